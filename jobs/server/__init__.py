@@ -1,0 +1,1 @@
+"""The servers: thin processes around the verbs. `lake` is the only writer, `sql` the readers' door."""
