@@ -1,0 +1,212 @@
+"""The edge to Delta: commits with a transaction id and metadata, and reading the newest ones back cheaply."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from jobs.errors import SilentSkipError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+LOG_FOLDER = "_delta_log"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Commit:
+    """One commit of a Delta table as its `_delta_log` file tells it."""
+
+    version: int
+    operation: str
+    timestamp_ms: int
+    metadata: dict[str, Any] = field(default_factory=dict)  # our userMetadata; {} where there is none
+    transactions: dict[str, int] = field(default_factory=dict)  # appId -> txnVersion
+    added: tuple[str, ...] = ()  # paths below the table
+    removed: int = 0
+
+
+def exists(path: Path | str) -> bool:
+    """Whether a Delta table is at `path`."""
+    return newest_version(path) >= 0
+
+
+def newest_version(path: Path | str) -> int:
+    """The newest version at `path`, -1 where there is no table. Lists the folder; no Spark."""
+    folder = Path(path) / LOG_FOLDER
+    if not folder.is_dir():
+        return -1
+    return max((int(name.stem) for name in folder.glob("*.json") if name.stem.isdigit()), default=-1)
+
+
+def commit(path: Path | str, version: int) -> Commit | None:
+    """The commit of that version, None where its file is gone (cleaned up) or not there yet."""
+    try:
+        text = (Path(path) / LOG_FOLDER / f"{version:020d}.json").read_text()
+    except FileNotFoundError:
+        return None
+    info: dict[str, Any] = {}
+    transactions: dict[str, int] = {}
+    added: list[str] = []
+    removed = 0
+    for line in text.splitlines():
+        action = json.loads(line)
+        if "commitInfo" in action:
+            info = action["commitInfo"]
+        elif "txn" in action:
+            transactions[action["txn"]["appId"]] = action["txn"]["version"]
+        elif "add" in action:
+            added.append(unquote(action["add"]["path"]))
+        elif "remove" in action:
+            removed += 1
+    return Commit(
+        version=version,
+        operation=info.get("operation", ""),
+        timestamp_ms=info.get("timestamp", 0),
+        metadata=_metadata(info.get("userMetadata")),
+        transactions=transactions,
+        added=tuple(added),
+        removed=removed,
+    )
+
+
+def _metadata(text: str | None) -> dict[str, Any]:
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def newest_commit(
+    path: Path | str, where: Callable[[dict[str, Any]], bool] = bool, version: int | None = None
+) -> Commit | None:
+    """The newest commit (at or before `version`) whose metadata `where` accepts; reads backwards, no Spark."""
+    at = newest_version(path) if version is None else version
+    while at >= 0:
+        found = commit(path, at)
+        if found is None:
+            return None
+        if where(found.metadata):
+            return found
+        at -= 1
+    return None
+
+
+def newest_metadata(
+    path: Path | str, where: Callable[[dict[str, Any]], bool] = bool, version: int | None = None
+) -> dict[str, Any] | None:
+    """The metadata of `newest_commit`, None where no commit fits."""
+    found = newest_commit(path, where, version)
+    return found.metadata if found else None
+
+
+def files(path: Path | str, version: int) -> list[str]:
+    """Absolute paths of the files that the commit of that version added."""
+    found = commit(path, version)
+    return [str(Path(path) / name) for name in found.added] if found else []
+
+
+def table_id(spark: SparkSession, path: Path | str) -> str:
+    """The id Delta gave the table when it was created."""
+    return snapshot(spark, path).metadata().id()
+
+
+def transaction_version(spark: SparkSession, path: Path | str, app_id: str) -> int:
+    """The last committed txnVersion of `app_id` in the table's snapshot, 0 where there is none."""
+    found = snapshot(spark, path).transactions().get(app_id)
+    return int(found.get()) if found.isDefined() else 0
+
+
+def snapshot(spark: SparkSession, path: Path | str) -> Any:
+    """Delta's own snapshot (a JVM object), brought up to date."""
+    jvm = spark._jvm
+    assert jvm is not None
+    nothing = getattr(getattr(jvm.scala, "None$"), "MODULE$")
+    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, str(path))
+    return log.update(False, nothing, nothing)
+
+
+def create(
+    spark: SparkSession,
+    path: Path | str,
+    schema: StructType,
+    properties: Mapping[str, str] = {},
+    partition_by: Sequence[str] = (),
+    metadata: Mapping[str, Any] | None = None,
+) -> str:
+    """Creates an empty table and returns its id; an existing one is left as it is."""
+    if not exists(path):
+        from delta.tables import DeltaTable
+
+        builder = DeltaTable.createIfNotExists(spark).location(str(path)).addColumns(schema)
+        if partition_by:
+            builder = builder.partitionedBy(*partition_by)
+        for key, value in properties.items():
+            builder = builder.property(key, value)
+        builder.execute()
+    return table_id(spark, path)
+
+
+def append(
+    df: DataFrame,
+    path: Path | str,
+    app_id: str,
+    txn_version: int,
+    metadata: Mapping[str, Any],
+    partition_by: Sequence[str] = (),
+    options: Mapping[str, str] = {},
+) -> Commit:
+    """Appends once; the commit it made. A write that Delta skipped without a word is a SilentSkipError."""
+    before = newest_version(path)
+    writer = df.write.format("delta").mode("append").options(**options)
+    if partition_by:
+        writer = writer.partitionBy(*partition_by)
+    _identified(writer, app_id, txn_version, metadata).save(str(path))
+    return _made(path, before, app_id, txn_version)
+
+
+def replace(
+    df: DataFrame,
+    path: Path | str,
+    predicate: str,
+    app_id: str,
+    txn_version: int,
+    metadata: Mapping[str, Any],
+    options: Mapping[str, str] = {},
+) -> Commit:
+    """Replaces the rows that match `predicate` by `df` in one commit, once; the commit it made."""
+    before = newest_version(path)
+    writer = df.write.format("delta").mode("overwrite").option("replaceWhere", predicate).options(**options)
+    _identified(writer, app_id, txn_version, metadata).save(str(path))
+    return _made(path, before, app_id, txn_version)
+
+
+def _identified(writer: Any, app_id: str, txn_version: int, metadata: Mapping[str, Any]) -> Any:
+    return (
+        writer.option("txnAppId", app_id)
+        .option("txnVersion", txn_version)
+        .option("userMetadata", json.dumps(metadata, separators=(",", ":")))
+    )
+
+
+def _made(path: Path | str, before: int, app_id: str, txn_version: int) -> Commit:
+    version = before
+    while True:
+        version += 1
+        found = commit(path, version)
+        if found is None:
+            raise SilentSkipError(
+                what=f"the write of transaction {txn_version} to {path} left no commit",
+                why=f"Delta already knows transaction {txn_version} or a later one of {app_id!r} "
+                "and skips it silently",
+                remedy="do not write to the lake by other means; restart the lake server, "
+                "it reads the last transaction again",
+            )
+        if found.transactions.get(app_id) == txn_version:
+            return found
