@@ -1,0 +1,51 @@
+# Everything lives in the project's own folders: .venv, .jars and the state in $TWINLAKE_HOME (default .twinlake).
+.DEFAULT_GOAL := help
+.PHONY: help install jars demo test up down bench lint ci clean
+PY := .venv/bin/python
+INSTALLED := .venv/.installed
+JARS := .jars/.complete
+
+help:
+	@echo "make demo     install, start everything, run the main job (leaves the services up)"
+	@echo "make test     install what the tests need and run them"
+	@echo "make up       start the services; 'make down' stops them"
+	@echo "make bench    measure against a plain loop (about 6 minutes)"
+	@echo "make lint     ruff and mypy"
+	@echo "make ci       what CI runs: lint, types, import direction, check, tests"
+	@echo "make install  only the virtual environment; 'make jars' only the jars"
+	@echo "make clean    stop the services; remove .venv and .jars (the state stays: twinlake reset removes it)"
+
+$(INSTALLED): pyproject.toml constraints.txt infra/install.sh
+	@sh infra/install.sh
+
+$(JARS): infra/jars.txt infra/jars.py | $(INSTALLED)
+	@$(PY) -m infra.jars
+
+install: $(INSTALLED)
+
+jars: $(INSTALLED) $(JARS)
+
+demo: jars
+	@$(PY) -m jobs.demo
+
+test: jars
+	@$(PY) -m pytest
+
+up: jars
+	@.venv/bin/twinlake up
+
+down:
+	@if [ -x .venv/bin/twinlake ]; then .venv/bin/twinlake down; else echo "nothing is installed, so nothing runs"; fi
+
+bench: jars
+	@$(PY) -m benchmarks
+
+lint: install
+	@$(PY) -m ruff check .
+	@$(PY) -m mypy
+
+ci:
+	@.ci/run
+
+clean: down
+	rm -rf .venv .jars build *.egg-info

@@ -1,0 +1,1 @@
+"""Local services without Docker: jars, Java, the supervisor and the parts it keeps running."""
