@@ -1,0 +1,1 @@
+"""What Twinlake does: nouns, definitions, edges, verbs, servers and commands."""

@@ -1,0 +1,116 @@
+"""Owns every error that an operator or engineer can act on, and the exit code each one ends in.
+
+    TwinlakeError                 exit 1
+    |- UsageError                 exit 2   the request itself is wrong
+    |  |- ContractError           exit 1   a contract or schema file is wrong (file, path)
+    |  |- DefinitionError         exit 1   a table definition is wrong (file, line)
+    |- UnreachableError           exit 3   a service does not answer
+    |- DifferenceError            exit 1   two results that must be equal are not
+    |- BusyError                  exit 1   the lane, lock or version is held by someone else
+    |- StoppedTopicError          exit 1   ingest refuses to guess and waits for an operator
+    |- StalledVersionError        exit 1   a table version cannot be advanced
+    |- SilentSkipError            exit 1   Delta dropped a write without a word
+    |- NotFoundError              exit 2   a table, version, job or release of that name does not exist
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class TwinlakeError(Exception):
+    """Something an operator can fix: what happened, why, and what to do."""
+
+    exit_code = 1
+
+    def __init__(self, what: str, why: str = "", remedy: str = "") -> None:
+        self.what = what
+        self.why = why
+        self.remedy = remedy
+        super().__init__(what)
+
+    def __str__(self) -> str:
+        """One text for logs: the three parts that are known, in order."""
+        parts = [self.what]
+        if self.why:
+            parts.append(f"Why: {self.why}")
+        if self.remedy:
+            parts.append(f"Do: {self.remedy}")
+        return "\n".join(parts)
+
+    def to_json(self) -> dict[str, str]:
+        """The same three parts, for the API and for `--json`."""
+        return {"error": type(self).__name__, "what": self.what, "why": self.why, "remedy": self.remedy}
+
+
+class UsageError(TwinlakeError):
+    """The request is wrong; asking again in the same way cannot help."""
+
+    exit_code = 2
+
+
+class NotFoundError(TwinlakeError):
+    """A thing was named that does not exist."""
+
+    exit_code = 2
+
+
+class UnreachableError(TwinlakeError):
+    """A service that is needed does not answer."""
+
+    exit_code = 3
+
+
+class DifferenceError(TwinlakeError):
+    """Two results that must be equal are not."""
+
+
+class BusyError(TwinlakeError):
+    """Someone else holds what this call needs; it changed nothing."""
+
+
+class StoppedTopicError(TwinlakeError):
+    """Ingest of one topic stopped because going on would mean guessing."""
+
+
+class StalledVersionError(TwinlakeError):
+    """One table version cannot be advanced; the topic and the other versions go on."""
+
+
+class SilentSkipError(TwinlakeError):
+    """Delta skipped a write because it believes to have seen its transaction."""
+
+
+class ContractError(UsageError):
+    """A contract or schema file is wrong at one path inside it."""
+
+    exit_code = 1
+
+    def __init__(self, file: Path | str, path: str, why: str, remedy: str = "") -> None:
+        self.file = str(file)
+        self.path = path
+        super().__init__(f"{self.file}: {path or '(top)'}: {why}", "", remedy)
+        self.why_text = why
+
+    def to_json(self) -> dict[str, str]:
+        return {**super().to_json(), "file": self.file, "path": self.path, "why": self.why_text}
+
+
+class DefinitionError(UsageError):
+    """A table definition is wrong at one line."""
+
+    exit_code = 1
+
+    def __init__(self, table: str, file: str, line: int, why: str, remedy: str = "") -> None:
+        self.table = table
+        self.file = file
+        self.line = line
+        place = f"{file}:{line}" if file else "(stored definition)"
+        super().__init__(f"{place}: table {table}: {why}", "", remedy)
+        self.why_text = why
+
+    def to_json(self) -> dict[str, str]:
+        return {
+            **super().to_json(), "table": self.table, "file": self.file, "line": str(self.line),
+            "why": self.why_text,
+        }  # fmt: skip

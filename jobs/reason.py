@@ -1,0 +1,70 @@
+"""Owns the published list of verdicts and of reasons; a reason is a code, or `code:field`.
+
+Codes are stable: queries, dashboards and replays depend on them. They are added, never renamed.
+"""
+
+from __future__ import annotations
+
+VALID = "valid"
+INVALID = "invalid"
+DUPLICATE = "duplicate"
+TOO_LATE = "too_late"
+VERDICTS = (VALID, INVALID, DUPLICATE, TOO_LATE)
+
+# Undecodable: the bytes are no event. Reported alone, for no rule can be asked about them.
+NULL_VALUE = "null_value"
+BAD_HEADER = "bad_header"
+UNKNOWN_SCHEMA = "unknown_schema"
+MALFORMED_BODY = "malformed_body"
+INVALID_UTF8 = "invalid_utf8"
+DECIMAL_OUT_OF_RANGE = "decimal_out_of_range"
+TIME_OUT_OF_RANGE = "time_out_of_range"
+
+# A rule of the contract is broken. All broken rules are reported, in the contract's order.
+MISSING = "missing"
+EMPTY = "empty"
+BELOW_MINIMUM = "below_minimum"
+ABOVE_MAXIMUM = "above_maximum"
+NOT_ALLOWED = "not_allowed"
+TOO_LONG = "too_long"
+AHEAD_OF_KAFKA = "ahead_of_kafka"
+
+# The event is sound, but it is not counted.
+DISCARDED = "too_late"
+ALREADY_SEEN = "already_seen"
+
+REASONS: dict[str, str] = {
+    NULL_VALUE: "the record has no value",
+    BAD_HEADER: "the value is shorter than 5 bytes or does not start with the Confluent magic byte 0",
+    UNKNOWN_SCHEMA: "the schema id in the header is not a version of the topic's subject",
+    MALFORMED_BODY: "the body ends too early, goes on after its last field, or is no Avro of its schema",
+    INVALID_UTF8: "the string is not valid UTF-8",
+    DECIMAL_OUT_OF_RANGE: "the decimal has more digits than its schema allows",
+    TIME_OUT_OF_RANGE: "the date or time is outside the years 1 to 9999",
+    MISSING: "a required field is null",
+    EMPTY: "a field that must not be empty is the empty string",
+    BELOW_MINIMUM: "the value is less than the contract's minimum",
+    ABOVE_MAXIMUM: "the value is greater than the contract's maximum",
+    NOT_ALLOWED: "the value is not one of those that the contract lists",
+    TOO_LONG: "the text is longer than the contract allows",
+    AHEAD_OF_KAFKA: "the event time is later than the Kafka timestamp by more than the contract tolerates",
+    DISCARDED: "the event time is older than the Kafka timestamp by more than discard_after",
+    ALREADY_SEEN: "the id was on a valid record earlier in the log, within the contract's horizon",
+}
+UNDECODABLE = (
+    NULL_VALUE, BAD_HEADER, UNKNOWN_SCHEMA, MALFORMED_BODY, INVALID_UTF8, DECIMAL_OUT_OF_RANGE, TIME_OUT_OF_RANGE,
+)  # fmt: skip
+
+
+def reason(code: str, field: str = "") -> str:
+    """The machine-readable text of one reason; an unpublished code is refused."""
+    if code not in REASONS:
+        raise ValueError(f"unpublished reason {code!r}")
+    return f"{code}:{field}" if field else code
+
+
+def explain(text: str) -> str:
+    """A reason in words."""
+    code, _, field = text.partition(":")
+    words = REASONS.get(code, "unpublished reason")
+    return f"{field}: {words}" if field else words

@@ -1,0 +1,95 @@
+"""Owns where things are: the project's folders, the state folder, and services.json."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+from jobs.errors import UnreachableError
+
+PROJECT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True, kw_only=True)
+class Services:
+    """Every address in use, as `services.json` lists them."""
+
+    bootstrap_servers: str = ""
+    registry_url: str = ""
+    api_url: str = ""
+    api_token: str = ""
+    jdbc_url: str = ""
+    airflow_url: str = ""
+    airflow_user: str = ""
+    airflow_password: str = ""
+    lake: str = ""
+    sql_url: str = ""
+    """HTTP door of the SQL server: which release it serves, and `twinlake query`."""
+    cluster_id: str = ""
+    """Kafka's cluster id: another broker on the same port is not ours."""
+
+    def save(self, path: Path) -> None:
+        """Write the file as a whole, readable by its owner only."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        staged = path.with_name(path.name + ".tmp")
+        staged.unlink(missing_ok=True)
+        with os.fdopen(os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            json.dump(asdict(self), file, indent=2)
+            file.write("\n")
+        staged.replace(path)
+
+    @classmethod
+    def load(cls, path: Path) -> Services:
+        """Read the file; a missing one means that nothing has been started."""
+        try:
+            found = json.loads(path.read_text())
+        except FileNotFoundError as error:
+            raise UnreachableError(
+                "Twinlake is not running", f"{path} does not exist", "start it with `twinlake up`"
+            ) from error
+        except ValueError as error:
+            raise UnreachableError(
+                f"{path} cannot be read", str(error), "run `twinlake down`, then `twinlake up`"
+            ) from error
+        known = {field.name for field in fields(cls)}
+        return cls(**{name: value for name, value in found.items() if name in known})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Folders only; built once by `__main__` (or a DAG file) and handed down."""
+
+    home: Path
+    """State of this installation ($TWINLAKE_HOME)."""
+    project: Path = PROJECT
+
+    @property
+    def lake(self) -> Path:
+        return self.home / "lake"
+
+    @property
+    def services_file(self) -> Path:
+        return self.home / "services.json"
+
+    @property
+    def run_dir(self) -> Path:
+        """Pids, logs and configuration of the running parts."""
+        return self.home / "run"
+
+    @property
+    def jars(self) -> Path:
+        return self.project / ".jars"
+
+    @property
+    def schemas(self) -> Path:
+        return self.project / "schemas"
+
+    @property
+    def contracts(self) -> Path:
+        return self.project / "contracts"
+
+    def services(self) -> Services:
+        """The addresses in use now, or UnreachableError when nothing was started."""
+        return Services.load(self.services_file)
