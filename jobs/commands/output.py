@@ -1,0 +1,42 @@
+"""What all commands share in front of a person or a program: JSON on stdout, words on stderr, exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from jobs.errors import TwinlakeError
+from jobs.jsonable import jsonable
+from jobs.settings import PROJECT, Settings
+
+console = Console(stderr=True, highlight=False)
+"""For words to a person: progress, tables, errors. Results of `--json` go to stdout."""
+
+
+def load_settings(environ: Mapping[str, str] = os.environ) -> Settings:
+    """The folders in use: $TWINLAKE_HOME, or .twinlake in the project."""
+    home = environ.get("TWINLAKE_HOME") or str(PROJECT / ".twinlake")
+    return Settings(home=Path(home).expanduser().absolute())
+
+
+def print_json(value: Any) -> None:
+    """The value on stdout: decimals as strings, times RFC 3339 UTC."""
+    print(json.dumps(jsonable(value), indent=2, ensure_ascii=False))
+
+
+def report_error(error: TwinlakeError, as_json: bool) -> int:
+    """Says what happened, why and what to do, and returns the exit code."""
+    if as_json:
+        print_json(error.to_json())
+    console.print(f"[bold red]{escape(error.what)}[/]")
+    if error.why:
+        console.print(f"why: {escape(error.why)}", soft_wrap=True)
+    if error.remedy:
+        console.print(f"do:  {escape(error.remedy)}", soft_wrap=True)
+    return error.exit_code
