@@ -1,0 +1,61 @@
+"""The whole check: read the topic, judge, evaluate, ask the SQL server, compare."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from infra.oracle import shown, tables
+from infra.oracle.compare import Comparison, compare, same_sales
+from infra.oracle.judge import judge, writer_schemas
+from infra.oracle.topic import read
+
+TABLES = ("orders", "sales_per_region", "latest_order", "quarantine")
+
+
+def check(
+    *,
+    bootstrap_servers: str,
+    registry_url: str,
+    sql_url: str,
+    topic: str = "orders",
+    epoch: int = 0,
+    ends: dict[int, int] | None = None,
+    without_cancelled: bool = False,
+    only: tuple[str, ...] = TABLES,
+    say: Callable[[str], None] = lambda line: None,
+) -> dict[str, Any]:
+    """Compare the tables in `only`; the tables must have caught up with `ends` before this is called."""
+    started = time.monotonic()
+    records, ends = read(bootstrap_servers, topic, ends)
+    say(f"read {len(records):,} records of {topic} in {time.monotonic() - started:.1f} s")
+    judged = judge(records, writer_schemas(registry_url, f"{topic}-value"))
+    say(f"judged them: {judged.verdicts()}, {time.monotonic() - started:.1f} s")
+    valid = tables.frame(records, judged, epoch)
+    door = shown.SqlDoor(sql_url)
+    makers: dict[str, Callable[[], Comparison]] = {
+        "orders": lambda: compare(tables.orders_digests(valid), shown.orders_digests(door)),
+        "sales_per_region": lambda: compare(
+            tables.sales_per_region(valid, without_cancelled=without_cancelled),
+            shown.sales_per_region(door),
+            same_sales,
+        ),
+        "latest_order": lambda: compare(tables.latest_order(valid), shown.latest_order(door)),
+        "quarantine": lambda: compare(tables.quarantine(records, judged, epoch), shown.quarantine(door)),
+    }
+    compared: dict[str, Comparison] = {}
+    for name in only:
+        compared[name] = makers[name]()
+        outcome = "equal" if compared[name].equal else f"{compared[name].differing:,} keys DIFFER"
+        say(f"{name}: {compared[name].expected:,} keys, {outcome}, {time.monotonic() - started:.1f} s")
+    return {
+        "equal": all(one.equal for one in compared.values()),
+        "records": len(records),
+        "ends": {str(partition): end for partition, end in sorted(ends.items())},
+        "verdicts": judged.verdicts(),
+        "late": judged.late,
+        "valid_orders": len(judged.rows),
+        "tables": {name: one.to_json() for name, one in compared.items()},
+        "seconds": round(time.monotonic() - started, 1),
+    }
