@@ -26,7 +26,7 @@ install: $(INSTALLED)
 jars: $(INSTALLED) $(JARS)
 
 demo: jars
-	@$(PY) -m jobs.demo
+	@$(PY) -m infra.demo
 
 test: jars
 	@$(PY) -m pytest
