@@ -55,7 +55,7 @@ def decode(values: Sequence[bytes | None], schema_id: int, schema: Any) -> Decod
         body = BytesIO(value)
         body.seek(HEADER_BYTES)
         try:
-            event = read(body, schema, None)
+            event: Any = read(body, schema, None)
         except (EOFError, IndexError, ValueError, OverflowError, MemoryError, TypeError):
             continue
         if body.tell() == len(value):
