@@ -205,6 +205,8 @@ def differences(old: Any, new: Any, at: str = "") -> tuple[str, ...]:
         return tuple(
             line for key in keys for line in differences(old.get(key), new.get(key), f"{at}.{key}" if at else key)
         )
+    if _is_map(old) and _is_map(new):
+        return differences(dict(old), dict(new), at)
     if isinstance(old, list) and isinstance(new, list):
         lines: list[str] = []
         for index in range(max(len(old), len(new))):
@@ -212,6 +214,13 @@ def differences(old: Any, new: Any, at: str = "") -> tuple[str, ...]:
             lines += differences(left, right, f"{at}[{index}]")
         return tuple(lines)
     return (f"{at}: {_text(old)} -> {_text(new)}",)
+
+
+def _is_map(value: Any) -> bool:
+    """Definitions store ordered maps as lists of (name, value)."""
+    return isinstance(value, list) and all(
+        isinstance(item, list) and len(item) == 2 and isinstance(item[0], str) for item in value
+    )
 
 
 def _text(value: Any) -> str:
