@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from jobs.jsonable import jsonable
+from jobs.row import to_json
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -75,7 +75,7 @@ class Diff:
         )  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
-        return {**jsonable(asdict(self)), "equal": self.equal}
+        return {**to_json(asdict(self)), "equal": self.equal}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Diff:
@@ -209,9 +209,9 @@ def _samples(
     return [
         Sample(
             kind=row["kind"],
-            key=jsonable(row["key"]),
-            blue=jsonable(row["b"]),
-            green=jsonable(row["g"]),
+            key=to_json(row["key"]),
+            blue=to_json(row["b"]),
+            green=to_json(row["g"]),
             columns=tuple(row["names"]) if row["kind"] == "changed" else (),
         )
         for row in picked.toArrow().to_pylist()
@@ -244,7 +244,7 @@ def _total(column: Column, type_name: str) -> Column:
 
 
 def _plain(value: Any) -> str | None:
-    return None if value is None else str(jsonable(value))
+    return None if value is None else str(to_json(value))
 
 
 def _type(blue: str, green: str) -> str:

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import Contract, Rule
-from jobs.jsonable import jsonable
 from jobs.reason import ABOVE_MAXIMUM, BELOW_MINIMUM, EMPTY, MISSING, NOT_ALLOWED, TOO_LONG
+from jobs.row import to_json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -50,7 +50,7 @@ class Gate:
         return tuple(check for check in self.checks if not check.passed)
 
     def to_json(self) -> dict[str, Any]:
-        return {**jsonable(asdict(self)), "passed": self.passed}
+        return {**to_json(asdict(self)), "passed": self.passed}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Gate:
@@ -171,4 +171,4 @@ def _found(result: Mapping[str, Any]) -> str:
 def _short(value: Any) -> str:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return "[" + ", ".join(_short(item) for item in value) + "]"
-    return str(jsonable(value))
+    return str(to_json(value))

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from jobs.errors import TwinlakeError
-from jobs.jsonable import jsonable
+from jobs.row import to_json
 from jobs.settings import PROJECT, Settings
 
 console = Console(stderr=True, highlight=False)
@@ -27,7 +27,7 @@ def load_settings(environ: Mapping[str, str] = os.environ) -> Settings:
 
 def print_json(value: Any) -> None:
     """The value on stdout: decimals as strings, times RFC 3339 UTC."""
-    print(json.dumps(jsonable(value), indent=2, ensure_ascii=False))
+    print(json.dumps(to_json(value), indent=2, ensure_ascii=False))
 
 
 def report_error(error: TwinlakeError, as_json: bool) -> int:
