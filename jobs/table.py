@@ -10,12 +10,14 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, ClassVar
 
 from jobs.errors import DefinitionError, UsageError
 from jobs.measure import Measure, measure_from_json
 from jobs.moment import parse_duration
 from jobs.schema import COLUMN_NAME
+from jobs.settings import PROJECT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +63,7 @@ def _caller() -> Place | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Definition:
+class Table:
     """What every kind has: a name, a source topic, and row-local steps."""
 
     kind: ClassVar[str] = ""
@@ -97,8 +99,14 @@ class Definition:
 
     def error(self, why: str, remedy: str = "") -> DefinitionError:
         """An error at the place of this definition."""
-        place = self.place or Place(file="", line=0)
-        return DefinitionError(self.name, place.file, place.line, why, remedy)
+        return self.error_at(self.place.line if self.place else 0, why, remedy)
+
+    def error_at(self, line: int, why: str, remedy: str = "") -> DefinitionError:
+        """An error at another line of the file of this definition; the file is shown relative to the project."""
+        file = self.place.file if self.place else ""
+        if Path(file).is_relative_to(PROJECT):
+            file = str(Path(file).relative_to(PROJECT))
+        return DefinitionError(self.name, file, line, why, remedy)
 
     def _refuse_twice(self, what: str, texts: list[str]) -> None:
         seen: set[str] = set()
@@ -113,7 +121,7 @@ class Definition:
                 raise self.error(f"{what} {text!r} is not one of its columns: {', '.join(self.columns)}")
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, the place left out; `definition_from_json` is its exact inverse.
+        """Plain data, the place left out; `Table.from_json` is its exact inverse.
 
         Maps become lists of pairs: their order is meaning, and JSON objects promise none.
         """
@@ -122,6 +130,11 @@ class Definition:
             if one.name != "place":
                 data[one.name] = _to_json(getattr(self, one.name))
         return data
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Table:
+        """The definition that `to_json` came from; unknown kinds and keys are refused by name."""
+        return _from_json(data)
 
 
 def _to_json(value: Any) -> Any:
@@ -137,7 +150,7 @@ def _to_json(value: Any) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Events(Definition):
+class Events(Table):
     """At most one row per record: a view over the log, nothing is stored."""
 
     kind = "events"
@@ -152,7 +165,7 @@ class Events(Definition):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Aggregate(Definition):
+class Aggregate(Table):
     """One row per key (and window): measures over the rows."""
 
     kind = "aggregate"
@@ -199,7 +212,7 @@ class Aggregate(Definition):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Latest(Definition):
+class Latest(Table):
     """One row per key: the newest by the order columns, then by coordinate."""
 
     kind = "latest"
@@ -226,11 +239,16 @@ class Latest(Definition):
         return (*self.keys, *self.values)
 
 
-KINDS: dict[str, type[Definition]] = {kind.kind: kind for kind in (Events, Aggregate, Latest)}
+KINDS: dict[str, type[Table]] = {kind.kind: kind for kind in (Events, Aggregate, Latest)}
 
 
-def definition_from_json(data: Mapping[str, Any]) -> Definition:
-    """The definition that `to_json` came from; unknown kinds and keys are refused by name."""
+def _refuse_keys(data: Mapping[str, Any], known: set[str], where: str) -> None:
+    for key in data:
+        if key not in known:
+            raise UsageError(f"unknown key {key!r} in {where}", "", f"known: {', '.join(sorted(known))}")
+
+
+def _from_json(data: Mapping[str, Any]) -> Table:
     kind = KINDS.get(str(data.get("kind")))
     if kind is None:
         raise UsageError(f"unknown table kind {data.get('kind')!r}", "", f"known: {', '.join(KINDS)}")
@@ -253,9 +271,3 @@ def definition_from_json(data: Mapping[str, Any]) -> Definition:
         return kind(**values, place=None)
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(f"this is no table of kind {kind.kind}: {error}", "", "compare it with to_json()") from error
-
-
-def _refuse_keys(data: Mapping[str, Any], known: set[str], where: str) -> None:
-    for key in data:
-        if key not in known:
-            raise UsageError(f"unknown key {key!r} in {where}", "", f"known: {', '.join(sorted(known))}")
