@@ -55,7 +55,7 @@ def read(
             for message in messages:
                 if message.error() is not None:
                     raise KafkaException(message.error())
-                partition, offset = message.partition(), message.offset()
+                partition, offset = message.partition() or 0, message.offset() or 0
                 if offset < ends[partition]:
                     records.partitions.append(partition)
                     records.offsets.append(offset)
