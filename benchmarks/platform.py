@@ -1,0 +1,135 @@
+"""A Twinlake of the benchmark's own: real services in a folder of their own, seen only through their doors.
+
+How far ingest and the tables are is read from the Delta commits, which costs the lake server nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psutil
+from confluent_kafka import Consumer, TopicPartition
+from jobs.client import LakeClient
+
+from jobs import delta
+from jobs.registry import Registry
+from jobs.settings import Services, Settings
+from jobs.version import stored_versions
+
+TOPIC = "orders"
+START_SECONDS = 150.0
+POLL_SECONDS = 0.05
+
+
+class BenchmarkError(Exception):
+    """The benchmark cannot go on."""
+
+
+class Platform:
+    """Started by `with`, stopped and removed at its end; whatever an earlier run left is removed first."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.services = Services()
+
+    def __enter__(self) -> Platform:
+        self._remove()
+        self._twinlake("up", "--without", "airflow")
+        self.services = self.settings.services()
+        self.client = LakeClient.of(self.services)
+        self._consumer = Consumer({"bootstrap.servers": self.services.bootstrap_servers, "group.id": "bench"})
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._consumer.close()
+        self._twinlake("down")
+
+    def _remove(self) -> None:
+        if self.settings.home.exists():
+            self._twinlake("down")
+            shutil.rmtree(self.settings.home)
+
+    def _twinlake(self, *arguments: str) -> None:
+        done = subprocess.run(
+            [sys.executable, "-m", "jobs", *arguments],
+            cwd=self.settings.project,
+            env={**os.environ, "TWINLAKE_HOME": str(self.settings.home)},
+            stdout=subprocess.DEVNULL,
+            timeout=START_SECONDS,
+        )
+        if done.returncode:
+            raise BenchmarkError(f"`twinlake {' '.join(arguments)}` ended with exit code {done.returncode}")
+
+    @property
+    def schema_id(self) -> int:
+        """The id of the newest registered schema of the topic."""
+        return max(Registry(self.services.registry_url).schemas(f"{TOPIC}-value"))
+
+    def ends(self) -> dict[int, int]:
+        """The offset after the newest record of each partition."""
+        known = self._consumer.list_topics(TOPIC, timeout=10).topics[TOPIC]
+        return {
+            number: self._consumer.get_watermark_offsets(TopicPartition(TOPIC, number), timeout=10)[1]
+            for number in sorted(known.partitions)
+        }
+
+    def process(self, module: str) -> int:
+        """The pid of the part that runs `module` for this home, the outermost of its tree."""
+        for process in psutil.process_iter(["cmdline"]):
+            words = process.info["cmdline"] or []
+            if module in words and str(self.settings.home) in words:
+                return int(process.pid)
+        raise BenchmarkError(f"no process runs {module} for {self.settings.home}")
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """The lake server stands still, warm as it is, while the topic fills or the rival has the machine."""
+        root = psutil.Process(self.process("jobs.server.lake"))
+        tree = [root, *root.children(recursive=True)]
+        for process in tree:
+            process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for process in reversed(tree):
+                process.send_signal(signal.SIGCONT)
+
+    def wait_for(self, ends: dict[int, int], timeout_s: float) -> float:
+        """Wait until the log and every living version hold all records below `ends`; the moment it was so."""
+        until = time.monotonic() + timeout_s
+        log = self.settings.lake / "logs" / TOPIC
+        batch = 0
+        while time.monotonic() < until:
+            if not batch:
+                newest = delta.newest_metadata(log, lambda told: "ends" in told) or {}
+                held = newest.get("ends", {}).get("0", {})
+                if all(int(held.get(str(number), 0)) >= end for number, end in ends.items()):
+                    batch = int(newest["batch"])
+            if batch and self._tables_hold(batch):
+                return time.perf_counter()
+            time.sleep(POLL_SECONDS)
+        raise BenchmarkError(f"the tables did not reach the offsets {ends} within {timeout_s:.0f} s")
+
+    def _tables_hold(self, batch: int) -> bool:
+        lake = self.settings.lake
+        for version in stored_versions(lake):
+            if version.state != "living" or version.definition.get("kind") == "events":
+                continue
+            told = delta.newest_metadata(version.path(lake), lambda told: "position" in told) or {}
+            if told.get("position", {}).get(TOPIC, 0) < batch:
+                return False
+        return True
+
+    def job(self, kind: str, params: dict[str, object]) -> dict[str, object]:
+        """Have the lake server do a job; its result once it has succeeded."""
+        done = self.client.follow(self.client.submit(kind, params)["id"])
+        if done["state"] != "succeeded":
+            raise BenchmarkError(f"the job {kind} {params} {done['state']}: {done.get('error')}")
+        return dict(done["result"])
