@@ -1,0 +1,90 @@
+"""Gives a process a file system view of its own, then a user without rights, then becomes the given program.
+
+Runs as root inside a fresh private mount namespace (`unshare --mount`). Inside it $TWINLAKE_HOME is empty but for
+what is named: the lake, read-only, and the scratch folder. A folder on the way that other users may not enter
+(such as /root) is covered by an empty one in which only the named trees appear, at their own paths.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import os
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+NOBODY = 65534
+_MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_REMOUNT, _MS_BIND, _MS_REC = 1, 2, 4, 32, 4096, 16384
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mount:
+    """One step: an empty folder over `path`, or the tree that was there before, at the same path again."""
+
+    path: Path
+    kind: str
+    """empty, read, write"""
+
+
+def plan(
+    home: Path, read: Sequence[Path], write: Sequence[Path], closed: Sequence[Path] | None = None
+) -> tuple[Mount, ...]:
+    """The mounts in their order, outer paths first; `closed` are the folders that others may not enter."""
+    trees = [*read, *write]
+    if closed is None:
+        closed = [parent for tree in trees for parent in tree.parents if not _enterable(parent)]
+    covers = {home, *(folder for folder in closed if not any(other in folder.parents for other in closed))}
+    steps = [Mount(path=path, kind="empty") for path in covers]
+    steps += [Mount(path=path, kind="read") for path in dict.fromkeys(read)]
+    steps += [Mount(path=path, kind="write") for path in dict.fromkeys(write)]
+    return tuple(sorted(steps, key=lambda step: (len(step.path.parts), step.kind != "empty")))
+
+
+def enter(steps: Sequence[Mount]) -> None:
+    """Makes the view; every tree is held open first, because a cover hides it."""
+    held = {step.path: os.open(step.path, os.O_PATH | os.O_DIRECTORY) for step in steps if step.kind != "empty"}
+    for step in steps:
+        if step.kind == "empty":
+            _mount("tmpfs", step.path, "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=755,size=1m")
+            continue
+        step.path.mkdir(parents=True, exist_ok=True)
+        _mount(f"/proc/self/fd/{held[step.path]}", step.path, None, _MS_BIND | _MS_REC, None)
+        if step.kind == "read":
+            _mount(None, step.path, None, _MS_BIND | _MS_REMOUNT | _MS_RDONLY | _MS_NOSUID, None)
+    for descriptor in held.values():
+        os.close(descriptor)
+
+
+def _enterable(folder: Path) -> bool:
+    return bool(folder.stat().st_mode & stat.S_IXOTH)
+
+
+def _mount(source: str | None, target: Path, kind: str | None, flags: int, options: str | None) -> None:
+    arguments = [text.encode() if text is not None else None for text in (source, str(target), kind)]
+    if _libc.mount(*arguments, ctypes.c_ulong(flags), options.encode() if options else None):
+        number = ctypes.get_errno()
+        raise OSError(number, f"mounting {target}: {os.strerror(number)}")
+
+
+def main() -> None:
+    """Makes the view, drops every right, becomes the program after `--`."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--home", type=Path, required=True)
+    parser.add_argument("--read", type=Path, action="append", default=[])
+    parser.add_argument("--write", type=Path, action="append", default=[])
+    parser.add_argument("program", nargs="+")
+    given = parser.parse_args()
+    enter(plan(given.home, given.read, given.write))
+    os.chdir(given.write[0] if given.write else "/")
+    os.execvp(
+        "setpriv",
+        ["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups", "--no-new-privs",
+         "--bounding-set=-all", "--inh-caps=-all", *given.program],
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""Loopback ports: chosen once, kept in run/ports.json, chosen again when a stranger holds one."""
+
+from __future__ import annotations
+
+import json
+import random
+import socket
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+
+HOST = "127.0.0.1"
+NAMES = (
+    "broker", "controller", "registry", "registry_management", "lake", "sql", "jdbc", "airflow",
+)  # fmt: skip
+
+
+class Ports:
+    """The port of each name. One object per supervisor; thread-safe."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._lock = threading.Lock()
+        try:
+            known = json.loads(file.read_text())
+        except (FileNotFoundError, ValueError):
+            known = {}
+        self._ports: dict[str, int] = {name: known[name] for name in NAMES if name in known}
+        if missing := [name for name in NAMES if name not in self._ports]:
+            self._choose(missing)
+
+    def __getitem__(self, name: str) -> int:
+        return self._ports[name]
+
+    def renew_taken(self, names: Iterable[str]) -> list[str]:
+        """Chooses again for those of the names that someone else listens on, and says which."""
+        with self._lock:
+            taken = [name for name in names if not _is_free(self._ports[name])]
+            if taken:
+                self._choose(taken)
+            return taken
+
+    def _choose(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._ports[name] = free_port(set(self._ports.values()))
+        staged = self._file.with_name(self._file.name + ".tmp")
+        staged.write_text(json.dumps(self._ports, indent=2))
+        staged.replace(self._file)
+
+
+def free_port(without: set[int] | None = None) -> int:
+    """A port that nobody listens on, outside the range that the system gives to outgoing connections.
+
+    **why**: a client that keeps asking for a stopped service on a port of that range connects to itself in the end.
+    """
+    first, last = 20_000, _outgoing_start() - 1
+    candidates = random.SystemRandom().sample(range(first, last), 500)
+    for port in candidates:
+        if port not in (without or ()) and _is_free(port):
+            return port
+    raise OSError(f"no free port between {first} and {last} on {HOST}")
+
+
+def _outgoing_start() -> int:
+    try:
+        start = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        start = 49_152
+    return start if start > 21_000 else 65_000
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,118 @@
+"""Processes by identity: started in a group of their own, recognised later, and ended for certain.
+
+A process is ours when its pid *and* its start time are the recorded ones; a pid alone may have been given to a
+stranger. Everything a part starts inherits its mark (an environment variable), which finds the children that have
+left the group.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+MARK = "TWINLAKE_PART"
+_CLOCK_SLACK_S = 2.0  # the kernel's start times move a little when the wall clock is set
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identity:
+    """One process, for as long as the machine runs."""
+
+    pid: int
+    create_time: float
+
+    def process(self) -> psutil.Process | None:
+        """The living process, None when it has ended or its pid belongs to someone else."""
+        try:
+            process = psutil.Process(self.pid)
+            if abs(process.create_time() - self.create_time) > _CLOCK_SLACK_S:
+                return None
+            return None if process.status() == psutil.STATUS_ZOMBIE else process
+        except psutil.NoSuchProcess:
+            return None
+
+    @property
+    def alive(self) -> bool:
+        return self.process() is not None
+
+
+def identity_of(pid: int) -> Identity | None:
+    """The identity of a pid now, None when there is no such process."""
+    try:
+        return Identity(pid=pid, create_time=psutil.Process(pid).create_time())
+    except psutil.NoSuchProcess:
+        return None
+
+
+def start(
+    command: Sequence[str], *, environ: Mapping[str, str], folder: Path, log: Path, mark: str
+) -> subprocess.Popen[bytes]:
+    """Starts a process in a session of its own, its output appended to `log`."""
+    with open(log, "ab") as out:
+        return subprocess.Popen(
+            list(command), env={**environ, MARK: mark}, cwd=folder, stdin=subprocess.DEVNULL,
+            stdout=out, stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
+
+
+def marked(mark: str) -> list[psutil.Process]:
+    """All living processes that carry the mark, the caller itself excepted."""
+    found = []
+    for process in psutil.process_iter():
+        if process.pid == os.getpid():
+            continue
+        try:
+            if process.environ().get(MARK) == mark and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except (psutil.AccessDenied, psutil.NoSuchProcess, psutil.ZombieProcess):
+            continue
+    return found
+
+
+def end(identity: Identity | None, mark: str, grace_s: float) -> None:
+    """Asks the process to end, waits, and ends by force what is left of it and of its children."""
+    leader = identity.process() if identity else None
+    if leader is not None:
+        _signal(leader, signal.SIGTERM)
+        wait_gone([leader], grace_s)
+    end_marked(mark)
+
+
+def end_marked(mark: str) -> None:
+    """Ends by force every process with the mark; returns when none is left."""
+    until = time.monotonic() + 10
+    while (left := marked(mark)) and time.monotonic() < until:
+        for process in left:
+            _signal(process, signal.SIGKILL)
+        wait_gone(left, 2)
+
+
+def wait_gone(processes: Sequence[psutil.Process], seconds: float) -> bool:
+    """True when all have ended within the time; a zombie has ended."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if not any(_living(process) for process in processes):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def _living(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _signal(process: psutil.Process, number: signal.Signals) -> None:
+    try:
+        process.send_signal(number)
+    except psutil.NoSuchProcess:
+        pass

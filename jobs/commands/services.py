@@ -1,0 +1,177 @@
+"""The commands around the local services: up, down, status, logs, reset."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from infra import control
+from infra.record import folders_of, remove_state, tail
+from jobs.commands.output import console, load_settings, print_json
+from jobs.errors import TwinlakeError, UnreachableError, UsageError
+from jobs.settings import Settings
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands."""
+    for command in (up, down, status, logs, reset):
+        app.command()(command)
+
+
+def up(
+    only: Annotated[str, typer.Option(help="Services to start, by comma; what they need comes along.")] = "",
+    without: Annotated[str, typer.Option(help="Services to leave out, by comma.")] = "",
+) -> None:
+    """Start the services, wait until each really answers, and make the first release where there is none."""
+    settings = load_settings()
+    parts = control.choose(_names(only), _names(without))
+    out = Console(highlight=False)
+    with console.status("starting ...") as waiting:
+        for ready in control.bring_up(settings, parts, os.environ):
+            out.print(f"[green]ok[/] {ready.service:<9} {ready.answer}  [dim]{ready.seconds:.1f} s[/]", soft_wrap=True)
+        if any(part.name == "lake" for part in parts):
+            from infra.first_release import ensure_release
+
+            if made := ensure_release(settings, waiting.update):
+                out.print(f"[green]ok[/] {'release':<9} {made}", soft_wrap=True)
+
+
+def down() -> None:
+    """End exactly what was started."""
+    settings = load_settings()
+    if not folders_of(settings).run.exists():
+        console.print("nothing was started")
+        return
+    with console.status("ending ..."):
+        control.bring_down(settings, lambda name: console.print(f"ended {name}"))
+
+
+def status(as_json: Json = False) -> None:
+    """Show every part, topic and table version, the live release and the last certificate."""
+    settings = load_settings()
+    parts = control.describe(settings)
+    if not parts:
+        raise UnreachableError("Twinlake is not running", f"nothing runs for {settings.home}", "run `twinlake up`")
+    lake = _lake_status(settings, parts)
+    whole = bool(parts) and all(part["answers"] for part in parts)
+    if as_json:
+        print_json({
+            "home": str(settings.home), "ready": whole, "supervisor": control.supervisor_alive(settings),
+            "parts": parts, **lake,
+        })  # fmt: skip
+    else:
+        _show(parts, lake)
+    if not whole:
+        raise typer.Exit(3)
+
+
+def logs(
+    part: Annotated[str, typer.Argument(help="A service or part: broker, lake, airflow, airflow-scheduler, ...")],
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on showing what comes.")] = False,
+    lines: Annotated[int, typer.Option("-n", "--lines", min=0, help="How many lines of the past.")] = 50,
+) -> None:
+    """Show the log of a part."""
+    files = control.log_files(load_settings(), part)
+    if not files and not follow:
+        console.print(f"{part} has not written anything yet")
+    for file in files:
+        if len(files) > 1:
+            console.print(f"==> {file.stem} <==")
+        for line in tail(file, lines):
+            print(line)
+    if follow:
+        _follow(files)
+
+
+def reset(yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False) -> None:
+    """End the services and remove the lake, the topics and everything else in $TWINLAKE_HOME."""
+    settings = load_settings()
+    if not settings.home.exists():
+        console.print("there is no state to remove")
+        return
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UsageError("reset asks first", "there is no terminal to answer on", "add --yes")
+        typer.confirm(f"Remove all records, tables and releases in {settings.home}?", abort=True)
+    down()
+    remove_state(folders_of(settings))
+    console.print(f"removed the state in {settings.home}")
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _lake_status(settings: Settings, parts: list[dict[str, Any]]) -> dict[str, Any]:
+    nothing: dict[str, Any] = {"topics": [], "versions": [], "release": None, "certificate": None}
+    if not any(part["part"] == "lake" and part["answers"] for part in parts):
+        return nothing
+    from jobs.client import LakeClient
+
+    try:
+        return {**nothing, **LakeClient(settings.services()).status()}
+    except TwinlakeError as error:
+        return {**nothing, "error": error.to_json()}
+
+
+def _show(parts: list[dict[str, Any]], lake: dict[str, Any]) -> None:
+    out = Console(highlight=False)
+    table = Table("part", "state", "pid", "restarts", "answer", title="Parts", title_justify="left")
+    for part in parts:
+        state = part["state"] if part["answers"] or part["state"] != "ready" else "does not answer"
+        error = (part["error"] or {}).get("what", "")
+        text = "; ".join(filter(None, [error or part["answer"], part["note"]]))
+        colour = "green" if part["answers"] else "red"
+        table.add_row(part["part"], f"[{colour}]{state}[/]", str(part["pid"] or ""), str(part["restarts"]), text)
+    out.print(table)
+    for title, key in (("Topics", "topics"), ("Table versions", "versions")):
+        if rows := lake.get(key):
+            out.print(_rows(title, rows))
+    for title in ("release", "certificate"):
+        if value := lake.get(title):
+            out.print(_rows(title.capitalize(), [value]))
+
+
+def _rows(title: str, rows: list[dict[str, Any]]) -> Table:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    table = Table(*names, title=title, title_justify="left")
+    for row in rows:
+        table.add_row(*(_cell(row.get(name)) for name in names))
+    return table
+
+
+def _cell(value: Any) -> str:
+    from rich.markup import escape
+
+    if value is None:
+        return ""
+    if isinstance(value, dict):
+        return escape("\n".join(f"{name}: {part}" for name, part in value.items()))
+    return escape(str(value))
+
+
+def _follow(files: list[Path]) -> None:
+    places = {file: file.stat().st_size for file in files}
+    try:
+        while True:
+            for file, place in places.items():
+                size = file.stat().st_size if file.exists() else 0
+                if size < place:
+                    place = 0  # the log was begun anew
+                if size > place:
+                    with open(file, errors="replace") as text:
+                        text.seek(place)
+                        print(text.read(), end="", flush=True)
+                    places[file] = size
+            time.sleep(0.3)
+    except KeyboardInterrupt:
+        return
