@@ -46,6 +46,8 @@ _GROUPS = {
     "window_funcs": "a window function",
     "generator_funcs": "a generator (only the table's `explode` may make rows)",
 }
+_SPECIAL = re.compile(r"\s*(now|today|tomorrow|yesterday)\b", re.IGNORECASE)
+_SPECIAL_LITERAL = re.compile(r"\b(date|time|timestamp\w*)\s*['\"]\s*(now|today|tomorrow|yesterday)\b", re.IGNORECASE)
 _REFLECTION = {"java_method", "reflect", "try_reflect"}
 _WINDOWS = {"window", "session_window", "window_time"}
 _MOMENT_NAMES = {
@@ -162,6 +164,8 @@ def _problems(
 
     spark = rows.sparkSession
     logging.getLogger("SQLQueryContextLogger").disabled = True  # prints what is raised a second time, at length
+    if _SPECIAL_LITERAL.search(sql):
+        return [_at(table, sql, f"{what}: it is not deterministic: the literal depends on when it runs")]
     try:
         parsed = spark._jsparkSession.sessionState().sqlParser().parseExpression(sql)
         why = next((why for node in _nodes(parsed) if (why := _refusal(node, spark))), None)
@@ -205,8 +209,21 @@ def _refusal(node: Any, spark: SparkSession) -> str | None:
         return None  # a column may have such a name; the analysed tree tells
     for name, words in _NODES.items():
         if is_instance_of(gateway, node, name):
-            return f"{words} is not row-local: the result would depend on how batches are cut"
-    return None
+            return f"{words} may not be in a row-local step: it must depend on one row only"
+    return _special_moment(node) if kind == "Cast" else None
+
+
+def _special_moment(cast: Any) -> str | None:
+    """Spark reads the texts 'now', 'today' and so on as moments of the run, wherever they are cast."""
+    child = cast.child()
+    if cast.dataType().simpleString() not in ("date", "timestamp", "timestamp_ntz", "time"):
+        return None
+    if child.dataType().simpleString() != "string" or not child.foldable():
+        return None
+    is_literal = child.getClass().getSimpleName() == "Literal"
+    if is_literal and not _SPECIAL.match(str(child.toString())):
+        return None
+    return f"it is not deterministic: {child.toString()} is read as a moment that depends on when it runs"
 
 
 def _function_refusal(node: Any, spark: SparkSession) -> str | None:
@@ -225,7 +242,7 @@ def _function_refusal(node: Any, spark: SparkSession) -> str | None:
         return f"{name}() is no built-in function of Spark: it would not exist everywhere"
     group = registry.lookupFunction(identifier).get().getGroup()
     if group in _GROUPS:
-        return f"{name}() is {_GROUPS[group]}, which is not row-local: the result would depend on how batches are cut"
+        return f"{name}() is {_GROUPS[group]}, which may not be in a row-local step: it must depend on one row only"
     if node.isDistinct() or node.filter().isDefined():
         return f"{name}() is used as an aggregate, which is not row-local"
     return None

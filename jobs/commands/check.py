@@ -1,0 +1,49 @@
+"""`twinlake check`: definitions, contracts and schemas, without any service."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jobs.check import check
+from jobs.commands.output import console, load_settings, print_json
+from jobs.settings import PROJECT, Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def register(app: typer.Typer) -> None:
+    """Adds `check`."""
+    app.command("check")(run)
+
+
+def run(as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False) -> None:
+    """Load every definition, contract and schema; refuse what is not row-local. Starts no service."""
+    with TemporaryDirectory(prefix="twinlake-check-") as scratch:
+        # a scratch folder of its own: a check must not touch the state of what runs
+        settings = replace(load_settings(), home=Path(scratch))
+        report = check(PROJECT, lambda: _spark(settings))
+    if as_json:
+        print_json(report.to_json())
+    else:
+        for topic in report.topics:
+            print(f"topic {topic['name']}: schema {topic['schema']}, contract {topic['contract']}")
+        for table in report.tables:
+            print(f"table {table['name']}: {table['kind']} of {table['source']}, {table['fingerprint'][:12]}")
+        for problem in report.problems:
+            print(problem.what + (f" ({problem.remedy})" if problem.remedy else ""))
+        words = "[green]all is well[/]" if report.ok else f"[red]{len(report.problems)} to repair[/]"
+        console.print(words)
+    if not report.ok:
+        raise typer.Exit(1)
+
+
+def _spark(settings: Settings) -> SparkSession:
+    from jobs.spark import session
+
+    return session(settings, name="twinlake-check", memory="1g", cores=1)
