@@ -46,7 +46,8 @@ def release_schema(number: int) -> str:
 
 
 def watermark_name(table: str, version: str) -> str:
-    return f"{table}_{version}"
+    """Names in the catalog have letters, digits and _ only."""
+    return f"{table}_{version.replace('-', '_')}"
 
 
 def watermark_sql(table: str, version: str) -> str:

@@ -6,6 +6,7 @@ reads, a limited number of rows, and no way to run programs.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -49,8 +50,11 @@ class Asked(BaseModel):
 class Reader:
     """Runs statements for readers, each in a session of its own over the shared views."""
 
-    def __init__(self, spark: SparkSession, longest_s: float = LONGEST_S) -> None:
+    def __init__(
+        self, spark: SparkSession, followed: Callable[[], Followed], longest_s: float = LONGEST_S
+    ) -> None:
         self._spark = spark
+        self._followed = followed
         self._longest_s = longest_s
         self._slots = threading.BoundedSemaphore(AT_ONCE)
 
@@ -65,9 +69,21 @@ class Reader:
         try:
             return self._read(sql, limit)
         except PySparkException as error:
-            raise UsageError("the query failed", _message(error), "correct the statement") from error
+            raise self._failed(error) from error
         finally:
             self._slots.release()
+
+    def _failed(self, error: Exception) -> UsageError:
+        why = _message(error)
+        if "TABLE_OR_VIEW_NOT_FOUND" not in why:
+            return UsageError("the query failed", why, "correct the statement")
+        if self._followed().release is None:
+            return UsageError(
+                "the query failed",
+                f"{why} Nothing has been released yet, so there are no views.",
+                "`twinlake up` makes the first release; `twinlake status` shows the live one",
+            )
+        return UsageError("the query failed", why, "see what there is with SHOW VIEWS IN serve")
 
     def _read(self, sql: str, limit: int) -> dict[str, Any]:
         refuse_writes(self._spark, sql)
@@ -99,7 +115,7 @@ class Reader:
         finally:
             timer.cancel()
             context.removeJobTag(tag)
-        rows = found.slice(0, limit).to_pylist()
+        rows = found.slice(0, limit).to_pylist(maps_as_pydicts="lossy")
         return {
             "columns": [{"name": name, "type": type_} for name, (_, type_) in zip(names, frame.dtypes, strict=True)],
             "rows": [to_json(row) for row in rows],
@@ -143,12 +159,10 @@ def _unique(names: list[str]) -> list[str]:
     return made
 
 
-def _message(error: Any) -> str:
-    """What Spark says, without its JVM stack trace."""
-    text = str(error).split("\n\nJVM stacktrace:")[0].strip()
-    if "TABLE_OR_VIEW_NOT_FOUND" in text and "serve" in text:
-        text += "\nNothing of that name is released: see `twinlake status`, or SHOW VIEWS IN serve."
-    return text
+def _message(error: Exception) -> str:
+    """What Spark says, without its plans and JVM stack traces."""
+    text = str(error).split("\n\nJVM stacktrace:")[0]
+    return re.split(r";\n['+]|\nTo tolerate|\nIf you did not qualify", text.strip())[0].strip()
 
 
 def build_app(reader: Reader, followed: Callable[[], Followed]) -> FastAPI:

@@ -41,13 +41,17 @@ def main(arguments: list[str] | None = None) -> int:
     spark = session(settings, given.scratch.absolute(), given.jdbc_port)
     close_java(spark)
     from jobs.server.query import Reader, build_app
-    from jobs.server.views import Follower
+    from jobs.server.views import Followed, Follower
 
     follower = Follower(spark, settings.lake, settings.project)
     follower.start()
     open_jdbc(spark)
     logger.info("JDBC on %s:%s", HOST, given.jdbc_port)
-    _serve(build_app(Reader(spark), lambda: follower.followed), given.port)
+
+    def followed() -> Followed:
+        return follower.followed
+
+    _serve(build_app(Reader(spark, followed), followed), given.port)
     follower.stop()
     return 0
 

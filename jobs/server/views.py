@@ -91,8 +91,9 @@ class Follower:
                 if not self.followed.ready or self.followed.error:
                     self.followed = Followed(release=self.followed.release, ready=True)
             except Exception as error:
-                logger.exception("the release log could not be followed; it is tried again")
                 text = str(error).splitlines()[0] if str(error) else type(error).__name__
+                if text != self.followed.error:
+                    logger.exception("the release log could not be followed; it is tried again")
                 self.followed = Followed(release=self.followed.release, ready=self.followed.ready, error=text)
                 self._seen = -1
                 self._stop.wait(1)
