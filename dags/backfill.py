@@ -1,0 +1,83 @@
+"""DAG `backfill`: rebuilds the windows of one table between two moments, in chunks."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from itertools import pairwise
+from typing import Any
+
+from airflow.sdk import Param, dag, get_current_context, task
+from airflow.sdk.exceptions import AirflowFailException
+from lake_jobs import run_job
+
+from jobs.errors import UsageError
+from jobs.moment import format_moment, parse_moment
+from jobs.tables import TABLES
+
+WINDOWED = [table.name for table in TABLES if table.is_windowed]
+MOST_CHUNKS = 500
+
+
+def chunks_between(start: str, end: str, hours: int) -> list[dict[str, str]]:
+    """Half-open ranges [from, to) that touch and cover [start, end); UsageError where there is none."""
+    first, last = parse_moment(start), parse_moment(end)
+    if first >= last:
+        raise UsageError(
+            what=f"nothing lies between {start} and {end}",
+            why="`from` is not before `to`",
+            remedy="choose a `to` that is later than `from`",
+        )
+    size = timedelta(hours=hours)
+    if (last - first) / size > MOST_CHUNKS:
+        raise UsageError(
+            what=f"{(last - first) / size:,.0f} chunks are too many",
+            why=f"one run takes at most {MOST_CHUNKS}",
+            remedy="choose larger chunks or a shorter range",
+        )
+    edges = [first]
+    while edges[-1] < last:
+        edges.append(min(edges[-1] + size, last))
+    return [{"from": format_moment(edge), "to": format_moment(after)} for edge, after in pairwise(edges)]
+
+
+@dag(
+    schedule=None,
+    catchup=False,
+    max_active_runs=1,
+    is_paused_upon_creation=False,
+    tags=["twinlake"],
+    default_args={"retries": 2, "retry_delay": timedelta(seconds=15)},
+    params={
+        "table": Param(WINDOWED[0], type="string", enum=WINDOWED, title="Table"),
+        "from": Param(
+            type="string", format="date-time", title="From", description="first window start, inclusive"
+        ),
+        "to": Param(type="string", format="date-time", title="To", description="window starts before this"),
+        "chunk_hours": Param(6, type="integer", minimum=1, maximum=24 * 31, title="Hours per chunk"),
+    },
+    doc_md=__doc__,
+)
+def backfill() -> None:
+    @task(retries=0)
+    def chunks() -> list[dict[str, str]]:
+        """What is to be rebuilt; the form has checked the parameters, this checks them again."""
+        params = get_current_context()["params"]
+        if params["table"] not in WINDOWED:
+            raise AirflowFailException(f"{params['table']!r} is not one of {', '.join(WINDOWED)}")
+        try:
+            ranges = chunks_between(str(params["from"]), str(params["to"]), int(params["chunk_hours"]))
+        except UsageError as error:
+            raise AirflowFailException(str(error)) from error
+        return [{"table": params["table"], **one} for one in ranges]
+
+    @task(map_index_template="{{ range }}", max_active_tis_per_dagrun=1)
+    def rebuild(chunk: dict[str, str]) -> dict[str, Any]:
+        """Rebuild the closed segments of one range of windows."""
+        context: dict[str, Any] = get_current_context()  # type: ignore[assignment]
+        context["range"] = f"{chunk['from']} to {chunk['to']}"
+        return run_job("rebuild", chunk)
+
+    rebuild.expand(chunk=chunks())
+
+
+backfill()

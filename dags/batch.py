@@ -1,0 +1,56 @@
+"""DAG `batch`: every 15 minutes rebuilds the closed segments of each table and certifies it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pendulum
+from airflow.sdk import dag, get_current_context, task, task_group
+from airflow.sdk.exceptions import AirflowFailException
+from lake_jobs import run_job
+
+from jobs.table import Events
+from jobs.tables import TABLES
+
+STORED = [table.name for table in TABLES if not isinstance(table, Events)]
+VIEWS = [table.name for table in TABLES if isinstance(table, Events)]
+
+
+@dag(
+    schedule="*/15 * * * *",
+    start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
+    catchup=False,
+    max_active_runs=1,
+    max_active_tasks=2,
+    is_paused_upon_creation=False,
+    tags=["twinlake"],
+    default_args={"retries": 2, "retry_delay": timedelta(seconds=15)},
+    doc_md=__doc__,
+)
+def batch() -> None:
+    @task(map_index_template="{{ table }}")
+    def rebuild(table: str) -> str:
+        """Replace all closed segments by what the log gives; refused where the two differ."""
+        get_current_context()["table"] = table  # type: ignore[typeddict-unknown-key]
+        run_job("rebuild", {"table": table})
+        return table
+
+    @task(map_index_template="{{ table }}")
+    def certify(table: str) -> dict[str, Any]:
+        """Compare the view, open segment included, with the batch result at one position."""
+        get_current_context()["table"] = table  # type: ignore[typeddict-unknown-key]
+        certificate = run_job("verify", {"table": table})
+        if not certificate.get("equal"):
+            raise AirflowFailException(f"{table}: speed and batch differ: {certificate}")
+        return certificate
+
+    @task_group
+    def both(table: str) -> None:
+        certify(rebuild(table))
+
+    both.expand(table=STORED)
+    certify.override(task_id="certify_views").expand(table=VIEWS)
+
+
+batch()

@@ -1,0 +1,70 @@
+"""How a task runs one job of the lake server: submit under its own key, follow to the end, log the progress.
+
+No module in this folder imports Spark: every parse would pay for it, and no task needs it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+from airflow.sdk import get_current_context
+from airflow.sdk.exceptions import AirflowFailException
+
+from jobs.client import LakeClient
+from jobs.errors import DifferenceError, NotFoundError, TwinlakeError, UsageError
+from jobs.settings import PROJECT, Settings
+
+log = logging.getLogger("airflow.task.twinlake")
+
+FINAL = (DifferenceError, NotFoundError, UsageError)
+"""Errors that the same request meets again: the task fails at once, without its retries."""
+
+
+def settings() -> Settings:
+    """The installation this Airflow belongs to: $TWINLAKE_HOME, or .twinlake in the project."""
+    return Settings(home=Path(os.environ.get("TWINLAKE_HOME") or PROJECT / ".twinlake"))
+
+
+def run_job(kind: str, params: dict[str, Any], part: str = "") -> dict[str, Any]:
+    """The job's result. A retried or cleared task finds its job again: the key names the task, not the try.
+
+    `part` tells several jobs of one task apart.
+    """
+    instance = get_current_context()["ti"]
+    key = f"{instance.dag_id}/{instance.run_id}/{instance.task_id}/{instance.map_index}{part and '/' + part}"
+    try:
+        client = LakeClient.of(settings().services())
+        job = client.submit(kind, params, key=key)
+        log.info("%s is job %s (key %s), parameters %s", kind, job["id"], key, params)
+        done = client.follow(job["id"], on_progress=_log_progress)
+    except FINAL as error:
+        raise AirflowFailException(str(error)) from error
+    except TwinlakeError as error:
+        if (getattr(error, "job", None) or {}).get("state") == "cancelled":
+            raise AirflowFailException(str(error)) from error
+        raise RuntimeError(str(error)) from error
+    result: dict[str, Any] = done.get("result") or {}
+    log.info("%s succeeded: %s", kind, {key: value for key, value in result.items() if not _is_long(value)})
+    return result
+
+
+def report_link(plan: str) -> str:
+    """Where a browser finds the report of a plan: the SQL server's HTTP door hands it out."""
+    return f"{settings().services().sql_url.rstrip('/')}/reports/{plan}"
+
+
+def _log_progress(job: dict[str, Any]) -> None:
+    progress = job.get("progress") or {}
+    done, total, unit = progress.get("done") or 0, progress.get("total") or 0, progress.get("unit") or ""
+    share = f"{done:,.0f} of {total:,.0f} {unit}" if total else ""
+    eta = progress.get("eta_s")
+    rest = f"about {eta:.0f} s left" if eta is not None else ""
+    parts = [part for part in (job["state"], progress.get("message"), share, rest) if part]
+    log.info("%s", ", ".join(parts))
+
+
+def _is_long(value: Any) -> bool:
+    return isinstance(value, list | dict) and len(str(value)) > 500

@@ -1,0 +1,154 @@
+"""DAG `release`: plan, build, compare, gate, approve, promote; a person approves in Airflow."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import timedelta
+from importlib import import_module
+from typing import Any
+
+from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.sdk import Param, dag, get_current_context, task
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from lake_jobs import log, report_link, run_job, settings
+
+from jobs.errors import TwinlakeError
+from jobs.plan import Plan, describe
+from jobs.table import Table
+
+MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_{}[]()<>#+-.!|~"})
+
+
+def definitions(given: dict[str, Any] | None) -> dict[str, dict[str, Any]]:
+    """The definitions to release: the given ones in their checked form, else jobs/tables as it is now."""
+    if given is not None:
+        return {name: Table.from_json(one).to_json() for name, one in given.items()}
+    for name in [name for name in sys.modules if name.split(".")[:2] == ["jobs", "tables"]]:
+        del sys.modules[name]
+    return {table.name: table.to_json() for table in import_module("jobs.tables").TABLES}
+
+
+def git_commit() -> str | None:
+    """The commit the project is at, None outside of git."""
+    try:
+        asked = ["git", "-C", str(settings().project), "rev-parse", "HEAD"]
+        return subprocess.run(asked, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def difference_lines(diffs: list[dict[str, Any]]) -> list[str]:
+    """One line of counts per compared table. Values of records stay in the report, which escapes them."""
+    lines = []
+    for diff in diffs:
+        rows = (
+            f"{diff['common'] - diff['changed']:,} rows the same, {diff['changed']:,} changed, "
+            f"{diff['only_blue']:,} only in blue, {diff['only_green']:,} only in green"
+        )
+        changed = ", ".join(
+            f"{one['name']} ({one['changed']:,})" for one in diff["columns"] if one["changed"]
+        )
+        lines.append(f"{diff['table']}: {rows}{'; changed columns: ' + changed if changed else ''}")
+    return lines
+
+
+@dag(
+    schedule=None,
+    catchup=False,
+    max_active_runs=1,
+    is_paused_upon_creation=False,
+    tags=["twinlake"],
+    default_args={"retries": 2, "retry_delay": timedelta(seconds=10)},
+    params={
+        "definitions": Param(
+            None,
+            type=["null", "object"],
+            title="Definitions",
+            description="empty: jobs/tables as it is now; else all tables as {name: definition as JSON}",
+        ),
+    },
+    doc_md=__doc__,
+)
+def release() -> None:
+    @task
+    def plan() -> dict[str, Any]:
+        """What changes, why, and what it will cost; nothing to change ends the run as skipped."""
+        given = get_current_context()["params"].get("definitions")
+        try:
+            asked = {"definitions": definitions(given), "git_commit": git_commit()}
+        except TwinlakeError as error:
+            raise AirflowFailException(str(error)) from error
+        made = run_job("plan", asked)
+        lines = describe(Plan.from_json(made))
+        for line in lines:
+            log.info("%s", line)
+        if made["empty"]:
+            raise AirflowSkipException(f"plan {made['id']} changes nothing")
+        return {"id": made["id"], "changes": made["changes"], "lines": lines}
+
+    @task
+    def build(made: dict[str, Any]) -> dict[str, Any]:
+        """Build the green versions from the log; from then on they are fed like the blue ones."""
+        return run_job("build", {"plan": made["id"]})
+
+    @task
+    def compare(made: dict[str, Any], built: dict[str, Any]) -> list[str]:
+        """Blue against green at one position, for each table that had a version before."""
+        greens: dict[str, str] = built["greens"]
+        diffs = [
+            run_job(
+                "diff",
+                {
+                    "table": one["table"],
+                    "blue": one["blue"],
+                    "green": greens[one["table"]],
+                    "plan": made["id"],
+                },
+                part=one["table"],
+            )
+            for one in made["changes"]
+            if one["action"] == "changed" and one["table"] in greens
+        ]
+        lines = difference_lines(diffs)
+        for line in lines:
+            log.info("%s", line)
+        return lines
+
+    @task
+    def gate(made: dict[str, Any], compared: list[str]) -> str:
+        """Certificates, lag, expectations of the contracts; returns what the approver reads."""
+        found = run_job("gate", {"plan": made["id"]})
+        for check in found["checks"]:
+            log.info("%s %s %s: %s", "ok  " if check["passed"] else "FAIL", check["table"], check["name"],
+                     check["detail"])  # fmt: skip
+        if not found["passed"]:
+            failed = [f"{one['table']} {one['name']}" for one in found["checks"] if not one["passed"]]
+            raise AirflowFailException(f"the gate refused plan {made['id']}: {', '.join(failed)}")
+        link = report_link(made["id"])
+        log.info("report: %s", link)
+        said = [*made["lines"], *compared, f"gate: {len(found['checks'])} checks passed"]
+        return "\n".join([*(f"- {line.translate(MARKDOWN)}" for line in said), f"- [report]({link})"])
+
+    approve = ApprovalOperator(
+        task_id="approve",
+        subject="Promote plan {{ ti.xcom_pull(task_ids='plan')['id'] }}?",
+        body="{{ ti.xcom_pull(task_ids='gate') }}",
+        response_timeout=timedelta(days=2),
+        retries=3,
+        retry_delay=timedelta(seconds=3),
+    )
+
+    @task
+    def promote(made: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
+        """One commit switches all tables of the plan; refused if production moved since the plan."""
+        approver = (answer.get("responded_by_user") or {}).get("name") or "airflow"
+        return run_job("promote", {"plan": made["id"], "approved_by": approver})
+
+    made = plan()
+    gated = gate(made, compare(made, build(made)))
+    gated >> approve
+    promote(made, approve.output)  # type: ignore[arg-type]
+
+
+release()

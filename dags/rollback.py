@@ -1,0 +1,46 @@
+"""DAG `rollback`: makes an earlier release live again, in one commit."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import Param, dag, get_current_context, task
+from lake_jobs import log, run_job
+
+
+@dag(
+    schedule=None,
+    catchup=False,
+    max_active_runs=1,
+    is_paused_upon_creation=False,
+    tags=["twinlake"],
+    default_args={"retries": 2, "retry_delay": timedelta(seconds=10)},
+    params={
+        "to": Param(
+            None,
+            type=["null", "integer"],
+            minimum=1,
+            title="To release",
+            description="empty: the release before the live one",
+        ),
+        "reason": Param(None, type=["null", "string"], maxLength=500, title="Reason"),
+    },
+    doc_md=__doc__,
+)
+def rollback() -> None:
+    @task
+    def roll_back() -> dict[str, Any]:
+        """Commit the earlier release; its versions were fed all the time, so they are fresh."""
+        context = get_current_context()
+        params, run = context["params"], context["dag_run"]
+        log.info("reason: %s", params.get("reason") or "none given")
+        asked: dict[str, Any] = {"approved_by": run.triggering_user_name or "airflow"}
+        if params.get("to") is not None:
+            asked["to"] = int(params["to"])
+        return run_job("rollback", asked)
+
+    roll_back()
+
+
+rollback()

@@ -1,0 +1,97 @@
+"""A task submits one job under its own key, follows it, and fails in the way that its error asks for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import lake_jobs
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+
+from jobs.client import LakeClient
+
+
+class FakeLake:
+    """The lake server's job API in memory: a job ends as `outcome` says, one look after it was asked for."""
+
+    def __init__(self, outcome: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        self.outcome = outcome
+        self.jobs: dict[str, dict[str, Any]] = {}
+        self.keys: list[str] = []
+
+    def client(self) -> LakeClient:
+        return LakeClient("http://lake", "token", transport=httpx.MockTransport(self._answer))
+
+    def _answer(self, request: httpx.Request) -> httpx.Response:
+        if request.method == "POST":
+            asked = json.loads(request.content)
+            self.keys.append(asked["key"])
+            job = self.jobs.setdefault(
+                asked["key"], {"id": f"job{len(self.jobs)}", "state": "running", "progress": {}, **asked}
+            )
+            return httpx.Response(202, json=job)
+        job = next(job for job in self.jobs.values() if request.url.path.endswith(job["id"]))
+        job.update({"result": None, "error": None, **self.outcome(job)})
+        return httpx.Response(200, json=job)
+
+
+@pytest.fixture
+def lake(monkeypatch: pytest.MonkeyPatch) -> FakeLake:
+    fake = FakeLake(lambda job: {"state": "succeeded", "result": {"table": job["params"]["table"]}})
+    task = SimpleNamespace(dag_id="batch", run_id="manual__1", task_id="rebuild", map_index=2, try_number=1)
+    monkeypatch.setattr(lake_jobs, "get_current_context", lambda: {"ti": task})
+    monkeypatch.setattr(lake_jobs, "settings", lambda: SimpleNamespace(services=lambda: None))
+    monkeypatch.setattr(lake_jobs.LakeClient, "of", lambda services: fake.client())
+    return fake
+
+
+def test_a_task_that_is_tried_again_finds_its_job_again(lake: FakeLake) -> None:
+    first = lake_jobs.run_job("rebuild", {"table": "t"})
+    again = lake_jobs.run_job("rebuild", {"table": "t"})
+
+    assert first == again == {"table": "t"}
+    assert lake.keys == ["batch/manual__1/rebuild/2"] * 2
+    assert len(lake.jobs) == 1
+
+
+def test_the_parts_of_one_task_are_jobs_of_their_own(lake: FakeLake) -> None:
+    lake_jobs.run_job("diff", {"table": "a"}, part="a")
+    lake_jobs.run_job("diff", {"table": "b"}, part="b")
+
+    assert lake.keys == ["batch/manual__1/rebuild/2/a", "batch/manual__1/rebuild/2/b"]
+
+
+@pytest.mark.parametrize(
+    ("state", "error", "raised"),
+    [
+        ("failed", "DifferenceError", AirflowFailException),
+        ("failed", "UsageError", AirflowFailException),
+        ("failed", "NotFoundError", AirflowFailException),
+        ("cancelled", "CancelledError", AirflowFailException),
+        ("failed", "BusyError", RuntimeError),
+        ("failed", "TwinlakeError", RuntimeError),
+        ("interrupted", "TwinlakeError", RuntimeError),
+    ],
+)
+def test_only_what_may_go_well_next_time_is_tried_again(
+    lake: FakeLake, state: str, error: str, raised: type[Exception]
+) -> None:
+    told = {"error": error, "what": "it went wrong", "why": "because", "remedy": "mend it"}
+    lake.outcome = lambda job: {"state": state, "error": told}
+
+    with pytest.raises(raised, match=r"it went wrong[\s\S]*because[\s\S]*mend it") as caught:
+        lake_jobs.run_job("verify", {"table": "t"})
+    assert isinstance(caught.value, AirflowFailException) == (raised is AirflowFailException)
+
+
+def test_the_progress_of_the_job_is_in_the_task_log(lake: FakeLake, caplog: pytest.LogCaptureFixture) -> None:
+    progress = {"done": 2, "total": 8, "unit": "chunks", "message": "window 2", "eta_s": 30.0}
+    lake.outcome = lambda job: {"state": "succeeded", "result": {}, "progress": progress}
+
+    with caplog.at_level("INFO", logger=lake_jobs.log.name):
+        lake_jobs.run_job("rebuild", {"table": "t"})
+    assert "succeeded, window 2, 2 of 8 chunks, about 30 s left" in caplog.messages

@@ -1,0 +1,85 @@
+"""Every DAG imports without Spark and has the shape that its name promises."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from jobs.settings import PROJECT
+from jobs.table import Events
+from jobs.tables import TABLES
+
+SPARK_FREE = """
+import sys
+sys.path[:0] = [{dags!r}, {project!r}]
+import backfill, batch, release, rollback
+heavy = {{"pyspark", "delta", "great_expectations", "deltalake", "duckdb", "polars", "pandas"}}
+print(sorted(heavy & {{name.split(".")[0] for name in sys.modules}}))
+"""
+
+
+def _flow(dag) -> dict[str, set[str]]:
+    return {task.task_id: set(task.downstream_task_ids) for task in dag.tasks}
+
+
+def test_all_dags_import_without_an_error(bag) -> None:
+    assert bag.import_errors == {}
+    assert set(bag.dags) == {"batch", "backfill", "release", "rollback"}
+
+
+def test_no_dag_imports_spark_or_another_heavy_library() -> None:
+    code = SPARK_FREE.format(dags=str(PROJECT / "dags"), project=str(PROJECT))
+
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.splitlines()[-1] == "[]"
+
+
+def test_every_dag_runs_once_at_a_time_and_retries_what_asks_the_lake_server(bag) -> None:
+    retries = {
+        (dag.dag_id, task.task_id): task.retries
+        for dag in bag.dags.values()
+        for task in dag.tasks
+        if task.task_id != "chunks"
+    }
+
+    assert {dag.max_active_runs for dag in bag.dags.values()} == {1}
+    assert min(retries.values()) >= 2
+
+
+def test_a_release_goes_from_plan_to_promote_through_the_approval(bag) -> None:
+    flow = _flow(bag.dags["release"])
+
+    assert flow == {
+        "plan": {"build", "compare", "gate", "promote"},
+        "build": {"compare"},
+        "compare": {"gate"},
+        "gate": {"approve"},
+        "approve": {"promote"},
+        "promote": set(),
+    }
+
+
+def test_batch_rebuilds_and_certifies_every_stored_table_and_certifies_the_views(bag) -> None:
+    import batch
+
+    assert batch.STORED == [table.name for table in TABLES if not isinstance(table, Events)]
+    assert sorted(batch.STORED + batch.VIEWS) == sorted(table.name for table in TABLES)
+    assert _flow(bag.dags["batch"]) == {
+        "both.rebuild": {"both.certify"},
+        "both.certify": set(),
+        "certify_views": set(),
+    }
+
+
+def test_the_form_of_backfill_offers_the_tables_that_have_windows(bag) -> None:
+    table = bag.dags["backfill"].params.get_param("table")
+
+    assert table.schema["enum"] == [table.name for table in TABLES if table.is_windowed]
+
+
+def test_no_task_runs_a_shell_or_reads_the_run_configuration_in_a_template(bag) -> None:
+    for dag in bag.dags.values():
+        for task in dag.tasks:
+            assert "Bash" not in task.task_type
+            for name in task.template_fields:
+                assert "dag_run.conf" not in str(getattr(task, name, ""))
