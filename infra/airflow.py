@@ -1,4 +1,4 @@
-"""Airflow: its database and its four components as children of the supervisor, configured by environment alone."""
+"""Airflow: its database and its four components as own children, configured by environment alone."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from infra.record import write_secret
 from jobs.errors import TwinlakeError
 
 USER = "admin"
+_AUTH_MANAGER = "airflow.api_fastapi.auth.managers.simple.simple_auth_manager.SimpleAuthManager"
 _COMPONENTS = ("scheduler", "dag-processor", "triggerer")
 
 
@@ -42,7 +43,7 @@ def environment(context: Context) -> dict[str, str]:
     folder, url = _folder(context), f"http://{HOST}:{context.ports['airflow']}"
     password(context)
     settings = {
-        "CORE__AUTH_MANAGER": "airflow.api_fastapi.auth.managers.simple.simple_auth_manager.SimpleAuthManager",
+        "CORE__AUTH_MANAGER": _AUTH_MANAGER,
         "CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
         "CORE__DAGS_FOLDER": str(context.settings.project / "dags"),
         "CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
@@ -118,7 +119,7 @@ def _migrate(context: Context) -> None:
 
 def _probe(context: Context, component: str) -> str:
     url = f"http://{HOST}:{context.ports['airflow']}"
-    health = httpx.get(f"{url}/api/v2/monitor/health", timeout=5).raise_for_status().json()
+    health = httpx.get(f"{url}/api/v2/monitor/health", timeout=5, trust_env=False).raise_for_status().json()
     if health.get(component, {}).get("status") != "healthy":
         raise ConnectionError(f"Airflow's {component} is not healthy: {health.get(component)}")
     return url

@@ -68,7 +68,9 @@ log.retention.hours=720
             capture_output=True, text=True, timeout=120,
         )  # fmt: skip
         if done.returncode:
-            raise RuntimeError(f"formatting Kafka's storage failed: {done.stdout[-500:]} {done.stderr[-500:]}")
+            raise RuntimeError(
+                f"formatting Kafka's storage failed: {done.stdout[-500:]} {done.stderr[-500:]}"
+            )
 
 
 def cluster_id(context: Context) -> str:
@@ -76,7 +78,9 @@ def cluster_id(context: Context) -> str:
     file = context.folders.of("kafka") / "cluster_id"
     if not file.exists():
         file.parent.mkdir(mode=0o700, exist_ok=True)
-        write_secret(file, base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "0"))
+        write_secret(
+            file, base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "0")
+        )
     return file.read_text()
 
 
@@ -96,7 +100,9 @@ def _java(context: Context, heap_mb: int) -> tuple[str, ...]:
 
 def _probe(context: Context) -> str:
     address = f"{HOST}:{context.ports['broker']}"
-    socket.create_connection((HOST, context.ports["broker"]), timeout=2).close()  # fails at once, unlike the client
+    socket.create_connection(
+        (HOST, context.ports["broker"]), timeout=2
+    ).close()  # fails at once, unlike the client
     found = Kafka(address).cluster_id()
     if found != cluster_id(context):
         raise ConnectionError(f"another broker (cluster {found}) answers at {address}")

@@ -1,8 +1,8 @@
 """Gives a process a file system view of its own, then a user without rights, then becomes the given program.
 
-Runs as root inside a fresh private mount namespace (`unshare --mount`). Inside it $TWINLAKE_HOME is empty but for
-what is named: the lake, read-only, and the scratch folder. A folder on the way that other users may not enter
-(such as /root) is covered by an empty one in which only the named trees appear, at their own paths.
+Runs as root inside a fresh private mount namespace (`unshare --mount`). Inside it $TWINLAKE_HOME is empty but
+for what is named: the lake, read-only, and the scratch folder. A folder on the way that other users may not
+enter (such as /root) is covered by an empty one in which only the named trees appear, at their own paths.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ def plan(
 
 def enter(steps: Sequence[Mount]) -> None:
     """Makes the view; every tree is held open first, because a cover hides it."""
-    held = {step.path: os.open(step.path, os.O_PATH | os.O_DIRECTORY) for step in steps if step.kind != "empty"}
+    held = {
+        step.path: os.open(step.path, os.O_PATH | os.O_DIRECTORY) for step in steps if step.kind != "empty"
+    }
     for step in steps:
         if step.kind == "empty":
             _mount("tmpfs", step.path, "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=755,size=1m")

@@ -39,7 +39,9 @@ def choose(only: Collection[str], without: Collection[str]) -> tuple[Part, ...]:
     parts = all_parts()
     known = service_names(parts)
     if unknown := {*only, *without} - set(known):
-        raise UsageError(f"there is no service {', '.join(sorted(unknown))}", "", f"known: {', '.join(known)}")
+        raise UsageError(
+            f"there is no service {', '.join(sorted(unknown))}", "", f"known: {', '.join(known)}"
+        )
     by_name = {part.name: part for part in parts}
     chosen: set[str] = set()
 
@@ -96,7 +98,9 @@ def _ensure_supervisor(settings: Settings, folders: Folders, environ: Mapping[st
             break
         time.sleep(0.05)
     raise UnreachableError(
-        "the supervisor could not be started", "\n".join(record.tail(log, 8)), "see `twinlake logs supervisor`"
+        "the supervisor could not be started",
+        "\n".join(record.tail(log, 8)),
+        "see `twinlake logs supervisor`",
     )
 
 
@@ -109,7 +113,10 @@ def _wait(
         context = context_of(settings, java_home)
         for service, its_parts in list(pending.items()):
             records = [record.load(folders, part.name) for part in its_parts]
-            if all(r.state == "ready" for r in records) and (answer := _answer(context, its_parts)) is not None:
+            if (
+                all(r.state == "ready" for r in records)
+                and (answer := _answer(context, its_parts)) is not None
+            ):
                 del pending[service]
                 moved = time.monotonic()
                 yield Ready(service=service, answer=answer, seconds=moved - began)
@@ -232,4 +239,3 @@ def log_files(settings: Settings, name: str) -> list[Any]:
         raise UsageError(f"there is no part {name}", "", f"known: {known}, supervisor")
     folders = folders_of(settings)
     return [folders.log(each) for each in names if folders.log(each).exists()]
-

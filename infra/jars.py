@@ -56,7 +56,8 @@ def read_list(text: str) -> tuple[Artifact, ...]:
         if not line.strip() or line.startswith("#"):
             continue
         match = re.fullmatch(
-            r"(spark|kafka|registry) ([\w.-]+):([\w.-]+):([\w.-]+)(?::([\w.-]+):([\w.]+))? ([0-9a-f]{64})", line
+            r"(spark|kafka|registry) ([\w.-]+):([\w.-]+):([\w.-]+)(?::([\w.-]+):([\w.]+))? ([0-9a-f]{64})",
+            line,
         )
         if not match:
             raise JarError(
@@ -73,7 +74,7 @@ def read_list(text: str) -> tuple[Artifact, ...]:
 
 
 def fetch(artifacts: Sequence[Artifact], target: Path, java_home: Path) -> None:
-    """Brings every missing artifact to `target`/<set>; what is already there is kept, so it can be resumed."""
+    """Brings every missing artifact to `target`/<set>; what is already there is kept."""
     missing = [artifact for artifact in artifacts if not _present(artifact, target)]
     print(f">> {len(artifacts) - len(missing)} of {len(artifacts)} jars are here", flush=True)
     work = target / ".ivy"
@@ -92,7 +93,7 @@ def fetch(artifacts: Sequence[Artifact], target: Path, java_home: Path) -> None:
         names = ", ".join(artifact.file_name for artifact in missing[:5])
         raise JarError(
             f"{len(missing)} jars could not be fetched ({names}{', ...' if len(missing) > 5 else ''}); "
-            f"see {work / 'ivy.log'}.\nCheck the connection (a proxy is set for Java with JAVA_TOOL_OPTIONS), "
+            f"see {work / 'ivy.log'}.\nCheck the connection (JAVA_TOOL_OPTIONS sets a proxy for Java), "
             "then run `make jars` again: it goes on where it stopped."
         )
     _remove_others(artifacts, target)
@@ -121,7 +122,9 @@ def _retrieve(artifacts: Sequence[Artifact], target: Path, work: Path, java_home
             log.write(line)
             if match := re.search(r"\[SUCCESSFUL \] \S+?#([\w.-]+);([\w.-]+)!", line):
                 done += 1
-                print(f"   {artifacts[0].set} [{done}/{len(artifacts)}] {' '.join(match.groups())}", flush=True)
+                print(
+                    f"   {artifacts[0].set} [{done}/{len(artifacts)}] {' '.join(match.groups())}", flush=True
+                )
             elif match := re.search(r"downloading \S+/(\S+-all\.tar\.gz)", line):
                 print(f"   {match.group(1)} (about 150 MB) ...", flush=True)
         process.wait()
@@ -131,7 +134,10 @@ def _retrieve(artifacts: Sequence[Artifact], target: Path, work: Path, java_home
             continue
         if (found := _sha256(source)) != artifact.sha256:
             shutil.rmtree(work / "cache" / artifact.group / artifact.name, ignore_errors=True)
-            print(f"   {artifact.file_name}: SHA-256 is {found}, expected {artifact.sha256}; thrown away", flush=True)
+            print(
+                f"   {artifact.file_name}: SHA-256 is {found}, expected {artifact.sha256}; thrown away",
+                flush=True,
+            )
             continue
         _install(source, artifact, target)
 
@@ -139,7 +145,8 @@ def _retrieve(artifacts: Sequence[Artifact], target: Path, work: Path, java_home
 def _ivy_file(artifacts: Iterable[Artifact]) -> str:
     lines = [
         '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">',
-        '<info organisation="twinlake" module="jars"/><configurations><conf name="default"/></configurations>',
+        '<info organisation="twinlake" module="jars"/>',
+        '<configurations><conf name="default"/></configurations>',
         "<dependencies>",
     ]
     for a in artifacts:
@@ -149,7 +156,8 @@ def _ivy_file(artifacts: Iterable[Artifact]) -> str:
         )
         if a.classifier:
             lines.append(
-                f"<artifact name={quoteattr(a.name)} type={quoteattr(a.extension)} ext={quoteattr(a.extension)} "
+                f"<artifact name={quoteattr(a.name)} "
+                f"type={quoteattr(a.extension)} ext={quoteattr(a.extension)} "
                 f"m:classifier={quoteattr(a.classifier)}/>"
             )
         lines.append("</dependency>")

@@ -48,7 +48,11 @@ def _command(context: Context) -> Command:
 
 def _probe(context: Context) -> str:
     headers = {"Authorization": f"Bearer {context.services.api_token}"}
-    health = httpx.get(f"{context.services.api_url}/health", headers=headers, timeout=5).raise_for_status().json()
+    health = (
+        httpx.get(f"{context.services.api_url}/health", headers=headers, timeout=5, trust_env=False)
+        .raise_for_status()
+        .json()
+    )
     if not health.get("ready"):
         raise ConnectionError(f"it answers, but is not ready: {health}")
     return context.services.api_url

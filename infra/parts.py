@@ -1,4 +1,4 @@
-"""What a part is: one process (or one preparing step) that the supervisor keeps running, and the list of all."""
+"""What a part is: one process (or one preparing step) to keep running, and the list of all parts."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def _nothing(context: Context) -> None:
 class Part:
     """One thing to keep running.
 
-    `prepare` runs before every start and may raise a TwinlakeError, `probe` returns what the part answered and
-    raises while it does not. A part without a command is done when `prepare` is.
+    `prepare` runs before every start and may raise a TwinlakeError, `probe` returns what the part answered
+    and raises while it does not. A part without a command is done when `prepare` is.
     """
 
     name: str
@@ -61,7 +61,14 @@ def all_parts() -> tuple[Part, ...]:
     """Every part, in an order in which each comes after what it needs."""
     from infra import airflow, broker, lake, registry, sql, topics
 
-    return (*broker.parts(), *registry.parts(), *topics.parts(), *lake.parts(), *sql.parts(), *airflow.parts())
+    return (
+        *broker.parts(),
+        *registry.parts(),
+        *topics.parts(),
+        *lake.parts(),
+        *sql.parts(),
+        *airflow.parts(),
+    )
 
 
 def service_names(parts: tuple[Part, ...]) -> tuple[str, ...]:

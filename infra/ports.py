@@ -51,7 +51,7 @@ class Ports:
 def free_port(without: set[int] | None = None) -> int:
     """A port that nobody listens on, outside the range that the system gives to outgoing connections.
 
-    **why**: a client that keeps asking for a stopped service on a port of that range connects to itself in the end.
+    **why**: a client that keeps asking for a stopped service on such a port ends up connected to itself.
     """
     first, last = 20_000, _outgoing_start() - 1
     candidates = random.SystemRandom().sample(range(first, last), 500)

@@ -1,8 +1,8 @@
 """Processes by identity: started in a group of their own, recognised later, and ended for certain.
 
-A process is ours when its pid *and* its start time are the recorded ones; a pid alone may have been given to a
-stranger. Everything a part starts inherits its mark (an environment variable), which finds the children that have
-left the group.
+A process is ours when its pid *and* its start time are the recorded ones; a pid alone may have been given to
+a stranger. Everything a part starts inherits its mark (an environment variable), which finds the children
+that have left the group.
 """
 
 from __future__ import annotations

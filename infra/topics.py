@@ -9,7 +9,9 @@ from jobs.topic import Topic, load_topic, topic_names
 
 
 def parts() -> tuple[Part, ...]:
-    return (Part(name="topics", service="topics", needs=("broker", "registry"), prepare=_prepare, probe=_probe),)
+    return (
+        Part(name="topics", service="topics", needs=("broker", "registry"), prepare=_prepare, probe=_probe),
+    )
 
 
 def _prepare(context: Context) -> None:
@@ -22,7 +24,7 @@ def _prepare(context: Context) -> None:
 
 
 def register(registry: Registry, topic: Topic) -> None:
-    """Registers the schemas that the registry has not got yet, oldest first; an incompatible one is refused."""
+    """Registers the schemas that the registry has not got yet, oldest first; refuses an incompatible one."""
     subject = f"{topic.name}-value"
     known = list(registry.schemas(subject).values())
     for schema in topic.schemas:

@@ -37,7 +37,10 @@ def up(
     out = Console(highlight=False)
     with console.status("starting ...") as waiting:
         for ready in control.bring_up(settings, parts, os.environ):
-            out.print(f"[green]ok[/] {ready.service:<9} {ready.answer}  [dim]{ready.seconds:.1f} s[/]", soft_wrap=True)
+            out.print(
+                f"[green]ok[/] {ready.service:<9} {ready.answer}  [dim]{ready.seconds:.1f} s[/]",
+                soft_wrap=True,
+            )
         if any(part.name == "lake" for part in parts):
             from infra.first_release import ensure_release
 
@@ -60,7 +63,9 @@ def status(as_json: Json = False) -> None:
     settings = load_settings()
     parts = control.describe(settings)
     if not parts:
-        raise UnreachableError("Twinlake is not running", f"nothing runs for {settings.home}", "run `twinlake up`")
+        raise UnreachableError(
+            "Twinlake is not running", f"nothing runs for {settings.home}", "run `twinlake up`"
+        )
     lake = _lake_status(settings, parts)
     whole = bool(parts) and all(part["answers"] for part in parts)
     if as_json:
@@ -75,7 +80,9 @@ def status(as_json: Json = False) -> None:
 
 
 def logs(
-    part: Annotated[str, typer.Argument(help="A service or part: broker, lake, airflow, airflow-scheduler, ...")],
+    part: Annotated[
+        str, typer.Argument(help="A service or part: broker, lake, airflow, airflow-scheduler, ...")
+    ],
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on showing what comes.")] = False,
     lines: Annotated[int, typer.Option("-n", "--lines", min=0, help="How many lines of the past.")] = 50,
 ) -> None:
@@ -118,7 +125,7 @@ def _lake_status(settings: Settings, parts: list[dict[str, Any]]) -> dict[str, A
     from jobs.client import LakeClient
 
     try:
-        return {**nothing, **LakeClient(settings.services()).status()}
+        return {**nothing, **LakeClient.of(settings.services()).status()}
     except TwinlakeError as error:
         return {**nothing, "error": error.to_json()}
 
@@ -131,7 +138,9 @@ def _show(parts: list[dict[str, Any]], lake: dict[str, Any]) -> None:
         error = (part["error"] or {}).get("what", "")
         text = "; ".join(filter(None, [error or part["answer"], part["note"]]))
         colour = "green" if part["answers"] else "red"
-        table.add_row(part["part"], f"[{colour}]{state}[/]", str(part["pid"] or ""), str(part["restarts"]), text)
+        table.add_row(
+            part["part"], f"[{colour}]{state}[/]", str(part["pid"] or ""), str(part["restarts"]), text
+        )
     out.print(table)
     for title, key in (("Topics", "topics"), ("Table versions", "versions")):
         if rows := lake.get(key):
