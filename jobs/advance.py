@@ -5,6 +5,7 @@ Only the version's owner may call what is here (design.md, section 7); nothing i
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -108,10 +109,18 @@ def open_feed(lake: Path, version: Version, log: Log) -> Feed:
             table_id=delta.table_id(log.spark, log.path), schema=log.rows(0, 0).schema,
         )  # fmt: skip
     schema = compile.partial(definition, log.rows(0, 0)).schema.add("_segment", IntegerType())
-    statistics = ",".join(["_segment", *definition.key_columns])
-    properties = {**PROPERTIES, "delta.dataSkippingStatsColumns": statistics}
+    properties = {**PROPERTIES, **_statistics(schema, definition.key_columns)}
     table_id = delta.create(log.spark, path, schema, properties, partition_by=("_segment",))
     return Feed(version=version, definition=definition, log=log, path=path, table_id=table_id, schema=schema)
+
+
+def _statistics(schema: StructType, keys: Iterable[str]) -> dict[str, str]:
+    """Statistics on the columns that prune, and on no other: they are paid for in every step."""
+    pruning = ("string", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "date", "timestamp")
+    named = [key for key in keys if schema[key].dataType.simpleString().split("(")[0] in pruning]
+    if not named:
+        return {"delta.dataSkippingNumIndexedCols": "0"}
+    return {"delta.dataSkippingStatsColumns": ",".join(f"`{key}`" for key in named)}
 
 
 def standing(feed: Feed) -> Standing:

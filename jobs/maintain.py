@@ -36,9 +36,11 @@ _OF_VERSION = re.compile(r"\.?(\d{20})\.(json|crc|json\.crc|crc\.crc|checkpoint\
 
 def merge_small(feed: Feed, open_segment: int) -> tuple[int, int] | None:
     """Merge the small closed segments, in the lane that the caller holds; the range that was merged."""
-    chosen = choose([segment for segment in segments(feed) if segment.number < open_segment])
+    closed = [segment for segment in segments(feed) if segment.number < open_segment]
+    chosen = choose(closed)
     if chosen:
-        merge_segments(feed, *chosen, batch_epoch(feed))
+        size = sum(segment.bytes for segment in closed if segment.number >= chosen[0])
+        merge_segments(feed, *chosen, batch_epoch(feed), size)
     return chosen
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 STEPS_PER_SEGMENT = 50
 GROWTH = 2
 """An older segment joins a merge when it is at most this many times as large as everything newer in it."""
+FILE_BYTES = 128 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,9 +51,14 @@ def choose(closed: Sequence[Segment]) -> tuple[int, int] | None:
         size += segment.bytes
         files += segment.files
         first = segment.number
-    if files <= 1 or first is None:
+    if first is None or (first == closed[-1].number and files <= _files(size)):
         return None
     return first, closed[-1].number
+
+
+def _files(size: int) -> int:
+    """Into how many files so many bytes are written."""
+    return 1 + size // FILE_BYTES
 
 
 def batch_epoch(feed: Feed) -> int:
@@ -60,12 +66,12 @@ def batch_epoch(feed: Feed) -> int:
     return delta.transaction_version(feed.spark, feed.path, feed.batch_lane) + 1
 
 
-def merge_segments(feed: Feed, first: int, last: int, epoch: int) -> delta.Commit:
-    """Replace the closed segments first..last by their merged rows as segment `last`, in one commit."""
+def merge_segments(feed: Feed, first: int, last: int, epoch: int, size: int = 0) -> delta.Commit:
+    """Replace the closed segments first..last (`size` bytes) by their merged rows as segment `last`, in one commit."""
     between = f"_segment >= {first} AND _segment <= {last}"
     merged = compile.merge(feed.definition, feed.rows().where(between).drop("_segment"))
     return delta.replace(
-        arranged(feed, merged, last),
+        arranged(feed, merged.coalesce(_files(size)), last),
         feed.path,
         between,
         feed.batch_lane,

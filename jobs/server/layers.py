@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,6 @@ from pydantic import Field
 
 from jobs import certificate as certificates
 from jobs.errors import DifferenceError, NotFoundError
-from jobs.maintain import maintain
 from jobs.moment import format_moment
 from jobs.rebuild import Rebuilt, rebuild
 from jobs.run import Run
@@ -91,7 +89,7 @@ def do_maintain(server: LakeServer, params: MaintainParams, run: Run) -> dict[st
     versions = [v for v in server.versions.living() if params.table in (None, v.table) and server.stored(v)]
     feeds = [server.versions.feed(version) for version in versions]
     logs = server.logs.values() if params.table is None else []
-    return maintain(server.spark, feeds, logs, time.time())
+    return server.maintain(feeds, list(logs))
 
 
 def _rebuild(server: LakeServer, version: Version, windows: WindowRange, repair: bool, run: Run) -> Rebuilt:
