@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 MAX_LAG_SECONDS = 10.0
+MAX_CERTIFICATE_AGE_SECONDS = 900.0
 SHOWN_VALUES = 5
 _one_at_a_time = threading.Lock()  # Great Expectations keeps its context in a global
 
@@ -59,22 +60,22 @@ class Gate:
 
 
 def certificate_check(
-    table: str, certificate: Mapping[str, Any] | None, position: int, max_age_batches: int, topic: str
+    table: str, version: str, certificate: Mapping[str, Any] | None, age_seconds: float
 ) -> Check:
-    """Green's newest certificate over all of it: it exists, is equal, and its position is recent."""
+    """Green's newest certificate over all of it exists, is equal, and is of a recent position."""
     name = "certificate"
     if certificate is None:
-        return Check(table=table, name=name, passed=False, detail="there is none: run `twinlake verify`")
-    at = int(certificate["position"].get(topic, 0))
-    if not certificate["equal"]:
-        differing = certificate.get("differing", "some")
-        detail = f"speed and batch differ in {differing} rows at position {at} ({certificate['id']})"
+        detail = f"there is none: run `twinlake verify {table} --version {version}`"
         return Check(table=table, name=name, passed=False, detail=detail)
-    behind = position - at
-    detail = f"equal at position {at}, {certificate['rows_compared']:,} rows compared"
-    if behind > max_age_batches:
-        return Check(table=table, name=name, passed=False, detail=f"{detail}, but that is {behind} batches ago")
-    return Check(table=table, name=name, passed=True, detail=detail)
+    place = ", ".join(f"{topic} batch {batch}" for topic, batch in certificate["position"].items())
+    if not certificate["equal"]:
+        detail = f"speed and batch differ in {certificate['differing']} keys at {place}"
+        return Check(table=table, name=name, passed=False, detail=detail)
+    detail = f"equal at {place}, {certificate['rows_compared']:,} rows compared, {age_seconds:.0f} s old"
+    recent = age_seconds <= MAX_CERTIFICATE_AGE_SECONDS
+    if not recent:
+        detail += f"; at most {MAX_CERTIFICATE_AGE_SECONDS:.0f} s are allowed"
+    return Check(table=table, name=name, passed=recent, detail=detail)
 
 
 def lag_check(table: str, lag_seconds: float, stalled: bool, limit: float = MAX_LAG_SECONDS) -> Check:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jobs import quote
-from jobs.moment import from_micros
+from jobs.moment import format_moment, from_micros
 from jobs.release import Release
 
 SERVE = "serve"
@@ -57,11 +57,15 @@ def watermark_sql(table: str, version: str) -> str:
 
 def watermark_view(table: str, version: str, micros: int | None) -> View:
     """The watermark as the version's newest commit tells it, NULL as long as there is none."""
-    moment = "CAST(NULL AS TIMESTAMP)"
-    if micros is not None:
-        text = from_micros(micros).strftime("%Y-%m-%d %H:%M:%S.%f")
-        moment = f"TIMESTAMP '{text} UTC'"
-    return View(schema=META, name=watermark_name(table, version), sql=f"SELECT {moment} AS watermark")
+    sql = f"SELECT {watermark_value_sql(micros)} AS watermark"
+    return View(schema=META, name=watermark_name(table, version), sql=sql)
+
+
+def watermark_value_sql(micros: int | None) -> str:
+    """A watermark as a literal."""
+    if micros is None:
+        return "CAST(NULL AS TIMESTAMP)"
+    return f"TIMESTAMP '{format_moment(from_micros(micros))}'"
 
 
 def relation_sql(path: Path | str, delta_version: int | None = None) -> str:

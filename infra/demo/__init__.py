@@ -1,0 +1,1 @@
+"""The main job of the project (`make demo`): one topic, three tables, both layers, one release, two crashes."""

@@ -1,0 +1,129 @@
+"""A reader who never stops asking: each answer must be one of the expected ones as a whole, never a mixture."""
+
+from __future__ import annotations
+
+import statistics
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+Answer = dict[str, tuple[int, str]]  # by region: orders, sales
+PAUSE_SECONDS = 0.4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Range:
+    """Windows that get no more records, so that each definition has exactly one right answer for them."""
+
+    start_ms: int
+    end_ms: int
+
+    def sql(self, column: str) -> str:
+        return f"{column} >= timestamp_millis({self.start_ms}) AND {column} < timestamp_millis({self.end_ms})"
+
+
+class Query:
+    """One SELECT through the SQL server's HTTP door."""
+
+    def __init__(self, url: str) -> None:
+        self._http = httpx.Client(
+            base_url=url, headers={"X-Twinlake-Query": "1"}, timeout=120, trust_env=False
+        )
+
+    def rows(self, sql: str) -> list[dict[str, Any]]:
+        answer = self._http.post("/query", json={"sql": sql, "limit": 1_000_000})
+        if answer.is_error:
+            raise RuntimeError(f"{answer.status_code}: {answer.text[:400]}")
+        found: list[dict[str, Any]] = answer.json()["rows"]
+        return found
+
+
+def served(query: Query, windows: Range, schema: str = "serve") -> Answer:
+    """What the view shows for the windows."""
+    rows = query.rows(
+        "SELECT region, cast(sum(orders) AS bigint) AS orders, cast(sum(sales) AS string) AS sales "
+        f"FROM {schema}.sales_per_region WHERE {windows.sql('window_start')} GROUP BY region"
+    )
+    return {row["region"]: (row["orders"], row["sales"]) for row in rows}
+
+
+def expected(query: Query, windows: Range) -> tuple[Answer, Answer]:
+    """What the old and the new definition must show, from the events: with and without cancelled orders."""
+    rows = query.rows(
+        "SELECT region, count(*) AS orders, cast(sum(amount) AS string) AS sales, "
+        "count_if(status <> 'cancelled') AS kept, "
+        "cast(sum(amount) FILTER (WHERE status <> 'cancelled') AS string) AS kept_sales "
+        f"FROM serve.orders WHERE {windows.sql('ordered_at')} GROUP BY region"
+    )
+    old = {row["region"]: (row["orders"], row["sales"]) for row in rows}
+    new = {row["region"]: (row["kept"], row["kept_sales"]) for row in rows if row["kept"]}
+    return old, new
+
+
+@dataclass(kw_only=True)
+class Reader:
+    """Polls in a thread of its own from `start` to `stop`."""
+
+    ask: Callable[[], Answer]
+    answers: dict[str, Answer]
+    phases: list[str] = field(default_factory=list)
+    reads: dict[str, int] = field(default_factory=dict)
+    mixtures: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    latencies: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._poll, name="reader", daemon=True)
+
+    def start(self) -> Reader:
+        self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join(120)
+
+    def saw(self, phase: str, patience_s: float = 15) -> bool:
+        """Whether the newest answer is of that phase, now or soon."""
+        until = time.monotonic() + patience_s
+        while (not self.phases or self.phases[-1] != phase) and time.monotonic() < until:
+            time.sleep(0.05)
+        return bool(self.phases) and self.phases[-1] == phase
+
+    def figures(self) -> dict[str, Any]:
+        slowest = statistics.quantiles(self.latencies, n=20) if len(self.latencies) > 1 else [0.0] * 19
+        return {
+            "reads": sum(self.reads.values()),
+            "by_answer": dict(self.reads),
+            "order_of_answers": " then ".join(self.phases),
+            "mixtures": len(self.mixtures),
+            "errors": len(self.errors),
+            "latency_p50_s": round(slowest[9], 2),
+            "latency_p95_s": round(slowest[18], 2),
+        }
+
+    def _poll(self) -> None:
+        while not self._stop.is_set():
+            began = time.monotonic()
+            try:
+                answer = self.ask()
+            except Exception as error:  # an error is a finding: it is kept, and the next read goes on
+                self.errors.append(f"{type(error).__name__}: {error}")
+            else:
+                self.latencies.append(time.monotonic() - began)
+                self._judge(answer)
+            self._stop.wait(PAUSE_SECONDS)
+
+    def _judge(self, answer: Answer) -> None:
+        phase = next((name for name, known in self.answers.items() if known == answer), None)
+        if phase is None:
+            self.mixtures.append(str(sorted(answer.items())[:3]))
+            return
+        self.reads[phase] = self.reads.get(phase, 0) + 1
+        if not self.phases or self.phases[-1] != phase:
+            self.phases.append(phase)
