@@ -27,7 +27,7 @@ from jobs.errors import NotFoundError, TwinlakeError
 from jobs.log import Log
 from jobs.moment import format_moment, from_micros
 from jobs.run import Run
-from jobs.server import layers, lock, releases
+from jobs.server import layers, lock, promotion, releases
 from jobs.server.kinds import Kind
 from jobs.server.versions import Versions
 from jobs.server.work import Jobs
@@ -67,7 +67,7 @@ class LakeServer:
         self.ingests: dict[str, Ingest] = {}
         self.versions: Versions
         self.certificates = Certificates(self.lake)
-        self.jobs = Jobs(self.lake, {**layers.KINDS, **releases.KINDS}, self._do, self._cancel_tag)
+        self.jobs = Jobs(self.lake, {**layers.KINDS, **releases.KINDS, **promotion.KINDS}, self._do, self._cancel_tag)
         self._lags: dict[str, int | None] = {}
         self._ending = threading.Event()
         self._maintaining = threading.Lock()

@@ -96,6 +96,17 @@ class Owner:
         self._ask_quietly(self._serve_waiters)
         return waiter.future
 
+    def hold(self, go_on: threading.Event, longest_s: float) -> Future[int]:
+        """Take no step until `go_on` is set or the time is over; the future tells the position once it holds."""
+        held: Future[int] = Future()
+
+        def stand_still() -> None:
+            held.set_result(self.standing.position)
+            go_on.wait(longest_s)
+
+        self._mailbox.ask(stand_still)
+        return held
+
     def close_segment(self) -> Future[Closed]:
         """Close the open segment and pin what is closed by it."""
         return self._mailbox.ask(self._close_for_batch)

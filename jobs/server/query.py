@@ -9,14 +9,16 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from fastapi import FastAPI, Request
-from fastapi.responses import JSONResponse
+from fastapi.responses import HTMLResponse, JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from jobs.errors import BusyError, TwinlakeError, UsageError
+from jobs.errors import BusyError, NotFoundError, TwinlakeError, UsageError
+from jobs.report import report_file
 from jobs.row import to_json
 from jobs.server.views import Followed
 
@@ -30,6 +32,12 @@ LARGEST_LIMIT = 1_000_000
 AT_ONCE = 4
 WAIT_S = 30.0
 LONGEST_S = 300.0
+
+REPORT_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
 
 READING_COMMANDS = {
     "ShowTables", "ShowViews", "ShowNamespaces", "ShowColumns", "ShowCreateTable", "ShowFunctions", "ShowTableExtended",
@@ -165,8 +173,8 @@ def _message(error: Exception) -> str:
     return re.split(r";\n['+]|\nTo tolerate|\nIf you did not qualify", text.strip())[0].strip()
 
 
-def build_app(reader: Reader, followed: Callable[[], Followed]) -> FastAPI:
-    """The two endpoints, and nothing that documents or lists them."""
+def build_app(reader: Reader, followed: Callable[[], Followed], lake: Path) -> FastAPI:
+    """Status, query and the reports of plans; nothing that documents or lists them."""
     app = FastAPI(title="Twinlake SQL server", docs_url=None, redoc_url=None, openapi_url=None)
 
     @app.middleware("http")
@@ -180,7 +188,8 @@ def build_app(reader: Reader, followed: Callable[[], Followed]) -> FastAPI:
 
     @app.exception_handler(TwinlakeError)
     async def told(_: Request, error: TwinlakeError) -> JSONResponse:
-        return _refused(400 if isinstance(error, UsageError) else 503, error)
+        code = 404 if isinstance(error, NotFoundError) else 400 if isinstance(error, UsageError) else 503
+        return _refused(code, error)
 
     @app.get("/status")
     def status() -> dict[str, Any]:
@@ -193,6 +202,13 @@ def build_app(reader: Reader, followed: Callable[[], Followed]) -> FastAPI:
             return _refused(403, UsageError("the query was refused", "it has no header X-Twinlake-Query: 1", ""))
         release = followed().release
         return JSONResponse({**reader.read(asked.sql, asked.limit), "release": release})
+
+    @app.get("/reports/{plan}")
+    def report(plan: str) -> HTMLResponse:
+        file = report_file(lake, plan)
+        if not file.is_file():
+            raise NotFoundError(f"plan {plan} has no report", "it was not compared yet", "run `twinlake diff`")
+        return HTMLResponse(file.read_text(encoding="utf-8"), headers=REPORT_HEADERS)
 
     return app
 

@@ -51,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
     def followed() -> Followed:
         return follower.followed
 
-    _serve(build_app(Reader(spark, followed), followed), given.port)
+    _serve(build_app(Reader(spark, followed), followed, settings.lake), given.port)
     follower.stop()
     return 0
 

@@ -31,6 +31,8 @@ logger = logging.getLogger(__name__)
 LOOK_S = 0.2
 WATERMARK_S = 1.0
 HEAL_S = 5.0
+REFRESH_S = 30.0
+"""So often every text is derived anew: a log that has met a new schema reads older records with its defaults."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,10 +80,14 @@ class Follower:
 
     def _run(self) -> None:
         looked_at = healed_at = 0.0
+        refreshed_at = time.monotonic()
         while not self._stop.is_set():
             try:
                 self.look()
                 now = time.monotonic()
+                if now - refreshed_at >= REFRESH_S:
+                    refreshed_at = now
+                    self.refresh()
                 if now - looked_at >= WATERMARK_S:
                     looked_at = now
                     self.follow_watermarks()
@@ -162,6 +168,13 @@ class Follower:
                 self._execute(view.create() if present is None else view.alter())
                 self._present[key] = view.sql
 
+    def refresh(self) -> None:
+        """Forget what was read of versions, contracts and schemas; the next look alters what has changed."""
+        self._served.clear()
+        self._topics.clear()
+        self._fixed.clear()
+        self._seen = -1
+
     def heal(self) -> None:
         """Put back what a JDBC client dropped or changed: the catalog belongs to the release log."""
         catalog = self.spark._jsparkSession.sessionState().catalog()
@@ -180,7 +193,7 @@ class Follower:
                 self._execute(view.alter())
 
     def _version(self, table: str, name: str) -> Served:
-        """A version as served; a version never changes, so it is read once."""
+        """A version as served, read once until the next refresh."""
         found = self._served.get((table, name))
         if found is None:
             version = load(self._lake / "tables" / table / f"{name}.json")
