@@ -1,1 +1,1 @@
-"""The main job of the project (`make demo`): one topic, three tables, both layers, one release, two crashes."""
+"""The main job (`make demo`): one topic, three tables, both layers, one release, two crashes."""

@@ -102,7 +102,9 @@ class AirflowApi:
 
     def _told(self, answer: httpx.Response) -> dict[str, Any]:
         if answer.is_error:
-            raise DemoError(f"Airflow answered {answer.status_code} to {answer.request.url.path}: {answer.text[:400]}")
+            raise DemoError(
+                f"Airflow answered {answer.status_code} to {answer.request.url.path}: {answer.text[:400]}"
+            )
         found: dict[str, Any] = answer.json()
         return found
 

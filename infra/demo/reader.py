@@ -1,4 +1,4 @@
-"""A reader who never stops asking: each answer must be one of the expected ones as a whole, never a mixture."""
+"""A reader who never stops asking: each answer must be an expected one as a whole, never a mixture."""
 
 from __future__ import annotations
 

@@ -1,0 +1,62 @@
+"""`make demo`: tells the story, prints the summary, leaves the services up; exit 1 if anything differs."""
+
+from __future__ import annotations
+
+import sys
+
+from rich.console import Console
+from rich.markup import escape
+
+from infra.demo.story import Story
+from infra.demo.summary import DemoError, Summary
+from jobs.commands.output import load_settings
+from jobs.errors import TwinlakeError
+
+
+def main() -> int:
+    settings = load_settings()
+    console = Console(highlight=False)
+    summary = Summary(file=settings.home / "demo" / "summary.json", console=console)
+    story = Story(settings=settings, summary=summary)
+    try:
+        story.tell()
+    except (DemoError, TwinlakeError) as error:
+        console.print(f"\n[bold red]The demo stopped:[/] {escape(str(error))}", soft_wrap=True)
+    except KeyboardInterrupt:
+        console.print("\nstopped by Ctrl-C; the services are still up, `make down` ends them")
+        return 130
+    finally:
+        story.close()
+    _finish(story)
+    return 0 if summary.passed else 1
+
+
+def _finish(story: Story) -> None:
+    summary, console = story.summary, story.summary.console
+    try:
+        services = story.services
+    except TwinlakeError:
+        summary.save()
+        return
+    summary.where |= {
+        "airflow": services.airflow_url,
+        "jdbc": services.jdbc_url,
+        "query": '.venv/bin/twinlake query "SELECT * FROM serve.sales_per_region LIMIT 5"',
+        "summary": str(summary.file),
+        "end": "make down",
+    }
+    summary.save()
+    held = sum(one["holds"] for one in summary.checks)
+    colour, word = ("green", "passed") if summary.passed else ("red", "FAILED")
+    console.print(
+        f"\n[bold {colour}]The demo {word}[/]: {held} of {len(summary.checks)} checks, {summary.seconds} s"
+    )
+    for name, place in summary.where.items():
+        console.print(f"   {name:<8} {escape(place)}", soft_wrap=True)
+    console.print(
+        f"   login    {services.airflow_user} / {escape(services.airflow_password)}", soft_wrap=True
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
