@@ -49,10 +49,10 @@ def enter(steps: Sequence[Mount]) -> None:
         step.path: os.open(step.path, os.O_PATH | os.O_DIRECTORY) for step in steps if step.kind != "empty"
     }
     for step in steps:
+        step.path.mkdir(parents=True, exist_ok=True)
         if step.kind == "empty":
             _mount("tmpfs", step.path, "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=755,size=1m")
             continue
-        step.path.mkdir(parents=True, exist_ok=True)
         _mount(f"/proc/self/fd/{held[step.path]}", step.path, None, _MS_BIND | _MS_REC, None)
         if step.kind == "read":
             _mount(None, step.path, None, _MS_BIND | _MS_REMOUNT | _MS_RDONLY | _MS_NOSUID, None)

@@ -10,16 +10,16 @@ supported() {
 }
 
 find_python() {
-    for candidate in ${PYTHON:-} python3 python3.13 python3.12 python3.11 \
-        /usr/bin/python3 /usr/local/bin/python3.1[123] /opt/homebrew/bin/python3.1[123] \
-        "$HOME"/.pyenv/versions/3.1[123].*/bin/python3; do
+    usual="python3 python3.13 python3.12 python3.11 /usr/bin/python3 /usr/local/bin/python3.1[123]
+        /opt/homebrew/bin/python3.1[123] $HOME/.pyenv/versions/3.1[123].*/bin/python3"
+    for candidate in ${PYTHON:-$usual}; do
         if command -v "$candidate" >/dev/null 2>&1 && supported "$candidate"; then
             command -v "$candidate"
             return
         fi
     done
     {
-        found=$(python3 --version 2>/dev/null || echo "no python3 at all")
+        found=$("${PYTHON:-python3}" --version 2>/dev/null || echo "no ${PYTHON:-python3} at all")
         echo "twinlake needs Python 3.11, 3.12 or 3.13 with venv; found: $found."
         if command -v apt-get >/dev/null 2>&1; then
             echo "Install it with:  sudo apt-get install python3 python3-venv"
