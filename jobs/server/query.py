@@ -10,7 +10,6 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -19,7 +18,6 @@ from fastapi.responses import HTMLResponse, JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from jobs.errors import BusyError, NotFoundError, TwinlakeError, UsageError
-from jobs.report import report_file
 from jobs.report import report_file
 from jobs.row import to_json
 from jobs.server.views import Followed
@@ -34,11 +32,6 @@ LARGEST_LIMIT = 1_000_000
 AT_ONCE = 4
 WAIT_S = 30.0
 LONGEST_S = 300.0
-PAGE_HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-}
 
 REPORT_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
@@ -216,13 +209,6 @@ def build_app(reader: Reader, followed: Callable[[], Followed], lake: Path) -> F
         if not file.is_file():
             raise NotFoundError(f"plan {plan} has no report", "it was not compared yet", "run `twinlake diff`")
         return HTMLResponse(file.read_text(encoding="utf-8"), headers=REPORT_HEADERS)
-
-    @app.get("/reports/{plan}")
-    def report(plan: str) -> HTMLResponse:
-        file = report_file(lake, plan)
-        if not file.exists():
-            raise UsageError(f"plan {plan} has no report", "none was written yet", "compare its versions first")
-        return HTMLResponse(file.read_text(encoding="utf-8"), headers=PAGE_HEADERS)
 
     return app
 
