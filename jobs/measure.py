@@ -15,6 +15,9 @@ from jobs.errors import UsageError
 SKETCH_LOG_ENTRIES = 12
 """Theta sketches keep 2^12 entries: exact below 4,096 distinct values, about 3 % (two sigma) beyond."""
 
+SAFE_DIGITS = 19
+"""Values of so many digits cannot overflow decimal(38) in fewer than 10^19 rows."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
@@ -59,6 +62,10 @@ def _is_decimal(type_: str) -> bool:
     return type_.startswith("decimal(") or type_ in ("tinyint", "smallint", "int", "bigint")
 
 
+def _digits(type_: str) -> int:
+    return int(type_[len("decimal(") :].split(",")[0]) if type_.startswith("decimal(") else 19
+
+
 def _scale(type_: str) -> int:
     return int(type_.rstrip(")").split(",")[1]) if type_.startswith("decimal(") else 0
 
@@ -83,10 +90,11 @@ class Count(Measure):
 
 
 class _Total(Measure):
-    """State of Sum and Avg: sum, sum of absolute values, count of non-null values.
+    """State of Sum and Avg: the sum, the count of non-null values, and what decides on overflow.
 
-    Overflow is decided by the sum of absolute values, which only grows: so it overflows in every cut
-    and order of the same rows or in none, and no partial sum can overflow before it does.
+    Overflow is decided by the sum of the positive and the sum of the negative values. Both only grow, so they
+    overflow in every cut and order of the same rows or in none, and no signed sum can overflow before them.
+    (The sum of `abs` would do, but Spark rounds `abs` and unary minus of a decimal to 34 digits.)
     """
 
     def refuses(self, type_: str) -> str | None:
@@ -94,31 +102,35 @@ class _Total(Measure):
 
     def parts(self, name: str, type_: str) -> tuple[Part, ...]:
         state = f"decimal(38,{_scale(type_)})" if _is_decimal(type_) else "double"
-        column = quote.name(self.of)
-        total, size = f"try_sum(CAST({column} AS {state}))", f"try_sum(abs(CAST({column} AS {state})))"
-        count, over = f"count({column})", f"(count({column}) > 0 AND {size} IS NULL)"
+        column, zero = f"CAST({quote.name(self.of)} AS {state})", f"CAST(0 AS {state})"
+        up, down = zero, zero
+        if _is_decimal(type_) and _digits(type_) > SAFE_DIGITS:
+            up, down = (f"try_sum(CASE WHEN {column} {sign} {zero} THEN {column} ELSE {zero} END)" for sign in "><")
+        over = f"({up} IS NULL OR {down} IS NULL)"
         past = self._overflow(name)
-        return (
+        parts = [
             Part(
                 name=f"{name}__sum",
-                from_rows=f"CASE WHEN NOT {over} THEN {total} END",
+                from_rows=f"CASE WHEN NOT {over} THEN try_sum({column}) END",
                 merge=f"CASE WHEN NOT {past} THEN try_sum({_column(name, 'sum')}) END",
             ),
-            Part(
-                name=f"{name}__abs",
-                from_rows=size,
-                merge=f"CASE WHEN NOT {past} THEN try_sum({_column(name, 'abs')}) END",
-            ),
-            Part(name=f"{name}__n", from_rows=count, merge=f"sum({_column(name, 'n')})"),
+            Part(name=f"{name}__n", from_rows=f"count({quote.name(self.of)})", merge=f"sum({_column(name, 'n')})"),
             Part(name=f"{name}__overflow", from_rows=over, merge=past),
-        )
+        ]
+        for part, sql in (("up", up), ("down", down)):
+            merge = f"CASE WHEN NOT {past} THEN try_sum({_column(name, part)}) END"
+            parts.append(Part(name=f"{name}__{part}", from_rows=f"CASE WHEN NOT {over} THEN {sql} END", merge=merge))
+        if state == "double":
+            size = f"coalesce(sum(abs({column})), {zero})"
+            parts.append(Part(name=f"{name}__abs", from_rows=size, merge=f"sum({_column(name, 'abs')})"))
+        return tuple(parts)
 
     def _overflow(self, name: str) -> str:
-        some = f"sum({_column(name, 'n')}) > 0 AND try_sum({_column(name, 'abs')}) IS NULL"
-        return f"(bool_or({_column(name, 'overflow')}) OR ({some}))"
+        sums = (f"try_sum({_column(name, part)}) IS NULL" for part in ("up", "down"))
+        return f"(bool_or({_column(name, 'overflow')}) OR {' OR '.join(sums)})"
 
     def evidence(self, name: str) -> tuple[str, ...]:
-        return (f"{name}__n", f"{name}__abs", f"{name}__overflow")
+        return (f"{name}__n", f"{name}__overflow")
 
 
 @dataclass(frozen=True)

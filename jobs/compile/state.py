@@ -71,8 +71,9 @@ def partial(table: Table, rows: DataFrame) -> DataFrame:
     if table.window:
         on = quote.name(table.window.on)
         stepped = stepped.where(F.expr(f"{on} IS NOT NULL")).withColumn("window_start", _window_start(table))
+    measured = {name: types.get(measure.of or "", "") for name, measure in table.measures.items()}
     return stepped.groupBy(*map(quote.name, table.key_columns)).agg(
-        *(F.expr(part.from_rows).alias(part.name) for part in _parts(table, types))
+        *(F.expr(part.from_rows).alias(part.name) for part in _parts(table, measured))
     )
 
 
@@ -85,18 +86,17 @@ def merge(table: Table, partials: DataFrame) -> DataFrame:
     if isinstance(table, Latest):
         return _newest(table, partials, from_rows=False)
     assert isinstance(table, Aggregate)
+    types = dict(partials.dtypes)
+    # a sum's state tells what its parts are; the other measures merge alike for every type
+    measured = {name: types.get(f"{name}__sum", "") for name in table.measures}
     return partials.groupBy(*map(quote.name, table.key_columns)).agg(
-        *(F.expr(part.merge).alias(part.name) for part in _parts(table, {}))
+        *(F.expr(part.merge).alias(part.name) for part in _parts(table, measured))
     )
 
 
 def _parts(table: Aggregate, types: dict[str, str]) -> list[Part]:
-    """All state columns in order. Only `from_rows` depends on the types of the measured columns."""
-    measured = [
-        part
-        for name, measure in table.measures.items()
-        for part in measure.parts(name, types.get(measure.of or "", ""))
-    ]
+    """All state columns in order; `types` says per measure what type it measures."""
+    measured = [part for name, measure in table.measures.items() for part in measure.parts(name, types[name])]
     return [*measured, *COMPANIONS]
 
 
