@@ -1,0 +1,81 @@
+"""`twinlake query "SQL"`: asks the SQL server, as any reader would."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import httpx
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table as Grid
+
+from jobs.commands.output import console, load_settings, print_json
+from jobs.errors import TwinlakeError, UnreachableError, UsageError
+
+ANSWER_S = 330.0
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the one command that reads."""
+    app.command("query")(query_command)
+
+
+def query_command(
+    sql: Annotated[str, typer.Argument(help="one statement that reads, such as SELECT * FROM serve.orders LIMIT 5")],
+    limit: Annotated[int, typer.Option(min=1, max=1_000_000, help="at most so many rows")] = 10_000,
+    as_json: Annotated[bool, typer.Option("--json", help="print a list of row objects")] = False,
+) -> None:
+    """Run a query on the views of the live release."""
+    found = ask(load_settings().services().sql_url, sql, limit)
+    if as_json:
+        print_json(found["rows"])
+    else:
+        _show(found)
+    if found["truncated"]:
+        console.print(f"[yellow]only the first {limit:,} rows; there are more, see --limit[/]")
+
+
+def ask(url: str, sql: str, limit: int = 10_000) -> dict[str, Any]:
+    """The SQL server's answer: columns, rows, truncated, release."""
+    if not url:
+        raise UnreachableError("the SQL server is not running", "it has no address", "start it with `twinlake up`")
+    try:
+        answer = httpx.post(
+            f"{url}/query", json={"sql": sql, "limit": limit}, headers={"X-Twinlake-Query": "1"},
+            timeout=httpx.Timeout(ANSWER_S, connect=5), trust_env=False,
+        )  # fmt: skip
+    except httpx.HTTPError as error:
+        raise UnreachableError(
+            "the SQL server does not answer", f"{url}: {error or type(error).__name__}",
+            "see `twinlake status` and `twinlake logs sql`",
+        ) from error  # fmt: skip
+    if answer.is_success:
+        found: dict[str, Any] = answer.json()
+        return found
+    try:
+        told = answer.json()
+    except ValueError:
+        told = {}
+    if answer.status_code == 422:
+        raise UsageError("the query was refused", json.dumps(told.get("detail", told))[:500], "correct it")
+    kind = UsageError if answer.status_code < 500 else TwinlakeError
+    raise kind(told.get("what") or f"the SQL server answered {answer.status_code}",
+               told.get("why", answer.text[:500]), told.get("remedy", ""))  # fmt: skip
+
+
+def _show(found: dict[str, Any]) -> None:
+    grid = Grid(*(escape(column["name"]) for column in found["columns"]), box=None, pad_edge=False)
+    for row in found["rows"]:
+        grid.add_row(*(escape(_text(row[column["name"]])) for column in found["columns"]))
+    Console(highlight=False, soft_wrap=True).print(grid)
+    count = len(found["rows"])
+    released = f", release {found['release']}" if found["release"] is not None else ""
+    console.print(f"{count:,} row{'' if count == 1 else 's'}{released}")
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "null"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,251 @@
+"""`twinlake plan`, `build`, `diff`, `gate`, `promote`, `rollback`: the steps of a release, one command each."""
+
+from __future__ import annotations
+
+import getpass
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table as Grid
+
+from jobs.commands.output import console, load_settings, print_json
+from jobs.errors import NotFoundError, TwinlakeError
+from jobs.settings import Settings
+
+if TYPE_CHECKING:
+    from jobs.client import LakeClient
+
+AS_JSON = Annotated[bool, typer.Option("--json", help="print the result as JSON")]
+KEY = Annotated[str | None, typer.Option(help="idempotency key: the same key finds the same job again")]
+PLAN = Annotated[str | None, typer.Argument(help="the plan's id; the newest plan unless given")]
+APPROVER = Annotated[
+    str | None, typer.Option("--approved-by", help="who approves; the user of this shell unless given")
+]
+SHOWN = 5
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands of a release, in the order in which they are used."""
+    app.command("plan")(plan_command)
+    app.command("build")(build_command)
+    app.command("diff")(diff_command)
+    app.command("gate")(gate_command)
+    app.command("promote")(promote_command)
+    app.command("rollback")(rollback_command)
+
+
+def plan_command(key: KEY = None, as_json: AS_JSON = False) -> None:
+    """Say what the definitions in jobs/tables would change against the live release, and what it will cost."""
+    from jobs.plan import Plan, describe
+    from jobs.tables import TABLES
+
+    settings = load_settings()
+    asked = {
+        "definitions": {table.name: table.to_json() for table in TABLES},
+        "git_commit": git_commit(settings.project),
+    }
+    result = _run(settings, "plan", asked, key)
+    if as_json:
+        print_json(result)
+        return
+    made = Plan.from_json(result)
+    for line in describe(made):
+        console.print(escape(line), soft_wrap=True)
+    if not made.empty:
+        console.print(f"next: twinlake build {made.id}")
+
+
+def build_command(plan: PLAN = None, key: KEY = None, as_json: AS_JSON = False) -> None:
+    """Build the plan's green versions from the log and certify them; from then on they are fed like blue."""
+    settings = load_settings()
+    result = _run(settings, "build", {"plan": _plan(settings, plan)}, key)
+    if as_json:
+        print_json(result)
+        return
+    for table, version in result["greens"].items():
+        how = "built" if table in result["built"] else "was there already"
+        certificate = result["certificates"].get(table)
+        equal = f", certified over {certificate['rows_compared']:,} rows" if certificate else ""
+        console.print(f"{escape(table)} {escape(version)} {how}{equal}")
+    if not result["greens"]:
+        console.print("nothing to build")
+    console.print(f"next: twinlake diff {result['plan']}")
+
+
+def diff_command(
+    plan: PLAN = None,
+    table: Annotated[str | None, typer.Option(help="only this table of the plan")] = None,
+    key: KEY = None,
+    as_json: AS_JSON = False,
+) -> None:
+    """Compare the plan's green versions with the live ones at the same position; exit code 1 if they differ."""
+    settings = load_settings()
+    made = _load_plan(settings, _plan(settings, plan))
+    changed = [
+        change for change in made["changes"] if change["action"] == "changed" and table in (None, change["table"])
+    ]
+    if table is not None and not changed:
+        raise NotFoundError(f"plan {made['id']} does not change table {table!r}",
+                            "only a table with a live version can be compared", "see `twinlake plan`")  # fmt: skip
+    greens = _run(settings, "build", {"plan": made["id"]}, None)["greens"] if changed else {}
+    found = []
+    for change in changed:
+        name = change["table"]
+        asked = {"table": name, "blue": change["blue"], "green": greens[name], "plan": made["id"]}
+        found.append(_run(settings, "diff", asked, f"{key}/{name}" if key else None))
+    if as_json:
+        print_json({"plan": made["id"], "equal": all(one["equal"] for one in found), "diffs": found})
+    else:
+        for one in found:
+            _show_diff(one)
+        if not found:
+            console.print("nothing to compare: no table with a live version changes")
+        elif settings.services().sql_url:
+            console.print(f"report: {settings.services().sql_url}/reports/{made['id']}")
+    if not all(one["equal"] for one in found):
+        raise typer.Exit(1)
+
+
+def gate_command(plan: PLAN = None, key: KEY = None, as_json: AS_JSON = False) -> None:
+    """Ask what must hold before the plan may go live; exit code 1 if something does not."""
+    settings = load_settings()
+    result = _run(settings, "gate", {"plan": _plan(settings, plan)}, key)
+    if as_json:
+        print_json(result)
+    else:
+        _show_gate(result)
+    if not result["passed"]:
+        raise typer.Exit(1)
+
+
+def promote_command(
+    plan: PLAN = None, approved_by: APPROVER = None, key: KEY = None, as_json: AS_JSON = False
+) -> None:
+    """Make the plan live in one commit; refused if production moved, a certificate is unequal or the gate fails."""
+    settings = load_settings()
+    asked = {"plan": _plan(settings, plan), "approved_by": approved_by or getpass.getuser()}
+    _switch(settings, "promote", asked, key, as_json)
+
+
+def rollback_command(
+    to: Annotated[int | None, typer.Option(min=1, help="this release; the one before the live one unless given")] = None,
+    approved_by: APPROVER = None,
+    key: KEY = None,
+    as_json: AS_JSON = False,
+) -> None:
+    """Make an earlier release's versions live again in one commit; they were fed all the time."""
+    asked: dict[str, Any] = {"approved_by": approved_by or getpass.getuser()}
+    if to is not None:
+        asked["to"] = to
+    _switch(load_settings(), "rollback", asked, key, as_json)
+
+
+def git_commit(project: Path) -> str | None:
+    """The commit that the project is at, None outside of git."""
+    try:
+        asked = ["git", "-C", str(project), "rev-parse", "HEAD"]
+        return subprocess.run(asked, capture_output=True, text=True, check=True, timeout=10).stdout.strip() or None
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _switch(settings: Settings, kind: str, asked: Mapping[str, Any], key: str | None, as_json: bool) -> None:
+    try:
+        result = _run(settings, kind, asked, key)
+    except TwinlakeError as error:
+        gate = ((getattr(error, "job", None) or {}).get("result") or {}).get("gate")
+        if gate and not as_json:
+            _show_gate(gate)
+        raise
+    if as_json:
+        print_json(result)
+        return
+    if not result["changed"]:
+        console.print(f"nothing to promote: release {result['release']} means the same")
+        return
+    restored = f", the tables of release {result['restores']} again" if result["restores"] else ""
+    console.print(f"release {result['release']} is live{restored} (approved by {escape(result['approved_by'])})")
+    for table, version in result["tables"].items():
+        position = ", ".join(f"{topic} batch {batch}" for topic, batch in result["positions"].get(table, {}).items())
+        console.print(f"  {escape(table)} {escape(version)} at {position}")
+    if result["followed"]:
+        console.print(f"the SQL server followed in {result['follow_seconds']} s")
+    else:
+        console.print(f"[yellow]{escape(result['follow_problem'])}[/]", soft_wrap=True)
+
+
+def _run(settings: Settings, kind: str, params: Mapping[str, Any], key: str | None) -> dict[str, Any]:
+    """The result of a job, its progress shown meanwhile."""
+    from jobs.commands.work import follow
+
+    client = _client(settings)
+    result: dict[str, Any] = follow(client, client.submit(kind, params, key))["result"]
+    return result
+
+
+def _plan(settings: Settings, given: str | None) -> str:
+    if given is not None:
+        return given
+    for job in _client(settings).jobs(1000):
+        if job["kind"] == "plan" and job["state"] == "succeeded" and job["result"]:
+            newest: str = job["result"]["id"]
+            return newest
+    raise NotFoundError("there is no plan yet", "", "make one with `twinlake plan`")
+
+
+def _load_plan(settings: Settings, plan: str) -> dict[str, Any]:
+    from jobs.plan import load
+
+    return load(settings.lake, plan).to_json()
+
+
+def _client(settings: Settings) -> LakeClient:
+    from jobs.client import LakeClient
+
+    return LakeClient.of(settings.services())
+
+
+def _show_diff(diff: Mapping[str, Any]) -> None:
+    place = ", ".join(f"{topic} batch {batch}" for topic, batch in diff["position"].items())
+    console.print(
+        f"[bold]{escape(diff['table'])}[/]: blue {escape(diff['blue']['version'])} and green "
+        f"{escape(diff['green']['version'])} at {place}: {'[green]equal[/]' if diff['equal'] else 'different'}"
+    )
+    console.print(
+        f"  {diff['common'] - diff['changed']:,} rows the same, {diff['changed']:,} changed, "
+        f"{diff['only_blue']:,} only in blue, {diff['only_green']:,} only in green"
+    )
+    for side in ("blue", "green"):
+        if diff[f"columns_only_{side}"]:
+            console.print(f"  columns only in {side}: {escape(', '.join(diff[f'columns_only_{side}']))}")
+    grid = Grid("column", "rows changed", "total in blue", "total in green", box=None, pad_edge=False)
+    for column in diff["columns"]:
+        if column["changed"]:
+            totals = (column["blue_total"] or "", column["green_total"] or "")
+            grid.add_row(escape(column["name"]), f"{column['changed']:,}", *totals)
+    if grid.row_count:
+        console.print(grid)
+    _show_samples(diff["samples"])
+
+
+def _show_samples(samples: Sequence[Mapping[str, Any]]) -> None:
+    for kind in ("changed", "only_blue", "only_green"):
+        for sample in [one for one in samples if one["kind"] == kind][:SHOWN]:
+            key = ", ".join(f"{name}={value}" for name, value in sample["key"].items())
+            text = f"{kind.replace('_', ' ')}: {key}"
+            if kind == "changed":
+                text += "; " + ", ".join(
+                    f"{name} {sample['blue'][name]} -> {sample['green'][name]}" for name in sample["columns"]
+                )
+            console.print(f"  {escape(text)}", soft_wrap=True)
+
+
+def _show_gate(gate: Mapping[str, Any]) -> None:
+    for check in gate["checks"]:
+        mark = "[green]ok    [/]" if check["passed"] else "[bold red]FAILED[/]"
+        name = " ".join(part for part in (check["table"], check["name"]) if part)
+        console.print(f"{mark} {escape(name)}: {escape(check['detail'])}", soft_wrap=True)

@@ -1,0 +1,98 @@
+"""The plain-Python oracle: what each table shows for a history, by definition and without merging."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from decimal import ROUND_HALF_UP, Context, Decimal
+from typing import Any
+
+from tests.laws.histories import LIMIT, START, Record
+
+_EXACT = Context(prec=80)
+MINUTE = timedelta(minutes=1)
+
+
+def total(values: Iterable[Decimal | None]) -> Decimal | None:
+    """NULL when nothing is there to sum, or when the positive or the negative values alone leave decimal(38, 2)."""
+    known = [value for value in values if value is not None]
+    up = down = Decimal(0)
+    for value in known:
+        if value > 0:
+            up = _EXACT.add(up, value)
+        else:
+            down = _EXACT.add(down, value)
+    return _EXACT.add(up, down) if known and up < LIMIT and -LIMIT < down else None
+
+
+def mean(values: Iterable[Decimal | None]) -> Decimal | None:
+    """Half up to six decimals."""
+    known = [value for value in values if value is not None]
+    sum_ = total(known)
+    if sum_ is None:
+        return None
+    exact = _EXACT.divide(sum_, Decimal(len(known)))
+    result = exact.quantize(Decimal("0.000001"), rounding=ROUND_HALF_UP, context=_EXACT)
+    return result if result.copy_abs() < Decimal(10) ** 32 else None
+
+
+def window_of(at: datetime) -> datetime:
+    """The start of the minute, before 1970 too."""
+    return START + (at - START) // MINUTE * MINUTE
+
+
+def measures(records: list[Record]) -> dict[str, Any]:
+    """Every measure over the records of one group."""
+    amounts = [r.amount for r in records if r.amount is not None]
+    ratios = [r.ratio for r in records if r.ratio is not None]
+    return {
+        "n": len(records),
+        "n_amount": len(amounts),
+        "sales": total(amounts),
+        "average": mean(amounts),
+        "smallest": min(amounts, default=None),
+        "largest": max(amounts, default=None),
+        "wide": total(r.wide for r in records),
+        "wide_average": mean(r.wide for r in records),
+        "ratio": sum(ratios) if ratios else None,
+        "ratio_size": sum(map(abs, ratios)),
+        "first_word": min((r.words for r in records if r.words is not None), default=None),
+        "distinct": len({r.words for r in records if r.words is not None}),
+    }
+
+
+def aggregate(records: Iterable[Record], *, windowed: bool) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """By key (and minute); without a time there is no window. Amount 1.00 is filtered out."""
+    groups: dict[tuple[Any, ...], list[Record]] = defaultdict(list)
+    for record in records:
+        if record.amount == Decimal("1.00"):
+            continue
+        if not windowed:
+            groups[record.key,].append(record)
+        elif record.at is not None:
+            groups[record.key, window_of(record.at)].append(record)
+    return {key: measures(group) for key, group in groups.items()}
+
+
+def words(records: Iterable[Record]) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """How often each word occurs: one row per element."""
+    counts: dict[tuple[Any, ...], dict[str, Any]] = defaultdict(lambda: {"n": 0})
+    for record in records:
+        for word in record.words.split(" ") if record.words is not None else []:
+            counts[word,]["n"] += 1
+    return dict(counts)
+
+
+def latest(records: Iterable[Record]) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """The greatest by (time, coordinate) per key, NULL before every time; a deleting winner hides its key."""
+    best: dict[Any, tuple[Any, Record]] = {}
+    for record in records:
+        order = (record.at is not None, record.at or START, record.coordinate)
+        if record.key not in best or order > best[record.key][0]:
+            best[record.key] = (order, record)
+    return {
+        (key,): {"at": record.at, "amount": record.amount, "words": record.words}
+        for key, (_, record) in best.items()
+        if not record.gone
+    }

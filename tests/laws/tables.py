@@ -1,0 +1,60 @@
+"""Definitions that the laws are asked about: every kind, every measure, packed by history."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from jobs import compile
+from jobs.measure import Avg, Count, CountDistinct, Max, Min, Sum
+from jobs.moment import parse_duration
+from jobs.table import Aggregate, Events, Explode, Latest, Tumbling
+from tests.laws.histories import LEVELS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_PLACES = {name: name for name in ("history", *LEVELS)}
+_MEASURED = {name: name for name in ("key", "at", "amount", "wide", "ratio", "words")}
+MEASURES = {
+    "n": Count(),
+    "n_amount": Count("amount"),
+    "sales": Sum("amount"),
+    "average": Avg("amount"),
+    "smallest": Min("amount"),
+    "largest": Max("amount"),
+    "wide": Sum("wide"),
+    "wide_average": Avg("wide"),
+    "ratio": Sum("ratio"),
+    "first_word": Min("words"),
+    "distinct": CountDistinct("words"),
+}
+WINDOWED = Aggregate(
+    name="windowed", source="made", where="amount IS NULL OR amount <> 1.00", columns=_PLACES | _MEASURED,
+    keys=("history", "key"), window=Tumbling(on="at", size="1 minute"), measures=MEASURES,
+)  # fmt: skip
+TOTALS = replace(WINDOWED, name="totals", window=None)
+WORDS = Aggregate(
+    name="words", source="made", explode=Explode(name="word", array="split(words, ' ')"),
+    columns=_PLACES | {"word": "word"}, keys=("history", "word"), measures={"n": Count()},
+)  # fmt: skip
+NEWEST = Latest(
+    name="newest", source="made", columns=_PLACES | _MEASURED | {"gone": "gone"}, keys=("history", "key"),
+    order=("at",), delete_when="gone", values=("at", "amount", "words"),
+)  # fmt: skip
+PLAIN = Events(name="plain", source="made", where="key <> ''", columns={"history": "history", "key": "key"})
+
+
+def stored(table: Aggregate | Latest, rows: DataFrame) -> DataFrame:
+    """The rows of the version: partials of the blocks, merged into segments, merged into bases."""
+    state = None
+    for depth in (3, 2, 1):
+        level = replace(table, keys=(*LEVELS[3 - depth :], *table.keys))
+        state = compile.partial(level, rows) if state is None else compile.merge(level, state)
+    assert state is not None
+    return state
+
+
+def view_text(table: Aggregate | Latest, relation: str, watermark: str = "CAST(NULL AS TIMESTAMP)") -> str:
+    """The view that a reader would get."""
+    return compile.view_sql(table, relation, watermark, late_after=parse_duration("3 hours"))
