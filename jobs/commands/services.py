@@ -42,7 +42,7 @@ def up(
                 soft_wrap=True,
             )
         if any(part.name == "lake" for part in parts):
-            from infra.first_release import ensure_release
+            from jobs.commands.first_release import ensure_release
 
             if made := ensure_release(settings, waiting.update):
                 out.print(f"[green]ok[/] {'release':<9} {made}", soft_wrap=True)

@@ -1,0 +1,36 @@
+"""The first release of an empty lake: the tables as they are defined now, made live before any record is in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from jobs.client import LakeClient
+from jobs.commands.releases import git_commit
+from jobs.settings import Settings
+from jobs.tables import TABLES
+
+APPROVED_BY = "twinlake up"
+
+
+def ensure_release(settings: Settings, say: Callable[[str], None]) -> str | None:
+    """Plans, builds and promotes where nothing is live yet; None when something is.
+
+    The keys name the steps, so that a call killed in between goes on where it stopped.
+    """
+    client = LakeClient.of(settings.services())
+    status = client.status()
+    if status["release"]:
+        return None
+
+    def do(kind: str, params: dict[str, Any]) -> dict[str, Any]:
+        say(f"first release: {kind} ...")
+        job = client.submit(kind, params, key=f"first:{kind}:{params.get('plan', status['lake_id'])}")
+        result: dict[str, Any] = client.follow(job["id"])["result"]
+        return result
+
+    definitions = {table.name: table.to_json() for table in TABLES}
+    plan = do("plan", {"definitions": definitions, "git_commit": git_commit(settings.project)})["id"]
+    do("build", {"plan": plan})
+    do("promote", {"plan": plan, "approved_by": APPROVED_BY, "kind": "initial"})
+    return f"1 is live: {', '.join(definitions)}"
