@@ -12,6 +12,7 @@ import fcntl
 import os
 import secrets
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -46,6 +47,9 @@ class Keeper(threading.Thread):
         self.renew = threading.Event()
         """Set when the part must start again because an address it uses has changed."""
         self._record = record.load(self._folders, part.name)
+        self._gone = threading.Event()
+        """Set when a process that this supervisor started has ended; an adopted one has to be looked at."""
+        self._how = ""
 
     def run(self) -> None:
         """Start, watch, start again; never returns before the supervisor ends."""
@@ -57,7 +61,7 @@ class Keeper(threading.Thread):
                 if not adopted:
                     self._wait_for_needs()
                     self._start()
-                self._watch()
+                self._watch(adopted)
                 why = None
             except Exception as error:  # whatever goes wrong with one part must not end the keeping of it
                 why = error
@@ -97,14 +101,21 @@ class Keeper(threading.Thread):
             log=self._folders.log(self.part.name), mark=mark,
         )  # fmt: skip
         self._become("starting", identity=identity_of(process.pid))
-        # Somebody has to take its exit status; whether it lives is asked of its identity.
-        threading.Thread(target=process.wait, daemon=True).start()
+        self._gone.clear()
+        threading.Thread(target=self._take_exit, args=(process, self._gone), daemon=True).start()
 
-    def _watch(self) -> None:
+    def _take_exit(self, process: subprocess.Popen[bytes], gone: threading.Event) -> None:
+        code = process.wait()
+        self._how = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
+        gone.set()
+
+    def _watch(self, adopted: bool) -> None:
         """Returns when the process has ended, or has to start again."""
         probed_at = 0.0
         while not self._supervisor.ending.is_set():
-            if self.part.command is not None and not self._record.alive:
+            if self.part.command is not None and (
+                self._gone.is_set() or (adopted and not self._record.alive)
+            ):
                 return
             if self.renew.is_set():
                 if self.part.command is not None:
@@ -118,7 +129,8 @@ class Keeper(threading.Thread):
                 except Exception as error:
                     self._record = replace(self._record, note=str(error)[:300])
                 probed_at = time.monotonic()
-            time.sleep(_TICK_S)
+            # A process of its own wakes it at once; adopted ones are looked at.
+            self._gone.wait(_TICK_S if self.part.command is not None else 1.0)
 
     def _failed(self, error: Exception | None, was_ready: bool) -> None:
         said = None
@@ -130,7 +142,7 @@ class Keeper(threading.Thread):
                 "why": f"{type(error).__name__}: {error}",
             }
             traceback.print_exception(error)
-        print(f"{self.part.name} ended ({said or 'its process is gone'})", flush=True)
+        print(f"{self.part.name} ended ({said or self._how or 'its process is gone'})", flush=True)
         self._become(
             "failed", restarts=self._record.restarts + 1, error=said,
             failures=0 if was_ready else self._record.failures + 1,
