@@ -101,9 +101,10 @@ class Ingest:
     def stop(self) -> None:
         """Lets the batch under way finish, then ends. What was not committed is read again next time."""
         self._ending.set()
-        with self._turn:
-            if self._query:
-                self._query.stop()
+        with self._turn:  # from here on no batch does anything; Spark waits for them, so it is asked without it
+            query = self._query
+        if query:
+            query.stop()
         if self._thread:
             self._thread.join(60)
 
