@@ -81,7 +81,7 @@ def judge(records: Records, schemas: dict[int, dict[str, Any]], rules: Rules | N
     columns = list(judged.columns.values())
     for row, event in sound:
         if row in repeated:
-            judged.refused[row] = ("duplicate", ["already_seen:event_id"])
+            judged.refused[row] = ("duplicate", ["already_seen"])
             continue
         judged.rows.append(row)
         judged.late += records.timestamps_ms[row] - event[6] > rules.late_after_ms
@@ -158,7 +158,7 @@ def _check(event: tuple[Any, ...], timestamp_ms: int, rules: Rules) -> tuple[str
     if broken:
         return "invalid", broken
     if timestamp_ms - ordered_at > rules.discard_after_ms:
-        return "too_late", ["too_late:ordered_at"]
+        return "too_late", ["too_late"]
     return "valid", []
 
 

@@ -105,7 +105,7 @@ def test_an_id_is_a_duplicate_within_the_hour_of_its_last_valid_record() -> None
     found = verdicts(history(*((0, after, value(ordered_at=NOW)) for after in times)))
 
     assert [verdict for verdict, _ in found] == ["valid", "duplicate", "valid", "duplicate", "valid"]
-    assert found[1][1] == ["already_seen:event_id"]
+    assert found[1][1] == ["already_seen"]
 
 
 def test_an_id_that_was_only_seen_on_refused_records_is_new() -> None:
