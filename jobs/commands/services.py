@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from infra import control
@@ -18,6 +19,7 @@ from jobs.commands.output import console, load_settings, print_json
 from jobs.errors import TwinlakeError, UnreachableError, UsageError
 from jobs.settings import Settings
 
+VERDICTS = ("valid", "invalid", "duplicate", "too_late", "late")
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 
 
@@ -132,40 +134,59 @@ def _lake_status(settings: Settings, parts: list[dict[str, Any]]) -> dict[str, A
 
 def _show(parts: list[dict[str, Any]], lake: dict[str, Any]) -> None:
     out = Console(highlight=False)
-    table = Table("part", "state", "pid", "restarts", "answer", title="Parts", title_justify="left")
+    table = _grid("part", "state", "pid", "restarts", "answer")
     for part in parts:
         state = part["state"] if part["answers"] or part["state"] != "ready" else "does not answer"
-        error = (part["error"] or {}).get("what", "")
-        text = "; ".join(filter(None, [error or part["answer"], part["note"]]))
+        text = "; ".join(filter(None, [(part["error"] or {}).get("what") or part["answer"], part["note"]]))
         colour = "green" if part["answers"] else "red"
         table.add_row(
-            part["part"], f"[{colour}]{state}[/]", str(part["pid"] or ""), str(part["restarts"]), text
+            part["part"], f"[{colour}]{state}[/]", str(part["pid"] or ""), str(part["restarts"]), escape(text)
         )
-    out.print(table)
-    for title, key in (("Topics", "topics"), ("Table versions", "versions")):
-        if rows := lake.get(key):
-            out.print(_rows(title, rows))
-    for title in ("release", "certificate"):
-        if value := lake.get(title):
-            out.print(_rows(title.capitalize(), [value]))
+    out.print(table, "")
+    if lake["topics"]:
+        table = _grid("topic", "state", "batch", "log end", "lag", *VERDICTS, "watermark")
+        for topic in lake["topics"]:
+            ends = " ".join(f"{partition}:{offset}" for partition, offset in sorted(topic["ends"].items()))
+            counts = [topic["counts"].get(verdict, 0) for verdict in VERDICTS]
+            state = (topic["error"] or {}).get("what") or topic["state"]
+            cells = (
+                topic["name"],
+                state,
+                topic["batch"],
+                end,
+                topic["lag_records"],
+                *counts,
+                topic["watermark"],
+            )
+            table.add_row(*map(_cell, cells))
+        out.print(table, "")
+    if lake["versions"]:
+        table = _grid("table", "version", "position", "lag", "seconds", "step", "segment", "state")
+        for one in lake["versions"]:
+            state = f"stalled: {(one['error'] or {}).get('what', '')}" if one["stalled"] else "fed"
+            lag = (one["lag_records"], round(one["lag_seconds"], 1))
+            cells = (one["table"], one["version"], one["position"], *lag, one["step"], one["segment"], state)
+            table.add_row(*map(_cell, cells))
+        out.print(table, "")
+    if release := lake["release"]:
+        tables = ", ".join(f"{name} {version}" for name, version in release["tables"].items())
+        out.print(f"release {release['number']} ({release['kind']}, {release['created_at']}, by "
+                  f"{escape(release['approved_by'])}): {tables}", soft_wrap=True)  # fmt: skip
+    if certificate := lake["certificate"]:
+        equal = "[green]equal[/]" if certificate["equal"] else "[red]different[/]"
+        out.print(f"last certificate: {certificate['table']} {certificate['version']} {equal}, "
+                  f"{certificate['rows_compared']:,} rows, {certificate['created_at']}", soft_wrap=True)  # fmt: skip
 
 
-def _rows(title: str, rows: list[dict[str, Any]]) -> Table:
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    table = Table(*names, title=title, title_justify="left")
-    for row in rows:
-        table.add_row(*(_cell(row.get(name)) for name in names))
+def _grid(*names: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in names:
+        table.add_column(name, overflow="fold")
     return table
 
 
 def _cell(value: Any) -> str:
-    from rich.markup import escape
-
-    if value is None:
-        return ""
-    if isinstance(value, dict):
-        return escape("\n".join(f"{name}: {part}" for name, part in value.items()))
-    return escape(str(value))
+    return "" if value is None else escape(f"{value:,}" if isinstance(value, int) else str(value))
 
 
 def _follow(files: list[Path]) -> None:
