@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 CHUNK_RECORDS = 20_000_000
 """A rebuild over more records of the log is cut into ranges of windows."""
+REPLACE_TRIES = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,12 +93,33 @@ def rebuild(
         if found["equal"] or repair:
             run.check_cancelled()
             run.progress(number, len(parts), "chunks", f"replacing {_named(part)}")
-            replace_closed(feed, closed, part, batch, open_segment(), batch_epoch(feed), run.id)
+            _replace_or_retry(feed, closed, part, batch, open_segment, run)
             replaced += 1
             done.add(part)
         shutil.rmtree(staging / f"chunk-{number}", ignore_errors=True)
     run.progress(len(parts), len(parts), "chunks", "done")
     return Rebuilt(certificate=made, replaced=replaced > 0, chunks=len(parts), skipped=skipped)
+
+
+def _replace_or_retry(
+    feed: Feed, closed: Closed, part: WindowRange, batch: DataFrame, open_segment: Callable[[], int], run: Run
+) -> None:
+    """An OPTIMIZE by somebody else moves rows between files and wins; the rows are the same, so try again."""
+    from delta.exceptions import ConcurrentTransactionException, DeltaConcurrentModificationException
+
+    epoch = batch_epoch(feed)
+    for left in reversed(range(REPLACE_TRIES)):
+        try:
+            replace_closed(feed, closed, part, batch, open_segment(), epoch, run.id)
+            return
+        except DeltaConcurrentModificationException as error:
+            if not left or isinstance(error, ConcurrentTransactionException):
+                raise BusyError(
+                    f"{feed.version.table} {feed.version.name} was changed by somebody else during the rebuild",
+                    str(error).splitlines()[0],
+                    "start the rebuild again when nothing else rewrites the table; nothing was half done",
+                ) from error
+        run.check_cancelled()
 
 
 def chunks(feed: Feed, closed: Closed, windows: WindowRange, chunk_records: int = CHUNK_RECORDS) -> list[WindowRange]:

@@ -148,14 +148,13 @@ class LakeServer:
         found = release.live(self.lake)
         last = self.certificates.last()
         return {
-            "ready": self.ready,
             "lake_id": self.lake_id,
             "topics": [self._topic_status(name) for name in self.ingests],
             "versions": [
                 {**asdict(health), "watermark": _moment(health.watermark)} for health in self.versions.health()
             ] if self.ready else [],
             "release": found.to_json() if found else None,
-            "certificate": last.to_json() if last else None,
+            "certificate": last.summary() if last else None,
         }  # fmt: skip
 
     def _topic_status(self, name: str) -> dict[str, Any]:
