@@ -197,11 +197,16 @@ class CountDistinct(Measure):
         return None if type_ in known else f"a sketch cannot take {type_}; cast it to string or bigint"
 
     def parts(self, name: str, type_: str) -> tuple[Part, ...]:
-        size, column = SKETCH_LOG_ENTRIES, _column(name, "sketch")
+        size, column, value = SKETCH_LOG_ENTRIES, _column(name, "sketch"), quote.name(self.of)
+        # a theta sketch leaves out empty strings without a word, so none may be empty
+        if type_ == "string":
+            value = f"concat('=', {value})"
+        if type_ == "binary":
+            value = f"concat(X'3D', {value})"
         return (
             Part(
                 name=f"{name}__sketch",
-                from_rows=f"theta_sketch_agg({quote.name(self.of)}, {size})",
+                from_rows=f"theta_sketch_agg({value}, {size})",
                 merge=f"theta_union_agg({column}, {size})",
             ),
         )
