@@ -149,16 +149,8 @@ def _show(parts: list[dict[str, Any]], lake: dict[str, Any]) -> None:
             ends = " ".join(f"{partition}:{offset}" for partition, offset in sorted(topic["ends"].items()))
             counts = [topic["counts"].get(verdict, 0) for verdict in VERDICTS]
             state = (topic["error"] or {}).get("what") or topic["state"]
-            cells = (
-                topic["name"],
-                state,
-                topic["batch"],
-                end,
-                topic["lag_records"],
-                *counts,
-                topic["watermark"],
-            )
-            table.add_row(*map(_cell, cells))
+            cells = (topic["name"], state, topic["batch"], ends, topic["lag_records"], *counts)
+            table.add_row(*map(_cell, (*cells, topic["watermark"])))
         out.print(table, "")
     if lake["versions"]:
         table = _grid("table", "version", "position", "lag", "seconds", "step", "segment", "state")
@@ -174,8 +166,9 @@ def _show(parts: list[dict[str, Any]], lake: dict[str, Any]) -> None:
                   f"{escape(release['approved_by'])}): {tables}", soft_wrap=True)  # fmt: skip
     if certificate := lake["certificate"]:
         equal = "[green]equal[/]" if certificate["equal"] else "[red]different[/]"
-        out.print(f"last certificate: {certificate['table']} {certificate['version']} {equal}, "
-                  f"{certificate['rows_compared']:,} rows, {certificate['created_at']}", soft_wrap=True)  # fmt: skip
+        compared = f"{certificate['rows_compared']:,} rows, {certificate['created_at']}"
+        name = f"{certificate['table']} {certificate['version']}"
+        out.print(f"last certificate: {name} {equal}, {compared}", soft_wrap=True)
 
 
 def _grid(*names: str) -> Table:
