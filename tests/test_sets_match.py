@@ -1,0 +1,48 @@
+"""A topic has schemas and a contract, a table a definition and a contract; the sets match."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobs.contracts import load_contract
+from jobs.schema import FILE_NAME
+from jobs.settings import PROJECT
+from jobs.table import Table
+from jobs.tables import TABLES
+from jobs.topic import load_topic, topic_names
+
+NAMES = {table.name for table in TABLES}
+
+
+def test_every_contract_is_of_a_topic_or_a_table_and_each_has_one() -> None:
+    contracts = {path.stem for path in (PROJECT / "contracts").iterdir()}
+
+    assert contracts == NAMES | set(topic_names())
+
+
+def test_every_schema_file_is_named_after_its_topic() -> None:
+    assert [path.name for path in (PROJECT / "schemas").iterdir() if not FILE_NAME.fullmatch(path.name)] == []
+
+
+def test_every_definition_file_is_listed() -> None:
+    assert {path.stem for path in (PROJECT / "jobs" / "tables").glob("*.py")} - {"__init__"} == NAMES
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_a_table_reads_a_topic_and_is_written_in_the_file_of_its_name(table: Table) -> None:
+    assert table.source in topic_names()
+    assert table.place is not None and table.place.file.endswith(f"/jobs/tables/{table.name}.py")
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_a_table_s_contract_promises_its_columns_and_keys(table: Table) -> None:
+    contract = load_contract(PROJECT / "contracts" / f"{table.name}.yaml")
+
+    if not contract.is_topic:
+        assert [column.name for column in contract.columns] == list(table.output)
+        assert contract.keys == table.key_columns
+
+
+@pytest.mark.parametrize("name", topic_names())
+def test_a_topic_s_contract_and_schemas_agree(name: str) -> None:
+    assert load_topic(name).newest.number == len(load_topic(name).schemas)
