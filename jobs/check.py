@@ -114,7 +114,9 @@ def _contracts(project: Path, topics: dict[str, Topic], report: Report) -> dict[
     known_topics = topic_names(project)
     for path in sorted((project / "contracts").glob("*.y*ml")):
         if path.suffix != ".yaml":
-            report.problems.append(ContractError(path, "", "a contract's file name ends in .yaml", "rename it"))
+            report.problems.append(
+                ContractError(path, "", "a contract's file name ends in .yaml", "rename it")
+            )
         elif path.stem not in known_topics:
             try:
                 found[path.stem] = load_contract(path)
@@ -131,20 +133,28 @@ def _sets_match(project: Path, tables: tuple[Table, ...], report: Report) -> Non
             report.problems.append(table.error("another table in TABLES has this name"))
         names.add(table.name)
         if table.place and Path(table.place.file).stem != table.name:
-            report.problems.append(table.error(f"the file is not named {table.name}.py", "rename one of them"))
+            report.problems.append(
+                table.error(f"the file is not named {table.name}.py", "rename one of them")
+            )
         contract = project / "contracts" / f"{table.name}.yaml"
         if not contract.exists():
-            report.problems.append(ContractError(contract, "", f"table {table.name} has no contract", "write it"))
+            report.problems.append(
+                ContractError(contract, "", f"table {table.name} has no contract", "write it")
+            )
     if not tables:
         return
     known = names | set(topic_names(project))
     for path in sorted((project / "contracts").glob("*.yaml")):
         if path.stem not in known:
-            report.problems.append(ContractError(path, "", "there is no topic and no table of this name", "remove it"))
+            report.problems.append(
+                ContractError(path, "", "there is no topic and no table of this name", "remove it")
+            )
     for path in sorted((project / "jobs" / "tables").glob("*.py")):
         if path.stem not in names and path.stem != "__init__":
             why = "it is not listed in TABLES"
-            report.problems.append(DefinitionError(path.stem, _shown(str(path)), 1, why, "list it in __init__.py"))
+            report.problems.append(
+                DefinitionError(path.stem, _shown(str(path)), 1, why, "list it in __init__.py")
+            )
 
 
 def _source(table: Table, topics: dict[str, Topic], report: Report) -> bool:
@@ -156,7 +166,7 @@ def _source(table: Table, topics: dict[str, Topic], report: Report) -> bool:
 
 
 def _disagreements(table: Table, columns: list[tuple[str, str]], contract: Contract) -> list[DefinitionError]:
-    """Where the view and its contract differ in names, order or types; an Events table's coordinates are ours."""
+    """Where the view and its contract differ; an Events table's coordinates are ours to promise."""
     promised = [(column.name, column.type) for column in contract.columns]
     if isinstance(table, Events) and not contract.column("_offset"):
         columns = [column for column in columns if column not in COORDINATE]

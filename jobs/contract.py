@@ -118,7 +118,10 @@ class Contract:
             if field.type != column.type:
                 return f"{path}.physicalType", f"it is {column.type}, but {field.type} in {schema.file}"
             if not field.nullable and not column.required:
-                return f"{path}.required", f"{column.name!r} is never null in {schema.file}, so it is required"
+                return (
+                    f"{path}.required",
+                    f"{column.name!r} is never null in {schema.file}, so it is required",
+                )
         named = {column.name for column in self.columns}
         for field in schema.fields:
             if field.name not in named:

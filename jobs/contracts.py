@@ -24,7 +24,11 @@ _LOGICAL = {
     "string": "string", "boolean": "boolean", "int": "integer", "bigint": "integer", "float": "number",
     "double": "number", "date": "date", "timestamp": "timestamp",
 }  # fmt: skip
-_OPTIONS = {"string": {"minLength", "maxLength"}, "integer": {"minimum", "maximum"}, "number": {"minimum", "maximum"}}
+_OPTIONS = {
+    "string": {"minLength", "maxLength"},
+    "integer": {"minimum", "maximum"},
+    "number": {"minimum", "maximum"},
+}
 _UNENFORCED = ("quality", "relationships", "encryptedName", "properties", "items")
 
 
@@ -49,7 +53,7 @@ def _standard() -> Draft201909Validator:
 def load_contract(path: Path) -> Contract:
     """Read and validate one contract; anything wrong raises ContractError with file and path."""
     try:
-        document = yaml.load(path.read_text(), _Strict)  # noqa: S506 (a subclass of SafeLoader)
+        document = yaml.load(path.read_text(), _Strict)
     except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
         raise ContractError(path, "", f"it cannot be read as YAML: {error}", "repair the file") from error
     return parse_contract(document, name=path.stem, file=str(path))
@@ -57,11 +61,17 @@ def load_contract(path: Path) -> Contract:
 
 def parse_contract(document: Any, *, name: str, file: str) -> Contract:
     """The contract in a parsed YAML document."""
-    errors = sorted(_standard().iter_errors(document), key=lambda error: (-len(error.absolute_path), error.message))
+    errors = sorted(
+        _standard().iter_errors(document), key=lambda error: (-len(error.absolute_path), error.message)
+    )
     if errors:
         first = errors[0]
+        _refuse_untyped(document, first.absolute_path, file)
         raise ContractError(
-            file, _path(first.absolute_path), first.message, "see https://bitol-io.github.io/open-data-contract-standard"
+            file,
+            _path(first.absolute_path),
+            first.message,
+            "see https://bitol-io.github.io/open-data-contract-standard",
         )
     for key in ("name", "schema", "description"):
         if not document.get(key):
@@ -76,7 +86,9 @@ def parse_contract(document: Any, *, name: str, file: str) -> Contract:
     if object_["name"] != name:
         raise ContractError(file, "schema[0].name", f"it is {object_['name']!r}, not {name!r}")
     if object_.get("quality"):
-        raise ContractError(file, "schema[0].quality", "Twinlake does not enforce it", "write the rule at a property")
+        raise ContractError(
+            file, "schema[0].quality", "Twinlake does not enforce it", "write the rule at a property"
+        )
     if not object_.get("properties"):
         raise ContractError(file, "schema[0].properties", "it is missing")
     columns, rules, unique = _properties(object_["properties"], file)
@@ -87,6 +99,15 @@ def parse_contract(document: Any, *, name: str, file: str) -> Contract:
     )  # fmt: skip
     _refuse_inconsistent(contract, file)
     return contract
+
+
+def _refuse_untyped(document: Any, path: Any, file: str) -> None:
+    """Without logicalType the standard's schema asks for every type's options: say what is missing."""
+    parts = list(path)
+    if len(parts) >= 4 and parts[0] == "schema" and parts[2] == "properties":
+        one = document["schema"][parts[1]]["properties"][parts[3]]
+        if isinstance(one, dict) and "logicalType" not in one:
+            raise ContractError(file, f"{_path(parts[:4])}.logicalType", "it is missing")
 
 
 def _path(parts: Any) -> str:
@@ -113,16 +134,24 @@ def _properties(found: list[Any], file: str) -> tuple[tuple[Column, ...], tuple[
             raise ContractError(file, f"{path}.name", f"{name!r} is used twice (case is ignored)")
         logical = "number" if kind.startswith("decimal(") else _LOGICAL.get(kind)
         if logical is None:
-            raise ContractError(file, f"{path}.physicalType", f"{kind!r} is no Spark SQL type that Twinlake knows")
+            raise ContractError(
+                file, f"{path}.physicalType", f"{kind!r} is no Spark SQL type that Twinlake knows"
+            )
         if one["logicalType"] != logical:
-            raise ContractError(file, f"{path}.logicalType", f"it is {one['logicalType']}, but {kind} is {logical}")
+            raise ContractError(
+                file, f"{path}.logicalType", f"it is {one['logicalType']}, but {kind} is {logical}"
+            )
         columns.append(
-            Column(name=name, type=kind, required=one.get("required", False), key=one.get("primaryKey", False))
+            Column(
+                name=name, type=kind, required=one.get("required", False), key=one.get("primaryKey", False)
+            )
         )
         rules.extend(_rules(one, name, logical, file, path))
         if one.get("unique"):
             if unique is not None:
-                raise ContractError(file, f"{path}.unique", f"{unique!r} is unique already; one column can be")
+                raise ContractError(
+                    file, f"{path}.unique", f"{unique!r} is unique already; one column can be"
+                )
             unique = name
     return tuple(columns), tuple(rules), unique
 
@@ -201,7 +230,9 @@ def _refuse_inconsistent(contract: Contract, file: str) -> None:
         return
     column = contract.column(contract.event_time)
     if column is None or column.type != "timestamp" or not column.required:
-        raise ContractError(file, "customProperties", f"eventTime {contract.event_time!r} is no required timestamp")
+        raise ContractError(
+            file, "customProperties", f"eventTime {contract.event_time!r} is no required timestamp"
+        )
     for key, value in times.items():
         if value is None:
             raise ContractError(file, "customProperties", f"{key} is missing", "a topic's contract needs it")

@@ -1,16 +1,16 @@
 """Owns every error that an operator or engineer can act on, and the exit code each one ends in.
 
-    TwinlakeError                 exit 1
-    |- UsageError                 exit 2   the request itself is wrong
-    |  |- ContractError           exit 1   a contract or schema file is wrong (file, path)
-    |  |- DefinitionError         exit 1   a table definition is wrong (file, line)
-    |- UnreachableError           exit 3   a service does not answer
-    |- DifferenceError            exit 1   two results that must be equal are not
-    |- BusyError                  exit 1   the lane, lock or version is held by someone else
-    |- StoppedTopicError          exit 1   ingest refuses to guess and waits for an operator
-    |- StalledVersionError        exit 1   a table version cannot be advanced
-    |- SilentSkipError            exit 1   Delta dropped a write without a word
-    |- NotFoundError              exit 2   a table, version, job or release of that name does not exist
+TwinlakeError                 exit 1
+|- UsageError                 exit 2   the request itself is wrong
+|  |- ContractError           exit 1   a contract or schema file is wrong (file, path)
+|  |- DefinitionError         exit 1   a table definition is wrong (file, line)
+|- UnreachableError           exit 3   a service does not answer
+|- DifferenceError            exit 1   two results that must be equal are not
+|- BusyError                  exit 1   the lane, lock or version is held by someone else
+|- StoppedTopicError          exit 1   ingest refuses to guess and waits for an operator
+|- StalledVersionError        exit 1   a table version cannot be advanced
+|- SilentSkipError            exit 1   Delta dropped a write without a word
+|- NotFoundError              exit 2   a table, version, job or release of that name does not exist
 """
 
 from __future__ import annotations

@@ -105,7 +105,9 @@ class _Total(Measure):
         column, zero = f"CAST({quote.name(self.of)} AS {state})", f"CAST(0 AS {state})"
         up, down = zero, zero
         if _is_decimal(type_) and _digits(type_) > SAFE_DIGITS:
-            up, down = (f"try_sum(CASE WHEN {column} {sign} {zero} THEN {column} ELSE {zero} END)" for sign in "><")
+            up, down = (
+                f"try_sum(CASE WHEN {column} {sign} {zero} THEN {column} ELSE {zero} END)" for sign in "><"
+            )
         over = f"({up} IS NULL OR {down} IS NULL)"
         past = self._overflow(name)
         parts = [
@@ -114,12 +116,18 @@ class _Total(Measure):
                 from_rows=f"CASE WHEN NOT {over} THEN try_sum({column}) END",
                 merge=f"CASE WHEN NOT {past} THEN try_sum({_column(name, 'sum')}) END",
             ),
-            Part(name=f"{name}__n", from_rows=f"count({quote.name(self.of)})", merge=f"sum({_column(name, 'n')})"),
+            Part(
+                name=f"{name}__n",
+                from_rows=f"count({quote.name(self.of)})",
+                merge=f"sum({_column(name, 'n')})",
+            ),
             Part(name=f"{name}__overflow", from_rows=over, merge=past),
         ]
         for part, sql in (("up", up), ("down", down)):
             merge = f"CASE WHEN NOT {past} THEN try_sum({_column(name, part)}) END"
-            parts.append(Part(name=f"{name}__{part}", from_rows=f"CASE WHEN NOT {over} THEN {sql} END", merge=merge))
+            parts.append(
+                Part(name=f"{name}__{part}", from_rows=f"CASE WHEN NOT {over} THEN {sql} END", merge=merge)
+            )
         if state == "double":
             size = f"coalesce(sum(abs({column})), {zero})"
             parts.append(Part(name=f"{name}__abs", from_rows=size, merge=f"sum({_column(name, 'abs')})"))
@@ -163,7 +171,11 @@ class _Extreme(Measure):
     def parts(self, name: str, type_: str) -> tuple[Part, ...]:
         part, column = f"{name}__{self.function}", quote.name(self.of)
         return (
-            Part(name=part, from_rows=f"{self.function}({column})", merge=f"{self.function}({quote.name(part)})"),
+            Part(
+                name=part,
+                from_rows=f"{self.function}({column})",
+                merge=f"{self.function}({quote.name(part)})",
+            ),
         )
 
     def value(self, name: str) -> str:
@@ -230,5 +242,7 @@ def measure_from_json(found: Mapping[str, Any]) -> Measure:
     known = {field.name for field in fields(kind)}
     for key in found:
         if key != "kind" and key not in known:
-            raise UsageError(f"unknown key {key!r} in measure {kind.kind}", "", f"known: {', '.join(sorted(known))}")
+            raise UsageError(
+                f"unknown key {key!r} in measure {kind.kind}", "", f"known: {', '.join(sorted(known))}"
+            )
     return kind(**{key: value for key, value in found.items() if key != "kind"})

@@ -18,12 +18,16 @@ def parse_moment(text: str) -> datetime:
     """RFC 3339 text with its zone as an aware UTC datetime."""
     if not _MOMENT.fullmatch(text):
         raise UsageError(
-            f"{text!r} is not a moment", "it is not RFC 3339 with a zone", "write it like 2026-01-31T12:00:00Z"
+            f"{text!r} is not a moment",
+            "it is not RFC 3339 with a zone",
+            "write it like 2026-01-31T12:00:00Z",
         )
     try:
         return datetime.fromisoformat(text.upper().replace(" ", "T")).astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        raise UsageError(f"{text!r} is not a moment", str(error), "write it like 2026-01-31T12:00:00Z") from error
+        raise UsageError(
+            f"{text!r} is not a moment", str(error), "write it like 2026-01-31T12:00:00Z"
+        ) from error
 
 
 def format_moment(moment: datetime) -> str:
@@ -57,7 +61,9 @@ def parse_duration(text: str) -> timedelta:
             weeks=weeks, days=days, hours=hours, minutes=minutes, microseconds=round(float(iso[5] or 0) * 1e6)
         )
     if duration <= timedelta(0):
-        raise UsageError(f"{text!r} is not a duration", "it is not longer than zero", 'write it like "3 hours"')
+        raise UsageError(
+            f"{text!r} is not a duration", "it is not longer than zero", 'write it like "3 hours"'
+        )
     return duration
 
 

@@ -52,7 +52,8 @@ REASONS: dict[str, str] = {
     ALREADY_SEEN: "the id was on a valid record earlier in the log, within the contract's horizon",
 }
 UNDECODABLE = (
-    NULL_VALUE, BAD_HEADER, UNKNOWN_SCHEMA, MALFORMED_BODY, INVALID_UTF8, DECIMAL_OUT_OF_RANGE, TIME_OUT_OF_RANGE,
+    NULL_VALUE, BAD_HEADER, UNKNOWN_SCHEMA, MALFORMED_BODY, INVALID_UTF8, DECIMAL_OUT_OF_RANGE,
+    TIME_OUT_OF_RANGE,
 )  # fmt: skip
 
 

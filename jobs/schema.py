@@ -18,7 +18,11 @@ _PRIMITIVE = {
     "boolean": "boolean", "int": "int", "long": "bigint", "float": "float", "double": "double",
     "string": "string", "bytes": "binary",
 }  # fmt: skip
-_LOGICAL = {("int", "date"): "date", ("long", "timestamp-millis"): "timestamp", ("long", "timestamp-micros"): "timestamp"}
+_LOGICAL = {
+    ("int", "date"): "date",
+    ("long", "timestamp-millis"): "timestamp",
+    ("long", "timestamp-micros"): "timestamp",
+}
 _KEYS = {"type", "name", "namespace", "doc", "fields"}
 _FIELD_KEYS = {"name", "type", "doc", "default"}
 
@@ -93,7 +97,9 @@ def parse_schema(avro: Any, *, topic: str, number: int, file: str) -> Schema:
     seen: set[str] = set()
     for index, field in enumerate(fields):
         if field.name.lower() in seen:
-            raise ContractError(file, f"fields[{index}].name", f"{field.name!r} is used twice (case is ignored)")
+            raise ContractError(
+                file, f"fields[{index}].name", f"{field.name!r} is used twice (case is ignored)"
+            )
         seen.add(field.name.lower())
     return Schema(topic=topic, number=number, file=file, fields=fields, avro=avro)
 
@@ -145,4 +151,6 @@ def _spark_type(avro: Any, file: str, path: str) -> str:
         if logical is None and isinstance(base, str) and base in _PRIMITIVE:
             return _PRIMITIVE[base]
     known = [*_PRIMITIVE, "decimal in bytes", "date", "timestamp-millis", "timestamp-micros"]
-    raise ContractError(file, path, f"unsupported type {avro!r}", f"supported: {', '.join(known)}, or null with one")
+    raise ContractError(
+        file, path, f"unsupported type {avro!r}", f"supported: {', '.join(known)}, or null with one"
+    )

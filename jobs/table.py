@@ -102,7 +102,7 @@ class Table:
         return self.error_at(self.place.line if self.place else 0, why, remedy)
 
     def error_at(self, line: int, why: str, remedy: str = "") -> DefinitionError:
-        """An error at another line of the file of this definition; the file is shown relative to the project."""
+        """An error at another line of the definition's file, shown relative to the project."""
         file = self.place.file if self.place else ""
         if Path(file).is_relative_to(PROJECT):
             file = str(Path(file).relative_to(PROJECT))
@@ -177,12 +177,16 @@ class Aggregate(Table):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._refuse_unknown("key", self.keys)
-        self._refuse_unknown("measured column", tuple(m.of for m in self.measures.values() if m.of is not None))
+        self._refuse_unknown(
+            "measured column", tuple(m.of for m in self.measures.values() if m.of is not None)
+        )
         if self.explode and not COLUMN_NAME.fullmatch(self.explode.name):
             raise self.error(f"explode name {self.explode.name!r} is not made of letters, digits and _")
         for name in (*self.keys, *self.measures):
             if not COLUMN_NAME.fullmatch(name) or "__" in name:
-                raise self.error(f"output column {name!r} must be letters, digits and single _, a letter first")
+                raise self.error(
+                    f"output column {name!r} must be letters, digits and single _, a letter first"
+                )
         if not self.measures:
             raise self.error("it has no measures")
         if not self.keys and not self.window:
@@ -270,4 +274,6 @@ def _from_json(data: Mapping[str, Any]) -> Table:
                 values[key] = tuple(values[key])
         return kind(**values, place=None)
     except (KeyError, TypeError, ValueError) as error:
-        raise UsageError(f"this is no table of kind {kind.kind}: {error}", "", "compare it with to_json()") from error
+        raise UsageError(
+            f"this is no table of kind {kind.kind}: {error}", "", "compare it with to_json()"
+        ) from error

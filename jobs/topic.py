@@ -42,21 +42,31 @@ def topic_names(project: Path = PROJECT) -> tuple[str, ...]:
 def load_topic(name: str, project: Path = PROJECT) -> Topic:
     """The topic of that name; ContractError when its files are wrong or disagree."""
     folder = project / "schemas"
-    found = [folder / file for file in _files(project) if (m := FILE_NAME.fullmatch(file)) and m["topic"] == name]
+    found = [
+        folder / file for file in _files(project) if (m := FILE_NAME.fullmatch(file)) and m["topic"] == name
+    ]
     if not found:
         raise NotFoundError(
-            f"there is no topic {name!r}", f"{folder} has no {name}.v1.avsc", "known: " + ", ".join(topic_names(project))
+            f"there is no topic {name!r}",
+            f"{folder} has no {name}.v1.avsc",
+            "known: " + ", ".join(topic_names(project)),
         )
     schemas = tuple(sorted(map(load_schema, found), key=lambda schema: schema.number))
     for expected, schema in enumerate(schemas, start=1):
         if schema.number != expected:
-            raise ContractError(schema.file, "", f"version {expected} of topic {name} is missing", "add the file")
+            raise ContractError(
+                schema.file, "", f"version {expected} of topic {name} is missing", "add the file"
+            )
     contract = load_contract(project / "contracts" / f"{name}.yaml")
     if not contract.is_topic:
-        raise ContractError(contract.file, "customProperties", "eventTime is missing", "a topic's contract needs it")
+        raise ContractError(
+            contract.file, "customProperties", "eventTime is missing", "a topic's contract needs it"
+        )
     topic = Topic(name=name, contract=contract, schemas=schemas)
     if disagreement := contract.disagreement(topic.newest):
-        raise ContractError(contract.file, *disagreement, remedy="change the contract, or add a schema version")
+        raise ContractError(
+            contract.file, *disagreement, remedy="change the contract, or add a schema version"
+        )
     return topic
 
 

@@ -1,4 +1,4 @@
-"""The one Spark session of the test run, the markers that folders set, and the seed of generated histories."""
+"""The one Spark session of the test run, the markers that folders set, the seed of generated data."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Turns a definition into what runs: row-local steps, partial, merge, the view's text, its fingerprint."""
 
-from jobs.compile.analyse import analyse, output_columns, problems
-from jobs.compile.fingerprint import STATE_CODE, fingerprint
+from jobs.compile.meaning import STATE_CODE, fingerprint
+from jobs.compile.refusal import analyse, output_columns, problems
 from jobs.compile.state import key_columns, merge, partial, source_columns, steps
 from jobs.compile.view import view_sql
 

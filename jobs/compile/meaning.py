@@ -1,4 +1,4 @@
-"""Owns the fingerprint: the name of a definition's meaning. Formatting, comments and local names do not count."""
+"""Owns the fingerprint: the name of a definition's meaning, not of its formatting or local names."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jobs.compile.fingerprint import empty_rows, nothing
+from jobs.compile.meaning import empty_rows, nothing
 from jobs.compile.state import merge, partial
 from jobs.compile.view import view_sql
 from jobs.errors import DefinitionError
@@ -36,9 +36,11 @@ _NODES = {
     _CATALYST + "expressions.Alias": "an alias (the column's name is given already)",
     _CATALYST + "analysis.MultiAlias": "an alias (the column's name is given already)",
 }
+_NOT_LOCAL = "may not be in a row-local step: it must depend on one row only"
 _OF_THE_MOMENT = {
     "CurrentDate", "CurrentTime", "CurrentTimestamp", "CurrentTimestampLike", "Now", "LocalTimestamp",
-    "CurrentTimeZone", "CurrentUser", "SessionUser", "User", "CurrentCatalog", "CurrentDatabase", "CurrentSchema",
+    "CurrentTimeZone", "CurrentUser", "SessionUser", "User", "CurrentCatalog", "CurrentDatabase",
+    "CurrentSchema",
     "InputFileName", "InputFileBlockStart", "InputFileBlockLength", "SparkVersion", "CurrentBatchTimestamp",
 }  # fmt: skip
 _GROUPS = {
@@ -47,11 +49,14 @@ _GROUPS = {
     "generator_funcs": "a generator (only the table's `explode` may make rows)",
 }
 _SPECIAL = re.compile(r"\s*(now|today|tomorrow|yesterday)\b", re.IGNORECASE)
-_SPECIAL_LITERAL = re.compile(r"\b(date|time|timestamp\w*)\s*['\"]\s*(now|today|tomorrow|yesterday)\b", re.IGNORECASE)
+_SPECIAL_LITERAL = re.compile(
+    r"\b(date|time|timestamp\w*)\s*['\"]\s*(now|today|tomorrow|yesterday)\b", re.IGNORECASE
+)
 _REFLECTION = {"java_method", "reflect", "try_reflect"}
 _WINDOWS = {"window", "session_window", "window_time"}
 _MOMENT_NAMES = {
-    "now", "current_timestamp", "current_date", "curdate", "current_time", "localtimestamp", "current_timezone",
+    "now", "current_timestamp", "current_date", "curdate", "current_time", "localtimestamp",
+    "current_timezone",
     "current_user", "session_user", "user", "current_catalog", "current_database", "current_schema",
     "input_file_name", "input_file_block_start", "input_file_block_length", "version",
 }  # fmt: skip
@@ -76,7 +81,9 @@ def problems(table: Table, topic: Topic, spark: SparkSession) -> Iterator[Defini
     rows = empty_rows(topic, spark)
     if isinstance(table, Aggregate) and table.explode:
         if table.explode.name.lower() in (name.lower() for name in rows.columns):
-            yield table.error(f"explode name {table.explode.name!r} is a column of topic {topic.name} already")
+            yield table.error(
+                f"explode name {table.explode.name!r} is a column of topic {topic.name} already"
+            )
             return
         found = list(_problems(table, "explode", table.explode.array, rows))
         yield from found
@@ -105,17 +112,25 @@ def problems(table: Table, topic: Topic, spark: SparkSession) -> Iterator[Defini
 
 def _typed(table: Table, stepped: DataFrame) -> Iterator[DefinitionError]:
     types = dict(stepped.dtypes)
-    wrong = [_at(table, table.columns[n], f"column {n}: it has no type; cast it") for n in types if types[n] == "void"]
+    wrong = [
+        _at(table, table.columns[n], f"column {n}: it has no type; cast it")
+        for n in types
+        if types[n] == "void"
+    ]
     if isinstance(table, Latest) and table.delete_when is not None:
         wrong += _problems(table, "delete_when", table.delete_when, stepped, boolean=True)
     if isinstance(table, (Aggregate, Latest)):
         for name in (*table.keys, *(table.order if isinstance(table, Latest) else ())):
             if types[name].startswith(("map<", "variant")):
-                wrong.append(_at(table, table.columns[name], f"column {name}: {types[name]} cannot be a key or order"))
+                wrong.append(
+                    _at(table, table.columns[name], f"column {name}: {types[name]} cannot be a key or order")
+                )
     if isinstance(table, Latest):
         for name in table.values:
             if "map<" in types[name] or "variant" in types[name]:
-                wrong.append(_at(table, table.columns[name], f"column {name}: {types[name]} cannot be a value"))
+                wrong.append(
+                    _at(table, table.columns[name], f"column {name}: {types[name]} cannot be a value")
+                )
     if isinstance(table, Aggregate):
         if table.window and types[table.window.on] != "timestamp":
             why = f"the window is on {table.window.on}, which is {types[table.window.on]}, not timestamp"
@@ -163,7 +178,9 @@ def _problems(
     from pyspark.sql import functions as F
 
     spark = rows.sparkSession
-    logging.getLogger("SQLQueryContextLogger").disabled = True  # prints what is raised a second time, at length
+    logging.getLogger(
+        "SQLQueryContextLogger"
+    ).disabled = True  # prints what is raised a second time, at length
     if _SPECIAL_LITERAL.search(sql):
         return [_at(table, sql, f"{what}: it is not deterministic: the literal depends on when it runs")]
     try:
@@ -209,13 +226,15 @@ def _refusal(node: Any, spark: SparkSession) -> str | None:
         return None  # a column may have such a name; the analysed tree tells
     for name, words in _NODES.items():
         if is_instance_of(gateway, node, name):
-            return f"{words} may not be in a row-local step: it must depend on one row only"
+            return f"{words} {_NOT_LOCAL}"
     return _special_moment(node) if kind == "Cast" else None
 
 
 def _special_moment(cast: Any) -> str | None:
     """Spark reads the texts 'now', 'today' and so on as moments of the run, wherever they are cast."""
     child = cast.child()
+    if not child.resolved():
+        return None  # the analysed tree tells
     if cast.dataType().simpleString() not in ("date", "timestamp", "timestamp_ntz", "time"):
         return None
     if child.dataType().simpleString() != "string" or not child.foldable():
@@ -242,7 +261,7 @@ def _function_refusal(node: Any, spark: SparkSession) -> str | None:
         return f"{name}() is no built-in function of Spark: it would not exist everywhere"
     group = registry.lookupFunction(identifier).get().getGroup()
     if group in _GROUPS:
-        return f"{name}() is {_GROUPS[group]}, which may not be in a row-local step: it must depend on one row only"
+        return f"{name}() is {_GROUPS[group]}, which {_NOT_LOCAL}"
     if node.isDistinct() or node.filter().isDefined():
         return f"{name}() is used as an aggregate, which is not row-local"
     return None
@@ -250,7 +269,10 @@ def _function_refusal(node: Any, spark: SparkSession) -> str | None:
 
 def _first_line(error: Exception) -> str:
     text = str(error).strip()
-    for prefix in ("org.apache.spark.sql.catalyst.parser.ParseException:", "org.apache.spark.sql.AnalysisException:"):
+    for prefix in (
+        "org.apache.spark.sql.catalyst.parser.ParseException:",
+        "org.apache.spark.sql.AnalysisException:",
+    ):
         if prefix in text:
             text = text.split(prefix, 1)[1].strip()
     lines = [line for line in text.splitlines() if line.strip()]
@@ -271,7 +293,9 @@ def _line(table: Table, text: str) -> int:
         tree = ast.parse(Path(table.place.file).read_text())
     except (OSError, SyntaxError):
         return table.place.line
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.lineno == table.place.line]
+    calls = [
+        node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.lineno == table.place.line
+    ]
     for call in calls:
         for node in ast.walk(call):
             if isinstance(node, ast.Constant) and node.value == text:

@@ -113,7 +113,9 @@ def _window_start(table: Aggregate) -> Column:
 def _ordered(table: Latest, stepped: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
-    deleted = "false" if table.delete_when is None else f"coalesce({quote.expression(table.delete_when)}, false)"
+    deleted = (
+        "false" if table.delete_when is None else f"coalesce({quote.expression(table.delete_when)}, false)"
+    )
     order = {f"_order_{index}": F.col(quote.name(name)) for index, name in enumerate(table.order)}
     return stepped.withColumns({"_deleted": F.expr(deleted), **order})
 

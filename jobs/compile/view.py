@@ -9,7 +9,9 @@ from jobs.compile.state import order_columns
 from jobs.table import Aggregate, Events, Latest, Table
 
 
-def view_sql(table: Table, relation_sql: str, watermark_sql: str, *, late_after: timedelta | None = None) -> str:
+def view_sql(
+    table: Table, relation_sql: str, watermark_sql: str, *, late_after: timedelta | None = None
+) -> str:
     """SELECT text over `relation_sql` (what follows FROM): partial rows, or for Events the log's valid rows.
 
     `watermark_sql` is a scalar expression, the log's watermark. `final` is NULL where `late_after` (the topic
@@ -43,14 +45,18 @@ def _latest(table: Latest, relation: str) -> str:
 
 def _aggregate(table: Aggregate, relation: str, watermark: str, late_after: timedelta | None) -> str:
     keys = quote.names(table.key_columns)
-    values = ",\n  ".join(f"{measure.value(name)} AS {quote.name(name)}" for name, measure in table.measures.items())
+    values = ",\n  ".join(
+        f"{measure.value(name)} AS {quote.name(name)}" for name, measure in table.measures.items()
+    )
     merged = f"SELECT {keys},\n  {values}\nFROM {relation}\nGROUP BY {keys}"
     if table.window is None:
         return merged
     end = f"`window_start` + {_interval(table.window.length)}"
     final = "CAST(NULL AS BOOLEAN)"
     if late_after is not None:
-        final = f"coalesce(`window_start` + {_interval(table.window.length + late_after)} <= {watermark}, false)"
+        final = (
+            f"coalesce(`window_start` + {_interval(table.window.length + late_after)} <= {watermark}, false)"
+        )
     measured = quote.names(tuple(table.measures))
     shown = ", ".join([*map(quote.name, table.keys), "`window_start`", f"{end} AS `window_end`", measured])
     return f"SELECT {shown},\n  {final} AS `final`\nFROM (\n{merged}\n)"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jobs import compile
-from jobs.compile import fingerprint as module
+from jobs.compile import meaning as module
 from jobs.measure import Avg, Count, Max, Sum
 from jobs.table import Aggregate, Latest, Table, Tumbling
 from jobs.tables import TABLES
@@ -72,7 +72,8 @@ def test_what_it_means_counts(spark: SparkSession, base: str) -> None:
 
 def test_deleting_and_ordering_count(spark: SparkSession) -> None:
     table = Latest(
-        name="t", source="orders", columns={"k": "customer", "a": "ordered_at", "b": "order_id", "c": "status"},
+        name="t", source="orders",
+        columns={"k": "customer", "a": "ordered_at", "b": "order_id", "c": "status"},
         keys=("k",), order=("a",), values=("c",),
     )  # fmt: skip
     others = [
@@ -119,7 +120,9 @@ def test_filters_on_key_and_window_reach_the_scan(spark: SparkSession, tmp_path)
     topic_rows = module.empty_rows(ORDERS, spark)
     path = str(tmp_path / "partials")
     compile.partial(BASE, topic_rows).write.format("delta").save(path)
-    text = compile.view_sql(BASE, f"delta.`{path}`", "TIMESTAMP '2026-01-01 00:00:00Z'", late_after=timedelta(hours=3))
+    text = compile.view_sql(
+        BASE, f"delta.`{path}`", "TIMESTAMP '2026-01-01 00:00:00Z'", late_after=timedelta(hours=3)
+    )
 
     plan = (
         spark.sql(text).where("k = 'north' AND window_start >= TIMESTAMP '2026-01-01 00:00:00Z'")

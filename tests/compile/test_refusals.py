@@ -129,7 +129,10 @@ def test_a_stored_definition_has_no_file_and_is_refused_all_the_same(spark: Spar
         ({"where": "amount"}, "not a condition"),
         ({"columns": {"k": "region", "x": "status"}, "measures": {"n": Sum("x")}}, "string is no number"),
         ({"columns": {"k": "region", "x": "status"}, "measures": {"n": Avg("x")}}, "string is no number"),
-        ({"columns": {"k": "region", "x": "ordered_at"}, "measures": {"n": CountDistinct("x")}}, "cannot take"),
+        (
+            {"columns": {"k": "region", "x": "ordered_at"}, "measures": {"n": CountDistinct("x")}},
+            "cannot take",
+        ),
         ({"columns": {"k": "map(region, 1)"}}, "cannot be a key"),
         ({"window": Tumbling(on="k", size="1 minute")}, "not timestamp"),
         ({"explode": Explode(name="part", array="region")}, "no array"),

@@ -1,4 +1,4 @@
-"""Definitions are data: they round-trip through JSON, and what cannot be a table is refused where it is written."""
+"""Definitions are data: they come back from JSON, and bad ones are refused where they are written."""
 
 from __future__ import annotations
 
@@ -16,29 +16,41 @@ from jobs.measure import MEASURES, Count, Measure, Sum, measure_from_json
 from jobs.table import Aggregate, Events, Explode, Latest, Table, Tumbling
 from jobs.tables import TABLES
 
-NAMES = st.from_regex(r"[a-z][a-z0-9]{0,8}", fullmatch=True).filter(lambda n: not n.startswith(("window", "final")))
+NAMES = st.from_regex(r"[a-z][a-z0-9]{0,8}", fullmatch=True).filter(
+    lambda n: not n.startswith(("window", "final"))
+)
 TEXTS = st.text(min_size=1, max_size=30)
-GOOD: dict[str, Any] = {"name": "t", "source": "orders", "columns": {"k": "region", "x": "amount", "at": "ordered_at"}}
+GOOD: dict[str, Any] = {
+    "name": "t",
+    "source": "orders",
+    "columns": {"k": "region", "x": "amount", "at": "ordered_at"},
+}
 
 
 @st.composite
 def tables(draw: st.DrawFn) -> Table:
     columns = draw(st.dictionaries(NAMES, TEXTS, min_size=2, max_size=6))
     names = list(columns)
-    common = {"name": draw(NAMES), "source": draw(NAMES), "columns": columns, "where": draw(st.none() | TEXTS)}
+    common = {
+        "name": draw(NAMES),
+        "source": draw(NAMES),
+        "columns": columns,
+        "where": draw(st.none() | TEXTS),
+    }
     kind = draw(st.sampled_from(["events", "aggregate", "latest"]))
     if kind == "events":
         return Events(**common)
     if kind == "latest":
         return Latest(**common, keys=(names[0],), order=tuple(names[:2]), values=tuple(names[1:]),
                       delete_when=draw(st.none() | TEXTS))  # fmt: skip
-    measures: dict[str, Measure] = {f"m{i}": draw(st.sampled_from(list(MEASURES.values())))(names[0]) for i in range(3)}
+    measures: dict[str, Measure] = {
+        f"m{i}": draw(st.sampled_from(list(MEASURES.values())))(names[0]) for i in range(3)
+    }
     size = draw(st.sampled_from(["1 minute", "PT1H", "90 seconds"]))
     window = draw(st.none() | st.just(Tumbling(on=names[-1], size=size)))
     explode = draw(st.none() | st.just(Explode(name="part", array="split(a, ' ')")))
-    return Aggregate(**common, keys=(), window=window, measures=measures, explode=explode) if window else Aggregate(
-        **common, keys=tuple(f for f in names[:1]), measures=measures, explode=explode
-    )  # fmt: skip
+    keys = () if window else (names[0],)
+    return Aggregate(**common, keys=keys, window=window, measures=measures, explode=explode)
 
 
 @given(tables())
@@ -103,8 +115,16 @@ def test_a_measure_comes_back_from_json(kind: type[Measure]) -> None:
             {"keys": ("k",), "measures": {"final": Count()}, "window": Tumbling(on="at", size="1 minute")},
             "'final' is given twice",
         ),
-        (Aggregate, {"keys": ("k",), "measures": {"n": Count()}, "window": Tumbling(on="at", size="soon")}, "soon"),
-        (Aggregate, {"keys": ("k",), "measures": {"n": Count()}, "window": Tumbling(on="z", size="1 day")}, "'z'"),
+        (
+            Aggregate,
+            {"keys": ("k",), "measures": {"n": Count()}, "window": Tumbling(on="at", size="soon")},
+            "soon",
+        ),
+        (
+            Aggregate,
+            {"keys": ("k",), "measures": {"n": Count()}, "window": Tumbling(on="z", size="1 day")},
+            "'z'",
+        ),
         (Latest, {"keys": ("k",), "order": (), "values": ("x",)}, "no order columns"),
         (Latest, {"keys": ("k",), "order": ("at",), "values": ("k",)}, "'k' is given twice"),
     ],

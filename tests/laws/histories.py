@@ -56,13 +56,21 @@ _FIELDS = [
     *({"name": level, "type": "int"} for level in LEVELS),
     {"name": "key", "type": ["null", "string"]},
     {"name": "at", "type": ["null", {"type": "long", "logicalType": "timestamp-micros"}]},
-    {"name": "amount", "type": ["null", {"type": "bytes", "logicalType": "decimal", "precision": 12, "scale": 2}]},
-    {"name": "wide", "type": ["null", {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 2}]},
+    {
+        "name": "amount",
+        "type": ["null", {"type": "bytes", "logicalType": "decimal", "precision": 12, "scale": 2}],
+    },
+    {
+        "name": "wide",
+        "type": ["null", {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 2}],
+    },
     {"name": "ratio", "type": ["null", "double"]},
     {"name": "words", "type": ["null", "string"]},
     {"name": "gone", "type": ["null", "boolean"]},
 ]
-SCHEMA = parse_schema({"type": "record", "name": "Made", "fields": _FIELDS}, topic="made", number=1, file="made.v1.avsc")
+SCHEMA = parse_schema(
+    {"type": "record", "name": "Made", "fields": _FIELDS}, topic="made", number=1, file="made.v1.avsc"
+)
 
 
 def made_topic() -> Topic:
@@ -71,7 +79,8 @@ def made_topic() -> Topic:
         "apiVersion": "v3.2.0", "kind": "DataContract", "id": "made", "name": "made", "version": "1.0.0",
         "status": "active", "description": {"purpose": "Made up."},
         "schema": [{
-            "name": "made", "properties": [{"name": "history", "logicalType": "string", "physicalType": "string"}]
+            "name": "made",
+            "properties": [{"name": "history", "logicalType": "string", "physicalType": "string"}],
         }],
     }  # fmt: skip
     contract = replace(parse_contract(document, name="made", file="made.yaml"), late_after=timedelta(hours=3))
@@ -108,7 +117,7 @@ def histories(draw: st.DrawFn, most_records: int = 12) -> History:
 
 
 def generated(count: int) -> list[History]:
-    """Up to `count` different histories; a Spark job costs a second whatever it does, so one asks about all."""
+    """Up to `count` different histories; a Spark job costs a second, so one asks about all of them."""
     found: list[History] = []
 
     @how(max_examples=count, deadline=None, database=None, phases=[Phase.generate],

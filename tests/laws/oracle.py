@@ -15,7 +15,7 @@ MINUTE = timedelta(minutes=1)
 
 
 def total(values: Iterable[Decimal | None]) -> Decimal | None:
-    """NULL when nothing is there to sum, or when the positive or the negative values alone leave decimal(38, 2)."""
+    """NULL without values, or when the positive or negative ones alone leave decimal(38, 2)."""
     known = [value for value in values if value is not None]
     up = down = Decimal(0)
     for value in known:

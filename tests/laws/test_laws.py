@@ -17,12 +17,15 @@ from tests.laws.tables import NEWEST, PLAIN, TOTALS, WINDOWED, WORDS, stored, vi
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
 
+
 @pytest.fixture(scope="module")
 def many() -> list[History]:
     return generated(250)
 
 
-def _shown(rows: list[Row], keys: tuple[str, ...]) -> dict[tuple[int, str], dict[tuple[Any, ...], dict[str, Any]]]:
+def _shown(
+    rows: list[Row], keys: tuple[str, ...]
+) -> dict[tuple[int, str], dict[tuple[Any, ...], dict[str, Any]]]:
     found: dict[tuple[int, str], dict[tuple[Any, ...], dict[str, Any]]] = defaultdict(dict)
     for row in rows:
         values = row.asDict()
@@ -94,14 +97,18 @@ def test_merged_states_are_equal_bit_for_bit_for_every_cut(spark: SparkSession, 
         assert found[index, "cut"] == found[index, "whole"], history
 
 
-def test_events_are_the_valid_rows_that_the_condition_holds_for(spark: SparkSession, many: list[History]) -> None:
+def test_events_are_the_valid_rows_that_the_condition_holds_for(
+    spark: SparkSession, many: list[History]
+) -> None:
     packed(spark, many).createOrReplaceTempView("law_events")
 
     rows = spark.sql(compile.view_sql(PLAIN, "law_events", "NULL")).where("history LIKE '%/cut'").collect()
 
     found: dict[int, set[tuple[Any, ...]]] = defaultdict(set)
     for row in rows:
-        found[int(row["history"].split("/")[0])].add((row["key"], row["_epoch"], row["_partition"], row["_offset"]))
+        found[int(row["history"].split("/")[0])].add(
+            (row["key"], row["_epoch"], row["_partition"], row["_offset"])
+        )
     for index, history in enumerate(many):
         assert found[index] == {(r.key, *r.coordinate) for r in history.records if r.key}
 

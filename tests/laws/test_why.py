@@ -135,9 +135,10 @@ def test_a_window_is_final_when_the_watermark_passes_its_end_by_late_after(
 
     seen = spark.sql(view_text(WINDOWED, "why", watermark)).where("history = '0/cut'").collect()
 
-    assert [(row["window_start"].timestamp(), row["window_end"] - row["window_start"], row["final"]) for row in seen] == [
-        (START.timestamp(), timedelta(minutes=1), final)
-    ]
+    assert [
+        (row["window_start"].timestamp(), row["window_end"] - row["window_start"], row["final"])
+        for row in seen
+    ] == [(START.timestamp(), timedelta(minutes=1), final)]
 
 
 def test_the_companions_tell_lost_from_doubled_records(spark: SparkSession) -> None:
@@ -146,7 +147,11 @@ def test_the_companions_tell_lost_from_doubled_records(spark: SparkSession) -> N
     table = replace(WINDOWED, window=None, measures={"sales": Sum("amount")})
     other = History(records=(replace(one.records[0], coordinate=(0, 1, 7)),), places=one.places)
 
-    found = compile.merge(table, stored(table, packed(spark, [one, other]))).where("history LIKE '%cut'").collect()
+    found = (
+        compile.merge(table, stored(table, packed(spark, [one, other])))
+        .where("history LIKE '%cut'")
+        .collect()
+    )
 
     assert len({(row["_hash_low"], row["_hash_high"]) for row in found}) == 2
     assert {row["_rows"] for row in found} == {1}

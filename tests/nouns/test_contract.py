@@ -69,12 +69,20 @@ def test_the_contract_of_orders_says_what_it_promises() -> None:
         (_property(AMOUNT, "logicalType", "string"), "schema[0].properties[5]", "minimum"),
         (_property(AMOUNT, "quality", []), "schema[0].properties[5].quality", "not enforce"),
         (_property(AMOUNT, "logicalTypeOptions", {"minimum": "a"}), "schema[0].properties[5]", "'a'"),
-        (_property(AMOUNT, "logicalTypeOptions", {"multipleOf": 2}), "schema[0].properties[5]", "not enforce"),
+        (
+            _property(AMOUNT, "logicalTypeOptions", {"multipleOf": 2}),
+            "schema[0].properties[5]",
+            "not enforce",
+        ),
         (_property(AMOUNT, "unique", True), "schema[0].properties[5].unique", "event_id"),
         (_property(STATUS, "logicalTypeOptions", {"minLength": 2}), "schema[0].properties[4]", "only 1"),
         (_property(STATUS, "name", "Region"), "schema[0].properties[4].name", "twice"),
         (_property(ORDERED_AT, "required", False), "customProperties", "required timestamp"),
-        (_changed("customProperties", 0, "property", to="eventtime"), "customProperties[0].property", "unknown"),
+        (
+            _changed("customProperties", 0, "property", to="eventtime"),
+            "customProperties[0].property",
+            "unknown",
+        ),
         (_changed("customProperties", 0, "value", to="nothing"), "customProperties", "nothing"),
         (_changed("customProperties", 1, to=...), "customProperties", "lateAfter is missing"),
         (_changed("customProperties", 1, "value", to="soon"), "customProperties[1].value", "soon"),
@@ -114,7 +122,13 @@ def test_a_file_that_is_no_yaml_is_refused(tmp_path: Path) -> None:
     [
         ({"name": "amount", "type": "long"}, "bigint"),
         ({"name": "sum", "type": "long"}, "not a field"),
-        ({"name": "amount", "type": {"type": "bytes", "logicalType": "decimal", "precision": 12, "scale": 3}}, "12,3"),
+        (
+            {
+                "name": "amount",
+                "type": {"type": "bytes", "logicalType": "decimal", "precision": 12, "scale": 3},
+            },
+            "12,3",
+        ),
     ],
 )
 def test_a_disagreement_with_the_schema_names_both(change: dict[str, Any], words: str) -> None:
@@ -152,4 +166,7 @@ def test_a_rule_s_sql_quotes_its_values() -> None:
     rule = Rule(column="status", code="not_allowed", value=("it's", "back\\slash"))
 
     assert rule.broken_sql("`status`") == r"coalesce(`status` NOT IN ('it\'s', 'back\\slash'), false)"
-    assert Rule(column="a", code="below_minimum", value=Decimal("0.10")).broken_sql("a") == "coalesce(a < 0.10, false)"
+    assert (
+        Rule(column="a", code="below_minimum", value=Decimal("0.10")).broken_sql("a")
+        == "coalesce(a < 0.10, false)"
+    )

@@ -30,13 +30,17 @@ def test_a_zone_is_converted_to_utc() -> None:
     assert parse_moment("2026-01-01T01:00:00+02:00") == moment
 
 
-@pytest.mark.parametrize("text", ["", "now", "2026-01-01", "2026-01-01T00:00:00", "2026-13-01T00:00:00Z", "1"])
+@pytest.mark.parametrize(
+    "text", ["", "now", "2026-01-01", "2026-01-01T00:00:00", "2026-13-01T00:00:00Z", "1"]
+)
 def test_what_is_no_moment_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="not a moment"):
         parse_moment(text)
 
 
-@pytest.mark.parametrize("text", ["", "3", "0 hours", "-1 hours", "P", "PT", "P1M", "P1Y", "3 months", "3 hours ago"])
+@pytest.mark.parametrize(
+    "text", ["", "3", "0 hours", "-1 hours", "P", "PT", "P1M", "P1Y", "3 months", "3 hours ago"]
+)
 def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="not a duration"):
         parse_duration(text)
@@ -44,7 +48,14 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("90 seconds", 90), ("3 hours", 10800), ("21 days", 1814400), ("PT3H", 10800), ("P1DT1M", 86460), ("P2W", 1209600)],
+    [
+        ("90 seconds", 90),
+        ("3 hours", 10800),
+        ("21 days", 1814400),
+        ("PT3H", 10800),
+        ("P1DT1M", 86460),
+        ("P2W", 1209600),
+    ],
 )
 def test_durations_are_read(text: str, expected: int) -> None:
     assert parse_duration(text) == timedelta(seconds=expected)

@@ -14,6 +14,8 @@ def test_only_published_reasons_can_be_given() -> None:
 
 
 def test_every_reason_is_explained() -> None:
-    assert all(words and set(code) <= set("abcdefghijklmnopqrstuvwxyz_0123456789") for code, words in REASONS.items())
+    assert all(
+        words and set(code) <= set("abcdefghijklmnopqrstuvwxyz_0123456789") for code, words in REASONS.items()
+    )
     assert set(UNDECODABLE) < set(REASONS)
     assert explain("empty:region") == "region: a field that must not be empty is the empty string"

@@ -48,7 +48,10 @@ def test_orders_is_read_with_these_types() -> None:
         (_record({"name": "a", "type": {"type": "array", "items": "int"}}), "fields[0].type"),
         (_record({"name": "a", "type": ["int", "string"]}), "fields[0].type"),
         (_record({"name": "a", "type": ["null", "int", "string"]}), "fields[0].type"),
-        (_record({"name": "a", "type": {"type": "bytes", "logicalType": "decimal", "precision": 40}}), "fields[0].type"),
+        (
+            _record({"name": "a", "type": {"type": "bytes", "logicalType": "decimal", "precision": 40}}),
+            "fields[0].type",
+        ),
         (_record({"name": "a", "type": {"type": "long", "logicalType": "time-micros"}}), "fields[0].type"),
     ],
 )
