@@ -1,0 +1,38 @@
+"""One real broker and one fake registry for all tests here, and a stage for each."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.broker import Broker
+from tests.ingest.stage import Stage
+from tests.registry import FakeRegistry
+
+NUMBERS = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    found = Broker(tmp_path_factory.mktemp("broker")).start()
+    yield found
+    found.stop()
+
+
+@pytest.fixture(scope="session")
+def registry() -> Iterator[FakeRegistry]:
+    found = FakeRegistry()
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def stage(spark: SparkSession, broker: Broker, registry: FakeRegistry, tmp_path: Path) -> Iterator[Stage]:
+    found = Stage(spark, broker, registry, tmp_path / "home", f"orders_{next(NUMBERS)}")
+    yield found
+    registry.down = False
+    found.close()

@@ -1,0 +1,153 @@
+"""A stage for ingest tests: one fresh topic on the real broker, a lake of its own, and records to play."""
+
+from __future__ import annotations
+
+import io
+import time
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import fastavro
+from confluent_kafka import Producer
+from pyspark.sql import SparkSession
+
+from jobs.accept import accept
+from jobs.ingest import RUNNING, Ingest
+from jobs.kafka import Kafka
+from jobs.log import Log
+from jobs.settings import PROJECT, Services, Settings
+from jobs.topic import Topic, load_topic
+from tests.broker import Broker
+from tests.registry import FakeRegistry
+
+LONG = timedelta(seconds=60)
+
+
+def order(event_id: str, **changes: Any) -> dict[str, Any]:
+    """A valid order."""
+    return {
+        "event_id": event_id,
+        "order_id": 1,
+        "customer": "anna",
+        "region": "north",
+        "status": "paid",
+        "amount": Decimal("12.50"),
+        "ordered_at": datetime.now(UTC).replace(microsecond=0) - timedelta(minutes=1),
+        **changes,
+    }
+
+
+def body(schema: dict[str, Any], record: dict[str, Any]) -> bytes:
+    """Avro without a header."""
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(schema, named_schemas={}), record)
+    return out.getvalue()
+
+
+def frame(schema_id: int, schema: dict[str, Any], record: dict[str, Any]) -> bytes:
+    """Confluent's frame."""
+    return b"\0" + schema_id.to_bytes(4, "big") + body(schema, record)
+
+
+class Stage:
+    """What one test needs; every part is real but the registry."""
+
+    def __init__(self, spark: SparkSession, broker: Broker, registry: FakeRegistry, home: Path, name: str) -> None:
+        self.spark, self.broker, self.registry = spark, broker, registry
+        self.settings = Settings(home=home, project=PROJECT)
+        self.lake_of(home)
+        self.topic: Topic = replace(load_topic("orders"), name=name)
+        self.schema = dict(self.topic.newest.avro)
+        self.kafka = Kafka(broker.bootstrap)
+        registry.add(f"{name}-value", 7, self.schema)
+        self.ingests: list[Ingest] = []
+        self.batches: list[int] = []
+
+    def lake_of(self, home: Path) -> Settings:
+        """Another state folder that knows the same services."""
+        services = Services(bootstrap_servers=self.broker.bootstrap, registry_url=self.registry.url)
+        services.save(home / "services.json")
+        return Settings(home=home, project=PROJECT)
+
+    def create(self, partitions: int = 2, config: dict[str, str] | None = None) -> None:
+        """The topic, waited for: a broker may answer before it knows."""
+        until = time.monotonic() + 30
+        while not self.kafka.create(self.topic.name, partitions, config):
+            assert time.monotonic() < until
+        while (found := self.kafka.topic(self.topic.name)) is None or len(found.partitions) < partitions:
+            assert time.monotonic() < until
+
+    def recreate(self, partitions: int = 2) -> None:
+        """Delete and make again."""
+        self.kafka.delete(self.topic.name)
+        until = time.monotonic() + 30
+        while self.kafka.topic(self.topic.name) is not None:
+            assert time.monotonic() < until
+        self.create(partitions)
+
+    def produce(self, *values: bytes | None, partition: int = 0, key: bytes | None = b"anna") -> None:
+        """Records into one partition, in order."""
+        producer = Producer({"bootstrap.servers": self.broker.bootstrap, "linger.ms": 5, "log_level": 0})
+        failures: list[Any] = []
+        for value in values:
+            producer.produce(
+                self.topic.name, value, key, partition=partition,
+                on_delivery=lambda error, _: failures.append(error) if error else None,
+            )  # fmt: skip
+        assert producer.flush(30) == 0 and not failures, failures
+
+    def orders(self, *ids: str, partition: int = 0, **changes: Any) -> None:
+        """Valid orders with these ids."""
+        self.produce(*(frame(7, self.schema, order(i, **changes)) for i in ids), partition=partition)
+
+    def ingest(self, settings: Settings | None = None, **options: Any) -> Ingest:
+        """A started ingest; the stage stops it in the end."""
+        settings = settings or self.settings
+        log = Log(self.spark, settings.lake, self.topic)
+        found = Ingest(
+            self.spark, settings, self.topic, log, lambda n, rows: self.batches.append(n), first_wait_s=0.1, **options
+        )
+        self.ingests.append(found)
+        found.start()
+        return found
+
+    def caught_up(self, ingest: Ingest) -> Ingest:
+        """Waits until everything that is in Kafka now is in the log."""
+        self.until(lambda: ingest.state == RUNNING and ingest.lag()["records"] == 0, ingest)
+        return ingest
+
+    def until(self, reached: Any, ingest: Ingest) -> None:
+        """Waits for a condition, at most a minute."""
+        end = time.monotonic() + LONG.total_seconds()
+        while not reached():
+            assert time.monotonic() < end, (ingest.state, str(ingest.error))
+            time.sleep(0.05)
+
+    def run(self, settings: Settings | None = None, **options: Any) -> Log:
+        """Ingests all there is, stops, and returns the log."""
+        ingest = self.caught_up(self.ingest(settings, **options))
+        ingest.stop()
+        return ingest.log
+
+    def stopped(self) -> Ingest:
+        """Starts an ingest that is expected to refuse."""
+        ingest = self.ingest()
+        self.until(lambda: ingest.state == "stopped", ingest)
+        return ingest
+
+    def accept(self) -> dict[str, Any]:
+        """`twinlake topic accept`."""
+        return accept(self.settings, Log(self.spark, self.settings.lake, self.topic))
+
+    def verdicts(self, log: Log) -> list[tuple[Any, ...]]:
+        """(epoch, partition, offset, verdict, reasons) of all records, in order."""
+        rows = log.all(0, log.end()).select("epoch", "partition", "offset", "verdict", "reasons").collect()
+        return sorted((r.epoch, r.partition, r.offset, r.verdict, tuple(r.reasons)) for r in rows)
+
+    def close(self) -> None:
+        """Nothing reads on."""
+        for ingest in self.ingests:
+            ingest.stop()

@@ -1,0 +1,152 @@
+"""Every record once, whatever happens to checkpoints, brokers and topics; and no guessing."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions
+
+from tests.ingest.stage import Stage, frame, order
+
+
+def damage(checkpoint: Path) -> None:
+    for file in checkpoint.rglob("*"):
+        if file.is_file():
+            file.write_bytes(b"\0broken\n{")
+
+
+def test_a_deleted_restored_or_damaged_checkpoint_changes_nothing(stage: Stage, tmp_path: Path) -> None:
+    stage.create()
+    checkpoint = stage.settings.lake / "checkpoints" / stage.topic.name
+    stage.orders(*map(str, range(10)))
+    stage.run()
+    shutil.copytree(checkpoint, tmp_path / "old")
+    stage.orders(*map(str, range(10, 20)), partition=1)
+    stage.run()
+    shutil.rmtree(checkpoint)
+    stage.orders("20")
+    stage.run()
+    shutil.rmtree(checkpoint)
+    shutil.copytree(tmp_path / "old", checkpoint)
+    stage.orders("21")
+    stage.run()
+    damage(checkpoint)
+    stage.orders("22")
+
+    log = stage.run()
+
+    expected = [(0, 0, n, "valid", ()) for n in range(13)] + [(0, 1, n, "valid", ()) for n in range(10)]
+    assert stage.verdicts(log) == expected
+    assert [row.batch for row in log.all(0, 99).select("batch").distinct().orderBy("batch").collect()] == [1, 2, 3, 4, 5]
+
+
+def test_a_micro_batch_that_spark_plays_again_adds_only_what_is_new(stage: Stage) -> None:
+    stage.create()
+    stage.orders("a", "b")
+    ingest = stage.caught_up(stage.ingest())
+    ingest.stop()
+    stage.orders("c")
+    reader = stage.spark.read.format("kafka").option("kafka.bootstrap.servers", stage.broker.bootstrap)
+    again = reader.option("subscribe", stage.topic.name).option("includeHeaders", "true").load()
+
+    ingest._commit(again)
+    ingest._commit(again)
+
+    assert [row[2:4] for row in stage.verdicts(ingest.log)] == [(0, "valid"), (1, "valid"), (2, "valid")]
+    assert ingest.log.end() == 2
+
+
+def test_a_recreated_topic_stops_until_it_is_accepted_as_the_next_epoch(stage: Stage) -> None:
+    stage.create()
+    stage.orders("a", "b")
+    stage.run()
+    for event_ids in (["c"], ["d", "e", "f", "g"]):  # fewer records than the log has read, then more
+        stage.recreate()
+        stage.orders(*event_ids)
+
+        refused = stage.stopped()
+
+        assert refused.error is not None and f"twinlake topic accept {stage.topic.name}" in refused.error.remedy
+        stage.accept()
+        stage.run()
+
+    log = stage.run()
+    assert [row[:3] for row in stage.verdicts(log)] == [
+        (0, 0, 0), (0, 0, 1), (1, 0, 0), (2, 0, 0), (2, 0, 1), (2, 0, 2), (2, 0, 3),
+    ]  # fmt: skip
+    assert sorted(log.metadata()["topics"]) == ["0", "1", "2"]
+
+
+def test_a_topic_recreated_while_it_is_read_stops(stage: Stage) -> None:
+    stage.create()
+    stage.orders("a")
+    ingest = stage.caught_up(stage.ingest())
+    stage.recreate()
+    stage.orders("b", "c", "d")
+
+    stage.until(lambda: ingest.state == "stopped", ingest)
+
+    assert ingest.log.metadata()["records"] == 1
+
+
+def test_records_that_retention_took_before_they_were_read_stop_the_topic(stage: Stage) -> None:
+    stage.create()
+    stage.orders("a")
+    stage.run()
+    stage.orders("b", "c", "d")
+    admin = AdminClient({"bootstrap.servers": stage.broker.bootstrap})
+    for future in admin.delete_records([TopicPartition(stage.topic.name, 0, 3)]).values():
+        future.result()
+
+    refused = stage.stopped()
+
+    assert refused.error is not None and "partition 0 offsets 1 to 2" in refused.error.what
+    assert stage.accept()["lost"] == {0: (1, 3)}
+    assert [row[2] for row in stage.verdicts(stage.run())] == [0, 3]
+
+
+def test_a_topic_with_producer_time_is_refused(stage: Stage) -> None:
+    stage.create(config={"message.timestamp.type": "CreateTime"})
+
+    refused = stage.stopped()
+
+    assert refused.error is not None and "LogAppendTime" in refused.error.remedy
+
+
+def test_only_committed_records_are_read_and_a_new_partition_from_its_start(stage: Stage) -> None:
+    stage.create(partitions=1)
+    producer = Producer({"bootstrap.servers": stage.broker.bootstrap, "transactional.id": stage.topic.name})
+    producer.init_transactions(30)
+    for event_id, ends in (("no", producer.abort_transaction), ("yes", producer.commit_transaction)):
+        producer.begin_transaction()
+        producer.produce(stage.topic.name, frame(7, stage.schema, order(event_id)), b"k", partition=0)
+        producer.flush()
+        ends(30)
+    ingest = stage.ingest()
+    stage.until(lambda: ingest.place.counts["valid"] == 1, ingest)
+    admin = AdminClient({"bootstrap.servers": stage.broker.bootstrap})
+    for future in admin.create_partitions([NewPartitions(stage.topic.name, 2)]).values():
+        future.result()
+    stage.until(lambda: len(stage.kafka.topic(stage.topic.name).partitions) == 2, ingest)  # type: ignore[union-attr]
+    stage.orders("more", partition=1)
+
+    stage.until(lambda: ingest.place.counts["valid"] == 2, ingest)
+
+    ingest.stop()
+    assert sorted(row.event_id for row in ingest.log.rows(0, 9).collect()) == ["more", "yes"]
+
+
+def test_a_killed_broker_costs_time_and_no_record(stage: Stage) -> None:
+    stage.create()
+    stage.orders("a")
+    ingest = stage.caught_up(stage.ingest())
+    stage.broker.kill()
+    stage.broker.start()
+    stage.orders("b")
+
+    stage.until(lambda: ingest.place.counts["valid"] == 2, ingest)
+
+    ingest.stop()
+    assert [row[2:4] for row in stage.verdicts(ingest.log)] == [(0, "valid"), (1, "valid")]
