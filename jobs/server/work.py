@@ -247,7 +247,9 @@ class Jobs:
             if job.key:
                 self._keys[job.key] = job.id
         for job in list(self._jobs.values()):
-            if job.state == "running":
+            if job.state != "running":
+                continue
+            with self._changed:
                 self._put(replace(job, state="interrupted", ended_at=_now(), error=_interrupted(job).to_json()))
 
 

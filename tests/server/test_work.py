@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +42,10 @@ KINDS = {"copy": Kind(params=CopyParams, handler=lambda server, params, run: {})
 
 
 @pytest.fixture
-def work() -> Work:
-    return Work()
+def work() -> Iterator[Work]:
+    made = Work()
+    yield made
+    made.go_on.set()
 
 
 @pytest.fixture
