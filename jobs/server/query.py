@@ -23,7 +23,7 @@ from jobs.row import to_json
 from jobs.server.views import Followed
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 HEADER = "x-twinlake-query"
 LOOPBACK = {"127.0.0.1", "localhost", "[::1]"}
@@ -111,7 +111,7 @@ class Reader:
         try:
             frame = session.sql(sql)
             names = _unique(frame.columns)
-            found = frame.limit(limit + 1).toDF(*names).toArrow()
+            found = _collected(frame.limit(limit + 1).toDF(*names))
         except Exception as error:
             if late.is_set():
                 raise BusyError(
@@ -123,12 +123,21 @@ class Reader:
         finally:
             timer.cancel()
             context.removeJobTag(tag)
-        rows = found.slice(0, limit).to_pylist(maps_as_pydicts="lossy")
         return {
             "columns": [{"name": name, "type": type_} for name, (_, type_) in zip(names, frame.dtypes, strict=True)],
-            "rows": [to_json(row) for row in rows],
-            "truncated": found.num_rows > limit,
+            "rows": [to_json(row) for row in found[:limit]],
+            "truncated": len(found) > limit,
         }
+
+
+def _collected(frame: DataFrame) -> list[Any]:
+    """All rows; by Arrow, which is faster, unless a column is nested: it refuses structs whose fields are never null."""
+    from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
+
+    if any(isinstance(column.dataType, (ArrayType, MapType, StructType, VariantType)) for column in frame.schema):
+        return frame.collect()
+    found: list[Any] = frame.toArrow().to_pylist()
+    return found
 
 
 def refuse_writes(spark: SparkSession, sql: str) -> None:
