@@ -201,9 +201,7 @@ def _samples(
     first = Window.partitionBy("kind").orderBy("key")
     picked = (
         joined.where(any_differs | F.col("b").isNull() | F.col("g").isNull())
-        .select(
-            kind.alias("kind"), key.alias("key"), *_nullable(joined, "b", "g"), names.alias("names")
-        )
+        .select(kind.alias("kind"), key.alias("key"), "b", "g", names.alias("names"))
         .withColumn("nth", F.row_number().over(first))
         .where(F.col("nth") <= limit)
         .orderBy("kind", "nth")
@@ -217,19 +215,6 @@ def _samples(
             columns=tuple(row["names"]) if row["kind"] == "changed" else (),
         )
         for row in picked.collect()  # not by Arrow: it refuses structs whose fields are never null
-    ]
-
-
-def _nullable(joined: DataFrame, *sides: str) -> list[Column]:
-    """A missing side is null as a whole; Arrow refuses that where a field inside may never be null."""
-    from pyspark.sql import functions as F
-    from pyspark.sql.types import StructField, StructType
-
-    types = {side: joined.schema[side].dataType for side in sides}
-    return [
-        F.col(side).cast(StructType([StructField(field.name, field.dataType) for field in fields])).alias(side)
-        for side, fields in types.items()
-        if isinstance(fields, StructType)
     ]
 
 

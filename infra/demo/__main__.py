@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 from rich.console import Console
@@ -18,6 +19,7 @@ def main() -> int:
     console = Console(highlight=False)
     summary = Summary(file=settings.home / "demo" / "summary.json", console=console)
     story = Story(settings=settings, summary=summary)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was started here is ended here
     try:
         story.tell()
     except (DemoError, TwinlakeError) as error:

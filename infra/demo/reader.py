@@ -22,6 +22,11 @@ class Range:
     start_ms: int
     end_ms: int
 
+    @classmethod
+    def of_minutes(cls, start_ms: int, end_ms: int) -> Range:
+        """The whole minutes inside, because windows are minutes."""
+        return cls(start_ms=-(-start_ms // 60_000) * 60_000, end_ms=end_ms // 60_000 * 60_000)
+
     def sql(self, column: str) -> str:
         return f"{column} >= timestamp_millis({self.start_ms}) AND {column} < timestamp_millis({self.end_ms})"
 

@@ -91,8 +91,8 @@ class Story:
             figures["records_per_second_from_cold"] = round(FIRST / seconds)
             figures["verdicts"] = self._topic()["counts"]
             after_ms = time.time_ns() // 1_000_000
-            self.windows = Range(
-                start_ms=after_ms - SPAN_MS + SETTLED_MARGIN_MS, end_ms=wall_ms - SETTLED_MARGIN_MS
+            self.windows = Range.of_minutes(
+                after_ms - SPAN_MS + SETTLED_MARGIN_MS, wall_ms - SETTLED_MARGIN_MS
             )
 
     def certify(self) -> None:
