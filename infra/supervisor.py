@@ -213,26 +213,30 @@ class Supervisor:
         return any(need == name or self._uses(self._parts[need], name) for need in part.needs)
 
     def _write_services(self) -> None:
-        from infra import airflow, broker, registry
-
         file = self.settings.services_file
-        known = Services.load(file) if file.exists() else Services()
-        ports = self._ports
-        self._services = replace(known, api_token=known.api_token or secrets.token_urlsafe(32))
-        self._services = replace(
-            self._services,
-            bootstrap_servers=f"{HOST}:{ports['broker']}",
-            registry_url=registry.url(ports["registry"]),
-            api_url=f"http://{HOST}:{ports['lake']}",
-            sql_url=f"http://{HOST}:{ports['sql']}",
-            jdbc_url=f"jdbc:hive2://{HOST}:{ports['jdbc']}/",
-            airflow_url=f"http://{HOST}:{ports['airflow']}",
-            airflow_user=airflow.USER,
-            airflow_password=airflow.password(self.context()),
-            lake=str(self.settings.lake),
-            cluster_id=broker.cluster_id(self.context()),
-        )
+        self._services = Services.load(file) if file.exists() else Services()
+        self._services = addresses(self.context())
         self._services.save(file)
+
+
+def addresses(context: Context) -> Services:
+    """What services.json says: every address by the ports as they are, secrets kept or made."""
+    from infra import airflow, broker, registry
+
+    ports = context.ports
+    return Services(
+        bootstrap_servers=f"{HOST}:{ports['broker']}",
+        registry_url=registry.url(ports["registry"]),
+        api_url=f"http://{HOST}:{ports['lake']}",
+        api_token=context.services.api_token or secrets.token_urlsafe(32),
+        sql_url=f"http://{HOST}:{ports['sql']}",
+        jdbc_url=f"jdbc:hive2://{HOST}:{ports['jdbc']}/",
+        airflow_url=f"http://{HOST}:{ports['airflow']}",
+        airflow_user=airflow.USER,
+        airflow_password=airflow.password(context),
+        lake=str(context.settings.lake),
+        cluster_id=broker.cluster_id(context),
+    )
 
 
 def lock(folders: Folders) -> int | None:

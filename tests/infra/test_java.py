@@ -23,7 +23,9 @@ def _java(folder: Path, version: str) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(("version", "major"), [("17.0.15", 17), ("21", 21), ("1.8.0_402", 8), ("25.0.1", 25)])
+@pytest.mark.parametrize(
+    ("version", "major"), [("17.0.15", 17), ("21", 21), ("1.8.0_402", 8), ("25.0.1", 25)]
+)
 def test_the_version_is_read_from_what_java_says(tmp_path: Path, version: str, major: int) -> None:
     assert java.major_version(_java(tmp_path, version)) == major
 

@@ -116,7 +116,11 @@ def test_an_incompatible_schema_is_refused_with_the_reason(twinlake: Twinlake) -
     orders = load_topic("orders")
     fields = [*orders.newest.avro["fields"], {"name": "channel", "type": "string"}]  # without a default
     worse = Schema(
-        topic="orders", number=2, file="orders.v2.avsc", fields=(), avro={**orders.newest.avro, "fields": fields}
+        topic="orders",
+        number=2,
+        file="orders.v2.avsc",
+        fields=(),
+        avro={**orders.newest.avro, "fields": fields},
     )
     contract: Contract = orders.contract
     topic = Topic(name="orders", contract=contract, schemas=(*orders.schemas, worse))
