@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 SMALL_RECORDS = 100_000
-"""Up to this many records are computed in one task and written as one file; more are spread over the cores."""
+"""Up to this many records are computed in one task and written as one file; more are spread over the
+cores."""
 LONG_RECORDS = 5_000_000
 """One step of a long catch-up takes about this many records."""
 
@@ -37,7 +38,8 @@ PROPERTIES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """Where a version stands. `step` is the last committed one, `segment` the open one, `position` a batch number.
+    """Where a version stands. `step` is the last committed one, `segment` the open one, `position` a
+    batch number.
 
     `records` counts the log's records up to the position, so that a lag is a subtraction.
     """
@@ -116,7 +118,18 @@ def open_feed(lake: Path, version: Version, log: Log) -> Feed:
 
 def _statistics(schema: StructType, keys: Iterable[str]) -> dict[str, str]:
     """Statistics on the columns that prune, and on no other: they are paid for in every step."""
-    pruning = ("string", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "date", "timestamp")
+    pruning = (
+        "string",
+        "tinyint",
+        "smallint",
+        "int",
+        "bigint",
+        "float",
+        "double",
+        "decimal",
+        "date",
+        "timestamp",
+    )
     named = [key for key in keys if schema[key].dataType.simpleString().split("(")[0] in pruning]
     if not named:
         return {"delta.dataSkippingNumIndexedCols": "0"}
@@ -126,8 +139,8 @@ def _statistics(schema: StructType, keys: Iterable[str]) -> dict[str, str]:
 def standing(feed: Feed) -> Standing:
     """Read from Delta where the version stands; a version ahead of its log is refused.
 
-    The step comes from the snapshot's transactions (the last commit may be a rebuild's), the position from the
-    commit of exactly that step.
+    The step comes from the snapshot's transactions (the last commit may be a rebuild's), the position
+    from the commit of exactly that step.
     """
     step = delta.transaction_version(feed.spark, feed.path, feed.table_id)
     if step == 0:
@@ -137,7 +150,7 @@ def standing(feed: Feed) -> Standing:
         raise StalledVersionError(
             f"the position of {feed.version.table} {feed.version.name} cannot be found",
             f"no commit in {feed.path}/_delta_log tells the position of step {step}",
-            "restore the folder's _delta_log, or build the table anew with `twinlake plan` and `twinlake build`",
+            "restore the folder's _delta_log, or build the table anew (`twinlake plan`, `twinlake build`)",
         )
     at = Standing(
         step=step,
@@ -150,9 +163,9 @@ def standing(feed: Feed) -> Standing:
     end = feed.log.end()
     if at.position > end:
         raise StalledVersionError(
-            f"{feed.version.table} {feed.version.name} is at batch {at.position}, ahead of its log, which ends at {end}",
+            f"{feed.version.table} {feed.version.name} is at batch {at.position}, ahead of its log ({end})",
             f"the log {feed.log.path} was restored to an earlier state than the table",
-            "restore the log's newer state, or build the table anew with `twinlake plan` and `twinlake build`",
+            "restore the log's newer state, or build the table anew (`twinlake plan`, `twinlake build`)",
         )
     return at
 
@@ -163,7 +176,8 @@ def _told(feed: Feed, kind: str, at: Standing) -> dict[str, Any]:
 
 
 def advance(feed: Feed, at: Standing, to: int, rows: DataFrame | None = None) -> Standing:
-    """One step: the partial of the batches in (at.position, to], from `rows` where the caller has them in memory."""
+    """One step: the partial of the batches in (at.position, to], from `rows` where the caller has them
+    in memory."""
     from pyspark.sql import functions as F
 
     if to <= at.position:
@@ -213,7 +227,8 @@ COUNTED = ("valid", "invalid", "duplicate", "too_late")
 
 
 def cuts(log: Log, after: int, to: int, limit: int = LONG_RECORDS) -> list[int]:
-    """Batch numbers at which to cut (after, to] so that each part has at most `limit` records, or one batch."""
+    """Batch numbers at which to cut (after, to] so that each part has at most `limit` records, or one
+    batch."""
     sizes = log.all(after, to).groupBy("batch").count().collect()
     found: list[int] = []
     held = 0

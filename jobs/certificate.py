@@ -1,6 +1,8 @@
-"""Certificate: the stored result of comparing speed with batch at one position, and how the comparison is made.
+"""Certificate: the stored result of comparing speed with batch at one position, and how the comparison
+is made.
 
-Equality (design.md, section 6): rows are matched by key and null equals null; exact types compare exactly, sketches
+Equality (design.md, section 6): rows are matched by key and null equals null; exact types compare
+exactly, sketches
 by their bytes, doubles within 1e-9 of the sum of absolute values that their state keeps beside them.
 """
 
@@ -36,7 +38,7 @@ CAUSES = {
     "counted_more_than_once": "the table has counted more records for the key than the log has",
     "records_missing": "the table has counted fewer records for the key than the log has",
     "other_records": "as many records, but not the same ones",
-    "state_differs": "the same records, but another state: the stored row was changed, or the logic is not a pure function",
+    "state_differs": "the same records, but another state: the row was changed, or the logic is not pure",
 }
 
 
@@ -78,7 +80,9 @@ def verify(feed: Feed, pin: Pin, job: Run, created_at: str) -> Certificate:
     return replace(certificate, **compare(feed, feed.rows(pin.delta_version), batch))
 
 
-def begin(kind: str, feed: Feed, pin: Pin, job: Run, created_at: str, windows: WindowRange = WindowRange()) -> Certificate:
+def begin(
+    kind: str, feed: Feed, pin: Pin, job: Run, created_at: str, windows: WindowRange = WindowRange()
+) -> Certificate:
     """The certificate of this comparison before anything has been compared."""
     version = feed.version
     return Certificate(
@@ -112,7 +116,11 @@ def compare(feed: Feed, speed_rows: DataFrame, batch: DataFrame) -> dict[str, An
     joined = joined.withColumn("differs", _differs(feed))
     counted = joined.agg(F.count("*").alias("rows"), F.count_if("differs").alias("differing")).first()
     assert counted is not None
-    found = {"rows_compared": counted["rows"], "differing": counted["differing"], "equal": counted["differing"] == 0}
+    found = {
+        "rows_compared": counted["rows"],
+        "differing": counted["differing"],
+        "equal": counted["differing"] == 0,
+    }
     if found["equal"]:
         return found
     return {**found, "differences": _differences(feed, joined.where("differs"))}
@@ -168,7 +176,9 @@ def _differences(feed: Feed, differing: DataFrame) -> list[dict[str, Any]]:
     rows = differing.orderBy(*[F.coalesce(F.col(f"speed.`{k}`"), F.col(f"batch.`{k}`")) for k in feed.keys])
     kept = rows.limit(SHOWN).drop("differs").collect()
     sides = {
-        side: _seen(feed, [row[side] for row in kept if row[side] is not None], f"certificate_{side}_{uuid4().hex}")
+        side: _seen(
+            feed, [row[side] for row in kept if row[side] is not None], f"certificate_{side}_{uuid4().hex}"
+        )
         for side in ("speed", "batch")
     }
     found = []
@@ -182,8 +192,15 @@ def _differences(feed: Feed, differing: DataFrame) -> list[dict[str, Any]]:
                 "key": key,
                 "cause": cause,
                 "why": CAUSES[cause],
-                "columns": [n for n in feed.states if row["speed"] and row["batch"] and row["speed"][n] != row["batch"][n]],
-                **{side: sides[side].get(place) if row[side] is not None else None for side in ("speed", "batch")},
+                "columns": [
+                    n
+                    for n in feed.states
+                    if row["speed"] and row["batch"] and row["speed"][n] != row["batch"][n]
+                ],
+                **{
+                    side: sides[side].get(place) if row[side] is not None else None
+                    for side in ("speed", "batch")
+                },
             }
         )
     return found
@@ -236,7 +253,10 @@ def _all(conditions: Any) -> Any:
 
 SCHEMA = pa.schema(
     [
-        *[(name, pa.string()) for name in ("id", "job", "kind", "table", "version", "fingerprint", "position")],
+        *[
+            (name, pa.string())
+            for name in ("id", "job", "kind", "table", "version", "fingerprint", "position")
+        ],
         *[(name, pa.int64()) for name in ("delta_version", "step", "through_segment")],
         ("windows", pa.string()),
         *[(name, pa.int64()) for name in ("rows_compared", "differing")],
@@ -254,7 +274,7 @@ class Certificates:
     def __init__(self, lake: Path) -> None:
         self._ledger = Ledger(lake / "certificates", SCHEMA)
         rows = sorted(self._ledger.rows(), key=lambda row: row["created_at"])
-        self._newest = {}
+        self._newest: dict[tuple[str, str], Certificate] = {}
         for row in rows:
             self._remember(Certificate(**{**row, **{name: json.loads(row[name]) for name in _NESTED}}))
 

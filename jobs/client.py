@@ -24,14 +24,16 @@ ENDED = ("succeeded", "failed", "cancelled", "interrupted")
 class LakeClient:
     def __init__(self, url: str, token: str, transport: httpx.BaseTransport | None = None) -> None:
         self._http = httpx.Client(
-            base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=TIMEOUT_S, transport=transport,
-            trust_env=False,
+            base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=TIMEOUT_S,
+            transport=transport, trust_env=False,
         )  # fmt: skip
 
     @classmethod
     def of(cls, services: Services) -> LakeClient:
         if not services.api_url:
-            raise UnreachableError("the lake server is not running", "it has no address", "start it with `twinlake up`")
+            raise UnreachableError(
+                "the lake server is not running", "it has no address", "start it with `twinlake up`"
+            )
         return cls(services.api_url, services.api_token)
 
     def status(self) -> dict[str, Any]:
@@ -105,7 +107,9 @@ def error_of(told: Mapping[str, Any]) -> TwinlakeError:
     """The error that the server told, of the class that it was there (so that its exit code is the same)."""
     kind = _classes().get(str(told.get("error")), TwinlakeError)
     error = kind.__new__(kind)
-    TwinlakeError.__init__(error, str(told.get("what", "")), str(told.get("why", "")), str(told.get("remedy", "")))
+    TwinlakeError.__init__(
+        error, str(told.get("what", "")), str(told.get("why", "")), str(told.get("remedy", ""))
+    )
     return error
 
 

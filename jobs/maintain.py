@@ -30,7 +30,7 @@ SMALL_FILES = 64
 SMALL_BYTES = 32 << 20
 
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
-_OF_VERSION = re.compile(r"\.?(\d{20})\.(json|crc|json\.crc|crc\.crc|checkpoint\.parquet|checkpoint\.parquet\.crc)|"
+_OF_VERSION = re.compile(r"\.?(\d{20})\.(json|crc|checkpoint\.parquet)(\.crc)?|"
                          r"\.?(\d{20})\.(\d{20})\.compacted\.json(\.crc)?")  # fmt: skip
 
 
@@ -47,8 +47,9 @@ def merge_small(feed: Feed, open_segment: int) -> tuple[int, int] | None:
 def drop_old_commits(path: Path, now_s: float, keep_s: float = KEEP_COMMITS_S) -> int:
     """Delete the commit files before the newest checkpoint that is older than `keep_s`; how many.
 
-    Delta does the same by itself, but by whole days (86,400 files at a step each second), and it knows nothing of
-    the metadata that a quiet table has in its last commits; so versions have Delta's own clean-up switched off.
+    Delta does the same by itself, but by whole days (86,400 files at a step each second), and it knows
+    nothing of the metadata that a quiet table has in its last commits; so versions have Delta's own clean-up
+    switched off.
     """
     log = path / delta.LOG_FOLDER
     old = [
@@ -62,7 +63,7 @@ def drop_old_commits(path: Path, now_s: float, keep_s: float = KEEP_COMMITS_S) -
     gone = 0
     for file in sorted(log.iterdir()):
         named = _OF_VERSION.fullmatch(file.name)
-        if named and int(named[1] or named[3]) < first_kept and not (named[4] and int(named[4]) >= first_kept):
+        if named and int(named[1] or named[5]) < first_kept:
             file.unlink(missing_ok=True)
             gone += 1
     return gone
@@ -107,7 +108,9 @@ def drop_staging(staging: Path, alive: Iterable[str]) -> list[str]:
     return [place.name for place in gone]
 
 
-def maintain(spark: SparkSession, feeds: Iterable[Feed], logs: Iterable[Log], now_s: float | None = None) -> dict[str, Any]:
+def maintain(
+    spark: SparkSession, feeds: Iterable[Feed], logs: Iterable[Log], now_s: float | None = None
+) -> dict[str, Any]:
     """The clean-up of whole folders. It conflicts with no append and no rebuild, so it needs no lane."""
     now_s = time.time() if now_s is None else now_s
     found: dict[str, Any] = {"commit_files_deleted": 0, "logs_compacted": []}

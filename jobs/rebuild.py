@@ -1,6 +1,7 @@
 """Rebuild: the batch layer. Computes closed history again from the log and replaces it in the version.
 
-The caller holds the version's batch lane from before the segment is closed until the last replace. A late replace
+The caller holds the version's batch lane from before the segment is closed until the last replace. A
+late replace
 with an old segment number would not conflict but count twice (9,000 became 15,000): the lane keeps that from
 happening, and the lane's transaction number refuses it if it happens all the same.
 """
@@ -35,7 +36,8 @@ REPLACE_TRIES = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Closed:
-    """The closed part of a version: everything up to segment `pin.segment`, which is the log up to the pin's position."""
+    """The closed part of a version: everything up to segment `pin.segment`, which is the log up to the
+    pin's position."""
 
     pin: Pin
     records: int
@@ -115,14 +117,16 @@ def _replace_or_retry(
         except DeltaConcurrentModificationException as error:
             if not left or isinstance(error, ConcurrentTransactionException):
                 raise BusyError(
-                    f"{feed.version.table} {feed.version.name} was changed by somebody else during the rebuild",
+                    f"{feed.version.table} {feed.version.name} was changed beside the rebuild",
                     str(error).splitlines()[0],
                     "start the rebuild again when nothing else rewrites the table; nothing was half done",
                 ) from error
         run.check_cancelled()
 
 
-def chunks(feed: Feed, closed: Closed, windows: WindowRange, chunk_records: int = CHUNK_RECORDS) -> list[WindowRange]:
+def chunks(
+    feed: Feed, closed: Closed, windows: WindowRange, chunk_records: int = CHUNK_RECORDS
+) -> list[WindowRange]:
     """The ranges of windows to rebuild one after another; tables without windows are one chunk."""
     from pyspark.sql import functions as F
 
@@ -131,10 +135,16 @@ def chunks(feed: Feed, closed: Closed, windows: WindowRange, chunk_records: int 
     if window is None or count <= 1:
         return [windows]
     micros = F.unix_micros("window_start")
-    bounds = closed_rows(feed, closed, windows).agg(F.min(micros).alias("first"), F.max(micros).alias("last")).first()
+    bounds = (
+        closed_rows(feed, closed, windows)
+        .agg(F.min(micros).alias("first"), F.max(micros).alias("last"))
+        .first()
+    )
     if bounds is None or bounds["first"] is None:
         return [windows]
-    return list(windows.parts(from_micros(bounds["first"]), from_micros(bounds["last"]), window.length, count))
+    return list(
+        windows.parts(from_micros(bounds["first"]), from_micros(bounds["last"]), window.length, count)
+    )
 
 
 def closed_rows(feed: Feed, closed: Closed, windows: WindowRange) -> DataFrame:
@@ -147,7 +157,13 @@ def closed_rows(feed: Feed, closed: Closed, windows: WindowRange) -> DataFrame:
 
 
 def replace_closed(
-    feed: Feed, closed: Closed, windows: WindowRange, batch: DataFrame, open_segment: int, epoch: int, job: str
+    feed: Feed,
+    closed: Closed,
+    windows: WindowRange,
+    batch: DataFrame,
+    open_segment: int,
+    epoch: int,
+    job: str,
 ) -> delta.Commit:
     """Replace the closed segments' rows (of these windows) by the batch's, in one short commit.
 
@@ -161,7 +177,13 @@ def replace_closed(
             "start the rebuild again; it closes the open segment itself",
         )
     predicate = f"_segment <= {segment}" + ("" if windows.is_all else f" AND {windows.predicate()}")
-    told = {"kind": "rebuild", "epoch": epoch, "through_segment": segment, "job": job, "windows": windows.to_json()}
+    told = {
+        "kind": "rebuild",
+        "epoch": epoch,
+        "through_segment": segment,
+        "job": job,
+        "windows": windows.to_json(),
+    }
     return delta.replace(arranged(feed, batch, segment), feed.path, predicate, feed.batch_lane, epoch, told)
 
 
@@ -194,7 +216,8 @@ def _named(windows: WindowRange) -> str:
 
 
 class _Done:
-    """The chunks that are replaced, in the job's staging folder, so that a second attempt goes on from there."""
+    """The chunks that are replaced, in the job's staging folder, so that a second attempt goes on from
+    there."""
 
     def __init__(self, file: Path) -> None:
         self._file = file

@@ -67,7 +67,8 @@ def batch_epoch(feed: Feed) -> int:
 
 
 def merge_segments(feed: Feed, first: int, last: int, epoch: int, size: int = 0) -> delta.Commit:
-    """Replace the closed segments first..last (`size` bytes) by their merged rows as segment `last`, in one commit."""
+    """Replace the closed segments first..last (`size` bytes) by their merged rows as segment `last`, in
+    one commit."""
     between = f"_segment >= {first} AND _segment <= {last}"
     merged = compile.merge(feed.definition, feed.rows().where(between).drop("_segment"))
     return delta.replace(
@@ -84,4 +85,8 @@ def arranged(feed: Feed, rows: DataFrame, segment: int) -> DataFrame:
     """The rows as a segment of the version, sorted so that files prune by window and key."""
     from pyspark.sql import functions as F
 
-    return rows.sortWithinPartitions(*feed.order).withColumn("_segment", F.lit(segment)).select(*feed.schema.names)
+    return (
+        rows.sortWithinPartitions(*feed.order)
+        .withColumn("_segment", F.lit(segment))
+        .select(*feed.schema.names)
+    )

@@ -14,7 +14,8 @@ State = Literal["living", "retired"]
 
 @dataclass(frozen=True, kw_only=True)
 class Version:
-    """`definition` is the stored JSON; an old version stays fed after its file in `jobs/tables` has changed."""
+    """`definition` is the stored JSON; an old version stays fed after its file in `jobs/tables` has
+    changed."""
 
     table: str
     fingerprint: str

@@ -66,7 +66,9 @@ def window_range(start: str | None, end: str | None, size: timedelta | None, tab
     )
     if asked.start is not None and asked.end is not None and asked.start >= asked.end:
         raise UsageError(
-            f"the range {start} to {end} is empty", "it is half-open: --to is left out", "let --to be after --from"
+            f"the range {start} to {end} is empty",
+            "it is half-open: --to is left out",
+            "let --to be after --from",
         )
     return asked
 

@@ -42,7 +42,9 @@ def rebuild_command(
     table: Annotated[str, typer.Argument(help="the table to compute again from its log")],
     start: Annotated[str | None, typer.Option("--from", help="first window start, RFC 3339")] = None,
     end: Annotated[str | None, typer.Option("--to", help="window starts before this, RFC 3339")] = None,
-    repair: Annotated[bool, typer.Option("--repair", help="replace even where speed and batch differ")] = False,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="replace even where speed and batch differ")
+    ] = False,
     version: Annotated[str | None, typer.Option(help="this version; the live one unless given")] = None,
     key: KEY = None,
     as_json: AS_JSON = False,
@@ -65,16 +67,21 @@ def verify_command(
 
 
 def list_command(
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="how many, newest first")] = 20, as_json: AS_JSON = False
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="how many, newest first")] = 20,
+    as_json: AS_JSON = False,
 ) -> None:
     """The jobs of this lake, newest first."""
     found = _client().jobs(limit)
     if as_json:
         print_json(found)
         return
-    grid = Grid("job", "kind", "state", "parameters", "created", "seconds", "progress", box=None, pad_edge=False)
+    grid = Grid(
+        "job", "kind", "state", "parameters", "created", "seconds", "progress", box=None, pad_edge=False
+    )
     for job in found:
-        params = ", ".join(f"{name}={value}" for name, value in job["params"].items() if value not in (None, False))
+        params = ", ".join(
+            f"{name}={value}" for name, value in job["params"].items() if value not in (None, False)
+        )
         grid.add_row(*map(escape, (job["id"], job["kind"], job["state"], params, job["created_at"][:19],
                                    _seconds(job), _progress_text(job))))  # fmt: skip
     console.print(grid)
@@ -88,9 +95,9 @@ def follow_command(
     try:
         job = follow(client, client.job(id))
     except TwinlakeError as error:
-        job = getattr(error, "job", None)
-        if job is None or not as_json:
+        if not as_json or not hasattr(error, "job"):
             raise
+        job = error.job
     if as_json:
         print_json(job)
     else:
@@ -123,9 +130,9 @@ def _certify(kind: str, params: dict[str, Any], key: str | None, as_json: bool) 
     try:
         job = follow(client, client.submit(kind, params, key))
     except TwinlakeError as error:
-        job = getattr(error, "job", None)
-        if job is None or job["result"] is None:
+        if not hasattr(error, "job") or error.job["result"] is None:
             raise
+        job = error.job
     result = job["result"]
     if as_json:
         print_json({"job": job["id"], "state": job["state"], **result})
@@ -139,12 +146,17 @@ def _show(kind: str, result: dict[str, Any]) -> None:
     place = ", ".join(f"{topic} batch {batch}" for topic, batch in result["position"].items())
     verdict = "[green]equal[/]" if result["equal"] else "[bold red]NOT equal[/]"
     name = escape(f"{result['table']} {result['version']}")
-    console.print(f"{name}: speed and batch are {verdict} at {place}, {result['rows_compared']:,} rows compared")
+    console.print(
+        f"{name}: speed and batch are {verdict} at {place}, {result['rows_compared']:,} rows compared"
+    )
     for title, found in (("differs", result["differences"]), ("was repaired", result.get("repaired", []))):
         for one in found[:SHOWN]:
             key = ", ".join(f"{column}={value}" for column, value in one["key"].items())
             console.print(f"  {title}: {escape(key)} ({one['cause']}: {one['why']})", soft_wrap=True)
-            console.print(f"    speed {escape(str(one['speed']))}\n    batch {escape(str(one['batch']))}", soft_wrap=True)
+            console.print(
+                f"    speed {escape(str(one['speed']))}\n    batch {escape(str(one['batch']))}",
+                soft_wrap=True,
+            )
         if len(found) > SHOWN:
             console.print(f"  and {len(found) - SHOWN} more, see --json")
     if kind == "rebuild" and not result["equal"] and not result.get("replaced"):
@@ -156,7 +168,8 @@ def _reporter(title: str, id: str) -> Iterator[Callable[[dict[str, Any]], None]]
     if not sys.stderr.isatty():
         yield _line_reporter(title, id)
         return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}"),
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(),
+               TextColumn("{task.fields[text]}"),
                TimeElapsedColumn())  # fmt: skip
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(escape(title), total=None, text=id)
@@ -167,10 +180,10 @@ def _reporter(title: str, id: str) -> Iterator[Callable[[dict[str, Any]], None]]
 
 
 def _line_reporter(title: str, id: str) -> Callable[[dict[str, Any]], None]:
-    last = {"state": "", "at": 0.0}
+    last: dict[str, Any] = {"state": "", "at": 0.0}
 
     def line(job: dict[str, Any]) -> None:
-        if job["state"] != last["state"] or time.monotonic() - float(last["at"]) >= LOG_SECONDS:
+        if job["state"] != last["state"] or time.monotonic() - last["at"] >= LOG_SECONDS:
             last.update(state=job["state"], at=time.monotonic())
             console.print(f"{escape(title)} (job {id}): {escape(_progress_text(job))}", soft_wrap=True)
 

@@ -1,6 +1,7 @@
 """LakeServer: the only writer of the lake. One Spark driver, the owners of all versions, and the job API.
 
-Started as `python -m jobs.server.lake --home HOME --port PORT`; the token comes from HOME/services.json (mode 600).
+Started as `python -m jobs.server.lake --home HOME --port PORT`; the token comes from HOME/services.json
+(mode 600).
 """
 
 from __future__ import annotations
@@ -67,16 +68,20 @@ class LakeServer:
         self.ingests: dict[str, Ingest] = {}
         self.versions: Versions
         self.certificates = Certificates(self.lake)
-        self.jobs = Jobs(self.lake, {**layers.KINDS, **releases.KINDS, **promotion.KINDS}, self._do, self._cancel_tag)
+        self.jobs = Jobs(
+            self.lake, {**layers.KINDS, **releases.KINDS, **promotion.KINDS}, self._do, self._cancel_tag
+        )
         self._lags: dict[str, int | None] = {}
         self._ending = threading.Event()
         self._maintaining = threading.Lock()
         self._housekeeping = threading.Thread(target=self._keep_house, name="housekeeping", daemon=True)
 
-    # -- life -----------------------------------------------------------------------------------------------------
+    # -- life
+    # -----------------------------------------------------------------------------------------------------
 
     def start(self, make_ingest: Callable[[LakeServer, Topic, Log], Ingest] | None = None) -> None:
-        """Open Spark and the logs, then the versions (which close their open segments), then read the topics."""
+        """Open Spark and the logs, then the versions (which close their open segments), then read the
+        topics."""
         self.spark = self._session()
         for name in topic_names(self.settings.project):
             topic = load_topic(name, self.settings.project)
@@ -108,7 +113,8 @@ class LakeServer:
         """Called by ingest after the log's commit, in its thread."""
         self.versions.offer(topic, self.logs[topic].metadata(), rows)
 
-    # -- what handlers ask ------------------------------------------------------------------------------------------
+    # -- what handlers ask
+    # ------------------------------------------------------------------------------------------
 
     def stored(self, version: Version) -> bool:
         """Whether the version has rows of its own (an Events table is a view over its log)."""
@@ -128,7 +134,9 @@ class LakeServer:
         from jobs.accept import accept
 
         if topic not in self.ingests:
-            raise NotFoundError(f"there is no topic {topic!r}", f"known: {', '.join(self.ingests)}", "check the name")
+            raise NotFoundError(
+                f"there is no topic {topic!r}", f"known: {', '.join(self.ingests)}", "check the name"
+            )
         ingest = self.ingests[topic]
         ingest.stop()
         try:
@@ -141,7 +149,8 @@ class LakeServer:
         with self._maintaining:
             return maintain.maintain(self.spark, feeds, logs, time.time())
 
-    # -- status, from memory ----------------------------------------------------------------------------------------
+    # -- status, from memory
+    # ----------------------------------------------------------------------------------------
 
     def status(self) -> dict[str, Any]:
         """Everything `twinlake status` shows; answered without Spark and without the broker."""
@@ -151,7 +160,8 @@ class LakeServer:
             "lake_id": self.lake_id,
             "topics": [self._topic_status(name) for name in self.ingests],
             "versions": [
-                {**asdict(health), "watermark": _moment(health.watermark)} for health in self.versions.health()
+                {**asdict(health), "watermark": _moment(health.watermark)}
+                for health in self.versions.health()
             ] if self.ready else [],
             "release": found.to_json() if found else None,
             "certificate": last.summary() if last else None,
@@ -173,7 +183,8 @@ class LakeServer:
             "lag_records": self._lags.get(name),
         }
 
-    # -- below: the server's own threads ----------------------------------------------------------------------------
+    # -- below: the server's own threads
+    # ----------------------------------------------------------------------------
 
     def _session(self) -> SparkSession:
         from jobs.spark import session
@@ -181,7 +192,9 @@ class LakeServer:
         self.settings.run_dir.mkdir(parents=True, exist_ok=True)
         pools = self.settings.run_dir / "pools.xml"
         pools.write_text(POOLS)
-        return session(self.settings, "twinlake-lake", more={"spark.scheduler.allocation.file": pools.as_uri()})
+        return session(
+            self.settings, "twinlake-lake", more={"spark.scheduler.allocation.file": pools.as_uri()}
+        )
 
     def _do(self, kind: Kind, params: Any, run: Run) -> dict[str, Any]:
         """One job in its worker's thread: its Spark jobs carry its tag, so that cancel reaches them."""
@@ -224,7 +237,11 @@ def _ingest(server: LakeServer, topic: Topic, log: Log) -> Ingest:
     from jobs.ingest import Ingest
 
     return Ingest(
-        server.spark, server.settings, topic, log, lambda batch, rows: server.on_batch(topic.name, batch, rows)
+        server.spark,
+        server.settings,
+        topic,
+        log,
+        lambda batch, rows: server.on_batch(topic.name, batch, rows),
     )
 
 
@@ -250,7 +267,9 @@ def serve(settings: Settings, port: int) -> int:
     held = lock.take(settings.lake)
     server = LakeServer(settings)
     app = build_app(server, settings.services().api_token)
-    web = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_level="warning", access_log=False))
+    web = uvicorn.Server(
+        uvicorn.Config(app, host="127.0.0.1", port=port, log_level="warning", access_log=False)
+    )
     failed: list[BaseException] = []
 
     def begin() -> None:
@@ -261,7 +280,8 @@ def serve(settings: Settings, port: int) -> int:
             web.should_exit = True
 
     def ending(number: int, frame: FrameType | None) -> None:
-        """uvicorn raises the signal again when it has ended; without this the process would die before `stop`."""
+        """uvicorn raises the signal again when it has ended; without this the process would die before
+        `stop`."""
         web.should_exit = True
 
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -55,7 +55,10 @@ def do_rebuild(server: LakeServer, params: RebuildParams, run: Run) -> dict[str,
     windows = window_range(params.start, params.end, window.length if window else None, params.table)
     if not server.stored(version):
         made = server.certificates.add(certificates.verify(feed, server.versions.pin(version), run, _now()))
-        result = {**Rebuilt(certificate=made, replaced=False, chunks=0, skipped=0).to_json(), **_named(version)}
+        result = {
+            **Rebuilt(certificate=made, replaced=False, chunks=0, skipped=0).to_json(),
+            **_named(version),
+        }
         return _equal_or_failed(result, replaced=False)
     rebuilt = _rebuild(server, version, windows, params.repair, run)
     result = {**rebuilt.to_json(), **_named(version)}
@@ -99,7 +102,14 @@ def _rebuild(server: LakeServer, version: Version, windows: WindowRange, repair:
         owner = server.versions.owner(version)
         closed = owner.close_segment().result(300)
         done = rebuild(
-            server.versions.feed(version), closed, lambda: owner.standing.segment, run, staging, _now(), windows, repair
+            server.versions.feed(version),
+            closed,
+            lambda: owner.standing.segment,
+            run,
+            staging,
+            _now(),
+            windows,
+            repair,
         )
     server.certificates.add(done.certificate)
     if not done.certificate.equal:
@@ -116,7 +126,9 @@ def _version(server: LakeServer, table: str, name: str | None) -> Version:
     version = server.versions.get(table, live) if live else server.versions.newest(table)
     if version is None:
         known = ", ".join(sorted({v.table for v in server.versions.living()})) or "none yet"
-        raise NotFoundError(f"there is no table {table!r}", f"tables with a living version: {known}", "check the name")
+        raise NotFoundError(
+            f"there is no table {table!r}", f"tables with a living version: {known}", "check the name"
+        )
     return version
 
 
@@ -125,7 +137,8 @@ def _equal_or_failed(result: dict[str, Any], replaced: bool) -> dict[str, Any]:
     if result["equal"]:
         return result
     error = DifferenceError(
-        f"speed and batch differ in {result['certificate']['differing']} keys of {result['table']} {result['version']}",
+        f"speed and batch differ in {result['certificate']['differing']} keys of"
+        f" {result['table']} {result['version']}",
         "; ".join(sorted({found["why"] for found in result["differences"]})),
         "find the cause; `twinlake rebuild` with --repair replaces what is stored by what the log gives"
         if not replaced

@@ -1,10 +1,10 @@
-"""Owner: the one thread that computes a version's steps. Others signal "log at n" or ask, and wait for the answer."""
+"""Owner: the one thread that computes a version's steps. Others signal "log at n" or ask, and wait for
+the answer."""
 
 from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -31,7 +31,8 @@ RETRY_LAST_S = 60.0
 
 @dataclass(kw_only=True)
 class _Waiter:
-    """Somebody waits for a position: exactly this one (the owner stops there until it is pinned), or at least it."""
+    """Somebody waits for a position: exactly this one (the owner stops there until it is pinned), or at
+    least it."""
 
     batch: int
     exact: bool
@@ -42,7 +43,12 @@ class Owner:
     """A version that fails is stalled and tried again by itself, ever more rarely; nobody else notices."""
 
     def __init__(
-        self, lake: Path, version: Version, log: Log, on_closed: Callable[[Owner], None], long_records: int = LONG_RECORDS
+        self,
+        lake: Path,
+        version: Version,
+        log: Log,
+        on_closed: Callable[[Owner], None],
+        long_records: int = LONG_RECORDS,
     ) -> None:
         self.version = version
         self.log = log
@@ -74,7 +80,8 @@ class Owner:
         self._ask_quietly(self._catch_up)
 
     def offer(self, batch: int, rows: DataFrame) -> Future[Any] | None:
-        """Batch `batch` is in memory: an idle owner that is next to it takes it; any other reads the log later."""
+        """Batch `batch` is in memory: an idle owner that is next to it takes it; any other reads the log
+        later."""
         if self.error is None and self.standing.position == batch - 1 and not self._barred(batch):
             with self._lock:
                 self._target = max(self._target, batch)
@@ -97,7 +104,8 @@ class Owner:
         return waiter.future
 
     def hold(self, go_on: threading.Event, longest_s: float) -> Future[int]:
-        """Take no step until `go_on` is set or the time is over; the future tells the position once it holds."""
+        """Take no step until `go_on` is set or the time is over; the future tells the position once it
+        holds."""
         held: Future[int] = Future()
 
         def stand_still() -> None:
@@ -131,7 +139,8 @@ class Owner:
                 waiter.future.set_exception(ClosedMailboxError(self._mailbox.name))
         return self._mailbox.close()
 
-    # -- below: in the owner's thread only ------------------------------------------------------------------------
+    # -- below: in the owner's thread only
+    # ------------------------------------------------------------------------
 
     def _prepare(self) -> None:
         self.log.spark.sparkContext.setLocalProperty("spark.scheduler.pool", "speed")
@@ -168,7 +177,8 @@ class Owner:
         self._guarded(self._catch_up_one)
 
     def _catch_up_one(self) -> None:
-        """One step towards the log's end; then the mailbox has its turn, so that nobody waits for the whole way."""
+        """One step towards the log's end; then the mailbox has its turn, so that nobody waits for the
+        whole way."""
         if self._feed is None:
             self._open_now()
             assert self._feed is not None
@@ -179,7 +189,9 @@ class Owner:
         if limit <= at:
             return
         if limit - at > 1:
-            self._planned = [cut for cut in self._planned if cut > at] or cuts(self.log, at, limit, self._long_records)
+            self._planned = [cut for cut in self._planned if cut > at] or cuts(
+                self.log, at, limit, self._long_records
+            )
             limit = min(limit, self._planned[0])
         self._step(limit)
         if self.standing.position < self._target:
@@ -195,7 +207,7 @@ class Owner:
 
     def _stall(self, error: Exception) -> None:
         known = error if isinstance(error, TwinlakeError) else StalledVersionError(
-            f"{self.version.table} {self.version.name} cannot be advanced beyond batch {self.standing.position}",
+            f"{self.version.table} {self.version.name} does not advance from batch {self.standing.position}",
             _first_lines(error),
             "mend what the error names; the version is tried again by itself and catches up",
         )  # fmt: skip
@@ -293,5 +305,3 @@ class PassedError(TwinlakeError):
 def _first_lines(error: Exception) -> str:
     text = str(error).strip() or type(error).__name__
     return "\n".join(text.splitlines()[:3])[:600]
-
-

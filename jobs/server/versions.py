@@ -55,7 +55,8 @@ class Feeds:
         return self._records.get(topic, 0)
 
     def waiting_s(self, topic: str, position: int) -> float:
-        """How long the first batch after the position has been in the log, as far back as this process saw."""
+        """How long the first batch after the position has been in the log, as far back as this process
+        saw."""
         with self._lock:
             seen = list(self._seen.get(topic, ()))
         heard = next((at for batch, at in seen if batch > position), None)
@@ -78,7 +79,8 @@ class Versions:
                 self._own(version)
 
     def start(self, version: Version) -> None:
-        """Make a version living: its JSON first, then its table and its feed. Starting it twice changes nothing."""
+        """Make a version living: its JSON first, then its table and its feed. Starting it twice changes
+        nothing."""
         if (version.table, version.name) not in self._owners:
             version.save(self._lake)
             self._own(version)
@@ -108,14 +110,17 @@ class Versions:
         return self._owner(version)
 
     def offer(self, topic: str, metadata: Mapping[str, Any], rows: DataFrame | None) -> None:
-        """Tell every version of the topic that the log has a new batch; return when its takers have finished."""
+        """Tell every version of the topic that the log has a new batch; return when its takers have
+        finished."""
         self.feeds.heard(topic, metadata)
         batch = self.feeds.end(topic)
         taken = []
         for owner in self._all():
             if owner.version.topic == topic:
-                future = owner.offer(batch, rows) if rows is not None else owner.signal(batch)
-                taken += [future] if future is not None else []
+                if rows is None:
+                    owner.signal(batch)
+                elif (future := owner.offer(batch, rows)) is not None:
+                    taken.append(future)
         wait(taken, timeout=TAKERS_WAIT_S)
 
     def advance_to(self, version: Version, batch: int, run: Run | None = None) -> Pin:
@@ -131,7 +136,9 @@ class Versions:
         topic = versions[0].topic
         while True:
             tries -= 1
-            batch = max(self.feeds.end(topic), *(self._owner(version).standing.position for version in versions))
+            batch = max(
+                self.feeds.end(topic), *(self._owner(version).standing.position for version in versions)
+            )
             waiting = [(self._owner(version), self._owner(version).pin_at(batch)) for version in versions]
             try:
                 return [self._await(owner, future, batch, run) for owner, future in waiting]
@@ -211,7 +218,10 @@ class Versions:
                     future.cancel()
                     run.check_cancelled()
                 run.progress(
-                    owner.standing.records - first, total, "records", f"{owner.version.table} to batch {batch}"
+                    owner.standing.records - first,
+                    total,
+                    "records",
+                    f"{owner.version.table} to batch {batch}",
                 )
             stalled_since = (stalled_since or time.monotonic()) if owner.error else None
             if stalled_since and time.monotonic() - stalled_since > 15:
@@ -223,7 +233,9 @@ class Versions:
                 )
             if run is None and time.monotonic() - started_at > 600:
                 future.cancel()
-                raise BusyError(f"{owner.version.table} {owner.version.name} is far from batch {batch}", "", "wait")
+                raise BusyError(
+                    f"{owner.version.table} {owner.version.name} is far from batch {batch}", "", "wait"
+                )
 
     def _health(self, owner: Owner) -> Health:
         at, topic = owner.standing, owner.version.topic

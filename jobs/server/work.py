@@ -1,4 +1,5 @@
-"""Work: the lake server's jobs. Accepted once per key, persisted before they start, found again after a kill."""
+"""Work: the lake server's jobs. Accepted once per key, persisted before they start, found again after a
+kill."""
 
 from __future__ import annotations
 
@@ -119,13 +120,16 @@ class Jobs:
                 if before.state not in AGAIN:
                     return before
                 job = replace(
-                    before, state="queued", progress={}, result=None, error=None, started_at=None, ended_at=None,
+                    before, state="queued", progress={}, result=None, error=None, started_at=None,
+                    ended_at=None,
                     attempt=before.attempt + 1,
                 )  # fmt: skip
             else:
                 job = Job(id=uuid4().hex[:12], kind=kind, params=plain, key=key, created_at=_now())
             if sum(not other.ended for other in self._jobs.values()) >= QUEUE_LIMIT:
-                raise BusyError("too many jobs are waiting", f"the limit is {QUEUE_LIMIT}", "wait, or cancel some")
+                raise BusyError(
+                    "too many jobs are waiting", f"the limit is {QUEUE_LIMIT}", "wait, or cancel some"
+                )
             self._put(job)
         self._workers.submit(self._work, job.id)
         return job
@@ -151,7 +155,8 @@ class Jobs:
             return job
 
     def cancel(self, id: str) -> Job:
-        """Ask a job to end at the next place where nothing is half done; one that has ended stays as it is."""
+        """Ask a job to end at the next place where nothing is half done; one that has ended stays as it
+        is."""
         with self._changed:
             job = self.get(id)
             if job.state == "queued":
@@ -208,7 +213,9 @@ class Jobs:
                 logger.exception("job %s (%s) failed", id, job.kind)
                 text = str(unknown).strip().splitlines() or [type(unknown).__name__]
                 why = f"{type(unknown).__name__}: {' '.join(text[:3])[:600]}"
-                failed = TwinlakeError(f"{job.kind} failed", why, "see `twinlake logs lake` for the whole error")
+                failed = TwinlakeError(
+                    f"{job.kind} failed", why, "see `twinlake logs lake` for the whole error"
+                )
                 state, result, error = "failed", None, failed.to_json()
         with self._changed:
             self._runs.pop(id, None)
@@ -250,7 +257,9 @@ class Jobs:
             if job.state != "running":
                 continue
             with self._changed:
-                self._put(replace(job, state="interrupted", ended_at=_now(), error=_interrupted(job).to_json()))
+                self._put(
+                    replace(job, state="interrupted", ended_at=_now(), error=_interrupted(job).to_json())
+                )
 
 
 def _interrupted(job: Job) -> TwinlakeError:
@@ -262,7 +271,9 @@ def _interrupted(job: Job) -> TwinlakeError:
 
 
 def _faults(error: ValidationError) -> str:
-    return "; ".join(f"{'.'.join(map(str, fault['loc'])) or 'params'}: {fault['msg']}" for fault in error.errors())
+    return "; ".join(
+        f"{'.'.join(map(str, fault['loc'])) or 'params'}: {fault['msg']}" for fault in error.errors()
+    )
 
 
 def _now() -> str:

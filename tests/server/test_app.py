@@ -36,12 +36,16 @@ def web(tmp_path: Path) -> TestClient:
     return TestClient(build_app(Server(tmp_path), "secret"), headers={"Authorization": "Bearer secret"})  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("given", [None, "", "secret", "Bearer", "Bearer wrong", "Bearer secret2", "Bearer ſecret"])
+@pytest.mark.parametrize(
+    "given", [None, "", "secret", "Bearer", "Bearer wrong", "Bearer secret2", "Bearer ſecret"]
+)
 def test_nothing_but_health_answers_without_the_token(web: TestClient, given: str | None) -> None:
     web.headers.pop("Authorization")
     headers = {} if given is None else {"Authorization": given.encode()}
 
-    answers = [web.get(path, headers=headers).status_code for path in ("/status", "/jobs", "/health", "/docs")]
+    answers = [
+        web.get(path, headers=headers).status_code for path in ("/status", "/jobs", "/health", "/docs")
+    ]
 
     assert answers == [401, 401, 200, 401]
     assert web.post("/jobs", json={"kind": "echo"}, headers=headers).status_code == 401
@@ -58,7 +62,12 @@ def test_a_job_is_accepted_followed_and_found_again(web: TestClient) -> None:
 
 @pytest.mark.parametrize(
     ("body", "status"),
-    [({"kind": "echo", "parms": {}}, 400), ({"kind": "nope"}, 400), ({"kind": "echo", "params": {}}, 400), ([], 400)],
+    [
+        ({"kind": "echo", "parms": {}}, 400),
+        ({"kind": "nope"}, 400),
+        ({"kind": "echo", "params": {}}, 400),
+        ([], 400),
+    ],
 )
 def test_malformed_requests_are_refused_with_what_and_why(web: TestClient, body: Any, status: int) -> None:
     answer = web.post("/jobs", json=body)

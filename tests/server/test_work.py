@@ -58,7 +58,12 @@ def test_a_job_runs_and_keeps_its_result(jobs: Jobs, work: Work) -> None:
 
     job = jobs.wait(jobs.submit("copy", {"table": "t", "times": 2}).id, 10)
 
-    assert (job.state, job.result, job.error, job.attempt) == ("succeeded", {"table": "t", "times": 2}, None, 1)
+    assert (job.state, job.result, job.error, job.attempt) == (
+        "succeeded",
+        {"table": "t", "times": 2},
+        None,
+        1,
+    )
     assert job.created_at <= (job.started_at or "") <= (job.ended_at or "")
 
 
@@ -98,7 +103,9 @@ def test_a_job_that_was_running_when_the_server_died_is_interrupted_and_its_key_
     work.go_on.set()
 
 
-def test_a_job_that_was_accepted_but_not_started_is_done_after_the_restart(tmp_path: Path, work: Work) -> None:
+def test_a_job_that_was_accepted_but_not_started_is_done_after_the_restart(
+    tmp_path: Path, work: Work
+) -> None:
     busy = Jobs(tmp_path, KINDS, work)
     accepted = [busy.submit("copy", {"table": f"t{number}"}) for number in range(8)]
     after = Work()
@@ -124,7 +131,9 @@ def test_cancel_ends_a_job_between_its_parts_and_frees_its_key(jobs: Jobs, work:
     assert jobs.wait(jobs.submit("copy", {"table": "t"}, key="k").id, 10).attempt == 2
 
 
-def test_an_error_that_an_operator_can_fix_keeps_its_three_parts_and_its_result(jobs: Jobs, work: Work) -> None:
+def test_an_error_that_an_operator_can_fix_keeps_its_three_parts_and_its_result(
+    jobs: Jobs, work: Work
+) -> None:
     work.error = DifferenceError("they differ", "because", "look")
     work.error.result = {"equal": False}  # type: ignore[attr-defined]
     work.go_on.set()

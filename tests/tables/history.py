@@ -41,7 +41,8 @@ LATEST = Latest(
 
 
 class MemoryLog:
-    """Batches are lists of records; every record is valid. Positions, ranges and metadata are like the real log's."""
+    """Batches are lists of records; every record is valid. Positions, ranges and metadata are like the
+    real log's."""
 
     def __init__(self, spark: SparkSession, lake: Path, topic: Topic | None = None) -> None:
         self.spark = spark
@@ -133,5 +134,7 @@ def sales(records: list[dict[str, Any]]) -> dict[tuple[str, datetime], tuple[Any
 
 def latest(records: list[dict[str, Any]]) -> dict[str, tuple[int, str]]:
     """customer -> order_id and status of the newest record by (ordered_at, coordinate)."""
-    ordered = sorted(records, key=lambda one: (one["ordered_at"], one["_epoch"], one["_partition"], one["_offset"]))
+    ordered = sorted(
+        records, key=lambda one: (one["ordered_at"], one["_epoch"], one["_partition"], one["_offset"])
+    )
     return {one["customer"]: (one["order_id"], one["status"]) for one in ordered}

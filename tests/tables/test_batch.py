@@ -1,4 +1,5 @@
-"""The batch layer on real Delta: rebuild, certificate, repair, merge, and everything beside the running stream."""
+"""The batch layer on real Delta: rebuild, certificate, repair, merge, and everything beside the running
+stream."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ def test_a_rebuild_replaces_closed_segments_by_one(world: World) -> None:
 
 
 def test_a_late_replace_with_an_outdated_segment_is_refused(world: World) -> None:
-    """It would not conflict: its rows would stand beside the newer base and count twice (9,000 became 15,000)."""
+    """It would not conflict: its rows would stand beside the newer base and count twice (9,000 became
+    15,000)."""
     late, epoch = world.closed(), batch_epoch(world.feed)
     batch = staged(world, 3)
     world.produce()
@@ -76,7 +78,8 @@ def test_a_replace_of_an_open_segment_is_refused(world: World) -> None:
 
 def test_a_corrupted_partial_is_found_named_and_repaired_only_when_told(world: World) -> None:
     world.spark.sql(
-        f"UPDATE delta.`{world.feed.path}` SET orders__n = orders__n + 1000 WHERE region = 'north' AND _segment = 0"
+        f"UPDATE delta.`{world.feed.path}` SET orders__n = orders__n + 1000"
+        " WHERE region = 'north' AND _segment = 0"
     )
     keys = {(region, minute) for region, minute in world.expected() if region == "north"}
     found = world.verify()
@@ -84,7 +87,9 @@ def test_a_corrupted_partial_is_found_named_and_repaired_only_when_told(world: W
 
     assert not found.equal and not refused.certificate.equal and not refused.replaced
     assert {one["cause"] for one in found.differences} == {"state_differs"}
-    assert {one["key"]["region"] for one in found.differences} == {"north"} and 0 < found.differing <= len(keys)
+    assert {one["key"]["region"] for one in found.differences} == {"north"} and 0 < found.differing <= len(
+        keys
+    )
     one = found.differences[0]
     assert one["columns"] == ["orders__n"] and one["speed"]["orders"] == one["batch"]["orders"] + 1000
     assert world.shows() != world.expected()
@@ -220,7 +225,10 @@ def test_rows_are_rewritten_logarithmically_often() -> None:
         if chosen:
             size = sum(one.bytes for one in held if one.number >= chosen[0])
             written += size
-            held = [*(one for one in held if one.number < chosen[0]), Segment(number=number, files=1, bytes=size)]
+            held = [
+                *(one for one in held if one.number < chosen[0]),
+                Segment(number=number, files=1, bytes=size),
+            ]
 
     assert written / (1000 * 100) < 12
     assert len(held) < 12
@@ -237,7 +245,8 @@ def test_parts_of_a_range_touch_and_cover_it() -> None:
 
 
 def test_commit_files_before_an_old_checkpoint_go_and_the_version_stands_where_it_stood(world: World) -> None:
-    """A day of steps leaves 86,400 commit files otherwise; the newest step's metadata must survive all clean-up."""
+    """A day of steps leaves 86,400 commit files otherwise; the newest step's metadata must survive all
+    clean-up."""
     from jobs.advance import standing
 
     snapshot = delta.snapshot(world.spark, world.feed.path)

@@ -1,4 +1,5 @@
-"""One version over a log in memory, driven step by step without threads: what a test does to it, and what it shows."""
+"""One version over a log in memory, driven step by step without threads: what a test does to it, and
+what it shows."""
 
 from __future__ import annotations
 
@@ -70,7 +71,9 @@ class World:
             self.close()
         return Closed(pin=replace(self.pin(), segment=self.at.segment - 1), records=self.at.records)
 
-    def rebuild(self, closed: Closed | None = None, windows: WindowRange = WindowRange(), **more: Any) -> Rebuilt:
+    def rebuild(
+        self, closed: Closed | None = None, windows: WindowRange = WindowRange(), **more: Any
+    ) -> Rebuilt:
         self.runs += 1
         run = Run(id=f"run-{self.runs}")
         staging = self.lake / "staging" / run.id
