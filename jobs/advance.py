@@ -142,6 +142,8 @@ def standing(feed: Feed) -> Standing:
     The step comes from the snapshot's transactions (the last commit may be a rebuild's), the position
     from the commit of exactly that step.
     """
+    if not is_stored(feed.definition):
+        return advance(feed, Standing(), feed.log.end())
     step = delta.transaction_version(feed.spark, feed.path, feed.table_id)
     if step == 0:
         return Standing()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -82,7 +82,6 @@ class Health:
     stalled: bool = False
     error: dict[str, str] | None = None
     watermark: int | None = None
-    segments: list[int] = field(default_factory=list)
 
 
 def load(file: Path) -> Version:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-LAG_EVERY_S = 2.0
+LAG_EVERY_S = 5.0
 MAINTAIN_EVERY_S = 3600.0
 # The stream's small tasks go first when a rebuild or a build fills the cores.
 POOLS = """<?xml version="1.0"?>
@@ -144,8 +144,15 @@ class LakeServer:
         finally:
             ingest.start()
 
-    def maintain(self, feeds: list[Any], logs: list[Log]) -> dict[str, Any]:
-        """One clean-up at a time."""
+    def maintain(self, table: str | None = None) -> dict[str, Any]:
+        """One clean-up at a time, of everything or of one table; a stalled version is left as it is."""
+        owners = [self.versions.owner(version) for version in self.versions.living()]
+        feeds = [
+            owner.feed()
+            for owner in owners
+            if owner.error is None and table in (None, owner.version.table) and self.stored(owner.version)
+        ]
+        logs = list(self.logs.values()) if table is None else []
         with self._maintaining:
             return maintain.maintain(self.spark, feeds, logs, time.time())
 
@@ -211,7 +218,7 @@ class LakeServer:
             self.spark.sparkContext.cancelJobsWithTag(tag)
 
     def _keep_house(self) -> None:
-        """Ask the broker for lags every 2 s, clean up every hour; a failure is logged and tried again."""
+        """Ask the broker for lags every 5 s, clean up every hour; a failure is logged and tried again."""
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", "batch")
         maintained_at = time.monotonic()
         while not self._ending.wait(LAG_EVERY_S):
@@ -224,8 +231,7 @@ class LakeServer:
             if time.monotonic() - maintained_at >= MAINTAIN_EVERY_S:
                 maintained_at = time.monotonic()
                 try:
-                    feeds = [self.versions.feed(v) for v in self.versions.living() if self.stored(v)]
-                    logger.info("maintained: %s", self.maintain(feeds, list(self.logs.values())))
+                    logger.info("maintained: %s", self.maintain())
                     maintain.drop_staging(self.lake / "staging", self.jobs.alive())
                     self.jobs.compact()
                     self.certificates.compact()
@@ -301,7 +307,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--port", type=int, required=True)
     given = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("py4j").setLevel(logging.WARNING)
+    for chatty in ("py4j", "httpx"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
     os.environ["TZ"] = "UTC"  # PySpark collects timestamps in the process's zone
     time.tzset()
     try:

@@ -89,10 +89,7 @@ def do_accept(server: LakeServer, params: AcceptParams, run: Run) -> dict[str, A
 
 def do_maintain(server: LakeServer, params: MaintainParams, run: Run) -> dict[str, Any]:
     """The clean-up that also runs by itself."""
-    versions = [v for v in server.versions.living() if params.table in (None, v.table) and server.stored(v)]
-    feeds = [server.versions.feed(version) for version in versions]
-    logs = server.logs.values() if params.table is None else []
-    return server.maintain(feeds, list(logs))
+    return server.maintain(params.table)
 
 
 def _rebuild(server: LakeServer, version: Version, windows: WindowRange, repair: bool, run: Run) -> Rebuilt:
@@ -100,7 +97,7 @@ def _rebuild(server: LakeServer, version: Version, windows: WindowRange, repair:
     staging = server.lake / "staging" / run.id
     with server.versions.lane(version, LANE_WAIT_S, run):
         owner = server.versions.owner(version)
-        closed = owner.close_segment().result(300)
+        closed = owner.close_segment().result(600)
         done = rebuild(
             server.versions.feed(version),
             closed,

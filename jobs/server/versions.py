@@ -70,7 +70,9 @@ class Versions:
         self.feeds = Feeds(logs)
         self._owners: dict[tuple[str, str], Owner] = {}
         self._lock = threading.Lock()
-        self._merging = ThreadPoolExecutor(max_workers=1, thread_name_prefix="merge")
+        self._merging = ThreadPoolExecutor(
+            max_workers=1, thread_name_prefix="merge", initializer=self._prepare
+        )
 
     def load(self) -> None:
         """Open every living version; each closes its open segment and catches up by itself."""
@@ -129,7 +131,7 @@ class Versions:
 
     def pin(self, version: Version) -> Pin:
         """The version between two of its steps: what everybody may read as one state."""
-        return self._owner(version).pin().result(120)
+        return self._owner(version).pin().result(600)
 
     def pin_together(self, versions: Sequence[Version], run: Run | None = None, tries: int = 5) -> list[Pin]:
         """All versions (of one topic) at exactly the same position: the log's end, or a later one."""
@@ -190,6 +192,11 @@ class Versions:
         with self._lock:
             self._owners[(version.table, version.name)] = owner
         owner.signal(self.feeds.end(version.topic))
+
+    def _prepare(self) -> None:
+        """Merges yield to the stream."""
+        for log in self._logs.values():
+            log.spark.sparkContext.setLocalProperty("spark.scheduler.pool", "batch")
 
     def _segment_closed(self, owner: Owner) -> None:
         self._merging.submit(self._merge, owner)
