@@ -1,7 +1,7 @@
 """The same parts in containers: run one, probe one, and the two steps around them; for docker-compose.yml.
 
-All containers share the host's network and every part binds loopback, so addresses are those of a local set-up,
-with fixed ports. `run` becomes the part's own command, `probe` is its health check, `prepare` writes
+All containers share the host's network and every part binds loopback, so addresses are those of a local
+set-up with fixed ports. `run` becomes the part's own command, `probe` is its health check, `prepare` writes
 services.json, `release` makes the first release.
 """
 

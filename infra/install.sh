@@ -59,7 +59,8 @@ if [ "$(.venv/bin/uv --version 2>/dev/null | cut -d' ' -f2)" != "$uv_version" ];
     retry .venv/bin/python -m pip install --quiet "uv==$uv_version" || echo ">> no uv, pip does it" >&2
 fi
 echo ">> packages pinned in constraints.txt"
-if [ -x .venv/bin/uv ] && retry .venv/bin/uv pip install --python .venv/bin/python -c constraints.txt -e '.[dev]'; then
+if [ -x .venv/bin/uv ] && retry .venv/bin/uv pip install --python .venv/bin/python \
+    --compile-bytecode -c constraints.txt -e '.[dev]'; then # compiled once here, not by each of the processes
     :
 else
     retry .venv/bin/python -m pip install -c constraints.txt -e '.[dev]'

@@ -35,19 +35,21 @@ def up(
 ) -> None:
     """Start the services, wait until each really answers, and make the first release where there is none."""
     settings = load_settings()
+    from jobs.commands.first_release import ensure_release
+
     parts = control.choose(_names(only), _names(without))
     out = Console(highlight=False)
+    missing = {part.service for part in parts} & {"lake", "sql"}  # what the first release takes
+    needs_release = "lake" in missing
     with console.status("starting ...") as waiting:
         for ready in control.bring_up(settings, parts, os.environ):
-            out.print(
-                f"[green]ok[/] {ready.service:<9} {ready.answer}  [dim]{ready.seconds:.1f} s[/]",
-                soft_wrap=True,
-            )
-        if any(part.name == "lake" for part in parts):
-            from jobs.commands.first_release import ensure_release
-
-            if made := ensure_release(settings, waiting.update):
-                out.print(f"[green]ok[/] {'release':<9} {made}", soft_wrap=True)
+            took = f"  [dim]{ready.seconds:.1f} s[/]"
+            out.print(f"[green]ok[/] {ready.service:<9} {ready.answer}{took}", soft_wrap=True)
+            missing.discard(ready.service)
+            if needs_release and not missing:
+                needs_release = False
+                if made := ensure_release(settings, waiting.update):
+                    out.print(f"[green]ok[/] {'release':<9} {made}", soft_wrap=True)
 
 
 def down() -> None:
