@@ -1,4 +1,4 @@
-"""Compare: blue and green of one table at the same position, each read at the Delta version it was pinned at."""
+"""Compare: blue and green of one table at one position, each read at the Delta version it was pinned at."""
 
 from __future__ import annotations
 
@@ -50,7 +50,13 @@ def compare_versions(blue: tuple[Feed, Pin], green: tuple[Feed, Pin]) -> Diff:
         if tuple(blue_feed.definition.key_columns) != tuple(keys):
             return _other_keys(table, old, new, keys, sides, green_pin)
         return compare(
-            table=table, blue=old, green=new, keys=keys, sides=sides, position=green_pin.position, ignore=TIMELESS
+            table=table,
+            blue=old,
+            green=new,
+            keys=keys,
+            sides=sides,
+            position=green_pin.position,
+            ignore=TIMELESS,
         )
 
 

@@ -1,6 +1,7 @@
 """Diff: the keyed difference between two relations, usually blue and green pinned at the same position.
 
-Equality: exact types compare exactly, doubles within 1e-9 of the larger side, null equals null, rows meet by key.
+Equality: exact types compare exactly, doubles within 1e-9 of the larger side, null equals null; rows meet by
+key.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ def compare(
     ignore: Sequence[str] = (),
     samples: int = SAMPLES,
 ) -> Diff:
-    """Two relations with unique `keys`, in two Spark jobs: the counts, then the first differing rows by key."""
+    """Two relations with unique `keys`, in two Spark jobs: counts, then the first differing rows by key."""
     from pyspark.sql import functions as F
 
     blue_columns = [name for name in blue.columns if name not in ignore]

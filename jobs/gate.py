@@ -1,4 +1,4 @@
-"""Gate: what must hold before a version may go live. It judges the version, never its differences to the old one.
+"""Gate: what must hold before a version may go live. It judges the version, not its differences.
 
 Great Expectations runs on the version's view with the suite that its data contract stands for.
 """
@@ -165,7 +165,9 @@ def _checked(table: str, one: Mapping[str, Any]) -> Check:
 def _found(result: Mapping[str, Any]) -> str:
     if "unexpected_count" in result:
         values = _short(list(result.get("partial_unexpected_list", []))[:SHOWN_VALUES])
-        return f"{result['unexpected_count']} of {result.get('element_count')} rows break it, such as {values}"
+        return (
+            f"{result['unexpected_count']} of {result.get('element_count')} rows break it, such as {values}"
+        )
     return f"found {_short(result.get('observed_value'))}"
 
 

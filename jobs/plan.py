@@ -1,6 +1,6 @@
 """Plan: what a release would change, what it costs, and whether history reaches back. Pure; nothing is done.
 
-Decide (`decide`), describe (`Plan.to_json`, `describe`), do (`jobs.server.releases`): all three read this data.
+Decide (`decide`), describe (`Plan.to_json`, `describe`), do (`jobs.server.releases`): all read this data.
 """
 
 from __future__ import annotations
@@ -203,7 +203,9 @@ def differences(old: Any, new: Any, at: str = "") -> tuple[str, ...]:
     if isinstance(old, dict) and isinstance(new, dict):
         keys = sorted({*old, *new})
         return tuple(
-            line for key in keys for line in differences(old.get(key), new.get(key), f"{at}.{key}" if at else key)
+            line
+            for key in keys
+            for line in differences(old.get(key), new.get(key), f"{at}.{key}" if at else key)
         )
     if _is_map(old) and _is_map(new):
         return differences(dict(old), dict(new), at)
@@ -232,7 +234,9 @@ def _text(value: Any) -> str:
 def describe(plan: Plan) -> list[str]:
     """The plan in plain lines, the same ones wherever a person reads it."""
     if plan.empty:
-        return [f"plan {plan.id}: nothing to change, every table means what release {plan.release_before} means"]
+        return [
+            f"plan {plan.id}: nothing to change, every table means what release {plan.release_before} means"
+        ]
     before = "an empty lake" if plan.release_before is None else f"release {plan.release_before}"
     lines = [f"plan {plan.id}: from {before}"]
     for change in plan.changes:

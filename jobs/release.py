@@ -1,7 +1,7 @@
 """Release: a set of (table -> version) made live together, and the release log that says which one is live.
 
-The log is the Delta table `<lake>/releases`. A release is one commit, whose metadata holds the whole release, so
-that any process reads it from `_delta_log` without an engine; its rows say the same for whoever queries them.
+The log is the Delta table `<lake>/releases`. A release is one commit, whose metadata holds it whole, so that
+any process reads it from `_delta_log` without an engine; its rows say the same for whoever queries them.
 """
 
 from __future__ import annotations
@@ -89,7 +89,10 @@ def commit(lake: Path, release: Release) -> Release:
     if not DeltaTable.is_deltatable(path):
         releases_path(lake).mkdir(parents=True, exist_ok=True)
         # The commits are the record: they are never cleaned up.
-        forever = {"delta.logRetentionDuration": "interval 36500 days", "delta.enableExpiredLogCleanup": "false"}
+        forever = {
+            "delta.logRetentionDuration": "interval 36500 days",
+            "delta.enableExpiredLogCleanup": "false",
+        }
         DeltaTable.create(path, schema, mode="ignore", configuration=forever)
     table = DeltaTable(path)
     before = live(lake)
@@ -111,7 +114,9 @@ def commit(lake: Path, release: Release) -> Release:
         app_transactions=[Transaction(APP_ID, release.number)],
     )
     try:
-        write_deltalake(table, pa.Table.from_pylist(rows, schema), mode="append", commit_properties=properties)
+        write_deltalake(
+            table, pa.Table.from_pylist(rows, schema), mode="append", commit_properties=properties
+        )
     except CommitFailedError as error:
         raise moved(release.number - 1, live(lake)) from error
     written = live(lake)
@@ -134,7 +139,7 @@ def moved(expected: int | None, found: Release | None) -> DifferenceError:
 def rollback_target(history: list[Release], to: int | None = None) -> Release:
     """The release whose mapping a rollback restores: the named one, else the one before what is live.
 
-    A rollback counts as the release it restored, so rolling back twice goes further back, never forward again.
+    A rollback counts as the release it restored, so rolling back twice goes further back, never forward.
     """
     if not history:
         raise UsageError("nothing can be rolled back", "there is no release yet", "promote one first")

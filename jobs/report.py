@@ -49,7 +49,8 @@ def render(
 ) -> str:
     """The page as text."""
     return _pages.get_template("report.html").render(
-        plan=plan, diffs=diffs, gate=gate, greens=greens, made_at=made_at, parts=_parts, share=_share, shown=_shown
+        plan=plan, diffs=diffs, gate=gate, greens=greens, made_at=made_at,
+        parts=_parts, share=_share, shown=_shown,
     )  # fmt: skip
 
 
@@ -78,5 +79,11 @@ def _share(changed: int, common: int) -> float:
 
 
 def _shown(value: Any) -> str:
-    text = value if isinstance(value, str) else "null" if value is None else json.dumps(value, ensure_ascii=False)
+    text = (
+        value
+        if isinstance(value, str)
+        else "null"
+        if value is None
+        else json.dumps(value, ensure_ascii=False)
+    )
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}… ({len(text):,} characters)"

@@ -1,7 +1,7 @@
 """Serving: which views readers have, as text made from the release log. Pure; the SQL server executes it.
 
-`serve.<table>` follows the live release, `release_<n>.<table>` never changes, and `meta.<table>_<version>` tells a
-version's watermark to both.
+`serve.<table>` follows the live release, `release_<n>.<table>` never changes, `meta.<table>_<version>`
+tells both a version's watermark.
 """
 
 from __future__ import annotations
@@ -82,7 +82,9 @@ def fixed_views(release: Release, texts: Mapping[tuple[str, str], str]) -> list[
     ]
 
 
-def served_views(release: Release, texts: Mapping[tuple[str, str], str], quarantines: Mapping[str, str]) -> list[View]:
+def served_views(
+    release: Release, texts: Mapping[tuple[str, str], str], quarantines: Mapping[str, str]
+) -> list[View]:
     """What `serve` must hold for the live release; `quarantines` maps each topic to its SELECT."""
     tables = [
         View(schema=SERVE, name=table, sql=texts[(table, version)])
@@ -93,8 +95,10 @@ def served_views(release: Release, texts: Mapping[tuple[str, str], str], quarant
     ]
 
 
-def statements(wanted: Iterable[View], present: Mapping[tuple[str, str], str], schemas: Iterable[str]) -> list[str]:
-    """From the views there are (`present`: (schema, name) -> text) to the wanted ones, never dropping a wanted one.
+def statements(
+    wanted: Iterable[View], present: Mapping[tuple[str, str], str], schemas: Iterable[str]
+) -> list[str]:
+    """From the views there are (`present`: (schema, name) -> text) to the wanted ones, none of them dropped.
 
     Only schemas in `schemas` are tidied: a view there that nobody wants any more is dropped, last.
     """

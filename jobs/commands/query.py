@@ -23,7 +23,9 @@ def register(app: typer.Typer) -> None:
 
 
 def query_command(
-    sql: Annotated[str, typer.Argument(help="one statement that reads, such as SELECT * FROM serve.orders LIMIT 5")],
+    sql: Annotated[
+        str, typer.Argument(help="one statement that reads, such as SELECT * FROM serve.orders LIMIT 5")
+    ],
     limit: Annotated[int, typer.Option(min=1, max=1_000_000, help="at most so many rows")] = 10_000,
     as_json: Annotated[bool, typer.Option("--json", help="print a list of row objects")] = False,
 ) -> None:
@@ -40,7 +42,9 @@ def query_command(
 def ask(url: str, sql: str, limit: int = 10_000) -> dict[str, Any]:
     """The SQL server's answer: columns, rows, truncated, release."""
     if not url:
-        raise UnreachableError("the SQL server is not running", "it has no address", "start it with `twinlake up`")
+        raise UnreachableError(
+            "the SQL server is not running", "it has no address", "start it with `twinlake up`"
+        )
     try:
         answer = httpx.post(
             f"{url}/query", json={"sql": sql, "limit": limit}, headers={"X-Twinlake-Query": "1"},

@@ -1,4 +1,4 @@
-"""`twinlake plan`, `build`, `diff`, `gate`, `promote`, `rollback`: the steps of a release, one command each."""
+"""`twinlake plan`, `build`, `diff`, `gate`, `promote`, `rollback`: one command for each step of a release."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def register(app: typer.Typer) -> None:
 
 
 def plan_command(key: KEY = None, as_json: AS_JSON = False) -> None:
-    """Say what the definitions in jobs/tables would change against the live release, and what it will cost."""
+    """Say what the definitions in jobs/tables would change against the live release, and its cost."""
     from jobs.plan import Plan, describe
     from jobs.tables import TABLES
 
@@ -82,15 +82,17 @@ def diff_command(
     key: KEY = None,
     as_json: AS_JSON = False,
 ) -> None:
-    """Compare the plan's green versions with the live ones at the same position; exit code 1 if they differ."""
+    """Compare the plan's green versions with the live ones at one position; exit code 1 if they differ."""
     settings = load_settings()
     made = _load_plan(settings, _plan(settings, plan))
     changed = [
-        change for change in made["changes"] if change["action"] == "changed" and table in (None, change["table"])
+        change
+        for change in made["changes"]
+        if change["action"] == "changed" and table in (None, change["table"])
     ]
     if table is not None and not changed:
         raise NotFoundError(f"plan {made['id']} does not change table {table!r}",
-                            "only a table with a live version can be compared", "see `twinlake plan`")  # fmt: skip
+                            "only tables with a live version can be", "see `twinlake plan`")  # fmt: skip
     greens = _run(settings, "build", {"plan": made["id"]}, None)["greens"] if changed else {}
     found = []
     for change in changed:
@@ -125,14 +127,16 @@ def gate_command(plan: PLAN = None, key: KEY = None, as_json: AS_JSON = False) -
 def promote_command(
     plan: PLAN = None, approved_by: APPROVER = None, key: KEY = None, as_json: AS_JSON = False
 ) -> None:
-    """Make the plan live in one commit; refused if production moved, a certificate is unequal or the gate fails."""
+    """Make the plan live in one commit; refused if production moved or the gate fails."""
     settings = load_settings()
     asked = {"plan": _plan(settings, plan), "approved_by": approved_by or getpass.getuser()}
     _switch(settings, "promote", asked, key, as_json)
 
 
 def rollback_command(
-    to: Annotated[int | None, typer.Option(min=1, help="this release; the one before the live one unless given")] = None,
+    to: Annotated[
+        int | None, typer.Option(min=1, help="this release; the one before the live one unless given")
+    ] = None,
     approved_by: APPROVER = None,
     key: KEY = None,
     as_json: AS_JSON = False,
@@ -148,7 +152,10 @@ def git_commit(project: Path) -> str | None:
     """The commit that the project is at, None outside of git."""
     try:
         asked = ["git", "-C", str(project), "rev-parse", "HEAD"]
-        return subprocess.run(asked, capture_output=True, text=True, check=True, timeout=10).stdout.strip() or None
+        return (
+            subprocess.run(asked, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+            or None
+        )
     except (OSError, subprocess.SubprocessError):
         return None
 
@@ -168,9 +175,13 @@ def _switch(settings: Settings, kind: str, asked: Mapping[str, Any], key: str | 
         console.print(f"nothing to promote: release {result['release']} means the same")
         return
     restored = f", the tables of release {result['restores']} again" if result["restores"] else ""
-    console.print(f"release {result['release']} is live{restored} (approved by {escape(result['approved_by'])})")
+    console.print(
+        f"release {result['release']} is live{restored} (approved by {escape(result['approved_by'])})"
+    )
     for table, version in result["tables"].items():
-        position = ", ".join(f"{topic} batch {batch}" for topic, batch in result["positions"].get(table, {}).items())
+        position = ", ".join(
+            f"{topic} batch {batch}" for topic, batch in result["positions"].get(table, {}).items()
+        )
         console.print(f"  {escape(table)} {escape(version)} at {position}")
     if result["followed"]:
         console.print(f"the SQL server followed in {result['follow_seconds']} s")
@@ -213,7 +224,8 @@ def _show_diff(diff: Mapping[str, Any]) -> None:
     place = ", ".join(f"{topic} batch {batch}" for topic, batch in diff["position"].items())
     console.print(
         f"[bold]{escape(diff['table'])}[/]: blue {escape(diff['blue']['version'])} and green "
-        f"{escape(diff['green']['version'])} at {place}: {'[green]equal[/]' if diff['equal'] else 'different'}"
+        f"{escape(diff['green']['version'])} at {place}: "
+        f"{'[green]equal[/]' if diff['equal'] else 'different'}"
     )
     console.print(
         f"  {diff['common'] - diff['changed']:,} rows the same, {diff['changed']:,} changed, "

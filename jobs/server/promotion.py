@@ -1,7 +1,7 @@
-"""Promotion: the job kinds promote and rollback. One commit to the release log switches all tables of a release.
+"""Promotion: the job kinds promote and rollback. One commit to the release log switches all tables.
 
-Nobody goes back in time: while the switch happens, the versions that readers leave hold still, and the ones they
-come to are at least as far. A job killed after its commit finds its release when it is started again.
+Nobody goes back in time: while the switch happens, the versions that readers leave hold still, and those that
+they come to are at least as far. A job killed after its commit finds its release when it is started again.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class RollbackParams(Params):
 
 
 def do_promote(server: LakeServer, params: PromoteParams, run: Run) -> dict[str, Any]:
-    """Make the plan live, or refuse: production moved, a certificate is missing or unequal, the gate failed."""
+    """Make the plan live, or refuse: production moved, a certificate is missing or unequal, a gate failed."""
     made = plan.load(server.lake, params.plan)
     with _switching:
         live = release.live(server.lake)

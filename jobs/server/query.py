@@ -1,6 +1,6 @@
 """Query: the SQL server's small HTTP door, for `twinlake query` and for whoever waits until it has followed.
 
-A browser page cannot use it: a request needs the header X-Twinlake-Query and a loopback Host. One statement that
+A web page cannot use it: a request needs the header X-Twinlake-Query and a loopback Host. One statement that
 reads, a limited number of rows, and no way to run programs.
 """
 
@@ -40,7 +40,8 @@ REPORT_HEADERS = {
 }
 
 READING_COMMANDS = {
-    "ShowTables", "ShowViews", "ShowNamespaces", "ShowColumns", "ShowCreateTable", "ShowFunctions", "ShowTableExtended",
+    "ShowTables", "ShowViews", "ShowNamespaces", "ShowColumns", "ShowCreateTable", "ShowFunctions",
+    "ShowTableExtended",
     "DescribeRelation", "DescribeColumn", "DescribeNamespace", "DescribeFunction", "DescribeQueryCommand",
     "ExplainCommand",
 }  # fmt: skip
@@ -72,7 +73,9 @@ class Reader:
 
         if not self._slots.acquire(timeout=WAIT_S):
             raise BusyError(
-                "the query was not started", f"{AT_ONCE} others are running since {WAIT_S:g} s", "ask again later"
+                "the query was not started",
+                f"{AT_ONCE} others are running since {WAIT_S:g} s",
+                "ask again later",
             )
         try:
             return self._read(sql, limit)
@@ -124,17 +127,21 @@ class Reader:
             timer.cancel()
             context.removeJobTag(tag)
         return {
-            "columns": [{"name": name, "type": type_} for name, (_, type_) in zip(names, frame.dtypes, strict=True)],
+            "columns": [
+                {"name": name, "type": type_} for name, (_, type_) in zip(names, frame.dtypes, strict=True)
+            ],
             "rows": [to_json(row) for row in found[:limit]],
             "truncated": len(found) > limit,
         }
 
 
 def _collected(frame: DataFrame) -> list[Any]:
-    """All rows; by Arrow, which is faster, unless a column is nested: it refuses structs whose fields are never null."""
+    """All rows; by Arrow (faster) unless a column is nested: it refuses fields that are never null."""
     from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
 
-    if any(isinstance(column.dataType, (ArrayType, MapType, StructType, VariantType)) for column in frame.schema):
+    if any(
+        isinstance(column.dataType, (ArrayType, MapType, StructType, VariantType)) for column in frame.schema
+    ):
         return frame.collect()
     found: list[Any] = frame.toArrow().to_pylist()
     return found
@@ -188,11 +195,11 @@ def build_app(reader: Reader, followed: Callable[[], Followed], lake: Path) -> F
 
     @app.middleware("http")
     async def only_from_here(request: Request, call_next: Any) -> Any:
-        host = request.headers.get("host", "").rsplit(":", 1)[0] if ":" in request.headers.get("host", "") else (
-            request.headers.get("host", "")
-        )  # fmt: skip
+        host = re.sub(r":\d+$", "", request.headers.get("host", ""))
         if host not in LOOPBACK:
-            return _refused(403, UsageError(f"host {host!r} is not served", "this door is for loopback only", ""))
+            return _refused(
+                403, UsageError(f"host {host!r} is not served", "this door is for loopback only", "")
+            )
         return await call_next(request)
 
     @app.exception_handler(TwinlakeError)
@@ -208,7 +215,9 @@ def build_app(reader: Reader, followed: Callable[[], Followed], lake: Path) -> F
     @app.post("/query")
     def query(asked: Asked, request: Request) -> JSONResponse:
         if request.headers.get(HEADER) != "1":
-            return _refused(403, UsageError("the query was refused", "it has no header X-Twinlake-Query: 1", ""))
+            return _refused(
+                403, UsageError("the query was refused", "it has no header X-Twinlake-Query: 1", "")
+            )
         release = followed().release
         return JSONResponse({**reader.read(asked.sql, asked.limit), "release": release})
 
@@ -216,7 +225,9 @@ def build_app(reader: Reader, followed: Callable[[], Followed], lake: Path) -> F
     def report(plan: str) -> HTMLResponse:
         file = report_file(lake, plan)
         if not file.is_file():
-            raise NotFoundError(f"plan {plan} has no report", "it was not compared yet", "run `twinlake diff`")
+            raise NotFoundError(
+                f"plan {plan} has no report", "it was not compared yet", "run `twinlake diff`"
+            )
         return HTMLResponse(file.read_text(encoding="utf-8"), headers=REPORT_HEADERS)
 
     return app

@@ -170,7 +170,11 @@ def production_check(made: Plan, live: release.Release | None) -> Check:
     now = live.number if live else None
     same = now == made.release_before
     words = [f"release {number}" if number else "no release" for number in (made.release_before, now)]
-    detail = f"{words[1]} is live, as in the plan" if same else f"planned against {words[0]}, now {words[1]} is live"
+    detail = (
+        f"{words[1]} is live, as in the plan"
+        if same
+        else f"planned against {words[0]}, now {words[1]} is live"
+    )
     return Check(table="", name="production", passed=same, detail=detail)
 
 
@@ -192,7 +196,7 @@ def _version_checks(server: LakeServer, green: Version, run: Run) -> list[Check]
 
 
 def recent_certificate(server: LakeServer, version: Version, run: Run) -> Check:
-    """An equal certificate that has become old is made again; a missing or unequal one is not glossed over."""
+    """An equal certificate that has become old is made again; a missing or unequal one is not."""
     found = _certificate(server, version)
     if found and found["equal"] and _age_seconds(found) > MAX_CERTIFICATE_AGE_SECONDS:
         run.progress(0, 0, "", f"comparing {version.table} with its log again")
@@ -204,7 +208,9 @@ def recent_certificate(server: LakeServer, version: Version, run: Run) -> Check:
 def _lag(server: LakeServer, version: Version, run: Run) -> Check:
     until = time.monotonic() + LAG_PATIENCE_S
     while True:
-        health = next(h for h in server.versions.health() if (h.table, h.version) == (version.table, version.name))
+        health = next(
+            h for h in server.versions.health() if (h.table, h.version) == (version.table, version.name)
+        )
         check = lag_check(version.table, health.lag_seconds, health.stalled, MAX_LAG_SECONDS)
         if check.passed or time.monotonic() > until or run.cancelled.wait(0.5):
             return check
@@ -250,7 +256,7 @@ def _certify(server: LakeServer, version: Version, run: Run) -> None:
     error = DifferenceError(
         f"speed and batch differ in {made.differing} keys of the new version {version.table} {version.name}",
         "; ".join(sorted({found["why"] for found in made.differences})),
-        "the definition is not a pure function of its log, or the version's files were changed; it was not released",
+        "the definition is no pure function of its log, or the version's files were changed",
     )
     error.result = {"certificate": made.to_json()}  # type: ignore[attr-defined]
     raise error
@@ -272,11 +278,13 @@ def _age_seconds(certificate: Mapping[str, Any]) -> float:
 def _proposal(server: LakeServer, name: str, stored: dict[str, Any]) -> Proposal:
     table = Table.from_json(stored)
     if table.name != name:
-        raise UsageError(f"definition {name!r} calls itself {table.name!r}", "", "give each under its own name")
+        raise UsageError(
+            f"definition {name!r} calls itself {table.name!r}", "", "give each under its own name"
+        )
     log = server.logs.get(table.source)
     if log is None:
         raise NotFoundError(f"table {name} reads topic {table.source!r}, which this lake has not",
-                            f"topics: {', '.join(sorted(server.logs))}", "add its schema and contract")  # fmt: skip
+                            f"it has {', '.join(sorted(server.logs))}", "add its files")  # fmt: skip
     _refuse_outdated(server, log)
     compile.analyse(table, log.topic, server.spark)
     return Proposal(

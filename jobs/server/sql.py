@@ -1,7 +1,8 @@
-"""The SQL server: the analysts' door. Spark with JDBC and a small HTTP endpoint over the views of the release log.
+"""The SQL server: the analysts' door. Spark with JDBC and a small HTTP endpoint over the served views.
 
-A process of its own that never writes the lake and holds no secret: `python -m jobs.server.sql --home HOME --port P
---jdbc-port J --scratch DIR`. Only the scratch folder needs to be writable.
+A process of its own that never writes the lake and holds no secret:
+`python -m jobs.server.sql --home HOME --port P --jdbc-port J --scratch DIR`.
+Only the scratch folder needs to be writable.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Runs until it is told to end."""
     given = _parse(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # a reader's typing mistake, with stack
+    logging.getLogger("SQLQueryContextLogger").setLevel(
+        logging.CRITICAL
+    )  # a reader's typing mistake, with stack
     os.environ["TZ"] = "UTC"
     time.tzset()
     settings = Settings(home=given.home.absolute(), project=given.project.absolute())

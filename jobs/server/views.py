@@ -1,7 +1,7 @@
 """Follower: keeps the views of the SQL server at what the release log says, within a fraction of a second.
 
-It only reads the lake: `_delta_log` listings, commit metadata and the versions' JSON. The catalog is in memory, so
-that a fresh process makes every view anew, the live release's first.
+It only reads the lake: `_delta_log` listings, commit metadata, the versions' JSON. The catalog is in memory:
+a fresh process makes every view anew, the live release's first.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LOOK_S = 0.2
 WATERMARK_S = 1.0
 HEAL_S = 5.0
 REFRESH_S = 30.0
-"""So often every text is derived anew: a log that has met a new schema reads older records with its defaults."""
+"""So often every text is derived anew: a log that met a new schema reads older records with its defaults."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ class Followed:
 
 @dataclass(frozen=True, kw_only=True)
 class Served:
-    """One version as the views need it: its SELECT, and where its watermark comes from (None: it needs none)."""
+    """One version as the views need it: its SELECT, and where its watermark is (None: it needs none)."""
 
     version: Version
     sql: str
@@ -153,7 +153,7 @@ class Follower:
         self._present.update({(view.schema, view.name): view.sql for view in wanted})
 
     def follow_watermarks(self) -> None:
-        """Bring `meta` to what the versions' newest commits say; a text that stayed the same costs nothing."""
+        """Bring `meta` to what the versions' newest commits say; a text that stays costs nothing."""
         self._watermarks(self._served.values())
 
     def _watermarks(self, served: Iterable[Served]) -> None:

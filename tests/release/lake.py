@@ -30,7 +30,8 @@ EVENT = ("event_id", "order_id", "customer", "region", "status", "amount", "orde
 def order(number: int, **changed: Any) -> dict[str, Any]:
     """Order `number`: five regions, ten customers, every tenth one cancelled, one second apart."""
     return {
-        "event_id": f"e{number}", "order_id": number, "customer": f"c{number % 10}", "region": f"r{number % 5}",
+        "event_id": f"e{number}", "order_id": number, "customer": f"c{number % 10}",
+        "region": f"r{number % 5}",
         "status": "cancelled" if number % 10 == 0 else "paid", "amount": Decimal(number % 1000).scaleb(-2),
         "ordered_at": START + timedelta(seconds=number), **changed,
     }  # fmt: skip
@@ -46,7 +47,7 @@ class Place:
 
 
 class WrittenIngest:
-    """Stands where ingest stands: `append` commits one batch to the real log and offers it to the versions."""
+    """Stands where ingest stands: `append` commits one batch to the real log and tells the versions."""
 
     def __init__(self, server: LakeServer, topic: Topic, log: Log) -> None:
         self.state, self.error, self.place = "running", None, Place()
@@ -107,10 +108,14 @@ class Lake:
         """One job, done here and now."""
         self._runs += 1
         known = self.server.jobs._kinds[kind]
-        return known.handler(self.server, known.params.model_validate(params), Run(id=job or f"job{self._runs}"))
+        return known.handler(
+            self.server, known.params.model_validate(params), Run(id=job or f"job{self._runs}")
+        )
 
     def plan(self, tables: Mapping[str, Table]) -> dict[str, Any]:
-        return self.do("plan", definitions={name: table.to_json() for name, table in tables.items()}, git_commit="abc")
+        return self.do(
+            "plan", definitions={name: table.to_json() for name, table in tables.items()}, git_commit="abc"
+        )
 
     def build(self, tables: Mapping[str, Table]) -> str:
         """Plan and build; the plan's id."""
@@ -129,7 +134,9 @@ def following_sql_server(lake: Path) -> Iterator[str]:
     class Door(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             live = release.live(lake)
-            body = json.dumps({"release": live.number if live else None, "ready": True, "error": None}).encode()
+            body = json.dumps(
+                {"release": live.number if live else None, "ready": True, "error": None}
+            ).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()

@@ -23,15 +23,16 @@ PLAN = Plan(
     id="b" * 12,
     release_before=1,
     changes=(
-        Change(table="t", action="changed", fingerprint="f", blue="b-1", why=("where: a -> b",), records=1_000_000,
-               bytes=9_000_000, minutes_estimate=0.5),
+        Change(table="t", action="changed", fingerprint="f", blue="b-1", why=("where: a -> b",),
+               records=1_000_000, bytes=9_000_000, minutes_estimate=0.5),
     ),
     definitions={},
     created_at="2026-01-31T12:00:00Z",
 )  # fmt: skip
 RELEASE = {
-    "release": 2, "kind": "promote", "tables": {"t": "g-2"}, "positions": {"t": {"orders": 7}}, "restores": None,
-    "approved_by": "ann", "changed": True, "followed": True, "follow_seconds": 0.3, "follow_problem": None,
+    "release": 2, "kind": "promote", "tables": {"t": "g-2"}, "positions": {"t": {"orders": 7}},
+    "restores": None, "approved_by": "ann", "changed": True,
+    "followed": True, "follow_seconds": 0.3, "follow_problem": None,
 }  # fmt: skip
 
 
@@ -55,7 +56,8 @@ class Answers:
         found = self.results[kind]
         failed = isinstance(found, DifferenceError)
         return {
-            "id": kind, "kind": kind, "params": params, "progress": {}, "ended_at": "now", "started_at": "now",
+            "id": kind, "kind": kind, "params": params, "progress": {}, "ended_at": "now",
+            "started_at": "now",
             "state": "failed" if failed else "succeeded", "error": found.to_json() if failed else None,
             "result": getattr(found, "result", None) if failed else found,
         }  # fmt: skip
@@ -99,7 +101,9 @@ def test_diff_ends_with_1_where_the_versions_differ(home: Path, monkeypatch: pyt
     assert answers.asked[-1]["params"] == {"table": "t", "blue": "b-1", "green": "g-2", "plan": PLAN.id}
 
 
-def test_promote_tells_the_release_and_that_readers_have_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_promote_tells_the_release_and_that_readers_have_it(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     answers = Answers(promote=RELEASE)
     done = run(monkeypatch, answers, "promote", PLAN.id, "--approved-by", "ann")
 

@@ -18,10 +18,16 @@ def diff(blue: DataFrame, green: DataFrame, **more: int) -> Diff:
 
 def test_rows_meet_by_key_null_equals_null_and_doubles_have_their_tolerance(spark: SparkSession) -> None:
     blue = spark.createDataFrame(
-        [("a", 1, 1, 0.3, None), ("a", None, 2, 1.0, "x"), ("b", 1, 3, 2.0, "y"), ("c", 1, 4, None, "z")], SCHEMA
+        [("a", 1, 1, 0.3, None), ("a", None, 2, 1.0, "x"), ("b", 1, 3, 2.0, "y"), ("c", 1, 4, None, "z")],
+        SCHEMA,
     )
     green = spark.createDataFrame(
-        [("a", 1, 1, 0.1 + 0.2, None), ("a", None, 2, 1.0, None), ("b", 1, 5, 2.1, "y"), ("d", 1, 6, None, "z")],
+        [
+            ("a", 1, 1, 0.1 + 0.2, None),
+            ("a", None, 2, 1.0, None),
+            ("b", 1, 5, 2.1, "y"),
+            ("d", 1, 6, None, "z"),
+        ],
         SCHEMA,
     )
     found = diff(blue, green)
@@ -29,7 +35,9 @@ def test_rows_meet_by_key_null_equals_null_and_doubles_have_their_tolerance(spar
     assert (found.common, found.changed, found.only_blue, found.only_green) == (3, 2, 1, 1)
     assert found.columns == (
         ColumnDiff(name="amount", type="decimal(38,2)", changed=1, blue_total="10.00", green_total="14.00"),
-        ColumnDiff(name="share", type="double", changed=1, blue_total="3.3", green_total="3.4000000000000004"),
+        ColumnDiff(
+            name="share", type="double", changed=1, blue_total="3.3", green_total="3.4000000000000004"
+        ),
         ColumnDiff(name="note", type="string", changed=1),
     )
     assert [(one.kind, one.key, one.columns) for one in found.samples] == [

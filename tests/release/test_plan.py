@@ -16,12 +16,12 @@ HISTORY = {"orders": History(topic="orders", records=900_000, bytes=5_000_000)}
 
 def version(table: str, fingerprint: str, build: int, state: Any = "living") -> Version:
     return Version(table=table, fingerprint=fingerprint * 12, build=build, definition={"where": fingerprint},
-                   topic="orders", contract="1.0.0", created_at="2026-01-31T12:00:00Z", state=state)  # fmt: skip
+                   topic="orders", contract="1", created_at="2026-01-31T12:00:00Z", state=state)  # fmt: skip
 
 
 def proposal(table: str, fingerprint: str) -> Proposal:
-    return Proposal(table=table, definition={"where": fingerprint}, fingerprint=fingerprint * 12, topic="orders",
-                    kind="aggregate")  # fmt: skip
+    return Proposal(table=table, definition={"where": fingerprint}, fingerprint=fingerprint * 12,
+                    topic="orders", kind="aggregate")  # fmt: skip
 
 
 def released(number: int, tables: dict[str, str], **more: Any) -> Release:
@@ -55,7 +55,9 @@ def test_each_table_is_new_changed_unchanged_or_removed() -> None:
 def test_a_change_costs_its_records_and_an_unchanged_table_nothing() -> None:
     before = [version("same", "a", 1), version("other", "b", 2)]
     plan = decided(
-        released(1, {v.table: v.name for v in before}), [proposal("same", "a"), proposal("other", "c")], before
+        released(1, {v.table: v.name for v in before}),
+        [proposal("same", "a"), proposal("other", "c")],
+        before,
     )
     same, other = plan.changes
 
@@ -83,7 +85,9 @@ def test_an_unchanged_plan_says_so() -> None:
 
 
 def test_a_plan_says_when_history_does_not_reach_back() -> None:
-    change = Change(table="t", action="new", fingerprint="f", reaches_back=False, history="it begins at offset 7")
+    change = Change(
+        table="t", action="new", fingerprint="f", reaches_back=False, history="it begins at offset 7"
+    )
     plan = Plan(id="0" * 12, release_before=None, changes=(change,), definitions={}, created_at="now")
 
     assert any("does not reach back far enough: it begins at offset 7" in line for line in describe(plan))

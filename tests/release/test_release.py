@@ -203,9 +203,7 @@ def test_a_plan_that_was_not_built_is_not_promoted(lake: Lake, back_to_first: No
         lake.promote("../releases")
 
 
-def test_promote_says_when_the_sql_server_has_not_followed(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_promote_says_when_the_sql_server_has_not_followed(spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake(spark, tmp_path / "home", "http://127.0.0.1:9")
     try:
         result = lake.promote(lake.build({"latest_order": DEFINED["latest_order"]}))

@@ -27,9 +27,17 @@ DIFF = Diff(
     changed=1,
     only_blue=2,
     only_green=0,
-    columns=(ColumnDiff(name="sales", type="decimal(38,2)", changed=1, blue_total="10.50", green_total="9.00"),),
+    columns=(
+        ColumnDiff(name="sales", type="decimal(38,2)", changed=1, blue_total="10.50", green_total="9.00"),
+    ),
     samples=(
-        Sample(kind="changed", key={"region": NASTY}, blue={"sales": NASTY}, green={"sales": "1"}, columns=("sales",)),
+        Sample(
+            kind="changed",
+            key={"region": NASTY},
+            blue={"sales": NASTY},
+            green={"sales": "1"},
+            columns=("sales",),
+        ),
         Sample(kind="only_blue", key={"region": "x"}, blue={"region": "x", "sales": "9" * 5000}, green=None),
     ),
 )

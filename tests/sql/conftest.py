@@ -1,4 +1,4 @@
-"""A SQL server of its own process over a lake that the test's session has written: two versions, release 1."""
+"""A SQL server of its own process over a lake written by the test's session: two versions, release 1."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class Released:
         tables = {version.table: version.name for version in (sales, *self.others)}
         number = live.number + 1 if live else 1
         made = Release(
-            number=number, kind="promote", tables=tables, created_at="2026-01-31T12:00:00Z", approved_by="tester"
+            number=number, kind="promote", tables=tables, created_at="2026-01-31T12:00:00Z", approved_by="me"
         )  # fmt: skip
         return release.commit(self.lake, made)
 
@@ -124,8 +124,9 @@ def released(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> R
     log = Log(spark, lake, topic)
     log.open()
     written = spark.range(ALL + 1).selectExpr(
-        "0 epoch", "cast(id % 4 as int) partition", "id offset", "timestamp_seconds(1700000000 + id) timestamp",
-        "1 timestamp_type", "encode(concat('c', id % 50), 'UTF-8') key", "X'00FF' value",
+        "0 epoch", "cast(id % 4 as int) partition", "id offset",
+        "timestamp_seconds(1700000000 + id) timestamp", "1 timestamp_type",
+        "encode(concat('c', id % 50), 'UTF-8') key", "X'00FF' value",
         "cast(array() as array<struct<key string, value binary>>) headers", "1 schema_id",
         "named_struct('event_id', concat('e', id), 'order_id', id, 'customer', concat('c', id % 50), "
         "'region', concat('r', id % 5), 'status', if(id % 10 = 0, 'cancelled', 'paid'), "
@@ -139,14 +140,20 @@ def released(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> R
     versions = []
     for build, table in enumerate((orders.TABLE, latest_order.TABLE, sales_per_region.TABLE, paid), start=1):
         version = Version(
-            table=table.name, fingerprint=f"{build:012x}", build=build, definition=table.to_json(), topic="orders",
-            contract="1.0.0", created_at="2026-01-31T12:00:00Z",
+            table=table.name, fingerprint=f"{build:012x}", build=build, definition=table.to_json(),
+            topic="orders", contract="1.0.0", created_at="2026-01-31T12:00:00Z",
         )  # fmt: skip
         version.save(lake)
         versions.append(version)
         if table.kind != "events":
             rows = compile.partial(table, log.rows(0, 1)).selectExpr("*", "0 AS _segment")
-            told = {"kind": "step", "step": 1, "segment": 0, "position": {"orders": 1}, "watermark": 1700012000_000_000}
+            told = {
+                "kind": "step",
+                "step": 1,
+                "segment": 0,
+                "position": {"orders": 1},
+                "watermark": 1700012000_000_000,
+            }
             delta.append(rows, version.path(lake), "test", 1, told, ("_segment",))
     made = Released(lake=lake, all_orders=versions[2], paid_orders=versions[3], others=tuple(versions[:2]))
     made.promote(made.all_orders)
@@ -188,5 +195,3 @@ def _free_port() -> int:
         found.bind(("127.0.0.1", 0))
         port: int = found.getsockname()[1]
         return port
-
-

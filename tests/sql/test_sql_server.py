@@ -78,7 +78,10 @@ def test_a_web_page_cannot_ask(sql: SqlServer) -> None:
     body = {"sql": "SELECT 1"}
     without = httpx.post(f"{sql.url}/query", json=body, trust_env=False)
     rebound = httpx.post(
-        f"{sql.url}/query", json=body, trust_env=False, headers={"X-Twinlake-Query": "1", "Host": "evil.example"}
+        f"{sql.url}/query",
+        json=body,
+        trust_env=False,
+        headers={"X-Twinlake-Query": "1", "Host": "evil.example"},
     )
 
     assert (without.status_code, rebound.status_code) == (403, 403)
