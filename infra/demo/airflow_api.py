@@ -51,7 +51,7 @@ class AirflowApi:
         run: str,
         seen: Callable[[str, str], None] = lambda task, state: None,
         approve: str | None = None,
-        patience_s: float = 300,
+        patience_s: float = 600,
     ) -> list[dict[str, Any]]:
         """Follow a run to its end; `approve` names a task that is answered unless a person was first."""
         until = time.monotonic() + patience_s

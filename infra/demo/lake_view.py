@@ -38,7 +38,7 @@ class LakeView:
                 state = self._topic(topic)
             return int(state["batch"])
 
-    def caught_up(self, topic: str, ends: dict[int, int], patience_s: float = 180) -> int:
+    def caught_up(self, topic: str, ends: dict[int, int], patience_s: float = 300) -> int:
         """Wait until every living version has taken the log's batches up to `ends`; returns that batch."""
         batch = self.logged(topic, ends, patience_s)
         until = time.monotonic() + patience_s

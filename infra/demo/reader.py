@@ -75,6 +75,7 @@ class Reader:
 
     ask: Callable[[], Answer]
     answers: dict[str, Answer]
+    pause_s: float = PAUSE_SECONDS
     phases: list[str] = field(default_factory=list)
     reads: dict[str, int] = field(default_factory=dict)
     mixtures: list[str] = field(default_factory=list)
@@ -122,7 +123,7 @@ class Reader:
             else:
                 self.latencies.append(time.monotonic() - began)
                 self._judge(answer)
-            self._stop.wait(PAUSE_SECONDS)
+            self._stop.wait(self.pause_s)
 
     def _judge(self, answer: Answer) -> None:
         phase = next((name for name, known in self.answers.items() if known == answer), None)

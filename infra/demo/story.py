@@ -127,7 +127,7 @@ class Story:
     def release(self, title: str, phase: str) -> None:
         with self.summary.step(f"{title} (DAG `release`)") as figures:
             airflow, before = self.airflow(), self.lake.release()
-            run = airflow.trigger("release", {"definitions": _changed_definitions()})
+            run = airflow.trigger("release", {"definitions": changed_definitions()})
             airflow.wait("release", run, self._seen, approve="approve")
             for line in airflow.result("release", run, "compare") or []:
                 self.summary.say(line.replace("[", "\\["))
@@ -235,7 +235,7 @@ class Story:
             self.summary.say(f"[dim]{task.replace('[', chr(92) + '[')}: {state}[/]")
 
 
-def _changed_definitions() -> dict[str, Any]:
+def changed_definitions() -> dict[str, Any]:
     """Today's definitions, but sales leave out cancelled orders."""
     changed = (
         replace(table, where="status <> 'cancelled'") if table.name == CHANGED else table for table in TABLES
