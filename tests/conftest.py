@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 TESTS = Path(__file__).parent
 USES_SPARK = ("compile", "laws", "log", "tables", "release", "verbs", "edges", "spark")
-USES_SERVICES = ("services", "infra_services", "broker", "real")
+USES_SERVICES = ("services", "infra_services", "broker", "real", "kill")
 
 
 def pytest_configure(config: pytest.Config) -> None:

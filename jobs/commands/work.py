@@ -80,7 +80,9 @@ def list_command(
     )
     for job in found:
         params = ", ".join(
-            f"{name}={value}" for name, value in job["params"].items() if value not in (None, False)
+            f"{name}={value}"
+            for name, value in job["params"].items()
+            if value not in (None, False) and not isinstance(value, dict)
         )
         grid.add_row(*map(escape, (job["id"], job["kind"], job["state"], params, job["created_at"][:19],
                                    _seconds(job), _progress_text(job))))  # fmt: skip

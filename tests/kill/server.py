@@ -1,0 +1,115 @@
+"""The lake server as a process of its own, beside a real broker: started, asked, killed as a crash would."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from jobs.client import LakeClient
+from jobs.kafka import Kafka
+from jobs.produce import produce
+from jobs.sample import FaultShares, Sample
+from jobs.settings import PROJECT, Services
+from jobs.tables import TABLES
+from tests.broker import Broker, free_port
+from tests.registry import FakeRegistry
+
+SCHEMA_ID = 1
+
+
+class LakeProcess:
+    def __init__(self, home: Path, broker: Broker, registry: FakeRegistry) -> None:
+        self.home, self.lake, self.broker = home, home / "lake", broker
+        self.port, self.produced = free_port(), 0
+        home.mkdir(parents=True)
+        schema = json.loads((PROJECT / "schemas" / "orders.v1.avsc").read_text())
+        registry.add("orders-value", SCHEMA_ID, schema)
+        Kafka(broker.bootstrap).create("orders")
+        self.services = Services(
+            bootstrap_servers=broker.bootstrap, registry_url=registry.url, lake=str(self.lake),
+            api_url=f"http://127.0.0.1:{self.port}", api_token=secrets.token_urlsafe(32),
+        )  # fmt: skip
+        self.services.save(home / "services.json")
+        self.client = LakeClient.of(self.services)
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self, wait_s: float = 240) -> LakeProcess:
+        with (self.home / "lake.log").open("ab") as out:
+            command = [sys.executable, "-m", "jobs.server.lake", "--home", str(self.home)]
+            command += ["--port", str(self.port)]
+            self.process = subprocess.Popen(command, cwd=PROJECT, stdout=out, stderr=out)
+        self.until(self._ready, wait_s)
+        return self
+
+    def kill(self) -> None:
+        """kill -9; its JVM ends with it."""
+        assert self.process
+        self.process.kill()
+        self.process.wait()
+
+    def second(self) -> subprocess.CompletedProcess[str]:
+        """Another server on the same lake; it ends by itself."""
+        command = [sys.executable, "-m", "jobs.server.lake", "--home", str(self.home)]
+        command += ["--port", str(free_port())]
+        return subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=120)
+
+    def do(self, kind: str, key: str | None = None, **params: Any) -> dict[str, Any]:
+        """One job to its end; its result."""
+        job = self.client.follow(self.client.submit(kind, params, key)["id"])
+        result: dict[str, Any] = job["result"]
+        return result
+
+    def release(self) -> None:
+        """Build the project's tables and make them live."""
+        plan = self.do("plan", definitions={table.name: table.to_json() for table in TABLES})["id"]
+        self.do("build", plan=plan)
+        self.do("promote", plan=plan, approved_by="test", kind="initial")
+
+    def produce(self, count: int) -> None:
+        self.produced += count
+        sample = Sample(
+            seed=self.produced, run=f"run{self.produced}", schema_id=SCHEMA_ID, span_ms=3_600_000,
+            faults=FaultShares(),
+        )  # fmt: skip
+        produce(
+            sample, bootstrap_servers=self.broker.bootstrap, topic="orders", count=count, rate=None,
+            stop=threading.Event(), report=lambda sent: None,
+        )  # fmt: skip
+
+    def until(self, true: Callable[[], bool], seconds: float = 120, every_s: float = 0.2) -> None:
+        """Wait for it, while the server lives."""
+        end = time.monotonic() + seconds
+        while not true():
+            assert self.process and self.process.poll() is None, (self.home / "lake.log").read_text()[-4000:]
+            assert time.monotonic() < end, (self.home / "lake.log").read_text()[-4000:]
+            time.sleep(every_s)
+
+    def until_more(self, place: str, ending: str, before: int) -> None:
+        self.until(lambda: self.files(place, ending) > before, every_s=0.002)
+
+    def caught_up(self) -> bool:
+        """The log has every record that was produced, and every version has the log."""
+        status = self.client.status()
+        batches = {topic["name"]: topic["batch"] for topic in status["topics"]}
+        return sum(topic["records"] for topic in status["topics"]) == self.produced and all(
+            version["position"] == batches[version["topic"]] for version in status["versions"]
+        )
+
+    def files(self, place: str, ending: str) -> int:
+        """How many files with this ending a folder of the lake has."""
+        return sum(1 for _ in (self.lake / place).glob(f"*{ending}"))
+
+    def _ready(self) -> bool:
+        try:
+            return bool(httpx.get(f"{self.services.api_url}/health", timeout=2).json()["ready"])
+        except httpx.HTTPError:
+            return False
