@@ -75,17 +75,19 @@ def list_command(
     if as_json:
         print_json(found)
         return
-    grid = Grid(
-        "job", "kind", "state", "parameters", "created", "seconds", "progress", box=None, pad_edge=False
-    )
+    grid = Grid(box=None, pad_edge=False)
+    for title in ("job", "kind", "state", "created", "seconds"):
+        grid.add_column(title, no_wrap=True)
+    grid.add_column("parameters and progress", overflow="fold")
     for job in found:
         params = ", ".join(
             f"{name}={value}"
             for name, value in job["params"].items()
             if value not in (None, False) and not isinstance(value, dict)
         )
-        grid.add_row(*map(escape, (job["id"], job["kind"], job["state"], params, job["created_at"][:19],
-                                   _seconds(job), _progress_text(job))))  # fmt: skip
+        words = params if job["ended_at"] else f"{params} ({_progress_text(job)})"
+        cells = (job["id"], job["kind"], job["state"], job["created_at"][:19], _seconds(job), words)
+        grid.add_row(*map(escape, cells))
     console.print(grid)
 
 

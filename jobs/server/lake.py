@@ -241,14 +241,17 @@ class LakeServer:
 
 def _ingest(server: LakeServer, topic: Topic, log: Log) -> Ingest:
     from jobs.ingest import Ingest
+    from jobs.place import Place
 
-    return Ingest(
+    made = Ingest(
         server.spark,
         server.settings,
         topic,
         log,
         lambda batch, rows: server.on_batch(topic.name, batch, rows),
     )
+    made.place = Place.of(topic.name, log.metadata())  # shown before the broker has answered
+    return made
 
 
 def _moment(micros: int | None) -> str | None:

@@ -68,7 +68,8 @@ class Owner:
         self._retry_s = RETRY_FIRST_S
         self._timer: threading.Timer | None = None
         self._mailbox = Mailbox(f"owner {version.table} {version.name}", self._prepare)
-        self._mailbox.ask(self._open)
+        self.opened = self._mailbox.ask(self._open)
+        """Done once the owner knows where the version stands (or is stalled)."""
 
     def signal(self, batch: int) -> None:
         """The log is at `batch`; catch up when there is time."""

@@ -28,6 +28,7 @@ T = TypeVar("T")
 
 TAKERS_WAIT_S = 30.0
 """A batch waits so long for the versions that take it from memory; a slower one goes on alone."""
+OPEN_WAIT_S = 120.0
 POLL_S = 0.5
 
 
@@ -75,10 +76,14 @@ class Versions:
         )
 
     def load(self) -> None:
-        """Open every living version; each closes its open segment and catches up by itself."""
+        """Open every living version; each closes its open segment and catches up by itself.
+
+        Returns when each knows where it stands, so that nobody is shown a position that goes back.
+        """
         for version in stored_versions(self._lake):
             if version.state == "living" and version.topic in self._logs:
                 self._own(version)
+        wait([owner.opened for owner in self._all()], timeout=OPEN_WAIT_S)
 
     def start(self, version: Version) -> None:
         """Make a version living: its JSON first, then its table and its feed. Starting it twice changes
