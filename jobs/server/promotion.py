@@ -24,7 +24,7 @@ from jobs.moment import format_moment
 from jobs.release import Release
 from jobs.run import Run
 from jobs.server.kinds import Kind, Params
-from jobs.server.releases import ask_gate, green_version, write_report
+from jobs.server.releases import BuildParams, ask_gate, do_build, green_version, write_report
 
 if TYPE_CHECKING:
     from jobs.server.lake import LakeServer
@@ -57,8 +57,9 @@ def do_promote(server: LakeServer, params: PromoteParams, run: Run) -> dict[str,
             return {**_finish(server, live), "changed": False}
         if (live.number if live else None) != made.release_before:
             raise release.moved(made.release_before, live)
-        first = live is None and all(log.end() == 0 for log in server.logs.values())
-        if not first:
+        if live is None and any(log.end() for log in server.logs.values()):
+            do_build(server, BuildParams(plan=made.id), run)  # built over an empty log, it has no certificate yet
+        if live is not None or any(log.end() for log in server.logs.values()):
             _pass(server, made, ask_gate(server, made, run))
         tables = _mapping(server, made)
         draft = Release(

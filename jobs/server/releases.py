@@ -90,36 +90,36 @@ def do_plan(server: LakeServer, params: PlanParams, run: Run) -> dict[str, Any]:
 
 
 def do_build(server: LakeServer, params: BuildParams, run: Run) -> dict[str, Any]:
-    """Make every green version that is not there yet, bring it to the log's end and certify it.
+    """Make every green version that is not there yet, bring it to the log's end and certify it there.
 
     From its first step on a version is living: it is fed like blue, and a restarted server goes on with it.
     """
     made = plan.load(server.lake, params.plan)
-    began, records, greens, built = time.monotonic(), 0, {}, []
-    for change in made.switched:
+    began, records, built = time.monotonic(), 0, []
+    greens: dict[str, Version] = {}
+    for change in made.switched:  # all at once: each is opened and brought forward by its own thread
         run.check_cancelled()
         green = green_version(server, made, change)
         if green is None:
             green = _create(server, made, change)
             built.append(green.table)
-        greens[change.table] = green.name
+        greens[change.table] = green
         records += change.records
-        topic = server.logs[green.topic]
-        server.versions.advance_to(green, topic.end(), run)
+    for green in greens.values():
+        end = server.logs[green.topic].end()
+        server.versions.advance_to(green, end, run)
         run.check_cancelled()
-        if server.certificates.newest(green.table, green.name) is None:
+        if end and server.certificates.newest(green.table, green.name) is None:
             run.progress(0, 0, "", f"comparing {green.table} with its log")
             _certify(server, green, run)
     seconds = time.monotonic() - began
     return {
         "plan": made.id,
-        "greens": greens,
+        "greens": {table: green.name for table, green in greens.items()},
         "built": built,
         "records": records,
         "seconds": round(seconds, 1),
-        "certificates": {
-            table: _certificate(server, server.versions.get(table, name)) for table, name in greens.items()
-        },
+        "certificates": {table: _certificate(server, green) for table, green in greens.items()},
     }
 
 
