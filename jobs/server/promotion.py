@@ -57,9 +57,10 @@ def do_promote(server: LakeServer, params: PromoteParams, run: Run) -> dict[str,
             return {**_finish(server, live), "changed": False}
         if (live.number if live else None) != made.release_before:
             raise release.moved(made.release_before, live)
-        if live is None and any(log.end() for log in server.logs.values()):
-            do_build(server, BuildParams(plan=made.id), run)  # built over an empty log, it has no certificate yet
-        if live is not None or any(log.end() for log in server.logs.values()):
+        filled = any(log.end() for log in server.logs.values())
+        if live is None and filled:  # what was built over an empty log has no certificate yet
+            do_build(server, BuildParams(plan=made.id), run)
+        if live is not None or filled:
             _pass(server, made, ask_gate(server, made, run))
         tables = _mapping(server, made)
         draft = Release(
