@@ -1,4 +1,4 @@
-"""Accepting what stopped a topic: a recreated one as the next epoch, a gap as a gap, both noted in the log."""
+"""Accepting what stopped a topic: a recreated one as the next epoch, a gap as a gap; the log notes it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def accept(settings: Settings, log: Log, kafka: Kafka | None = None) -> dict[str
     kafka = kafka or Kafka(settings.services().bootstrap_servers)
     found = kafka.topic(name)
     if found is None:
-        raise NotFoundError(f"topic {name} does not exist in Kafka", "there is nothing to accept", "make it first")
+        raise NotFoundError(f"Kafka has no topic {name}", "there is nothing to accept", "make it first")
     if kafka.timestamp_type(name) != LOG_APPEND_TIME:
         raise producer_time(name)
     app_id = "log:" + log.open()
@@ -35,8 +35,8 @@ def accept(settings: Settings, log: Log, kafka: Kafka | None = None) -> dict[str
     nothing = log.spark.createDataFrame([], log.ddl)
     delta.append(nothing, log.path, app_id, accepted.batch, metadata)
     return {
-        "topic": name, "epoch": accepted.epoch, "batch": accepted.batch, "topic_id": found.id, "change": change,
-        "lost": lost,
+        "topic": name, "epoch": accepted.epoch, "batch": accepted.batch, "topic_id": found.id,
+        "change": change, "lost": lost,
     }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""What the driver decides about one micro-batch: every record's code, and what the log's commit says of it."""
+"""What the driver decides about one micro-batch: every record's code, and what the commit says of it."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def _metadata(text: str | None) -> dict[str, Any]:
 def newest_commit(
     path: Path | str, where: Callable[[dict[str, Any]], bool] = bool, version: int | None = None
 ) -> Commit | None:
-    """The newest commit (at or before `version`) whose metadata `where` accepts; reads backwards, no Spark."""
+    """The newest commit (up to `version`) whose metadata `where` accepts; reads backwards, no Spark."""
     at = newest_version(path) if version is None else version
     while at >= 0:
         found = commit(path, at)

@@ -10,14 +10,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from jobs import delta, judge, quote
-from jobs.decision import Code, Decision, decide
+from jobs.decision import decide
 from jobs.duplicates import Duplicates
 from jobs.errors import StoppedTopicError, TwinlakeError, UnreachableError
 from jobs.kafka import Kafka
 from jobs.log import BATCH, Log
 from jobs.place import Place, producer_time
-from jobs.reason import DUPLICATE, INVALID, TOO_LATE, VALID
+from jobs.reason import VALID
 from jobs.registry import Registry
+from jobs.second import log_rows
 from jobs.settings import Settings
 from jobs.topic import Topic
 from jobs.writer import Writer, learn
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 STARTING, RUNNING, RETRYING, STOPPED = "starting", "running", "retrying", "stopped"
 RECORDS_PER_BATCH = 400_000
-ONE_FILE_BELOW = 40_000  # records; a second task costs more than it saves
 LOG_APPEND_TIME = 1  # Kafka's number for it
 LONGEST_WAIT_S = 30.0
 
@@ -101,7 +101,7 @@ class Ingest:
     def stop(self) -> None:
         """Lets the batch under way finish, then ends. What was not committed is read again next time."""
         self._ending.set()
-        with self._turn:  # from here on no batch does anything; Spark waits for them, so it is asked without it
+        with self._turn:  # from here on no batch does anything; Spark waits for the one under way
             query = self._query
         if query:
             query.stop()
@@ -193,7 +193,8 @@ class Ingest:
             column = f"event.{quote.name(unique)}"
             found = (
                 self.log.all(0, self.place.batch)
-                .where(f"verdict = '{VALID}' AND timestamp >= timestamp_micros({since}L) AND {column} IS NOT NULL")
+                .where(f"verdict = '{VALID}' AND timestamp >= timestamp_micros({since}L)")
+                .where(f"{column} IS NOT NULL")
                 .selectExpr(judge.id_hash(column, 0), judge.id_hash(column, 1), "unix_micros(timestamp)")
                 .toArrow()
             )
@@ -204,8 +205,8 @@ class Ingest:
     def _learn(self) -> bool:
         """Asks the registry for schemas of the topic; whether there was a new one."""
         found = self._registry.schemas(f"{self.topic.name}-value")
-        new = {number: learn(self.topic, number, avro) for number, avro in found.items() if number not in self._writers}
-        self._writers |= new
+        new = {number: avro for number, avro in found.items() if number not in self._writers}
+        self._writers |= {number: learn(self.topic, number, avro) for number, avro in new.items()}
         return bool(new)
 
     # -- one micro-batch -------------------------------------------------------------------------------
@@ -231,9 +232,10 @@ class Ingest:
             return
         names = {number: writer.names for number, writer in self._writers.items()}
         place = self.place.after(decision, self._topic_id, names, self._horizon)
-        rows = self._rows(records, decision, place)
+        rows = log_rows(records, self.topic, list(self._writers.values()), decision, place)
         self._check_topic()
-        commit = delta.append(rows, self.log.path, self._app_id, place.batch, place.metadata(BATCH, decision.records))
+        metadata = place.metadata(BATCH, decision.records)
+        commit = delta.append(rows, self.log.path, self._app_id, place.batch, metadata)
         self.place = place
         self._index.add(decision.high, decision.low, decision.times)
         if place.evict_before is not None:
@@ -247,58 +249,22 @@ class Ingest:
             raise missing(self.topic.name, self.place)
         if found.id != self._topic_id:
             stopped = self.place.refuse(found.id, {}, {}, "LogAppendTime")
-            raise stopped or UnreachableError(f"topic {self.topic.name} was made again", "", "it is read anew")
+            raise stopped or UnreachableError(f"topic {self.topic.name} was made again", "", "wait")
 
     def _look(self, records: DataFrame) -> pa.Table:
         """The first pass; asks the registry when a record names a schema that is not known yet."""
+        import pyarrow.compute as pc
+
         while True:
             found = records
             for step in judge.look(self.topic, list(self._writers.values()), self._marker).steps:
                 found = found.selectExpr(*step)
             table = found.toArrow()
-            import pyarrow.compute as pc
-
             if table.num_rows and pc.min(table.column("type")).as_py() != LOG_APPEND_TIME:
                 raise producer_time(self.topic.name)
             unknown = pc.any(pc.equal(table.column("reasons"), judge.NO_SCHEMA_YET)).as_py()
             if not unknown or not self._learn():
                 return table
-
-    def _rows(self, records: DataFrame, decision: Decision, place: Place) -> DataFrame:
-        """The second pass: the log's columns, with what was decided looked up by offset."""
-        from pyspark.sql import functions as F
-
-        if decision.skips:
-            spans = " ".join(f"WHEN {p} THEN offset >= {span.start}" for p, span in decision.spans.items())
-            records = records.where(f"CASE partition {spans} ELSE false END")
-        code = F.lit(None).cast("binary")
-        for partition, span in decision.spans.items():
-            at = F.expr(f"CAST((offset - {span.start}L) * {decision.width} + 1 AS int)")
-            mine = F.substring(F.lit(span.codes), at, F.lit(decision.width))
-            code = F.when(F.col("partition") == partition, mine).otherwise(code)
-        columns, event = judge.event_steps(self.topic, list(self._writers.values()))
-        coded = records.withColumn("code", code).selectExpr(
-            "*", f"{judge.SCHEMA_ID} AS schema_id", f"{_decodable(decision)} AS decodable"
-        )
-        rows = coded.selectExpr("*", *columns).selectExpr(
-            f"{place.epoch} AS epoch",
-            "partition",
-            "offset",
-            "timestamp",
-            "timestampType AS timestamp_type",
-            "key",
-            "value",
-            "headers",
-            "schema_id",
-            f"{event} AS event",
-            f"{_verdict(decision)} AS verdict",
-            f"{_reasons(decision)} AS reasons",
-            f"code = {_code(decision, 2)} AS late",
-            f"{quote.string(self.topic.contract.version)} AS contract",
-            "false AS replay",
-            f"{place.batch}L AS batch",
-        )
-        return rows.coalesce(1) if decision.records < ONE_FILE_BELOW else rows
 
     # -- for `twinlake status` -------------------------------------------------------------------------
 
@@ -320,33 +286,4 @@ def missing(topic: str, place: Place) -> TwinlakeError:
             why=f"the log has read it up to batch {place.batch}",
             remedy=f"make it again and run `twinlake topic accept {topic}`",
         )
-    return UnreachableError(f"topic {topic} does not exist yet", "the broker has none of that name", "run `twinlake up`")
-
-
-def _code(decision: Decision, number: int) -> str:
-    return f"X'{number:0{2 * decision.width}x}'"
-
-
-def _numbered(decision: Decision, which: Callable[[Code], bool]) -> list[str]:
-    return [_code(decision, number) for number, code in enumerate(decision.codes, start=1) if which(code)]
-
-
-def _decodable(decision: Decision) -> str:
-    broken = _numbered(decision, lambda code: not code.decodable)
-    return f"code NOT IN ({', '.join(broken)})" if broken else "true"
-
-
-def _verdict(decision: Decision) -> str:
-    cases = []
-    for verdict in (VALID, DUPLICATE, TOO_LATE):
-        numbers = _numbered(decision, lambda code, verdict=verdict: code.verdict == verdict)  # type: ignore[misc]
-        cases.append(f"WHEN code IN ({', '.join(numbers)}) THEN '{verdict}'")
-    return f"CASE {' '.join(cases)} ELSE '{INVALID}' END"
-
-
-def _reasons(decision: Decision) -> str:
-    texts = ", ".join(quote.string(judge.SEPARATOR.join(code.reasons)) for code in decision.codes)
-    valid = ", ".join(_numbered(decision, lambda code: code.verdict == VALID))
-    number = "CAST(conv(hex(code), 16, 10) AS int)"
-    looked_up = f"split(element_at(array({texts}), {number}), '{judge.SEPARATOR}')"
-    return f"CASE WHEN code IN ({valid}) THEN CAST(array() AS array<string>) ELSE {looked_up} END"
+    return UnreachableError(f"there is no topic {topic} yet", "the broker has none", "run `twinlake up`")

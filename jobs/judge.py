@@ -17,10 +17,15 @@ from jobs.schema import Field
 from jobs.topic import Topic
 from jobs.writer import END, RANGES, Writer, default_sql, logical_type
 
-NO_SCHEMA_YET = "no_schema_yet"  # never leaves ingest: the registry is asked, and the records judged again if it knew
+NO_SCHEMA_YET = "no_schema_yet"  # never leaves ingest: the registry is asked first
 SEPARATOR = ","
 HEADER_BYTES = 5
 
+MAKE = {
+    "date": "date_from_unix_date",
+    "timestamp-millis": "timestamp_millis",
+    "timestamp-micros": "timestamp_micros",
+}
 LATE, DISCARD, NO_ID = 1, 2, 4  # bits of the column `flags`
 
 SCHEMA_ID = (
@@ -33,8 +38,8 @@ SCHEMA_ID = (
 class Look:
     """The first pass: selections to apply one after the other.
 
-    The last one yields partition, offset, micros (Kafka's), type (of the timestamp), event_micros (NULL where
-    undecodable), high and low (of the id's hash), flags, reasons (text, NULL where nothing is wrong), schema_id.
+    The last one yields partition, offset, micros (Kafka's), type (of the timestamp), event_micros, high and
+    low (of the id's hash), flags, reasons (text, NULL where nothing is wrong) and schema_id.
     """
 
     steps: tuple[tuple[str, ...], ...]
@@ -98,11 +103,13 @@ def _read(name: str) -> str:
 
 def _decoded(writer: Writer, end_marker: bytes) -> str:
     body = f"concat(substring(value, {HEADER_BYTES + 1}), X'{end_marker.hex()}')"
-    return f"CASE WHEN schema_id = {writer.id} THEN {_from_avro(body, writer.checking_schema_text, 'PERMISSIVE')} END AS e{writer.id}"
+    decoded = _from_avro(body, writer.checking_schema_text, "PERMISSIVE")
+    return f"CASE WHEN schema_id = {writer.id} THEN {decoded} END AS e{writer.id}"
 
 
 def _from_avro(body: str, schema: str, mode: str) -> str:
-    return f"from_avro({body}, {quote.string(schema)}, map('mode', '{mode}', 'datetimeRebaseMode', 'CORRECTED'))"
+    options = f"map('mode', '{mode}', 'datetimeRebaseMode', 'CORRECTED')"
+    return f"from_avro({body}, {quote.string(schema)}, {options})"
 
 
 def _undecodable(writers: Sequence[Writer], end_marker: bytes) -> str:
@@ -125,23 +132,25 @@ def _undecodable(writers: Sequence[Writer], end_marker: bytes) -> str:
 
 
 def _bad_field(writer: Writer, field: Field) -> str | None:
-    """SQL: the reason if the field's value cannot be kept, else NULL; no SQL for types that are always fine."""
+    """SQL: the reason if the field's value cannot be kept, else NULL; no SQL for types always fine."""
     value = f"e{writer.id}.{quote.name(field.name)}"
     logical = logical_type(field)
     if field.type == "string":
-        return f"CASE WHEN NOT is_valid_utf8({value}) THEN '{reason.reason(reason.INVALID_UTF8, field.name)}' END"
+        code = reason.reason(reason.INVALID_UTF8, field.name)
+        return f"CASE WHEN NOT is_valid_utf8({value}) THEN '{code}' END"
     if field.precision:
         code = reason.reason(reason.DECIMAL_OUT_OF_RANGE, field.name)
-        precision, scale = field.precision
-        return f"CASE WHEN {value} IS NOT NULL AND try_cast({value} AS decimal({precision},{scale})) IS NULL THEN '{code}' END"
+        kept = f"try_cast({value} AS {field.type})"
+        return f"CASE WHEN {value} IS NOT NULL AND {kept} IS NULL THEN '{code}' END"
     if logical in RANGES:
         low, high = RANGES[logical]
-        return f"CASE WHEN {value} NOT BETWEEN {low} AND {high} THEN '{reason.reason(reason.TIME_OUT_OF_RANGE, field.name)}' END"
+        code = reason.reason(reason.TIME_OUT_OF_RANGE, field.name)
+        return f"CASE WHEN {value} NOT BETWEEN {low} AND {high} THEN '{code}' END"
     return None
 
 
 def _reader(topic: Topic, writer: Writer) -> dict[str, str]:
-    """SQL of every field of the newest schema, read from what this writer wrote (times in range or unused)."""
+    """SQL of every field of the newest schema, read from what this writer wrote."""
     found = {}
     for field in topic.newest.fields:
         theirs = writer.field(field.name)
@@ -154,7 +163,7 @@ def _reader(topic: Topic, writer: Writer) -> dict[str, str]:
             value = f"try_cast({value} AS {field.type})"
         elif logical in RANGES:
             low, high = RANGES[logical]
-            make = {"date": "date_from_unix_date", "timestamp-millis": "timestamp_millis"}.get(logical, "timestamp_micros")
+            make = MAKE[logical]
             value = f"CASE WHEN {value} BETWEEN {low} AND {high} THEN {make}({value}) END"
         elif theirs.type != field.type:
             value = f"CAST({value} AS {field.type})"
@@ -200,7 +209,8 @@ def _flags(contract: Contract) -> str:
         bits.append(f"CASE WHEN {late} > {micros(contract.late_after)} THEN {LATE} ELSE 0 END")
     if contract.discard_after:
         bits.append(f"CASE WHEN {late} > {micros(contract.discard_after)} THEN {DISCARD} ELSE 0 END")
-    bits.append(f"CASE WHEN {_read(contract.unique)} IS NULL THEN {NO_ID} ELSE 0 END" if contract.unique else str(NO_ID))
+    without_id = f"{_read(contract.unique)} IS NULL" if contract.unique else "true"
+    bits.append(f"CASE WHEN {without_id} THEN {NO_ID} ELSE 0 END")
     return " + ".join(bits)
 
 

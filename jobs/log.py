@@ -21,7 +21,8 @@ BEFORE_EVENT = (
     "value binary", "headers array<struct<key string, value binary>>", "schema_id int",
 )  # fmt: skip
 AFTER_EVENT = (
-    "verdict string", "reasons array<string>", "late boolean", "contract string", "replay boolean", "batch bigint",
+    "verdict string", "reasons array<string>", "late boolean", "contract string", "replay boolean",
+    "batch bigint",
 )  # fmt: skip
 PROPERTIES = {
     "delta.appendOnly": "true",
@@ -89,7 +90,7 @@ class Log:
     def rows(self, after: int, to: int) -> DataFrame:
         """The rows every definition reads: valid records of the batches in (after, to].
 
-        Columns: the newest schema's fields with its defaults applied, _epoch, _partition, _offset, _timestamp.
+        Columns: the newest schema's fields, its defaults applied; _epoch, _partition, _offset, _timestamp.
         """
         return self._rows(self.all(after, to))
 
@@ -103,7 +104,8 @@ class Log:
 
     def _columns(self) -> tuple[str, ...]:
         schemas: dict[str, list[str]] = self.metadata().get("schemas", {})
-        return (*(_as_read(field, schemas) for field in self.topic.newest.fields), *COORDINATE)
+        fields = (_as_read(field, schemas) for field in self.topic.newest.fields)
+        return (*fields, *COORDINATE)
 
     def events_sql(self) -> str:
         """SELECT text of the valid records: event fields, _epoch, _partition, _offset, _timestamp."""

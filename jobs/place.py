@@ -148,8 +148,8 @@ def producer_time(topic: str) -> StoppedTopicError:
     return StoppedTopicError(
         what=f"topic {topic} has timestamps that producers set (CreateTime)",
         why="lateness and watermark are measured against the broker's clock; a producer's could be anything",
-        remedy=f"set message.timestamp.type=LogAppendTime; if such records are in the topic already, make the "
-        f"topic again and run `twinlake topic accept {topic}`",
+        remedy="set message.timestamp.type=LogAppendTime; if such records are in the topic already, "
+        f"make the topic again and run `twinlake topic accept {topic}`",
     )
 
 
@@ -158,11 +158,11 @@ def _by_number(found: dict[str, Any]) -> dict[int, Any]:
 
 
 def _newest(before: dict[int, int], now: dict[int, int]) -> dict[int, int]:
-    return {p: max(before.get(p, now.get(p, 0)), now.get(p, before.get(p, 0))) for p in {**before, **now}}
+    return {**before, **{p: max(time, before.get(p, time)) for p, time in now.items()}}
 
 
 def _watermark(before: int | None, seen: dict[int, int], event_times: dict[int, int]) -> int | None:
-    """Monotone; the least over active partitions, so an idle one does not hold it, a new one not set it back."""
+    """Monotone; the least over active partitions: an idle one does not hold it, a new one not set it back."""
     newest = max(seen.values())
     active = [time for p, time in event_times.items() if newest - seen[p] <= micros(IDLE)]
     now = [min(active)] if active else []

@@ -1,4 +1,4 @@
-"""A writer's schema as the registry holds it: how its bytes are decoded and how the topic reads its fields."""
+"""A writer's schema as the registry holds it: how its bytes are decoded, how the topic reads its fields."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def learn(topic: Topic, schema_id: int, avro: dict[str, Any]) -> Writer:
     """The writer behind a schema id; one that the topic's newest schema cannot read stops the topic."""
     if avro.get("type") != "record":
         raise _incompatible(topic, schema_id, f"it is of type {avro.get('type')!r}, not a record")
-    simple = []
+    simple: list[Field] = []
     for field in avro.get("fields", []):
         try:
             plain = {key: field[key] for key in ("name", "type", "default") if key in field}
@@ -107,13 +107,13 @@ def _check(topic: Topic, writer: Writer, field: Field) -> None:
             raise _incompatible(topic, writer.id, f"it has no field {field.name!r}, which has no default")
     elif theirs.type != field.type and (theirs.type, field.type) not in PROMOTIONS:
         raise _incompatible(
-            topic, writer.id, f"field {field.name!r} is {theirs.type} there and {field.type} in {topic.newest.file}"
+            topic, writer.id, f"{field.name!r} is {theirs.type} there and {field.type} in {topic.newest.file}"
         )
 
 
 def _incompatible(topic: Topic, schema_id: int, why: str) -> StoppedTopicError:
     return StoppedTopicError(
-        what=f"topic {topic.name} has records of schema id {schema_id}, which {topic.newest.file} cannot read",
+        what=f"topic {topic.name} has records of schema {schema_id}, which {topic.newest.file} cannot read",
         why=why,
         remedy=f"add schemas/{topic.name}.v{topic.newest.number + 1}.avsc that can read it, "
         "run `twinlake check`, and start the lake server again",

@@ -48,7 +48,8 @@ class FakeRegistry:
         if not version:
             return 200, list(range(1, len(versions) + 1))
         schema_id, schema = versions[int(version[0]) - 1]
-        return 200, {"subject": subject, "version": int(version[0]), "id": schema_id, "schema": json.dumps(schema)}
+        text = json.dumps(schema)
+        return 200, {"subject": subject, "version": int(version[0]), "id": schema_id, "schema": text}
 
     def close(self) -> None:
         """Frees the port."""

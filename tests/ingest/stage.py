@@ -55,7 +55,9 @@ def frame(schema_id: int, schema: dict[str, Any], record: dict[str, Any]) -> byt
 class Stage:
     """What one test needs; every part is real but the registry."""
 
-    def __init__(self, spark: SparkSession, broker: Broker, registry: FakeRegistry, home: Path, name: str) -> None:
+    def __init__(
+        self, spark: SparkSession, broker: Broker, registry: FakeRegistry, home: Path, name: str
+    ) -> None:
         self.spark, self.broker, self.registry = spark, broker, registry
         self.settings = Settings(home=home, project=PROJECT)
         self.lake_of(home)
@@ -107,9 +109,8 @@ class Stage:
         """A started ingest; the stage stops it in the end."""
         settings = settings or self.settings
         log = Log(self.spark, settings.lake, self.topic)
-        found = Ingest(
-            self.spark, settings, self.topic, log, lambda n, rows: self.batches.append(n), first_wait_s=0.1, **options
-        )
+        told = lambda n, rows: self.batches.append(n)  # noqa: E731
+        found = Ingest(self.spark, settings, self.topic, log, told, first_wait_s=0.1, **options)
         self.ingests.append(found)
         found.start()
         return found

@@ -107,7 +107,8 @@ def test_a_duplicate_is_known_after_a_restart_and_not_after_the_horizon(stage: S
     stage.run()
     stage.orders("a")
     stage.run()
-    stage.topic = replace(stage.topic, contract=replace(stage.topic.contract, unique_within=timedelta(microseconds=1)))
+    shorter = replace(stage.topic.contract, unique_within=timedelta(microseconds=1))
+    stage.topic = replace(stage.topic, contract=shorter)
     stage.orders("b")
 
     log = stage.run()
@@ -119,7 +120,8 @@ def test_a_new_schema_is_learnt_when_it_shows_up_and_old_records_read_its_defaul
     stage.create(partitions=1)
     stage.orders("old")
     ingest = stage.caught_up(stage.ingest())
-    newer = {**stage.schema, "fields": [*stage.schema["fields"], {"name": "note", "type": "string", "default": "-"}]}
+    note = {"name": "note", "type": "string", "default": "-"}
+    newer = {**stage.schema, "fields": [*stage.schema["fields"], note]}
     stage.registry.down = True
     stage.produce(frame(8, newer, order("new", note="hi")))
     stage.until(lambda: ingest.state == "retrying", ingest)
