@@ -1,8 +1,8 @@
-"""The same parts in containers: run one, probe one, and the two steps around them; for docker-compose.yml.
+"""The same parts in containers: run one, probe one, and what comes before all; for docker-compose.yml.
 
 All containers share the host's network and every part binds loopback, so addresses are those of a local
 set-up with fixed ports. `run` becomes the part's own command, `probe` is its health check, `prepare` writes
-services.json, `release` makes the first release.
+services.json.
 """
 
 from __future__ import annotations
@@ -43,21 +43,17 @@ def context_of(home: Path) -> Context:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """`run PART`, `probe PART`, `prepare` or `release`, in $TWINLAKE_HOME."""
+    """`run PART`, `probe PART` or `prepare`, in $TWINLAKE_HOME."""
     task, *names = arguments
     context = context_of(Path(os.environ["TWINLAKE_HOME"]))
     if task == "prepare":
         context.services.save(context.settings.services_file)
-    elif task == "release":
-        from jobs.commands.first_release import ensure_release
-
-        print(ensure_release(context.settings, print) or "a release is live already")
     elif task == "probe":
         print(_part(names[0]).probe(context))
     elif task == "run":
         _become(_part(names[0]), context)
     else:
-        sys.exit(f"{task} is none of prepare, release, probe, run")
+        sys.exit(f"{task} is none of prepare, probe, run")
 
 
 def _part(name: str) -> Part:
