@@ -126,11 +126,11 @@ class Follower:
         logs = {one.version.topic: self._log(one.version.topic) for one in served}
         quarantines = {topic: log.quarantine_sql() for topic, log in logs.items() if delta.exists(log.path)}
         wanted = serving.served_views(release, self._texts(served), quarantines)
+        self._apply(wanted, serving.SERVE)  # first: only what changed is altered, and readers wait for it
         fixed = serving.fixed_views(release, self._texts(served))
         if release.number not in self._fixed:
             self._apply(fixed, serving.release_schema(release.number))
             self._fixed.add(release.number)
-        self._apply(wanted, serving.SERVE)
 
     def _fix(self, release: Release) -> None:
         """An old release whose files are gone has no schema any more; that must not stop the newer ones."""

@@ -212,3 +212,19 @@ def test_promote_says_when_the_sql_server_has_not_followed(spark: SparkSession, 
 
     assert (result["release"], result["followed"]) == (1, False)
     assert "does not answer" in result["follow_problem"]
+
+
+def test_a_first_release_over_a_log_that_filled_meanwhile_is_certified_first(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lake = Lake(spark, tmp_path / "home", "http://127.0.0.1:9")
+    try:
+        plan = lake.build({"sales_per_region": DEFINED["sales_per_region"]})
+        lake.append([order(number) for number in range(20)])
+        result = lake.promote(plan)
+        certificate = lake.server.certificates.last()
+    finally:
+        lake.stop()
+
+    assert (result["release"], result["kind"]) == (1, "initial")
+    assert certificate is not None and certificate.equal and certificate.position == {"orders": 1}

@@ -160,7 +160,8 @@ def test_a_reader_sees_old_or_new_and_never_an_error_or_a_mixture(
 
     assert set(seen) == {ALL, PAID}
     assert len(seen) > PROMOTIONS / 2
-    assert sorted(follow_s)[len(follow_s) // 2] < 1.0
+    # about half a second on a machine of its own; what is held here is that it does not wait for the readers
+    assert sorted(follow_s)[len(follow_s) // 2] < 5.0
 
 
 def test_a_fixed_schema_never_changes(sql: SqlServer, released: Released) -> None:
