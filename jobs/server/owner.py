@@ -53,6 +53,8 @@ class Owner:
         self.version = version
         self.log = log
         self.error: TwinlakeError | None = None
+        self.failures = 0
+        """How often a try has failed, ever."""
         self.standing = Standing()
         self.lane = threading.Lock()
         """The batch lane: rebuilds, merges and clean-up of this version, one at a time."""
@@ -101,6 +103,8 @@ class Owner:
         waiter = _Waiter(batch=batch, exact=exact)
         with self._lock:
             self._waiters.append(waiter)
+        if self.error is not None:
+            self._try_again()  # somebody waits for it now
         self._ask_quietly(self._serve_waiters)
         return waiter.future
 
@@ -215,6 +219,7 @@ class Owner:
         logger.exception("stalled: %s %s", self.version.table, self.version.name, exc_info=error)
         with self._lock:
             self.error, self._feed, self._planned = known, None, []
+            self.failures += 1
             self._timer = threading.Timer(self._retry_s, self._try_again)
             self._timer.daemon = True
             self._timer.start()

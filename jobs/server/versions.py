@@ -29,6 +29,8 @@ T = TypeVar("T")
 TAKERS_WAIT_S = 30.0
 """A batch waits so long for the versions that take it from memory; a slower one goes on alone."""
 OPEN_WAIT_S = 120.0
+FAILURES_BORNE = 3
+"""So many failed tries of a version end a wait for its position."""
 POLL_S = 0.5
 
 
@@ -218,8 +220,8 @@ class Versions:
             logger.exception("the segments of %s %s were not merged", version.table, version.name)
 
     def _await(self, owner: Owner, future: Future[T], batch: int, run: Run | None) -> T:
-        """Wait, show how far it is, and give up when the version stalls for longer than its first retries."""
-        started_at, first, stalled_since = time.monotonic(), owner.standing.records, None
+        """Wait, show how far it is, and give up when the version fails again and again meanwhile."""
+        started_at, first, failures = time.monotonic(), owner.standing.records, owner.failures
         total = max(1, self.feeds.records(owner.version.topic) - first)
         while True:
             done, _ = wait([future], timeout=POLL_S)
@@ -235,8 +237,7 @@ class Versions:
                     "records",
                     f"{owner.version.table} to batch {batch}",
                 )
-            stalled_since = (stalled_since or time.monotonic()) if owner.error else None
-            if stalled_since and time.monotonic() - stalled_since > 15:
+            if owner.failures - failures >= FAILURES_BORNE:
                 future.cancel()
                 raise StalledVersionError(
                     f"{owner.version.table} {owner.version.name} does not come to batch {batch}",
