@@ -61,7 +61,7 @@ def do_promote(server: LakeServer, params: PromoteParams, run: Run) -> dict[str,
         if live is None and filled:  # what was built over an empty log has no certificate yet
             do_build(server, BuildParams(plan=made.id), run)
         if live is not None or filled:
-            _pass(server, made, ask_gate(server, made, run))
+            _pass(server, made, ask_gate(server, made, run, recent=True))
         tables = _mapping(server, made)
         draft = Release(
             number=(live.number if live else 0) + 1,

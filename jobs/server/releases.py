@@ -147,9 +147,14 @@ def do_gate(server: LakeServer, params: GateParams, run: Run) -> dict[str, Any]:
     return {**gate.to_json(), "report": str(report.report_file(server.lake, made.id))}
 
 
-def ask_gate(server: LakeServer, made: Plan, run: Run) -> Gate:
-    """The gate of a plan, stored beside it."""
+def ask_gate(server: LakeServer, made: Plan, run: Run, recent: bool = False) -> Gate:
+    """The gate of a plan, stored beside it.
+
+    With `recent`, what the contracts expect is not asked again of views that met it a few minutes ago; production,
+    certificates and lags are asked every time.
+    """
     live = release.live(server.lake)
+    met = _recently_met(server, made) if recent else {}
     checks = [production_check(made, live)]
     for number, change in enumerate(made.switched):
         run.check_cancelled()
@@ -159,7 +164,8 @@ def ask_gate(server: LakeServer, made: Plan, run: Run) -> Gate:
             detail = f"it is not built: run `twinlake build {made.id}`"
             checks.append(Check(table=change.table, name="version", passed=False, detail=detail))
             continue
-        checks += _version_checks(server, green, run)
+        checks += [recent_certificate(server, green, run), _lag(server, green, run)]
+        checks += met.get(change.table) or _contract_checks(server, green)
     gate = Gate(plan=made.id, at=_now(), checks=tuple(checks))
     _store(_gate_file(server.lake, made.id), gate.to_json())
     return gate
@@ -178,7 +184,26 @@ def production_check(made: Plan, live: release.Release | None) -> Check:
     return Check(table="", name="production", passed=same, detail=detail)
 
 
-def _version_checks(server: LakeServer, green: Version, run: Run) -> list[Check]:
+def _recently_met(server: LakeServer, made: Plan) -> dict[str, list[Check]]:
+    """By table, the checks of its contract in a gate that passed not long ago."""
+    file = _gate_file(server.lake, made.id)
+    if not file.exists():
+        return {}
+    gate = Gate.from_json(json.loads(file.read_text()))
+    age_seconds = (datetime.now(UTC) - parse_moment(gate.at)).total_seconds()
+    if not gate.passed or age_seconds > MAX_CERTIFICATE_AGE_SECONDS:
+        return {}
+    return {
+        change.table: [
+            check
+            for check in gate.checks
+            if check.table == change.table and check.name in ("columns", "expectation")
+        ]
+        for change in made.switched
+    }
+
+
+def _contract_checks(server: LakeServer, green: Version) -> list[Check]:
     contract = load_contract(server.settings.contracts / f"{green.table}.yaml")
     feed = server.versions.feed(green)
     pin = server.versions.pin(green)
@@ -191,8 +216,7 @@ def _version_checks(server: LakeServer, green: Version, run: Run) -> list[Check]
                 checks += expectation_checks(contract, view)
             finally:
                 view.unpersist()
-    run.check_cancelled()
-    return [recent_certificate(server, green, run), _lag(server, green, run), *checks]
+    return checks
 
 
 def recent_certificate(server: LakeServer, version: Version, run: Run) -> Check:
