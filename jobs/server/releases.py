@@ -150,8 +150,8 @@ def do_gate(server: LakeServer, params: GateParams, run: Run) -> dict[str, Any]:
 def ask_gate(server: LakeServer, made: Plan, run: Run, recent: bool = False) -> Gate:
     """The gate of a plan, stored beside it.
 
-    With `recent`, what the contracts expect is not asked again of views that met it a few minutes ago; production,
-    certificates and lags are asked every time.
+    With `recent`, what the contracts expect is not asked again of views that met it a few minutes ago;
+    production, certificates and lags are asked every time.
     """
     live = release.live(server.lake)
     met = _recently_met(server, made) if recent else {}
