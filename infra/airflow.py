@@ -8,8 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import httpx
-
+from infra.http import get_json
 from infra.parts import Command, Context, Part
 from infra.ports import HOST
 from infra.record import write_secret
@@ -119,7 +118,7 @@ def _migrate(context: Context) -> None:
 
 def _probe(context: Context, component: str) -> str:
     url = f"http://{HOST}:{context.ports['airflow']}"
-    health = httpx.get(f"{url}/api/v2/monitor/health", timeout=5, trust_env=False).raise_for_status().json()
+    health = get_json(f"{url}/api/v2/monitor/health")
     if health.get(component, {}).get("status") != "healthy":
         raise ConnectionError(f"Airflow's {component} is not healthy: {health.get(component)}")
     return url

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 
-import httpx
-
+from infra.http import get_json
 from infra.parts import Command, Context, Part
 from infra.ports import HOST
 
@@ -48,11 +47,7 @@ def _command(context: Context) -> Command:
 
 def _probe(context: Context) -> str:
     headers = {"Authorization": f"Bearer {context.services.api_token}"}
-    health = (
-        httpx.get(f"{context.services.api_url}/health", headers=headers, timeout=5, trust_env=False)
-        .raise_for_status()
-        .json()
-    )
+    health = get_json(f"{context.services.api_url}/health", headers)
     if not health.get("ready"):
         raise ConnectionError(f"it answers, but is not ready: {health}")
     return context.services.api_url

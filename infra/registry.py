@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import httpx
-
+from infra.http import get_json
 from infra.parts import Command, Context, Part
 from infra.ports import HOST
 
@@ -58,7 +57,7 @@ def _command(context: Context) -> Command:
 
 def _probe(context: Context) -> str:
     base = url(context.ports["registry"])
-    answer = httpx.get(f"{base}/subjects", timeout=5, trust_env=False).raise_for_status().json()
+    answer = get_json(f"{base}/subjects")
     if not isinstance(answer, list):
         raise ConnectionError(f"something that is no schema registry answers at {base}")
     return base

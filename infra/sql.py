@@ -8,9 +8,8 @@ import subprocess
 import sys
 from functools import cache
 
-import httpx
-
 from infra.confine import NOBODY
+from infra.http import get_json
 from infra.lake import spark_environment
 from infra.parts import Command, Context, Part
 
@@ -78,9 +77,7 @@ def _command(context: Context) -> Command:
 
 
 def _probe(context: Context) -> str:
-    status = (
-        httpx.get(f"{context.services.sql_url}/status", timeout=5, trust_env=False).raise_for_status().json()
-    )
+    status = get_json(f"{context.services.sql_url}/status")
     if not status.get("ready"):
         raise ConnectionError(f"it answers, but is not ready: {status}")
     return context.services.jdbc_url

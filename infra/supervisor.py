@@ -33,6 +33,7 @@ from jobs.settings import Services, Settings
 BACKOFF_S = (0.5, 1, 2, 4, 8, 15, 30)
 _STEADY_S = 60.0  # a part that lived this long is given the short pauses again
 _TICK_S = 0.25
+_PROBE_S = 0.5
 
 
 class Keeper(threading.Thread):
@@ -121,7 +122,7 @@ class Keeper(threading.Thread):
                 if self.part.command is not None:
                     end(self._record.identity, self._folders.mark(self.part.name), self.part.grace_s)
                 return
-            if not self.ready.is_set() and time.monotonic() - probed_at > 0.3:
+            if not self.ready.is_set() and time.monotonic() - probed_at > _PROBE_S:
                 try:
                     answer = self.part.probe(self._supervisor.context())
                     self._become("ready", note=answer, failures=0, error=None)
