@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow.sdk import get_current_context
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from jobs.client import LakeClient
 from jobs.errors import DifferenceError, NotFoundError, TwinlakeError, UsageError
@@ -49,6 +49,12 @@ def run_job(kind: str, params: dict[str, Any], part: str = "") -> dict[str, Any]
     result: dict[str, Any] = done.get("result") or {}
     log.info("%s succeeded: %s", kind, {key: value for key, value in result.items() if not _is_long(value)})
     return result
+
+
+def skip_before_first_release() -> None:
+    """Skips the task while nothing is live: a fresh installation has no table to work on yet."""
+    if LakeClient.of(settings().services()).status()["release"] is None:
+        raise AirflowSkipException("nothing is live yet: `twinlake up` makes the first release")
 
 
 def report_link(plan: str) -> str:

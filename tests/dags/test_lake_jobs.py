@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import lake_jobs
 import pytest
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from jobs.client import LakeClient
 
@@ -22,6 +22,7 @@ class FakeLake:
         self.outcome = outcome
         self.jobs: dict[str, dict[str, Any]] = {}
         self.keys: list[str] = []
+        self.release: dict[str, Any] | None = None
 
     def client(self) -> LakeClient:
         return LakeClient("http://lake", "token", transport=httpx.MockTransport(self._answer))
@@ -34,6 +35,8 @@ class FakeLake:
                 asked["key"], {"id": f"job{len(self.jobs)}", "state": "running", "progress": {}, **asked}
             )
             return httpx.Response(202, json=job)
+        if request.url.path == "/status":
+            return httpx.Response(200, json={"release": self.release})
         job = next(job for job in self.jobs.values() if request.url.path.endswith(job["id"]))
         job.update({"result": None, "error": None, **self.outcome(job)})
         return httpx.Response(200, json=job)
@@ -47,6 +50,14 @@ def lake(monkeypatch: pytest.MonkeyPatch) -> FakeLake:
     monkeypatch.setattr(lake_jobs, "settings", lambda: SimpleNamespace(services=lambda: None))
     monkeypatch.setattr(lake_jobs.LakeClient, "of", lambda services: fake.client())
     return fake
+
+
+def test_a_task_is_skipped_while_nothing_is_live(lake: FakeLake) -> None:
+    with pytest.raises(AirflowSkipException):
+        lake_jobs.skip_before_first_release()
+
+    lake.release = {"number": 1}
+    lake_jobs.skip_before_first_release()
 
 
 def test_a_task_that_is_tried_again_finds_its_job_again(lake: FakeLake) -> None:
