@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -43,6 +44,7 @@ def main() -> int:
     parser.add_argument("--rate", type=float, default=2_000.0, help="records/s while freshness is measured")
     parser.add_argument("--seconds", type=float, default=50.0, help="how long freshness is measured")
     asked = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the services are stopped then too
     folder = load_settings().home / "bench"
     started = time.monotonic()
     with Platform(Settings(home=folder / "home")) as platform:
