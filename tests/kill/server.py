@@ -62,7 +62,7 @@ class LakeProcess:
         command += ["--port", str(free_port())]
         return subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=120)
 
-    def do(self, kind: str, key: str | None = None, **params: Any) -> dict[str, Any]:
+    def do(self, kind: str, /, key: str | None = None, **params: Any) -> dict[str, Any]:
         """One job to its end; its result."""
         job = self.client.follow(self.client.submit(kind, params, key)["id"])
         result: dict[str, Any] = job["result"]

@@ -51,7 +51,7 @@ def offered(versions: Versions, log: BrittleLog, orders: Orders, batches: int) -
         versions.offer("orders", log.metadata(), log.rows(end - 1, end))
 
 
-def until(true: Callable[[], bool], seconds: float = 60) -> None:
+def until(true: Callable[[], bool], seconds: float = 180) -> None:
     end = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < end, "it did not happen"
