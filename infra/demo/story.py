@@ -204,7 +204,7 @@ class Story:
             figures["records"] = found["records"]
             figures["verdicts"] = found["verdicts"]
             for name, one in found["tables"].items():
-                detail = f"{one['expected']:,} keys" if one["equal"] else f"{one['differing']:,} keys differ"
+                detail = f"{one['rows']:,} rows" if one["equal"] else f"{one['differing']:,} keys differ"
                 self.summary.check(f"{name} equals what the oracle computed", one["equal"], detail)
                 for example in one["examples"][:3]:
                     self.summary.say(str(example).replace("[", "\\["))

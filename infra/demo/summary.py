@@ -38,7 +38,7 @@ class Summary:
         figures: dict[str, Any] = {}
         entry: dict[str, Any] = {"step": number, "title": title, "figures": figures}
         self.steps.append(entry)
-        self.console.print(f"\n[bold]{number}. {escape(title)}[/]")
+        self.console.print(f"\n[bold]{number}. {escape(title)}[/]", soft_wrap=True)
         began = time.monotonic()
         try:
             yield figures

@@ -37,7 +37,7 @@ def main() -> int:
         print(json.dumps(found, indent=2, ensure_ascii=False))
     else:
         for name, one in found["tables"].items():
-            print(f"{name}: {'equal' if one['equal'] else 'DIFFERENT'} ({one['expected']:,} keys)")
+            print(f"{name}: {'equal' if one['equal'] else 'DIFFERENT'} ({one['rows']:,} rows)")
             for example in one["examples"]:
                 print(f"  {example}")
     return 0 if found["equal"] else 1

@@ -10,7 +10,8 @@ import pytest
 
 from jobs.settings import PROJECT
 
-os.environ["AIRFLOW_HOME"] = tempfile.mkdtemp(prefix="twinlake-airflow-")
+HOME = tempfile.TemporaryDirectory(prefix="twinlake-airflow-")  # removed when the test run ends
+os.environ["AIRFLOW_HOME"] = HOME.name
 os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "False"
 os.environ["AIRFLOW__CORE__DAGS_FOLDER"] = str(PROJECT / "dags")
 os.environ["AIRFLOW__CORE__UNIT_TEST_MODE"] = "False"
