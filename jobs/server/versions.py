@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from jobs.advance import COUNTED, Feed
+from jobs.advance import COUNTED, SMALL_RECORDS, Feed
 from jobs.errors import BusyError, NotFoundError, StalledVersionError
 from jobs.log import Log
 from jobs.maintain import merge_small
@@ -72,6 +72,7 @@ class Versions:
         self._logs = logs
         self.feeds = Feeds(logs)
         self._owners: dict[tuple[str, str], Owner] = {}
+        self._takers: dict[str, list[Future[Any]]] = {}
         self._lock = threading.Lock()
         self._merging = ThreadPoolExecutor(
             max_workers=1, thread_name_prefix="merge", initializer=self._prepare
@@ -119,10 +120,13 @@ class Versions:
         return self._owner(version)
 
     def offer(self, topic: str, metadata: Mapping[str, Any], rows: DataFrame | None) -> None:
-        """Tell every version of the topic that the log has a new batch; return when its takers have
-        finished."""
+        """Tell every version of the topic that the log has a new batch; return when its takers have finished.
+
+        A large batch is a backlog's: its takers may go on beside the next one, which waits for them here.
+        """
         self.feeds.heard(topic, metadata)
         batch = self.feeds.end(topic)
+        wait(self._takers.pop(topic, []), timeout=TAKERS_WAIT_S)
         taken = []
         for owner in self._all():
             if owner.version.topic == topic:
@@ -130,7 +134,10 @@ class Versions:
                     owner.signal(batch)
                 elif (future := owner.offer(batch, rows)) is not None:
                     taken.append(future)
-        wait(taken, timeout=TAKERS_WAIT_S)
+        if metadata.get("records", 0) > SMALL_RECORDS:
+            self._takers[topic] = taken
+        else:
+            wait(taken, timeout=TAKERS_WAIT_S)
 
     def advance_to(self, version: Version, batch: int, run: Run | None = None) -> Pin:
         """Wait until the version is at the position or beyond."""
