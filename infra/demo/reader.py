@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 
 Answer = dict[str, tuple[int, str]]  # by region: orders, sales
-PAUSE_SECONDS = 0.4
+PAUSE_SECONDS = 0.75
 
 
 @dataclass(frozen=True, kw_only=True)
