@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
 
 ANSWER_SECONDS = 20.0
 SILENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 0.5
 AT_ONCE = 20_000
 
 
@@ -47,10 +49,11 @@ def read(
         ends = _ends(consumer, topic) if ends is None else ends
         open_partitions = {partition for partition, end in ends.items() if end > 0}
         consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in open_partitions])
-        records = Records()
+        records, heard = Records(), time.monotonic()
         while open_partitions:
-            messages = consumer.consume(AT_ONCE, timeout=SILENCE_SECONDS)
-            if not messages:
+            messages = consumer.consume(AT_ONCE, timeout=PATIENCE_SECONDS)  # returns late if it gets fewer
+            heard = time.monotonic() if messages else heard
+            if time.monotonic() - heard > SILENCE_SECONDS:
                 raise TopicError(f"{topic}: silent for {SILENCE_SECONDS:.0f} s, partitions {open_partitions}")
             for message in messages:
                 if message.error() is not None:
