@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from infra.oracle import shown, tables
@@ -11,7 +12,13 @@ from infra.oracle.compare import Comparison, compare, same_sales
 from infra.oracle.judge import judge, writer_schemas
 from infra.oracle.topic import read
 
-TABLES = ("orders", "sales_per_region", "latest_order", "quarantine")
+QUESTIONS: dict[str, Callable[[shown.Door], Any]] = {
+    "orders": shown.orders_digests,
+    "sales_per_region": shown.sales_per_region,
+    "latest_order": shown.latest_order,
+    "quarantine": shown.quarantine,
+}
+TABLES = tuple(QUESTIONS)
 
 
 def check(
@@ -28,21 +35,25 @@ def check(
 ) -> dict[str, Any]:
     """Compare the tables in `only`; the tables must have caught up with `ends` before this is called."""
     started = time.monotonic()
+    door = shown.SqlDoor(sql_url)
+    asking = ThreadPoolExecutor(1)  # the SQL server works while the records are read and judged here
+    answers = {name: asking.submit(QUESTIONS[name], door) for name in only}
     records, ends = read(bootstrap_servers, topic, ends)
     say(f"read {len(records):,} records of {topic} in {time.monotonic() - started:.1f} s")
     judged = judge(records, writer_schemas(registry_url, f"{topic}-value"))
     say(f"judged them: {judged.verdicts()}, {time.monotonic() - started:.1f} s")
     valid = tables.frame(records, judged, epoch)
-    door = shown.SqlDoor(sql_url)
     makers: dict[str, Callable[[], Comparison]] = {
-        "orders": lambda: compare(tables.orders_digests(valid), shown.orders_digests(door)),
+        "orders": lambda: compare(tables.orders_digests(valid), answers["orders"].result()),
         "sales_per_region": lambda: compare(
             tables.sales_per_region(valid, without_cancelled=without_cancelled),
-            shown.sales_per_region(door),
+            answers["sales_per_region"].result(),
             same_sales,
         ),
-        "latest_order": lambda: compare(tables.latest_order(valid), shown.latest_order(door)),
-        "quarantine": lambda: compare(tables.quarantine(records, judged, epoch), shown.quarantine(door)),
+        "latest_order": lambda: compare(tables.latest_order(valid), answers["latest_order"].result()),
+        "quarantine": lambda: compare(
+            tables.quarantine(records, judged, epoch), answers["quarantine"].result()
+        ),
     }
     compared: dict[str, Comparison] = {}
 
