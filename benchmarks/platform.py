@@ -16,9 +16,9 @@ from contextlib import contextmanager
 
 import psutil
 from confluent_kafka import Consumer, TopicPartition
-from jobs.client import LakeClient
 
 from jobs import delta
+from jobs.client import LakeClient
 from jobs.registry import Registry
 from jobs.settings import Services, Settings
 from jobs.version import stored_versions
