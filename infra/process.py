@@ -2,7 +2,8 @@
 
 A process is ours when its pid *and* its start time are the recorded ones; a pid alone may have been given to
 a stranger. Everything a part starts inherits its mark (an environment variable), which finds the children
-that have left the group.
+that have left the session; the session finds those whose environment can no longer be read, because they
+wrote their title over it (Airflow's workers do).
 """
 
 from __future__ import annotations
@@ -76,19 +77,37 @@ def marked(mark: str) -> list[psutil.Process]:
     return found
 
 
+def in_session(leader: Identity) -> list[psutil.Process]:
+    """All living processes of the session that this one leads, or led until it ended."""
+    try:
+        holder = psutil.Process(leader.pid)
+        if abs(holder.create_time() - leader.create_time) > _CLOCK_SLACK_S:
+            return []  # the pid is a stranger's now, and so would its session be
+    except psutil.NoSuchProcess:
+        pass
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if os.getsid(process.pid) == leader.pid and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except (OSError, psutil.NoSuchProcess):
+            continue
+    return [process for process in found if process.pid != os.getpid()]
+
+
 def end(identity: Identity | None, mark: str, grace_s: float) -> None:
     """Asks the process to end, waits, and ends by force what is left of it and of its children."""
     leader = identity.process() if identity else None
     if leader is not None:
         _signal(leader, signal.SIGTERM)
         wait_gone([leader], grace_s)
-    end_marked(mark)
+    end_marked(mark, identity)
 
 
-def end_marked(mark: str) -> None:
-    """Ends by force every process with the mark; returns when none is left."""
+def end_marked(mark: str, leader: Identity | None = None) -> None:
+    """Ends by force every process with the mark, or of the leader's session; returns when none is left."""
     until = time.monotonic() + 10
-    while (left := marked(mark)) and time.monotonic() < until:
+    while (left := marked(mark) + (in_session(leader) if leader else [])) and time.monotonic() < until:
         for process in left:
             _signal(process, signal.SIGKILL)
         wait_gone(left, 2)

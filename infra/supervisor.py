@@ -51,6 +51,7 @@ class Keeper(threading.Thread):
         self._gone = threading.Event()
         """Set when a process that this supervisor started has ended; an adopted one has to be looked at."""
         self._how = ""
+        self._last = self._record.identity
 
     def run(self) -> None:
         """Start, watch, start again; never returns before the supervisor ends."""
@@ -76,6 +77,7 @@ class Keeper(threading.Thread):
             self._supervisor.ending.wait(BACKOFF_S[min(attempt, len(BACKOFF_S) - 1)])
 
     def _wait_for_needs(self) -> None:
+        self._last = self._record.identity or self._last
         self._become("waiting", identity=None)
         while not self._supervisor.ending.is_set():
             if all(self._supervisor.is_ready(need) for need in self.part.needs):
@@ -86,7 +88,7 @@ class Keeper(threading.Thread):
         if self._supervisor.ending.is_set():
             return
         mark = self._folders.mark(self.part.name)
-        end_marked(mark)  # children that outlived a killed part would hold its ports and files
+        end_marked(mark, self._last)  # children that outlived a killed part would hold its ports and files
         self._supervisor.renew_ports(self.part)
         self.renew.clear()
         self._become("preparing")

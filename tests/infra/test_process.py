@@ -1,9 +1,10 @@
 import os
+import signal
 import sys
 import time
 from pathlib import Path
 
-from infra.process import Identity, end, identity_of, marked, start
+from infra.process import Identity, end, identity_of, in_session, marked, start
 
 STUBBORN = """
 import os, signal, subprocess, sys, time
@@ -42,6 +43,26 @@ def test_ending_a_part_ends_what_ignores_the_request_and_what_left_the_group(tmp
 
     assert marked(mark) == []
     assert not identity.alive
+
+
+FORGETFUL = """
+import subprocess, sys, time
+subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)"], env={})
+time.sleep(300)
+"""
+
+
+def test_a_child_whose_environment_is_gone_is_found_in_the_session_of_its_dead_leader(tmp_path: Path) -> None:
+    mark = f"forgetful@{tmp_path}"
+    identity = _start(tmp_path, FORGETFUL, mark)
+    until = time.monotonic() + 20
+    while len(in_session(identity)) < 2 and time.monotonic() < until:
+        time.sleep(0.05)
+    os.kill(identity.pid, signal.SIGKILL)
+
+    end(identity, mark, 0.1)
+
+    assert in_session(identity) == []
 
 
 def test_ending_one_part_leaves_another_alone(tmp_path: Path) -> None:
