@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from pyspark.sql import DataFrame, SparkSession
 
 from jobs.diff import ColumnDiff, Diff, Side, compare
@@ -18,15 +20,20 @@ def diff(blue: DataFrame, green: DataFrame, **more: int) -> Diff:
 
 def test_rows_meet_by_key_null_equals_null_and_doubles_have_their_tolerance(spark: SparkSession) -> None:
     blue = spark.createDataFrame(
-        [("a", 1, 1, 0.3, None), ("a", None, 2, 1.0, "x"), ("b", 1, 3, 2.0, "y"), ("c", 1, 4, None, "z")],
+        [
+            ("a", 1, Decimal(1), 0.3, None),
+            ("a", None, Decimal(2), 1.0, "x"),
+            ("b", 1, Decimal(3), 2.0, "y"),
+            ("c", 1, Decimal(4), None, "z"),
+        ],
         SCHEMA,
     )
     green = spark.createDataFrame(
         [
-            ("a", 1, 1, 0.1 + 0.2, None),
-            ("a", None, 2, 1.0, None),
-            ("b", 1, 5, 2.1, "y"),
-            ("d", 1, 6, None, "z"),
+            ("a", 1, Decimal(1), 0.1 + 0.2, None),
+            ("a", None, Decimal(2), 1.0, None),
+            ("b", 1, Decimal(5), 2.1, "y"),
+            ("d", 1, Decimal(6), None, "z"),
         ],
         SCHEMA,
     )
