@@ -8,7 +8,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,20 @@ from tests.broker import Broker, free_port
 from tests.registry import FakeRegistry
 
 SCHEMA_ID = 1
+
+
+@contextmanager
+def lake_process(folder: Path) -> Iterator[LakeProcess]:
+    """A lake server to be started, with a broker and a registry of its own; all end with the block."""
+    broker, registry = Broker(folder / "broker").start(), FakeRegistry()
+    made = LakeProcess(folder / "home", broker, registry)
+    try:
+        yield made
+    finally:
+        if made.process and made.process.poll() is None:
+            made.kill()
+        broker.stop()
+        registry.close()
 
 
 class LakeProcess:

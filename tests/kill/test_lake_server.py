@@ -8,20 +8,13 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from tests.broker import Broker
-from tests.kill.server import LakeProcess
-from tests.registry import FakeRegistry
+from tests.kill.server import LakeProcess, lake_process
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[LakeProcess]:
-    broker, registry = Broker(tmp_path / "broker").start(), FakeRegistry()
-    made = LakeProcess(tmp_path / "home", broker, registry)
-    yield made
-    if made.process and made.process.poll() is None:
-        made.kill()
-    broker.stop()
-    registry.close()
+    with lake_process(tmp_path) as made:
+        yield made
 
 
 def test_a_server_killed_anywhere_goes_on_without_loss_or_double_counting(server: LakeProcess) -> None:
