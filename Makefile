@@ -15,11 +15,11 @@ help:
 	@echo "make install  only the virtual environment; 'make jars' only the jars"
 	@echo "make clean    stop the services; remove .venv and .jars (the state stays: twinlake reset removes it)"
 
-$(INSTALLED): pyproject.toml constraints.txt infra/install.sh
-	@sh infra/install.sh
+$(INSTALLED): pyproject.toml constraints.txt infra/setup/install.sh
+	@sh infra/setup/install.sh
 
-$(JARS): infra/jars.txt infra/jars.py | $(INSTALLED)
-	@$(PY) -m infra.jars
+$(JARS): infra/setup/jars.txt infra/setup/jars.py | $(INSTALLED)
+	@$(PY) -m infra.setup.jars
 
 install: $(INSTALLED)
 

@@ -27,9 +27,9 @@ from benchmarks.meter import Cost, Meter
 from benchmarks.platform import TOPIC, Platform
 from benchmarks.proof import prove
 from jobs.commands.output import load_settings
-from jobs.produce import produce
-from jobs.sample import FaultShares, Sample
 from jobs.settings import Settings
+from jobs.topics.produce import produce
+from jobs.topics.sample_orders import FaultShares, Sample
 
 SPAN_MS = 2 * 3_600_000
 REBUILT = "sales_per_region"
@@ -70,7 +70,7 @@ def measure(platform: Platform, folder: Path, asked: argparse.Namespace, started
     platform.job("rebuild", {"table": REBUILT})
     told(started, f"warmed up with {asked.warm_up:,} records and a rebuild")
 
-    lake_server = platform.process("jobs.server.lake")
+    lake_server = platform.process("jobs.server.lake_server")
     sink = Sink(folder / "loop")
     shutil.rmtree(sink.folder, ignore_errors=True)
     with platform.paused():

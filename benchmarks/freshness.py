@@ -16,8 +16,8 @@ from datetime import UTC, datetime, timedelta
 import httpx
 import numpy as np
 
-from jobs.produce import produce
-from jobs.sample import Draw, Sample
+from jobs.topics.produce import produce
+from jobs.topics.sample_orders import Draw, Sample
 
 RECENT_MINUTES = 15
 POLL_SECONDS = 0.1

@@ -17,11 +17,11 @@ from contextlib import contextmanager
 import psutil
 from confluent_kafka import Consumer, TopicPartition
 
-from jobs import delta
-from jobs.client import LakeClient
-from jobs.registry import Registry
+from jobs.lake import delta
+from jobs.lake.version import stored_versions
+from jobs.server.client import LakeClient
 from jobs.settings import Services, Settings
-from jobs.version import stored_versions
+from jobs.topics.registry import Registry
 
 TOPIC = "orders"
 START_SECONDS = 150.0
@@ -91,7 +91,7 @@ class Platform:
     @contextmanager
     def paused(self) -> Iterator[None]:
         """The lake server stands still, warm as it is, while the topic fills or the rival has the machine."""
-        root = psutil.Process(self.process("jobs.server.lake"))
+        root = psutil.Process(self.process("jobs.server.lake_server"))
         tree = [root, *root.children(recursive=True)]
         for process in tree:
             process.send_signal(signal.SIGSTOP)

@@ -11,8 +11,8 @@ from airflow.sdk.exceptions import AirflowFailException
 from lake_jobs import run_job
 
 from jobs.errors import UsageError
-from jobs.moment import format_moment, parse_moment
 from jobs.tables import TABLES
+from jobs.times import format_moment, parse_moment
 
 WINDOWED = [table.name for table in TABLES if table.is_windowed]
 MOST_CHUNKS = 500

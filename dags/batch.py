@@ -10,7 +10,7 @@ from airflow.sdk import dag, get_current_context, task, task_group
 from airflow.sdk.exceptions import AirflowFailException
 from lake_jobs import run_job, skip_before_first_release
 
-from jobs.table import Events
+from jobs.kinds.table import Events
 from jobs.tables import TABLES
 
 STORED = [table.name for table in TABLES if not isinstance(table, Events)]

@@ -13,8 +13,8 @@ from typing import Any
 from airflow.sdk import get_current_context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from jobs.client import LakeClient
 from jobs.errors import DifferenceError, NotFoundError, TwinlakeError, UsageError
+from jobs.server.client import LakeClient
 from jobs.settings import PROJECT, Settings
 
 log = logging.getLogger("airflow.task.twinlake")

@@ -14,8 +14,8 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from lake_jobs import log, report_link, run_job, settings
 
 from jobs.errors import TwinlakeError
-from jobs.plan import Plan, describe
-from jobs.table import Table
+from jobs.kinds.table import Table
+from jobs.releases.plan import Plan, describe
 
 MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_{}[]()<>#+-.!|~"})
 

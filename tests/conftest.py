@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TESTS = Path(__file__).parent
-USES_SPARK = ("compile", "laws", "log", "tables", "release", "verbs", "edges", "spark")
-USES_SERVICES = ("services", "infra_services", "broker", "real", "kill")
+USES_SPARK = ("batch", "kinds", "lake", "laws", "releases", "speed")
+USES_SERVICES = ("kill", "reading")
 
 
 def pytest_configure(config: pytest.Config) -> None:

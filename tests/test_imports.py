@@ -1,87 +1,136 @@
-"""Imports point down: one table says what each part of the tree may import."""
+"""Imports point down: one table says what each room may import; no module imports itself by a detour."""
 
 from __future__ import annotations
 
 import ast
 import subprocess
 import sys
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 from jobs.settings import PROJECT
 
-NOUNS = {
-    "contract", "contracts", "errors", "measure", "moment", "quote", "reason", "row", "run", "schema",
-    "settings", "table", "topic", "version", "window_range",
-}  # fmt: skip
-EDGES = {"delta", "kafka", "registry", "spark", "client"}
-DEFINITIONS = {"tables"}
-TOP = {"commands", "server", "__main__"}
+_LAKE = {"ground", "topics", "kinds", "lake"}
+_LAYERS = {"ingest", "speed", "batch", "reading"}
 
 MAY_IMPORT: dict[str, set[str]] = {
-    "nouns": {"nouns"},
-    "definitions": {"nouns", "definitions"},
-    "edges": {"nouns", "edges"},
-    "verbs": {"nouns", "edges", "definitions", "verbs"},
-    "top": {"nouns", "edges", "definitions", "verbs", "top", "infra"},
-    "infra": {"nouns", "edges", "infra"},
-    "oracle": {"oracle"},
-    "demo": {"nouns", "edges", "definitions", "top", "infra", "demo", "oracle"},
-    "dags": {"nouns", "definitions", "edges", "dags"},
+    "ground": set(),
+    "topics": {"ground"},
+    "kinds": {"ground", "topics"},
+    "tables": {"kinds"},
+    "lake": {"ground", "topics", "kinds"},
+    # the four never import each other: what one needs of another is handed in, or lies in the lake
+    "ingest": _LAKE,
+    "speed": _LAKE,
+    "batch": _LAKE,
+    "reading": _LAKE,
+    "releases": _LAKE | _LAYERS,
+    "server": _LAKE | _LAYERS | {"releases"},
+    "commands": _LAKE | _LAYERS | {"releases", "server", "tables", "setup", "parts", "supervise"},
+    "setup": {"ground"},
+    "parts": {"ground", "topics", "setup"},
+    "supervise": {"ground", "topics", "setup", "parts"},
+    "oracle": set(),
+    "demo": {"ground", "topics", "client", "tables", "oracle", "parts", "supervise"},
+    "dags": {"ground", "kinds", "tables", "client"},
 }
-ALSO = {("dags", "jobs.plan"): "a plan is data, and the approver reads its description"}
+"""Room -> the rooms below it. Every room may import itself."""
+
 HEAVY = {"pyspark", "py4j", "great_expectations", "delta", "airflow"}
+LIGHT = {"ground", "tables", "oracle", "client"}
+"""Rooms that Airflow or a newcomer's shell imports all the time: nothing heavy, not even inside a function."""
+MAY_READ_THE_ENVIRONMENT = {"commands", "demo", "setup", "supervise", "parts", "dags"}
 
 
-def _part(module: str) -> str:
-    """The part of the tree that a dotted module name belongs to."""
+def room(module: str) -> str:
+    """The room that a dotted module name is in; a plain file of `jobs/` is the ground."""
     names = module.split(".")
-    if names[0] == "infra" and names[1:2] in (["oracle"], ["demo"]):
-        return names[1]
-    if names[0] in ("infra", "dags"):
-        return names[0]
-    name = names[1] if len(names) > 1 else "nouns"
-    for part, members in (("nouns", NOUNS), ("edges", EDGES), ("definitions", DEFINITIONS), ("top", TOP)):
-        if name in members:
-            return part
-    return "verbs"
+    if names[0] == "dags":
+        return "dags"
+    if module == "jobs.server.client":
+        return "client"  # what Airflow's tasks and the demo need of the server
+    if module == "jobs.__main__":
+        return "commands"
+    is_room = len(names) > 1 and (PROJECT / names[0] / names[1]).is_dir()
+    return names[1] if is_room else "ground"
 
 
-def _files() -> list[Path]:
-    return sorted(path for folder in ("jobs", "infra", "dags") for path in (PROJECT / folder).rglob("*.py"))
+MAY_IMPORT["client"] = {"ground"}
+for _above in ("server", "commands"):
+    MAY_IMPORT[_above].add("client")
 
 
-def _imports(path: Path) -> list[tuple[int, str]]:
+def modules() -> dict[str, Path]:
+    """Every module by its dotted name."""
+    found = {}
+    for folder in ("jobs", "infra", "dags"):
+        for path in sorted((PROJECT / folder).rglob("*.py")):
+            found[".".join(path.relative_to(PROJECT).with_suffix("").parts).removesuffix(".__init__")] = path
+    return found
+
+
+def imports(path: Path, known: dict[str, Path]) -> list[tuple[int, str]]:
+    """(line, name) of each import, those inside functions and for types included."""
     found = []
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             found += [(node.lineno, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
-            single = node.module in ("jobs", "infra", "dags")
-            found += [(node.lineno, f"{node.module}.{a.name}" if single else node.module) for a in node.names]
+            for alias in node.names:
+                inside = f"{node.module}.{alias.name}"
+                found.append((node.lineno, inside if inside in known else node.module))
     return found
 
 
+@pytest.mark.xfail(strict=True, reason="the files have moved, their arrows follow")
 def test_imports_point_down() -> None:
+    known = modules()
     wrong = []
-    for path in _files():
-        module = ".".join(path.relative_to(PROJECT).with_suffix("").parts)
-        part = _part(module)
-        for line, name in _imports(path):
-            ours = name.split(".")[0] in ("jobs", "infra", "dags")
-            if ours and _part(name) not in MAY_IMPORT[part] and (part, name) not in ALSO:
-                wrong.append(
-                    f"{path.relative_to(PROJECT)}:{line}: {part} may not import {name} ({_part(name)})"
-                )
-            if part in ("nouns", "definitions", "oracle") and name.split(".")[0] in HEAVY:
-                wrong.append(f"{path.relative_to(PROJECT)}:{line}: {part} may not import {name}")
+    for module, path in known.items():
+        mine = room(module)
+        for line, name in imports(path, known):
+            if name.split(".")[0] not in ("jobs", "infra", "dags"):
+                continue
+            theirs = room(name)
+            if theirs != mine and theirs not in MAY_IMPORT[mine]:
+                wrong.append(f"{path.relative_to(PROJECT)}:{line}: {mine} may not import {name} ({theirs})")
 
     assert wrong == []
 
 
-@pytest.mark.parametrize("modules", ["jobs.tables, jobs.topic, jobs.settings, jobs.contracts, jobs.client"])
-def test_what_airflow_imports_brings_no_spark(modules: str) -> None:
+@pytest.mark.xfail(strict=True, reason="the files have moved, their arrows follow")
+def test_no_module_imports_itself_by_a_detour() -> None:
+    known = modules()
+    graph = {
+        module: {name for _, name in imports(path, known) if name in known and name != module}
+        for module, path in known.items()
+    }
+
+    try:
+        order = list(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        pytest.fail(f"a circle: {' -> '.join(error.args[1])}")
+    assert set(order) == set(known)
+
+
+def test_light_rooms_import_nothing_heavy() -> None:
+    known = modules()
+    wrong = [
+        f"{path.relative_to(PROJECT)}:{line}: {room(module)} may not import {name}"
+        for module, path in known.items()
+        if room(module) in LIGHT and module != "jobs.spark"
+        for line, name in imports(path, known)
+        if name.split(".")[0] in HEAVY
+    ]
+
+    assert wrong == []
+
+
+@pytest.mark.xfail(strict=True, reason="the list of kinds does not exist yet")
+def test_what_airflow_imports_brings_no_spark() -> None:
+    modules = "jobs.tables, jobs.settings, jobs.times, jobs.server.client, jobs.topics.topic, jobs.kinds.all"
     code = f"import {modules}, sys; print([m for m in {sorted(HEAVY)} if m in sys.modules])"
 
     found = subprocess.run(
@@ -94,9 +143,8 @@ def test_what_airflow_imports_brings_no_spark(modules: str) -> None:
 def test_only_the_top_reads_the_environment() -> None:
     """Settings are a parameter. Setting what a library reads at its import is no reading."""
     wrong = []
-    for path in _files():
-        module = ".".join(path.relative_to(PROJECT).with_suffix("").parts)
-        if _part(module) not in ("nouns", "definitions", "verbs"):
+    for module, path in modules().items():
+        if room(module) in MAY_READ_THE_ENVIRONMENT:
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             sets = isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
@@ -105,3 +153,17 @@ def test_only_the_top_reads_the_environment() -> None:
                 wrong.append(f"{path.relative_to(PROJECT)}:{node.lineno}")
 
     assert wrong == []
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [pytest.param("jobs", marks=pytest.mark.xfail(reason="release_jobs is split next")), "infra", "dags"],
+)
+def test_no_module_is_longer_than_400_lines(folder: str) -> None:
+    long = {
+        str(path.relative_to(PROJECT)): lines
+        for path in (PROJECT / folder).rglob("*.py")
+        if (lines := len(path.read_text().splitlines())) > 400
+    }
+
+    assert long == {}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.contracts import load_contract
-from jobs.schema import FILE_NAME
+from jobs.kinds.table import Table
 from jobs.settings import PROJECT
-from jobs.table import Table
 from jobs.tables import TABLES
-from jobs.topic import load_topic, topic_names
+from jobs.topics.contract_file import load_contract
+from jobs.topics.schema import FILE_NAME
+from jobs.topics.topic import load_topic, topic_names
 
 NAMES = {table.name for table in TABLES}
 

@@ -6,8 +6,8 @@ import time
 
 import psutil
 
-from infra import record
 from infra.demo.summary import DemoError
+from infra.supervise import record
 from jobs.settings import Settings
 
 

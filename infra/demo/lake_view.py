@@ -6,8 +6,8 @@ import time
 from typing import Any
 
 from infra.demo.summary import DemoError
-from jobs.client import LakeClient
 from jobs.errors import TwinlakeError
+from jobs.server.client import LakeClient
 from jobs.settings import Settings
 
 LOOK_SECONDS = 0.3

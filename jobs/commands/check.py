@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jobs.check import check
 from jobs.commands.output import console, load_settings, print_json
+from jobs.releases.check import check
 from jobs.settings import PROJECT, Settings
 
 if TYPE_CHECKING:

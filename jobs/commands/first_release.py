@@ -7,9 +7,9 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from jobs.client import LakeClient
 from jobs.commands.output import load_settings
 from jobs.commands.releases import git_commit
+from jobs.server.client import LakeClient
 from jobs.settings import Settings
 from jobs.tables import TABLES
 

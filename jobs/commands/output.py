@@ -11,8 +11,8 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
+from jobs.as_json import to_json
 from jobs.errors import TwinlakeError
-from jobs.row import to_json
 from jobs.settings import PROJECT, Settings
 
 console = Console(stderr=True, highlight=False)

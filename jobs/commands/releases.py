@@ -17,7 +17,7 @@ from jobs.errors import NotFoundError, TwinlakeError
 from jobs.settings import Settings
 
 if TYPE_CHECKING:
-    from jobs.client import LakeClient
+    from jobs.server.client import LakeClient
 
 AS_JSON = Annotated[bool, typer.Option("--json", help="print the result as JSON")]
 KEY = Annotated[str | None, typer.Option(help="idempotency key: the same key finds the same job again")]
@@ -40,7 +40,7 @@ def register(app: typer.Typer) -> None:
 
 def plan_command(key: KEY = None, as_json: AS_JSON = False) -> None:
     """Say what the definitions in jobs/tables would change against the live release, and its cost."""
-    from jobs.plan import Plan, describe
+    from jobs.releases.plan import Plan, describe
     from jobs.tables import TABLES
 
     settings = load_settings()
@@ -191,7 +191,7 @@ def _switch(settings: Settings, kind: str, asked: Mapping[str, Any], key: str | 
 
 def _run(settings: Settings, kind: str, params: Mapping[str, Any], key: str | None) -> dict[str, Any]:
     """The result of a job, its progress shown meanwhile."""
-    from jobs.commands.work import follow
+    from jobs.commands.batch import follow
 
     client = _client(settings)
     result: dict[str, Any] = follow(client, client.submit(kind, params, key))["result"]
@@ -209,13 +209,13 @@ def _plan(settings: Settings, given: str | None) -> str:
 
 
 def _load_plan(settings: Settings, plan: str) -> dict[str, Any]:
-    from jobs.plan import load
+    from jobs.releases.plan import load
 
     return load(settings.lake, plan).to_json()
 
 
 def _client(settings: Settings) -> LakeClient:
-    from jobs.client import LakeClient
+    from jobs.server.client import LakeClient
 
     return LakeClient.of(settings.services())
 

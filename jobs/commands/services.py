@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from infra import control
-from infra.record import folders_of, remove_state, tail
+from infra.supervise import control
+from infra.supervise.record import folders_of, remove_state, tail
 from jobs.commands.output import console, load_settings, print_json
 from jobs.errors import TwinlakeError, UnreachableError, UsageError
 from jobs.settings import Settings
@@ -126,7 +126,7 @@ def _lake_status(settings: Settings, parts: list[dict[str, Any]]) -> dict[str, A
     nothing: dict[str, Any] = {"topics": [], "versions": [], "release": None, "certificate": None}
     if not any(part["part"] == "lake" and part["answers"] for part in parts):
         return nothing
-    from jobs.client import LakeClient
+    from jobs.server.client import LakeClient
 
     try:
         return {**nothing, **LakeClient.of(settings.services()).status()}

@@ -17,10 +17,10 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from jobs.commands.output import console, load_settings, print_json
 from jobs.errors import UnreachableError, UsageError
-from jobs.moment import parse_duration
-from jobs.produce import Sent, produce
-from jobs.registry import Registry
-from jobs.sample import FIELDS, REMEMBERED, FaultShares, Sample
+from jobs.times import parse_duration
+from jobs.topics.produce import Sent, produce
+from jobs.topics.registry import Registry
+from jobs.topics.sample_orders import FIELDS, REMEMBERED, FaultShares, Sample
 
 SAMPLED = "orders"
 LOG_SECONDS = 5.0
@@ -39,7 +39,7 @@ def accept_command(
     as_json: Annotated[bool, typer.Option("--json", help="print the result as JSON")] = False,
 ) -> None:
     """Admit a recreated topic as the next epoch; ingest goes on with its first record."""
-    from jobs.client import LakeClient
+    from jobs.server.client import LakeClient
 
     client = LakeClient.of(load_settings().services())
     done = client.follow(client.submit("accept", {"topic": name})["id"])

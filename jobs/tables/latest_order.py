@@ -1,6 +1,6 @@
 """The newest order of each customer."""
 
-from jobs.table import Latest
+from jobs.kinds.table import Latest
 
 TABLE = Latest(
     name="latest_order",

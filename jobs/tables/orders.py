@@ -1,6 +1,6 @@
 """Every valid order event, as it was sent."""
 
-from jobs.table import Events
+from jobs.kinds.table import Events
 
 TABLE = Events(
     name="orders",

@@ -1,7 +1,7 @@
 """Sales of each region per minute of event time."""
 
-from jobs.measure import Avg, Count, CountDistinct, Max, Min, Sum
-from jobs.table import Aggregate, Tumbling
+from jobs.kinds.measure import Avg, Count, CountDistinct, Max, Min, Sum
+from jobs.kinds.table import Aggregate, Tumbling
 
 TABLE = Aggregate(
     name="sales_per_region",

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.errors import UsageError
-from jobs.moment import format_moment, parse_moment
+from jobs.times import format_moment, parse_moment
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 

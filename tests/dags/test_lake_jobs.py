@@ -12,7 +12,7 @@ import lake_jobs
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from jobs.client import LakeClient
+from jobs.server.client import LakeClient
 
 
 class FakeLake:

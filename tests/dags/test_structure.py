@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from jobs.kinds.table import Events
 from jobs.settings import PROJECT
-from jobs.table import Events
 from jobs.tables import TABLES
 
 SPARK_FREE = """

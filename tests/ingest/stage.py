@@ -14,12 +14,12 @@ import fastavro
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
-from jobs.accept import accept
-from jobs.ingest import RUNNING, Ingest
-from jobs.kafka import Kafka
-from jobs.log import Log
+from jobs.ingest.accept import accept
+from jobs.ingest.ingest import RUNNING, Ingest
+from jobs.lake.log import Log
 from jobs.settings import PROJECT, Services, Settings
-from jobs.topic import Topic, load_topic
+from jobs.topics.kafka import Kafka
+from jobs.topics.topic import Topic, load_topic
 from tests.broker import Broker
 from tests.registry import FakeRegistry
 

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.duplicates import Duplicates
+from jobs.ingest.duplicates import Duplicates
 
 HORIZON = 10
 RECORDS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 6)), max_size=60)

@@ -135,7 +135,7 @@ def test_a_new_schema_is_learnt_when_it_shows_up_and_old_records_read_its_defaul
     assert [row[3] for row in stage.verdicts(ingest.log)] == ["valid", "valid"]
     assert "note" not in ingest.log.rows(0, 9).columns  # the project's newest schema decides the columns
 
-    from jobs.schema import parse_schema
+    from jobs.topics.schema import parse_schema
 
     second = parse_schema(newer, topic=stage.topic.name, number=2, file="orders.v2.avsc")
     stage.topic = replace(stage.topic, schemas=(*stage.topic.schemas, second))

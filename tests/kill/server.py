@@ -15,12 +15,12 @@ from typing import Any
 
 import httpx
 
-from jobs.client import LakeClient
-from jobs.kafka import Kafka
-from jobs.produce import produce
-from jobs.sample import FaultShares, Sample
+from jobs.server.client import LakeClient
 from jobs.settings import PROJECT, Services
 from jobs.tables import TABLES
+from jobs.topics.kafka import Kafka
+from jobs.topics.produce import produce
+from jobs.topics.sample_orders import FaultShares, Sample
 from tests.broker import Broker, free_port
 from tests.registry import FakeRegistry
 
@@ -59,7 +59,7 @@ class LakeProcess:
 
     def start(self, wait_s: float = 240) -> LakeProcess:
         with (self.home / "lake.log").open("ab") as out:
-            command = [sys.executable, "-m", "jobs.server.lake", "--home", str(self.home)]
+            command = [sys.executable, "-m", "jobs.server.lake_server", "--home", str(self.home)]
             command += ["--port", str(self.port)]
             self.process = subprocess.Popen(command, cwd=PROJECT, stdout=out, stderr=out)
         self.until(self._ready, wait_s)
@@ -73,7 +73,7 @@ class LakeProcess:
 
     def second(self) -> subprocess.CompletedProcess[str]:
         """Another server on the same lake; it ends by itself."""
-        command = [sys.executable, "-m", "jobs.server.lake", "--home", str(self.home)]
+        command = [sys.executable, "-m", "jobs.server.lake_server", "--home", str(self.home)]
         command += ["--port", str(free_port())]
         return subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=120)
 

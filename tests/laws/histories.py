@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, Phase, given
 from hypothesis import settings as how
 from hypothesis import strategies as st
 
-from jobs.contracts import parse_contract
-from jobs.schema import parse_schema
-from jobs.topic import Topic
+from jobs.topics.contract_file import parse_contract
+from jobs.topics.schema import parse_schema
+from jobs.topics.topic import Topic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

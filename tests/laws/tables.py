@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from jobs import compile
-from jobs.measure import Avg, Count, CountDistinct, Max, Min, Sum
-from jobs.moment import parse_duration
-from jobs.table import Aggregate, Events, Explode, Latest, Tumbling
+from jobs.kinds import compile
+from jobs.kinds.measure import Avg, Count, CountDistinct, Max, Min, Sum
+from jobs.kinds.table import Aggregate, Events, Explode, Latest, Tumbling
+from jobs.times import parse_duration
 from tests.laws.histories import LEVELS
 
 if TYPE_CHECKING:

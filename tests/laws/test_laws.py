@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs import compile
-from jobs.measure import Measure
+from jobs.kinds import compile
+from jobs.kinds.measure import Measure
 from tests.laws import oracle
 from tests.laws.histories import History, generated, packed
 from tests.laws.tables import NEWEST, PLAIN, TOTALS, WINDOWED, WORDS, stored, view_text
@@ -118,6 +118,6 @@ def test_the_laws_ask_about_every_measure() -> None:
 
 
 def _all_measures() -> list[type[Measure]]:
-    from jobs.measure import MEASURES
+    from jobs.kinds.measure import MEASURES
 
     return list(MEASURES.values())

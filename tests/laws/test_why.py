@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs import compile
-from jobs.compile import state
-from jobs.measure import CountDistinct, Sum
-from jobs.table import Aggregate
+from jobs.kinds import compile, state
+from jobs.kinds.measure import CountDistinct, Sum
+from jobs.kinds.table import Aggregate
 from tests.laws import oracle
 from tests.laws.histories import START, History, Record, packed
 from tests.laws.tables import NEWEST, WINDOWED, stored, view_text

@@ -1,0 +1,1 @@
+"""The parts that run on one machine, one module per service."""

@@ -1,0 +1,140 @@
+"""Airflow: its database and its four components as own children, configured by environment alone."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import subprocess
+import sys
+from pathlib import Path
+
+from infra.parts.http import get_json
+from infra.parts.part import Command, Context, Part
+from infra.parts.ports import HOST
+from infra.supervise.record import write_secret
+from jobs.errors import TwinlakeError
+
+USER = "admin"
+_AUTH_MANAGER = "airflow.api_fastapi.auth.managers.simple.simple_auth_manager.SimpleAuthManager"
+_COMPONENTS = ("scheduler", "dag-processor", "triggerer")
+
+
+def parts() -> tuple[Part, ...]:
+    database = Part(name="airflow-database", service="airflow", prepare=_migrate)
+    server = Part(
+        name="airflow-api-server", service="airflow", needs=(database.name,), ports=("airflow",),
+        command=lambda context: _component(context, "api-server"),
+        probe=lambda context: _probe(context, "metadatabase"),
+    )  # fmt: skip
+    return database, server, *(_part(name) for name in _COMPONENTS)
+
+
+def password(context: Context) -> str:
+    """The password of the one user, made once and written where Airflow's auth manager reads it."""
+    file = _folder(context) / "passwords.json"
+    if not file.exists():
+        write_secret(file, json.dumps({USER: secrets.token_urlsafe(18)}))
+    return str(json.loads(file.read_text())[USER])
+
+
+def environment(context: Context) -> dict[str, str]:
+    """The whole configuration of Airflow; nothing else reads it."""
+    folder, url = _folder(context), f"http://{HOST}:{context.ports['airflow']}"
+    password(context)
+    settings = {
+        "CORE__AUTH_MANAGER": _AUTH_MANAGER,
+        "CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
+        "CORE__DAGS_FOLDER": str(context.settings.project / "dags"),
+        "CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
+        "CORE__EXECUTOR": "LocalExecutor",
+        "CORE__FERNET_KEY": "",
+        "CORE__LOAD_EXAMPLES": "False",
+        "CORE__PARALLELISM": "4",
+        "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(folder / "passwords.json"),
+        "CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
+        "CORE__DEFAULT_TIMEZONE": "utc",
+        "DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{folder / 'airflow.db'}",
+        "API__BASE_URL": url,
+        "API__HOST": HOST,
+        "API__PORT": str(context.ports["airflow"]),
+        "API__SECRET_KEY": _secret(folder / "secret_key"),
+        "API__WORKERS": "1",
+        "API_AUTH__JWT_SECRET": _secret(folder / "jwt_secret"),
+        "DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "20",
+        "DAG_PROCESSOR__PARSING_PROCESSES": "1",
+        "DAG_PROCESSOR__REFRESH_INTERVAL": "15",
+        "LOGGING__BASE_LOG_FOLDER": str(folder / "logs"),
+        "LOGGING__LOGGING_LEVEL": "INFO",
+        "SCHEDULER__ENABLE_HEALTH_CHECK": "False",
+        "USAGE_DATA_COLLECTION__ENABLED": "False",
+    }
+    return {
+        "AIRFLOW_HOME": str(folder),
+        **{f"AIRFLOW__{name}": value for name, value in settings.items()},
+        "NO_COLOR": "1",
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": str(context.settings.project),
+        "PYTHONUNBUFFERED": "1",
+        "SPARK_LOCAL_IP": HOST,
+        "TWINLAKE_HOME": str(context.settings.home),
+    }
+
+
+def _part(component: str) -> Part:
+    key = component.replace("-", "_")
+    return Part(
+        name=f"airflow-{component}", service="airflow", needs=("airflow-database",),
+        command=lambda context: _component(context, component), probe=lambda context: _probe(context, key),
+    )  # fmt: skip
+
+
+def _component(context: Context, component: str) -> Command:
+    # Logs are read from the shared folder: no log servers, which would listen on every interface.
+    quiet = ("--skip-serve-logs",) if component in ("scheduler", "triggerer") else ()
+    return Command(arguments=(_airflow(), component, *quiet), environ=environment(context))
+
+
+def _migrate(context: Context) -> None:
+    import os
+
+    import airflow
+
+    stamp = _folder(context) / "migrated"
+    if stamp.exists() and stamp.read_text() == airflow.__version__:
+        return
+    done = subprocess.run(
+        [_airflow(), "db", "migrate"], env={**os.environ, **environment(context)}, cwd=_folder(context),
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    if done.returncode:
+        context.folders.log("airflow-database").write_text(done.stdout + done.stderr)
+        raise TwinlakeError(
+            "Airflow's database could not be brought up to date",
+            (done.stderr or done.stdout).strip()[-400:],
+            "see `twinlake logs airflow`; `twinlake reset` starts anew",
+        )
+    stamp.write_text(airflow.__version__)
+
+
+def _probe(context: Context, component: str) -> str:
+    url = f"http://{HOST}:{context.ports['airflow']}"
+    health = get_json(f"{url}/api/v2/monitor/health")
+    if health.get(component, {}).get("status") != "healthy":
+        raise ConnectionError(f"Airflow's {component} is not healthy: {health.get(component)}")
+    return url
+
+
+def _folder(context: Context) -> Path:
+    folder = context.folders.of("airflow")
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
+
+
+def _secret(file: Path) -> str:
+    if not file.exists():
+        write_secret(file, secrets.token_hex(48))
+    return file.read_text()
+
+
+def _airflow() -> str:
+    return str(Path(sys.executable).parent / "airflow")

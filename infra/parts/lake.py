@@ -1,0 +1,53 @@
+"""The lake server: the one writer, ready when it says so itself."""
+
+from __future__ import annotations
+
+import sys
+
+from infra.parts.http import get_json
+from infra.parts.part import Command, Context, Part
+from infra.parts.ports import HOST
+
+
+def parts() -> tuple[Part, ...]:
+    return (
+        Part(
+            name="lake", service="lake", needs=("broker", "registry", "topics"), ports=("lake",),
+            prepare=_prepare, command=_command, probe=_probe, grace_s=40.0,
+        ),
+    )  # fmt: skip
+
+
+def spark_environment(context: Context) -> dict[str, str]:
+    """What every Spark process gets: its Java, its Python, loopback only."""
+    return {
+        "JAVA_HOME": str(context.java_home),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": HOST,
+        "SPARK_LOCAL_HOSTNAME": "localhost",
+        "PYTHONUNBUFFERED": "1",
+        "TWINLAKE_HOME": str(context.settings.home),
+    }
+
+
+def _prepare(context: Context) -> None:
+    context.settings.lake.mkdir(mode=0o755, exist_ok=True)
+
+
+def _command(context: Context) -> Command:
+    return Command(
+        arguments=(
+            sys.executable, "-m", "jobs.server.lake_server",
+            "--home", str(context.settings.home), "--port", str(context.ports["lake"]),
+        ),
+        environ=spark_environment(context),
+    )  # fmt: skip
+
+
+def _probe(context: Context) -> str:
+    headers = {"Authorization": f"Bearer {context.services.api_token}"}
+    health = get_json(f"{context.services.api_url}/health", headers)
+    if not health.get("ready"):
+        raise ConnectionError(f"it answers, but is not ready: {health}")
+    return context.services.api_url

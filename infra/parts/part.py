@@ -1,0 +1,76 @@
+"""What a part is: one process (or one preparing step) to keep running, and the list of all parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from infra.parts.ports import Ports
+from jobs.settings import Services, Settings
+
+if TYPE_CHECKING:
+    from infra.supervise.record import Folders
+
+
+@dataclass(frozen=True, kw_only=True)
+class Context:
+    """What a part may know: folders, ports, addresses and secrets, and the Java to use."""
+
+    settings: Settings
+    folders: Folders
+    ports: Ports
+    java_home: Path
+    services: Services
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """What to start, and what to add to the environment."""
+
+    arguments: tuple[str, ...]
+    environ: Mapping[str, str] = field(default_factory=dict)
+
+
+def _nothing(context: Context) -> None:
+    pass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One thing to keep running.
+
+    `prepare` runs before every start and may raise a TwinlakeError, `probe` returns what the part answered
+    and raises while it does not. A part without a command is done when `prepare` is.
+    """
+
+    name: str
+    service: str
+    """The name a person knows it by; the components of Airflow are one service."""
+    needs: tuple[str, ...] = ()
+    ports: tuple[str, ...] = ()
+    prepare: Callable[[Context], None] = _nothing
+    command: Callable[[Context], Command] | None = None
+    probe: Callable[[Context], str] = lambda context: "done"
+    grace_s: float = 20.0
+    """How long it may take to end by itself."""
+
+
+def all_parts() -> tuple[Part, ...]:
+    """Every part, in an order in which each comes after what it needs."""
+    from infra.parts import airflow, broker, lake, registry, sql, topics
+
+    return (
+        *broker.parts(),
+        *registry.parts(),
+        *topics.parts(),
+        *lake.parts(),
+        *sql.parts(),
+        *airflow.parts(),
+    )
+
+
+def service_names(parts: tuple[Part, ...]) -> tuple[str, ...]:
+    """The services of the parts, each once, in their order."""
+    return tuple(dict.fromkeys(part.service for part in parts))

@@ -1,0 +1,36 @@
+"""The step between broker, registry and lake: every topic exists, every schema is registered."""
+
+from __future__ import annotations
+
+from infra.parts.part import Context, Part
+from jobs.topics.kafka import Kafka
+from jobs.topics.registry import Registry
+from jobs.topics.topic import Topic, load_topic, topic_names
+
+
+def parts() -> tuple[Part, ...]:
+    return (
+        Part(name="topics", service="topics", needs=("broker", "registry"), prepare=_prepare, probe=_probe),
+    )
+
+
+def _prepare(context: Context) -> None:
+    kafka = Kafka(context.services.bootstrap_servers)
+    registry = Registry(context.services.registry_url)
+    for name in topic_names(context.settings.project):
+        topic = load_topic(name, context.settings.project)
+        register(registry, topic)
+        kafka.create(topic.name)
+
+
+def register(registry: Registry, topic: Topic) -> None:
+    """Registers the schemas that the registry has not got yet, oldest first; refuses an incompatible one."""
+    subject = f"{topic.name}-value"
+    known = list(registry.schemas(subject).values())
+    for schema in topic.schemas:
+        if dict(schema.avro) not in known:
+            registry.register(subject, dict(schema.avro))
+
+
+def _probe(context: Context) -> str:
+    return ", ".join(topic_names(context.settings.project))

@@ -1,0 +1,1 @@
+"""What `make` needs before anything runs: Java, jars, the virtual environment."""

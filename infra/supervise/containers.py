@@ -1,0 +1,73 @@
+"""The same parts in containers: run one, probe one, and what comes before all; for docker-compose.yml.
+
+All containers share the host's network and every part binds loopback, so addresses are those of a local
+set-up with fixed ports. `run` becomes the part's own command, `probe` is its health check, `prepare` writes
+services.json.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from infra.parts.part import Context, Part, all_parts
+from infra.parts.ports import Ports
+from infra.setup.java import find_java
+from infra.supervise.record import folders_of
+from infra.supervise.supervisor import addresses
+from jobs.settings import Services, Settings
+
+PORTS = {
+    "broker": 19092, "controller": 19093, "registry": 18081, "registry_management": 18082,
+    "lake": 18090, "sql": 18091, "jdbc": 18092, "airflow": 18080,
+}  # fmt: skip
+
+
+def context_of(home: Path) -> Context:
+    """What the parts may know; a container without services.json (the SQL server's) knows addresses only."""
+    settings = Settings(home=home)
+    folders = folders_of(settings)
+    folders.make()
+    if not (folders.run / "ports.json").exists():
+        (folders.run / "ports.json").write_text(json.dumps(PORTS))
+    known = Services.load(settings.services_file) if settings.services_file.exists() else Services()
+    context = Context(
+        settings=settings, folders=folders, ports=Ports(folders.run / "ports.json"),
+        java_home=find_java(os.environ), services=known,
+    )  # fmt: skip
+    return replace(context, services=known if known.api_token else addresses(context))
+
+
+def main(arguments: Sequence[str]) -> None:
+    """`run PART`, `probe PART` or `prepare`, in $TWINLAKE_HOME."""
+    task, *names = arguments
+    context = context_of(Path(os.environ["TWINLAKE_HOME"]))
+    if task == "prepare":
+        context.services.save(context.settings.services_file)
+    elif task == "probe":
+        print(_part(names[0]).probe(context))
+    elif task == "run":
+        _become(_part(names[0]), context)
+    else:
+        sys.exit(f"{task} is none of prepare, probe, run")
+
+
+def _part(name: str) -> Part:
+    return next(part for part in all_parts() if part.name == name)
+
+
+def _become(part: Part, context: Context) -> None:
+    part.prepare(context)
+    if part.command is None:
+        return
+    command = part.command(context)
+    os.chdir(context.folders.run)
+    os.execvpe(command.arguments[0], command.arguments, {**os.environ, **command.environ})
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

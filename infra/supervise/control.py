@@ -1,0 +1,242 @@
+"""What the command line does with the services: ask for them, wait for them, end them, describe them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from infra.parts import sql
+from infra.parts.part import Context, Part, all_parts, service_names
+from infra.parts.ports import Ports
+from infra.setup.java import NoJava, find_java
+from infra.supervise import record
+from infra.supervise.process import MARK, end
+from infra.supervise.record import Folders, Record, folders_of
+from jobs.errors import UnreachableError, UsageError
+from jobs.settings import Settings
+
+PATIENCE_S = 180.0
+"""Without any part becoming ready for this long, `up` gives up."""
+_ATTEMPTS = 3
+"""A part that ended this often without ever being ready is reported."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ready:
+    """One service that answers."""
+
+    service: str
+    answer: str
+    seconds: float
+
+
+def choose(only: Collection[str], without: Collection[str]) -> tuple[Part, ...]:
+    """The parts of the named services and all that they need; UsageError for a name that does not exist."""
+    parts = all_parts()
+    known = service_names(parts)
+    if unknown := {*only, *without} - set(known):
+        raise UsageError(
+            f"there is no service {', '.join(sorted(unknown))}", "", f"known: {', '.join(known)}"
+        )
+    by_name = {part.name: part for part in parts}
+    chosen: set[str] = set()
+
+    def add(part: Part) -> None:
+        chosen.add(part.name)
+        for need in part.needs:
+            add(by_name[need])
+
+    for part in parts:
+        if part.service not in without and (not only or part.service in only):
+            add(part)
+    if {"broker", "registry"} <= chosen:
+        chosen.add("topics")
+    return tuple(part for part in parts if part.name in chosen)
+
+
+def bring_up(settings: Settings, parts: tuple[Part, ...], environ: Mapping[str, str]) -> Iterator[Ready]:
+    """Asks for the parts and yields each service when all of it answers; UnreachableError when one fails."""
+    _check_prerequisites(settings, environ)
+    folders = folders_of(settings)
+    folders.make()
+    before = {part.name: record.load(folders, part.name).restarts for part in parts}
+    record.want(folders, record.wanted(folders) | {part.name for part in parts})
+    _ensure_supervisor(settings, folders, environ)
+    yield from _wait(settings, folders, parts, before, find_java(environ))
+
+
+def _check_prerequisites(settings: Settings, environ: Mapping[str, str]) -> None:
+    try:
+        find_java(environ)
+    except NoJava as error:
+        what, _, remedy = str(error).partition("\n")
+        raise UsageError(what, "", remedy.replace("\n", "; ")) from error
+    if not (settings.jars / ".complete").exists():
+        raise UsageError("the jars are not here", f"{settings.jars} is not complete", "run `make jars`")
+
+
+def _ensure_supervisor(settings: Settings, folders: Folders, environ: Mapping[str, str]) -> None:
+    if record.load(folders, "supervisor").alive and settings.services_file.exists():
+        return
+    log = folders.log("supervisor")
+    record.rotate(log)
+    with open(log, "ab") as out:
+        started = subprocess.Popen(
+            [sys.executable, "-m", "infra.supervise.supervisor", "--home", str(settings.home)],
+            env={name: value for name, value in environ.items() if name != MARK},
+            cwd=settings.project, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
+        )  # fmt: skip
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        if record.load(folders, "supervisor").alive and settings.services_file.exists():
+            return
+        if started.poll() is not None and not record.load(folders, "supervisor").alive:
+            break
+        time.sleep(0.05)
+    raise UnreachableError(
+        "the supervisor could not be started",
+        "\n".join(record.tail(log, 8)),
+        "see `twinlake logs supervisor`",
+    )
+
+
+def _wait(
+    settings: Settings, folders: Folders, parts: tuple[Part, ...], before: Mapping[str, int], java_home: Any
+) -> Iterator[Ready]:
+    began = moved = time.monotonic()
+    pending = {name: [part for part in parts if part.service == name] for name in service_names(parts)}
+    while pending:
+        context = context_of(settings, java_home)
+        for service, its_parts in list(pending.items()):
+            records = [record.load(folders, part.name) for part in its_parts]
+            if (
+                all(r.state == "ready" for r in records)
+                and (answer := _answer(context, its_parts)) is not None
+            ):
+                del pending[service]
+                moved = time.monotonic()
+                yield Ready(service=service, answer=answer, seconds=moved - began)
+                continue
+            for part, its_record in zip(its_parts, records, strict=True):
+                tried = its_record.restarts - before[part.name]
+                if its_record.failures and tried and (its_record.error or tried >= _ATTEMPTS):
+                    raise _failure(folders, part, its_record)
+        if pending and time.monotonic() - moved > PATIENCE_S:
+            part = next(iter(pending.values()))[-1]
+            raise _failure(folders, part, record.load(folders, part.name))
+        time.sleep(0.15)
+
+
+def _answer(context: Context, parts: list[Part]) -> str | None:
+    try:
+        return [part.probe(context) for part in parts][-1]
+    except Exception:  # not yet, or no longer: the caller asks again
+        return None
+
+
+def _failure(folders: Folders, part: Part, its_record: Record) -> UnreachableError:
+    said = its_record.error or {}
+    lines = record.tail(folders.log(part.name), 15)
+    why = said.get("why") or its_record.note or "its process ended"
+    return UnreachableError(
+        said.get("what") or f"{part.service} does not get ready",
+        "\n".join([why, *(f"  | {line}" for line in lines)]),
+        said.get("remedy") or f"see `twinlake logs {part.service}`; `twinlake down` ends what was started",
+    )
+
+
+def context_of(settings: Settings, java_home: Any = None) -> Context:
+    """What parts may know, read from disk."""
+    folders = folders_of(settings)
+    services = settings.services()
+    return Context(
+        settings=settings, folders=folders, ports=Ports(folders.run / "ports.json"), java_home=java_home,
+        services=services,
+    )  # fmt: skip
+
+
+def bring_down(settings: Settings, say: Callable[[str], None]) -> None:
+    """Ends the supervisor, then every recorded part, those that need others first."""
+    folders = folders_of(settings)
+    if not folders.run.exists():
+        return
+    record.want(folders, ())
+    end(record.load(folders, "supervisor").identity, folders.mark("supervisor"), 10)
+    record.forget(folders, "supervisor")
+    parts = all_parts()
+    left = {part.name: part for part in parts}
+    with ThreadPoolExecutor(8) as pool:
+        while left:
+            needed = {need for part in left.values() for need in part.needs}
+            wave = [part for part in left.values() if part.name not in needed]
+            list(pool.map(lambda part: _end(folders, part, say), wave))
+            for part in wave:
+                del left[part.name]
+
+
+def _end(folders: Folders, part: Part, say: Callable[[str], None]) -> None:
+    its_record = record.load(folders, part.name)
+    was_alive = its_record.alive
+    end(its_record.identity, folders.mark(part.name), part.grace_s)
+    record.forget(folders, part.name)
+    if was_alive:
+        say(part.name)
+
+
+def describe(settings: Settings) -> list[dict[str, Any]]:
+    """Every part as it is now: state, pid, restarts, and whether it answers at this moment."""
+    folders = folders_of(settings)
+    parts = all_parts()
+    try:
+        context = context_of(settings)
+    except UnreachableError:
+        return []
+    wanted = record.wanted(folders)
+    chosen = [part for part in parts if part.name in wanted or record.load(folders, part.name).alive]
+    with ThreadPoolExecutor(max(1, len(chosen))) as pool:
+        return list(pool.map(lambda part: _describe(context, part), chosen))
+
+
+def _describe(context: Context, part: Part) -> dict[str, Any]:
+    its_record = record.load(context.folders, part.name)
+    answer, answers = "", False
+    try:
+        answer, answers = part.probe(context), True
+    except Exception as error:
+        answer = f"{type(error).__name__}: {error}"[:200]
+    alive = its_record.alive or part.command is None
+    state = its_record.state if alive or its_record.state != "ready" else "ended"
+    return {
+        "part": part.name,
+        "service": part.service,
+        "state": state,
+        "answers": answers and state == "ready",
+        "answer": answer,
+        "pid": its_record.identity.pid if its_record.identity and its_record.alive else None,
+        "restarts": its_record.restarts,
+        "since": its_record.since,
+        "note": sql.protection() if part.name == "sql" else "",
+        "error": its_record.error,
+    }
+
+
+def supervisor_alive(settings: Settings) -> bool:
+    return record.load(folders_of(settings), "supervisor").alive
+
+
+def log_files(settings: Settings, name: str) -> list[Any]:
+    """The logs of a part, or of all parts of a service."""
+    parts = all_parts()
+    names = [part.name for part in parts if name in (part.name, part.service)]
+    if name == "supervisor":
+        names = ["supervisor"]
+    if not names:
+        known = ", ".join(dict.fromkeys(n for p in parts for n in (p.service, p.name)))
+        raise UsageError(f"there is no part {name}", "", f"known: {known}, supervisor")
+    folders = folders_of(settings)
+    return [folders.log(each) for each in names if folders.log(each).exists()]

@@ -1,0 +1,1 @@
+"""The batch layer: rebuild, verify, diff, merge, maintain."""

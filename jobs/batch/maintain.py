@@ -1,0 +1,124 @@
+"""Maintain: keep the cost of a step the same after a day as in the first minute.
+
+Small segments are merged, files that were replaced are deleted after a safe time, commit files behind an old
+checkpoint too, and what dead jobs left in staging.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jobs.lake import delta
+from jobs.lake.log import Log
+from jobs.lake.segments import batch_epoch, choose, merge_segments, segments
+from jobs.speed.advance import Feed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+KEEP_COMMITS_S = 2 * 3600
+"""Commit files younger than this stay readable by version, for readers and comparisons that are under way."""
+KEEP_FILES_HOURS = 6
+"""Above the longest reader of a pinned version. Rollback needs no old files: every version stays fed."""
+SMALL_FILES = 64
+"""The log is compacted when it has so many files that are worth merging."""
+SMALL_BYTES = 32 << 20
+
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
+_OF_VERSION = re.compile(r"\.?(\d{20})\.(json|crc|checkpoint\.parquet)(\.crc)?|"
+                         r"\.?(\d{20})\.(\d{20})\.compacted\.json(\.crc)?")  # fmt: skip
+
+
+def merge_small(feed: Feed, open_segment: int) -> tuple[int, int] | None:
+    """Merge the small closed segments, in the lane that the caller holds; the range that was merged."""
+    closed = [segment for segment in segments(feed) if segment.number < open_segment]
+    chosen = choose(closed)
+    if chosen:
+        size = sum(segment.bytes for segment in closed if segment.number >= chosen[0])
+        merge_segments(feed, *chosen, batch_epoch(feed), size)
+    return chosen
+
+
+def drop_old_commits(path: Path, now_s: float, keep_s: float = KEEP_COMMITS_S) -> int:
+    """Delete the commit files before the newest checkpoint that is older than `keep_s`; how many.
+
+    Delta does the same by itself, but by whole days (86,400 files at a step each second), and it knows
+    nothing of the metadata that a quiet table has in its last commits; so versions have Delta's own clean-up
+    switched off.
+    """
+    log = path / delta.LOG_FOLDER
+    old = [
+        int(found[1]) for file in log.glob("*.checkpoint.parquet")
+        if (found := _CHECKPOINT.fullmatch(file.name)) and now_s - file.stat().st_mtime > keep_s
+    ]  # fmt: skip
+    told = delta.newest_commit(path, lambda metadata: "position" in metadata or "batch" in metadata)
+    if not old or told is None:
+        return 0
+    first_kept = min(max(old), told.version)  # the newest metadata is where the next start begins
+    gone = 0
+    for file in sorted(log.iterdir()):
+        named = _OF_VERSION.fullmatch(file.name)
+        if named and int(named[1] or named[5]) < first_kept:
+            file.unlink(missing_ok=True)
+            gone += 1
+    return gone
+
+
+def vacuum(spark: SparkSession, path: Path, keep_hours: int = KEEP_FILES_HOURS) -> None:
+    """Delete the data files that no version younger than `keep_hours` uses."""
+    quiet(spark).sql(f"VACUUM delta.`{path}` RETAIN {keep_hours} HOURS")
+
+
+def compact_log(log: Log) -> bool:
+    """Merge the log's small files (OPTIMIZE; the order of batches is kept). Appends are not in its way."""
+    from pyspark.sql import DataFrame
+
+    spark = log.spark
+    listed = DataFrame(delta.snapshot(spark, log.path).allFiles().toDF(), spark)
+    if listed.where(f"size < {SMALL_BYTES}").count() < SMALL_FILES:
+        return False
+    quiet(spark).sql(f"OPTIMIZE delta.`{log.path}`")
+    return True
+
+
+def quiet(spark: SparkSession) -> SparkSession:
+    """A session with the settings of clean-up, so that nobody else's are touched."""
+    session = spark.newSession()
+    for key, value in {
+        "spark.databricks.delta.optimize.minFileSize": str(SMALL_BYTES),
+        "spark.databricks.delta.optimize.maxFileSize": str(4 * SMALL_BYTES),
+        "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+        "spark.databricks.delta.vacuum.logging.enabled": "false",
+    }.items():
+        session.conf.set(key, value)
+    return session
+
+
+def drop_staging(staging: Path, alive: Iterable[str]) -> list[str]:
+    """Delete what jobs left in staging, but not of those that are alive or may be continued."""
+    kept = set(alive)
+    gone = [place for place in staging.glob("*") if place.name not in kept]
+    for place in gone:
+        shutil.rmtree(place, ignore_errors=True)
+    return [place.name for place in gone]
+
+
+def maintain(
+    spark: SparkSession, feeds: Iterable[Feed], logs: Iterable[Log], now_s: float | None = None
+) -> dict[str, Any]:
+    """The clean-up of whole folders. It conflicts with no append and no rebuild, so it needs no lane."""
+    now_s = time.time() if now_s is None else now_s
+    found: dict[str, Any] = {"commit_files_deleted": 0, "logs_compacted": []}
+    logs = list(logs)
+    for log in logs:
+        if compact_log(log):
+            found["logs_compacted"].append(log.topic.name)
+    for path in [*(feed.path for feed in feeds), *(log.path for log in logs)]:
+        vacuum(spark, path)
+        found["commit_files_deleted"] += drop_old_commits(path, now_s)
+    return found

@@ -1,0 +1,233 @@
+"""Rebuild: the batch layer. Computes closed history again from the log and replaces it in the version.
+
+The caller holds the version's batch lane from before the segment is closed until the last replace. A
+late replace
+with an old segment number would not conflict but count twice (9,000 became 15,000): the lane keeps that from
+happening, and the lane's transaction number refuses it if it happens all the same.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jobs.batch import certificate
+from jobs.batch.certificate import Certificate
+from jobs.errors import BusyError
+from jobs.kinds import compile
+from jobs.kinds.table import Aggregate
+from jobs.kinds.windows import WindowRange
+from jobs.lake import delta
+from jobs.lake.segments import arranged, batch_epoch
+from jobs.lake.version import Pin
+from jobs.run import Run
+from jobs.speed.advance import Feed
+from jobs.times import from_micros
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+CHUNK_RECORDS = 20_000_000
+"""A rebuild over more records of the log is cut into ranges of windows."""
+REPLACE_TRIES = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Closed:
+    """The closed part of a version: everything up to segment `pin.segment`, which is the log up to the
+    pin's position."""
+
+    pin: Pin
+    records: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rebuilt:
+    certificate: Certificate
+    replaced: bool
+    chunks: int
+    skipped: int
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "certificate": self.certificate.to_json(),
+            "equal": self.certificate.equal,
+            "position": self.certificate.position,
+            "rows_compared": self.certificate.rows_compared,
+            "differences": self.certificate.differences,
+            "replaced": self.replaced,
+            "chunks": self.chunks,
+            "chunks_done_before": self.skipped,
+        }
+
+
+def rebuild(
+    feed: Feed,
+    closed: Closed,
+    open_segment: Callable[[], int],
+    run: Run,
+    staging: Path,
+    created_at: str,
+    windows: WindowRange = WindowRange(),
+    repair: bool = False,
+    chunk_records: int = CHUNK_RECORDS,
+) -> Rebuilt:
+    """Chunk by chunk: compute, compare, replace. A difference replaces nothing unless `repair` says so.
+
+    `open_segment` tells which segment the owner appends to. Chunks that an earlier attempt of the same job
+    replaced are skipped: what they replaced stays true, later steps only add to it.
+    """
+    made = certificate.begin("rebuild", feed, closed.pin, run, created_at, windows)
+    parts = chunks(feed, closed, windows, chunk_records)
+    done = _Done(staging / "done.json")
+    replaced = skipped = 0
+    for number, part in enumerate(parts):
+        run.check_cancelled()
+        run.progress(number, len(parts), "chunks", f"computing {_named(part)}")
+        if part.to_json() in done.parts:
+            skipped += 1
+            continue
+        batch = _staged(feed, closed, part, staging / f"chunk-{number}")
+        found = certificate.compare(feed, closed_rows(feed, closed, part), batch)
+        made = _joined(made, found)
+        if found["equal"] or repair:
+            run.check_cancelled()
+            run.progress(number, len(parts), "chunks", f"replacing {_named(part)}")
+            _replace_or_retry(feed, closed, part, batch, open_segment, run)
+            replaced += 1
+            done.add(part)
+        shutil.rmtree(staging / f"chunk-{number}", ignore_errors=True)
+    run.progress(len(parts), len(parts), "chunks", "done")
+    return Rebuilt(certificate=made, replaced=replaced > 0, chunks=len(parts), skipped=skipped)
+
+
+def _replace_or_retry(
+    feed: Feed, closed: Closed, part: WindowRange, batch: DataFrame, open_segment: Callable[[], int], run: Run
+) -> None:
+    """An OPTIMIZE by somebody else moves rows between files and wins; the rows are the same, so try again."""
+    from delta.exceptions import ConcurrentTransactionException, DeltaConcurrentModificationException
+
+    epoch = batch_epoch(feed)
+    for left in reversed(range(REPLACE_TRIES)):
+        try:
+            replace_closed(feed, closed, part, batch, open_segment(), epoch, run.id)
+            return
+        except DeltaConcurrentModificationException as error:
+            if not left or isinstance(error, ConcurrentTransactionException):
+                raise BusyError(
+                    f"{feed.version.table} {feed.version.name} was changed beside the rebuild",
+                    str(error).splitlines()[0],
+                    "start the rebuild again when nothing else rewrites the table; nothing was half done",
+                ) from error
+        run.check_cancelled()
+
+
+def chunks(
+    feed: Feed, closed: Closed, windows: WindowRange, chunk_records: int = CHUNK_RECORDS
+) -> list[WindowRange]:
+    """The ranges of windows to rebuild one after another; tables without windows are one chunk."""
+    from pyspark.sql import functions as F
+
+    window = feed.definition.window if isinstance(feed.definition, Aggregate) else None
+    count = -(-closed.records // chunk_records)
+    if window is None or count <= 1:
+        return [windows]
+    micros = F.unix_micros("window_start")
+    bounds = (
+        closed_rows(feed, closed, windows)
+        .agg(F.min(micros).alias("first"), F.max(micros).alias("last"))
+        .first()
+    )
+    if bounds is None or bounds["first"] is None:
+        return [windows]
+    return list(
+        windows.parts(from_micros(bounds["first"]), from_micros(bounds["last"]), window.length, count)
+    )
+
+
+def closed_rows(feed: Feed, closed: Closed, windows: WindowRange) -> DataFrame:
+    """The stored partial rows of the closed segments at the pinned Delta version, limited to the windows.
+
+    After an earlier chunk of this rebuild the pinned version still tells the truth about the other windows.
+    """
+    rows = feed.rows(closed.pin.delta_version).where(f"_segment <= {closed.pin.segment}")
+    return rows if windows.is_all else rows.where(windows.predicate())
+
+
+def replace_closed(
+    feed: Feed,
+    closed: Closed,
+    windows: WindowRange,
+    batch: DataFrame,
+    open_segment: int,
+    epoch: int,
+    job: str,
+) -> delta.Commit:
+    """Replace the closed segments' rows (of these windows) by the batch's, in one short commit.
+
+    `epoch` must be the lane's next number: one that was used before is refused, whatever was written since.
+    """
+    segment = closed.pin.segment
+    if segment >= open_segment:
+        raise BusyError(
+            f"segment {segment} of {feed.version.table} {feed.version.name} is not closed",
+            f"the owner still appends to segment {open_segment}",
+            "start the rebuild again; it closes the open segment itself",
+        )
+    predicate = f"_segment <= {segment}" + ("" if windows.is_all else f" AND {windows.predicate()}")
+    told = {
+        "kind": "rebuild",
+        "epoch": epoch,
+        "through_segment": segment,
+        "job": job,
+        "windows": windows.to_json(),
+    }
+    return delta.replace(arranged(feed, batch, segment), feed.path, predicate, feed.batch_lane, epoch, told)
+
+
+def _staged(feed: Feed, closed: Closed, windows: WindowRange, place: Path) -> DataFrame:
+    """The batch result, computed once and kept as files: it is compared first and written after."""
+    rows = feed.log.rows(0, closed.pin.position[feed.log.topic.name])
+    batch = compile.partial(feed.definition, rows)
+    if not windows.is_all:
+        batch = batch.where(windows.predicate())
+    batch.write.mode("overwrite").parquet(str(place))
+    return feed.spark.read.schema(batch.schema).parquet(str(place))
+
+
+def _joined(made: Certificate, found: dict[str, Any]) -> Certificate:
+    differing = made.differing + found["differing"]
+    return replace(
+        made,
+        rows_compared=made.rows_compared + found["rows_compared"],
+        differing=differing,
+        equal=differing == 0,
+        differences=[*made.differences, *found.get("differences", [])][: certificate.SHOWN],
+    )
+
+
+def _named(windows: WindowRange) -> str:
+    if windows.is_all:
+        return "all of it"
+    told = windows.to_json()
+    return f"windows {told['from'] or 'from the first'} to {told['to'] or 'the last'}"
+
+
+class _Done:
+    """The chunks that are replaced, in the job's staging folder, so that a second attempt goes on from
+    there."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self.parts: list[dict[str, str | None]] = json.loads(file.read_text()) if file.exists() else []
+
+    def add(self, windows: WindowRange) -> None:
+        self.parts.append(windows.to_json())
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        beside = self._file.with_suffix(".new")
+        beside.write_text(json.dumps(self.parts))
+        beside.replace(self._file)

@@ -1,0 +1,1 @@
+"""Kafka -> log: every record once, with its verdict."""

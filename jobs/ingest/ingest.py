@@ -1,0 +1,291 @@
+"""Ingest of one topic: Kafka -> judged -> one commit of the log per micro-batch, for as long as it runs."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from jobs import quote
+from jobs.errors import StoppedTopicError, TwinlakeError, UnreachableError
+from jobs.ingest import first_pass
+from jobs.ingest.decide import decide
+from jobs.ingest.duplicates import Duplicates
+from jobs.ingest.log_end import Place, producer_time
+from jobs.ingest.log_rows import log_rows
+from jobs.ingest.writer_schema import Writer, learn
+from jobs.lake import delta
+from jobs.lake.log import BATCH, Log
+from jobs.settings import Settings
+from jobs.topics.kafka import Kafka
+from jobs.topics.registry import Registry
+from jobs.topics.topic import Topic
+from jobs.topics.verdict import VALID
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+STARTING, RUNNING, RETRYING, STOPPED = "starting", "running", "retrying", "stopped"
+RECORDS_PER_BATCH = 400_000
+LOG_APPEND_TIME = 1  # Kafka's number for it
+LONGEST_WAIT_S = 30.0
+
+# Measured: the defaults make a call to the broker for every 500 records.
+SOURCE = {
+    "includeHeaders": "true",
+    "failOnDataLoss": "true",
+    "kafka.isolation.level": "read_committed",
+    "kafka.max.poll.records": "20000",
+    "kafka.fetch.min.bytes": "1048576",
+    "kafka.fetch.max.wait.ms": "20",
+    "kafka.max.partition.fetch.bytes": "8388608",
+    "kafka.default.api.timeout.ms": "15000",
+    "kafka.request.timeout.ms": "10000",
+    "kafkaConsumer.pollTimeoutMs": "15000",
+}
+
+
+class Ingest:
+    """The one writer of a topic's log.
+
+    `on_batch(n, rows)` is called after the log's commit n, with the batch's rows as definitions read them;
+    with None where the log is at n without a new batch (at start). The next batch waits for it to return.
+    A StoppedTopicError ends it (state `stopped`, `error`); anything else is tried again from the log's end.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        settings: Settings,
+        topic: Topic,
+        log: Log,
+        on_batch: Callable[[int, DataFrame | None], None],
+        records_per_batch: int = RECORDS_PER_BATCH,
+        first_wait_s: float = 1.0,
+    ) -> None:
+        self.spark = spark
+        self.settings = settings
+        self.topic = topic
+        self.log = log
+        self.on_batch = on_batch
+        self.records_per_batch = records_per_batch
+        self.first_wait_s = first_wait_s
+        self.state = STOPPED
+        self.error: TwinlakeError | None = None
+        self.place = Place.of(topic.name, {})
+        self._index = Duplicates(self._horizon)
+        self._indexed = -1  # the batch up to which the index knows the log
+        self._writers: dict[int, Writer] = {}
+        self._marker = secrets.token_bytes(8)
+        self._turn = threading.Lock()
+        self._ending = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._query: StreamingQuery | None = None
+        self._failure: BaseException | None = None
+        self._topic_id = ""
+
+    # -- life ------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Starts reading in a thread of its own; returns at once. A stopped ingest can be started again."""
+        if self._thread and self._thread.is_alive():
+            return
+        self._ending.clear()
+        self.error, self.state = None, STARTING
+        self._thread = threading.Thread(target=self._run, name=f"ingest-{self.topic.name}", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Lets the batch under way finish, then ends. What was not committed is read again next time."""
+        self._ending.set()
+        with self._turn:  # from here on no batch does anything; Spark waits for the one under way
+            query = self._query
+        if query:
+            query.stop()
+        if self._thread:
+            self._thread.join(60)
+
+    def _run(self) -> None:
+        wait = self.first_wait_s
+        while not self._ending.is_set():
+            before = self.place.batch
+            try:
+                self._failure = None
+                self._open()
+                self.on_batch(self.place.batch, None)
+                self._query = self._stream()
+                self.state, self.error = RUNNING, None
+                self._query.awaitTermination()
+            except Exception as error:
+                self.error = self._explained(self._failure or error)
+            finally:
+                self._query = None
+            if isinstance(self.error, StoppedTopicError):
+                break
+            if not self._ending.is_set():
+                self.state = RETRYING
+                wait = self.first_wait_s if self.place.batch > before else min(wait * 2, LONGEST_WAIT_S)
+                self._ending.wait(wait)
+        self.state = STOPPED
+
+    def _explained(self, error: BaseException) -> TwinlakeError:
+        if isinstance(error, TwinlakeError):
+            return error
+        return TwinlakeError(
+            what=f"ingest of topic {self.topic.name} failed after batch {self.place.batch}",
+            why=f"{type(error).__name__}: {str(error)[:2000]}",
+            remedy="it is tried again from the log's end; if it goes on, see `twinlake logs lake`",
+        )
+
+    # -- starting --------------------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        """Reads the log's own end and refuses to go on where that would mean guessing."""
+        services = self.settings.services()
+        self._kafka = Kafka(services.bootstrap_servers)
+        self._registry = Registry(services.registry_url)
+        self._app_id = "log:" + self.log.open()
+        self.place = Place.of(self.topic.name, self.log.metadata())
+        found = self._kafka.topic(self.topic.name)
+        if found is None:
+            raise missing(self.topic.name, self.place)
+        begins = self._kafka.begins(self.topic.name, found.partitions)
+        ends = self._kafka.ends(self.topic.name, found.partitions)
+        refused = self.place.refuse(found.id, begins, ends, self._kafka.timestamp_type(self.topic.name))
+        if refused:
+            raise refused
+        self._topic_id = found.id
+        self._starts = self.place.starts(begins)
+        self._learn()
+        if self._indexed != self.place.batch:
+            self._rebuild_index()
+
+    def _stream(self) -> StreamingQuery:
+        """A stream from the log's end. Its checkpoint is new each time, so no old one can mislead it."""
+        checkpoint = self.settings.lake / "checkpoints" / self.topic.name
+        shutil.rmtree(checkpoint, ignore_errors=True)
+        starts = {self.topic.name: {str(partition): offset for partition, offset in self._starts.items()}}
+        source = (
+            self.spark.readStream.format("kafka")
+            .options(**SOURCE)
+            .option("kafka.bootstrap.servers", self._kafka.bootstrap_servers)
+            .option("subscribe", self.topic.name)
+            .option("startingOffsets", json.dumps(starts))
+            .option("maxOffsetsPerTrigger", self.records_per_batch)
+            .load()
+        )
+        writer = source.writeStream.queryName(f"ingest-{self.topic.name}")
+        return writer.option("checkpointLocation", str(checkpoint)).foreachBatch(self._batch).start()
+
+    @property
+    def _horizon(self) -> int:
+        within = self.topic.contract.unique_within
+        return first_pass.micros(within) if within else 0
+
+    def _rebuild_index(self) -> None:
+        """The ids of valid records within the horizon, from the log itself."""
+        self._index = Duplicates(self._horizon)
+        unique, since = self.topic.contract.unique, self.place.evict_before
+        if unique and since is not None:
+            column = f"event.{quote.name(unique)}"
+            found = (
+                self.log.all(0, self.place.batch)
+                .where(f"verdict = '{VALID}' AND timestamp >= timestamp_micros({since}L)")
+                .where(f"{column} IS NOT NULL")
+                .selectExpr(*(first_pass.id_hash(column, half) for half in (0, 1)), "unix_micros(timestamp)")
+                .toArrow()
+            )
+            high, low, times = (found.column(number).to_numpy() for number in range(3))
+            self._index.add(high, low, times)
+        self._indexed = self.place.batch
+
+    def _learn(self) -> bool:
+        """Asks the registry for schemas of the topic; whether there was a new one."""
+        found = self._registry.schemas(f"{self.topic.name}-value")
+        new = {number: avro for number, avro in found.items() if number not in self._writers}
+        self._writers |= {number: learn(self.topic, number, avro) for number, avro in new.items()}
+        return bool(new)
+
+    # -- one micro-batch -------------------------------------------------------------------------------
+
+    def _batch(self, records: DataFrame, _: int) -> None:
+        """Called by Spark for every micro-batch, maybe again for one that the log has already."""
+        with self._turn:
+            if self._ending.is_set():
+                return
+            try:
+                self._commit(records)
+            except BaseException as error:
+                self._failure = error
+                raise
+
+    def _commit(self, records: DataFrame) -> None:
+        self._check_topic()
+        found = self._look(records)
+        if not found.num_rows:
+            return
+        decision = decide(found, self.place.offsets, self._index)
+        if decision is None:
+            return
+        names = {number: writer.names for number, writer in self._writers.items()}
+        place = self.place.after(decision, self._topic_id, names, self._horizon)
+        rows = log_rows(records, self.topic, list(self._writers.values()), decision, place)
+        self._check_topic()
+        metadata = place.metadata(BATCH, decision.records)
+        commit = delta.append(rows, self.log.path, self._app_id, place.batch, metadata)
+        self.place = place
+        self._index.add(decision.high, decision.low, decision.times)
+        if place.evict_before is not None:
+            self._index.evict(place.evict_before)
+        self._indexed = place.batch
+        self.on_batch(place.batch, self.log.fresh_rows(commit))
+
+    def _check_topic(self) -> None:
+        found = self._kafka.topic(self.topic.name)
+        if found is None:
+            raise missing(self.topic.name, self.place)
+        if found.id != self._topic_id:
+            stopped = self.place.refuse(found.id, {}, {}, "LogAppendTime")
+            raise stopped or UnreachableError(f"topic {self.topic.name} was made again", "", "wait")
+
+    def _look(self, records: DataFrame) -> pa.Table:
+        """The first pass; asks the registry when a record names a schema that is not known yet."""
+        import pyarrow.compute as pc
+
+        while True:
+            found = records
+            for step in first_pass.look(self.topic, list(self._writers.values()), self._marker).steps:
+                found = found.selectExpr(*step)
+            table = found.toArrow()
+            if table.num_rows and pc.min(table.column("type")).as_py() != LOG_APPEND_TIME:
+                raise producer_time(self.topic.name)
+            unknown = pc.any(pc.equal(table.column("reasons"), first_pass.NO_SCHEMA_YET)).as_py()
+            if not unknown or not self._learn():
+                return table
+
+    # -- for `twinlake status` -------------------------------------------------------------------------
+
+    def lag(self) -> dict[str, Any]:
+        """Records in Kafka that the log does not have yet: in all and by partition. Asks the broker."""
+        kafka = Kafka(self.settings.services().bootstrap_servers)
+        found = kafka.topic(self.topic.name)
+        ends = kafka.ends(self.topic.name, found.partitions) if found else {}
+        offsets = self.place.offsets
+        behind = {partition: max(0, end - offsets.get(partition, 0)) for partition, end in ends.items()}
+        return {"records": sum(behind.values()), "partitions": behind}
+
+
+def missing(topic: str, place: Place) -> TwinlakeError:
+    """The error for a topic that the broker does not have."""
+    if place.topic_id:
+        return StoppedTopicError(
+            what=f"topic {topic} does not exist any more",
+            why=f"the log has read it up to batch {place.batch}",
+            remedy=f"make it again and run `twinlake topic accept {topic}`",
+        )
+    return UnreachableError(f"there is no topic {topic} yet", "the broker has none", "run `twinlake up`")

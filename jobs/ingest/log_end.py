@@ -1,0 +1,167 @@
+"""Where a log stands in its Kafka topic, as its newest commit says, and when going on would mean guessing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+from jobs.errors import StoppedTopicError
+from jobs.ingest.decide import Decision
+from jobs.ingest.first_pass import micros
+from jobs.topics.kafka import LOG_APPEND_TIME
+from jobs.topics.verdict import VERDICTS
+
+IDLE = timedelta(minutes=1)  # a partition this far behind the newest record does not hold the watermark
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """The end of a log. Offsets are the next ones to read; times in microseconds."""
+
+    topic: str
+    batch: int = 0
+    epoch: int = 0
+    topic_id: str = ""  # "" before the first batch
+    topics: dict[int, str] = field(default_factory=dict)
+    ends: dict[int, dict[int, int]] = field(default_factory=dict)
+    seen: dict[int, int] = field(default_factory=dict)
+    event_times: dict[int, int] = field(default_factory=dict)
+    watermark: int | None = None
+    evict_before: int | None = None
+    counts: dict[str, int] = field(default_factory=dict)
+    schemas: dict[int, list[str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, topic: str, metadata: dict[str, Any]) -> Place:
+        """The place that a log commit's metadata tells; that of an empty log for {}."""
+        if not metadata:
+            return cls(topic=topic, counts=dict.fromkeys((*VERDICTS, "late"), 0))
+        return cls(
+            topic=topic,
+            batch=metadata["batch"],
+            epoch=metadata["epoch"],
+            topic_id=metadata["topic_id"],
+            topics=_by_number(metadata["topics"]),
+            ends={epoch: _by_number(ends) for epoch, ends in _by_number(metadata["ends"]).items()},
+            seen=_by_number(metadata["seen"]),
+            event_times=_by_number(metadata["event_times"]),
+            watermark=metadata["watermark"],
+            evict_before=metadata["evict_before"],
+            counts=metadata["counts"],
+            schemas=_by_number(metadata["schemas"]),
+        )
+
+    def metadata(self, kind: str, records: int) -> dict[str, Any]:
+        """What the commit that ends here says."""
+        return {
+            "kind": kind,
+            "batch": self.batch,
+            "epoch": self.epoch,
+            "topic_id": self.topic_id,
+            "topics": self.topics,
+            "ends": self.ends,
+            "seen": self.seen,
+            "event_times": self.event_times,
+            "watermark": self.watermark,
+            "evict_before": self.evict_before,
+            "counts": self.counts,
+            "records": records,
+            "schemas": self.schemas,
+        }
+
+    @property
+    def offsets(self) -> dict[int, int]:
+        """The next offset of each partition in the epoch that is read now."""
+        return self.ends.get(self.epoch, {})
+
+    def starts(self, begins: dict[int, int]) -> dict[int, int]:
+        """Where reading starts; a partition that the log does not know yet from its first record."""
+        return {partition: self.offsets.get(partition, begin) for partition, begin in begins.items()}
+
+    def after(self, decision: Decision, topic_id: str, schemas: dict[int, list[str]], horizon: int) -> Place:
+        """The place after one more batch."""
+        ends = {**self.ends, self.epoch: {**self.offsets, **decision.ends}}
+        seen = _newest(self.seen, decision.seen)
+        event_times = _newest(self.event_times, decision.event_times)
+        counts = {name: self.counts.get(name, 0) + n for name, n in decision.counts.items()}
+        known = {schema_id: names for schema_id, names in schemas.items() if schema_id in decision.schema_ids}
+        return replace(
+            self,
+            batch=self.batch + 1,
+            topic_id=topic_id,
+            topics={**self.topics, self.epoch: topic_id},
+            ends=ends,
+            seen=seen,
+            event_times=event_times,
+            watermark=_watermark(self.watermark, seen, event_times),
+            evict_before=min(seen[partition] for partition in decision.seen) - horizon,
+            counts=counts,
+            schemas={**self.schemas, **known},
+        )
+
+    def refuse(
+        self, topic_id: str, begins: dict[int, int], ends: dict[int, int], timestamp_type: str
+    ) -> StoppedTopicError | None:
+        """The error that stops the topic, None where the log can go on from here."""
+        accept = f"if that is right, run `twinlake topic accept {self.topic}`"
+        if timestamp_type != LOG_APPEND_TIME:
+            return producer_time(self.topic)
+        if self.topic_id and topic_id != self.topic_id:
+            return StoppedTopicError(
+                what=f"topic {self.topic} is not the one that the log has read",
+                why=f"its id is {topic_id}, the log's is {self.topic_id}: it was deleted and made again",
+                remedy=f"{accept}: its records become epoch {self.epoch + 1}, nothing that was read is lost",
+            )
+        if not self.topic_id:
+            return None
+        lost = self.lost(begins)
+        if lost:
+            spans = ", ".join(f"partition {p} offsets {a} to {b - 1}" for p, (a, b) in sorted(lost.items()))
+            return StoppedTopicError(
+                what=f"records of topic {self.topic} are gone that were never read: {spans}",
+                why="Kafka's retention (or a delete of records) removed them before the log had them",
+                remedy=f"restore them, or {accept}: the log goes on after the gap and keeps a note of it",
+            )
+        ahead = {p: (end, ends[p]) for p, end in self.offsets.items() if end > ends.get(p, end)}
+        ahead |= {p: (end, 0) for p, end in self.offsets.items() if p not in ends and end}
+        if ahead:
+            spans = ", ".join(f"partition {p}: log {a}, broker {b}" for p, (a, b) in sorted(ahead.items()))
+            return StoppedTopicError(
+                what=f"the log of topic {self.topic} is ahead of the broker: {spans}",
+                why="the broker was restored to an earlier state, or it is another one with the same topic",
+                remedy=f"connect the right broker; {accept}: what it writes from now on becomes epoch "
+                f"{self.epoch + 1}",
+            )
+        return None
+
+    def lost(self, begins: dict[int, int]) -> dict[int, tuple[int, int]]:
+        """Offsets (from, to) per partition that Kafka no longer has and the log never had."""
+        found = {p: (self.offsets.get(p, 0), begin) for p, begin in begins.items()}
+        return {p: span for p, span in found.items() if span[0] < span[1]}
+
+
+def producer_time(topic: str) -> StoppedTopicError:
+    """The error for a topic whose timestamps producers set."""
+    return StoppedTopicError(
+        what=f"topic {topic} has timestamps that producers set (CreateTime)",
+        why="lateness and watermark are measured against the broker's clock; a producer's could be anything",
+        remedy="set message.timestamp.type=LogAppendTime; if such records are in the topic already, "
+        f"make the topic again and run `twinlake topic accept {topic}`",
+    )
+
+
+def _by_number(found: dict[str, Any]) -> dict[int, Any]:
+    return {int(number): value for number, value in found.items()}
+
+
+def _newest(before: dict[int, int], now: dict[int, int]) -> dict[int, int]:
+    return {**before, **{p: max(time, before.get(p, time)) for p, time in now.items()}}
+
+
+def _watermark(before: int | None, seen: dict[int, int], event_times: dict[int, int]) -> int | None:
+    """Monotone; the least over active partitions: an idle one does not hold it, a new one not set it back."""
+    newest = max(seen.values())
+    active = [time for p, time in event_times.items() if newest - seen[p] <= micros(IDLE)]
+    now = [min(active)] if active else []
+    return max([*now, *([before] if before is not None else [])], default=None)

@@ -1,0 +1,92 @@
+"""The second pass over a micro-batch: from Kafka's records and the decision to the columns of the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from jobs import quote
+from jobs.ingest import first_pass
+from jobs.ingest.decide import Code, Decision
+from jobs.ingest.log_end import Place
+from jobs.ingest.writer_schema import Writer
+from jobs.topics.topic import Topic
+from jobs.topics.verdict import DUPLICATE, INVALID, TOO_LATE, VALID
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+ONE_FILE_BELOW = 40_000  # records; a second task costs more than it saves
+
+
+def log_rows(
+    records: DataFrame, topic: Topic, writers: Sequence[Writer], decision: Decision, place: Place
+) -> DataFrame:
+    """The log's columns for Kafka's records, with what was decided looked up by partition and offset."""
+    from pyspark.sql import functions as F
+
+    if decision.skips:
+        spans = " ".join(f"WHEN {p} THEN offset >= {span.start}" for p, span in decision.spans.items())
+        records = records.where(f"CASE partition {spans} ELSE false END")
+    # Numbers that change from batch to batch stay out of the generated code, which is compiled anew (and
+    # starts cold) for every new text of it: an array is passed to it by reference.
+    starts = [decision.spans[p].start if p in decision.spans else 0 for p in range(max(decision.spans) + 1)]
+    start = f"get(array({', '.join(f'{n}L' for n in starts)}), partition)"
+    batch = f"get(array({place.batch}L), if(partition < 0, 1, 0))"
+    at = F.expr(f"CAST((offset - {start}) * {decision.width} + 1 AS int)")
+    code = F.lit(None).cast("binary")
+    for partition, span in sorted(decision.spans.items()):
+        mine = F.substring(F.lit(span.codes), at, F.lit(decision.width))
+        code = F.when(F.col("partition") == partition, mine).otherwise(code)
+    columns, event = first_pass.event_steps(topic, writers)
+    coded = records.withColumn("code", code).selectExpr(
+        "*", f"{first_pass.SCHEMA_ID} AS schema_id", f"{_decodable(decision)} AS decodable"
+    )
+    rows = coded.selectExpr("*", *columns).selectExpr(
+        f"{place.epoch} AS epoch",
+        "partition",
+        "offset",
+        "timestamp",
+        "timestampType AS timestamp_type",
+        "key",
+        "value",
+        "headers",
+        "schema_id",
+        f"{event} AS event",
+        f"{_verdict(decision)} AS verdict",
+        f"{_reasons(decision)} AS reasons",
+        f"code = {_code(decision, 2)} AS late",
+        f"{quote.string(topic.contract.version)} AS contract",
+        "false AS replay",
+        f"{batch} AS batch",
+    )
+    return rows.coalesce(1) if decision.records < ONE_FILE_BELOW else rows
+
+
+def _code(decision: Decision, number: int) -> str:
+    return f"X'{number:0{2 * decision.width}x}'"
+
+
+def _numbered(decision: Decision, which: Callable[[Code], bool]) -> list[str]:
+    return [_code(decision, number) for number, code in enumerate(decision.codes, start=1) if which(code)]
+
+
+def _decodable(decision: Decision) -> str:
+    broken = _numbered(decision, lambda code: not code.decodable)
+    return f"code NOT IN ({', '.join(broken)})" if broken else "true"
+
+
+def _verdict(decision: Decision) -> str:
+    cases = []
+    for verdict in (VALID, DUPLICATE, TOO_LATE):
+        numbers = _numbered(decision, lambda code, verdict=verdict: code.verdict == verdict)  # type: ignore[misc]
+        cases.append(f"WHEN code IN ({', '.join(numbers)}) THEN '{verdict}'")
+    return f"CASE {' '.join(cases)} ELSE '{INVALID}' END"
+
+
+def _reasons(decision: Decision) -> str:
+    texts = ", ".join(quote.string(first_pass.SEPARATOR.join(code.reasons)) for code in decision.codes)
+    valid = ", ".join(_numbered(decision, lambda code: code.verdict == VALID))
+    number = "CAST(conv(hex(code), 16, 10) AS int)"
+    looked_up = f"split(element_at(array({texts}), {number}), '{first_pass.SEPARATOR}')"
+    return f"CASE WHEN code IN ({valid}) THEN CAST(array() AS array<string>) ELSE {looked_up} END"

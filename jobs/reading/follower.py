@@ -1,0 +1,228 @@
+"""Follower: keeps the views of the SQL server at what the release log says, within a fraction of a second.
+
+It only reads the lake: `_delta_log` listings, commit metadata, the versions' JSON. The catalog is in memory:
+a fresh process makes every view anew, the live release's first.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jobs.kinds import compile
+from jobs.kinds.table import Table
+from jobs.lake import delta
+from jobs.lake.log import Log
+from jobs.lake.release_log import Release, releases, releases_path
+from jobs.lake.version import Version, load
+from jobs.reading import views
+from jobs.reading.views import View
+from jobs.speed.advance import is_stored
+from jobs.topics.topic import Topic, load_topic
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger(__name__)
+
+LOOK_S = 0.2
+WATERMARK_S = 1.0
+HEAL_S = 5.0
+REFRESH_S = 30.0
+"""So often every text is derived anew: a log that met a new schema reads older records with its defaults."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Followed:
+    """What readers have now; `error` is why the newest release could not be followed (it is tried again)."""
+
+    release: int | None = None
+    ready: bool = False
+    error: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Served:
+    """One version as the views need it: its SELECT, and where its watermark is (None: it needs none)."""
+
+    version: Version
+    sql: str
+    watermark_path: Path | None
+
+
+class Follower:
+    """One thread changes the catalog; `followed` may be read from any."""
+
+    def __init__(self, spark: SparkSession, lake: Path, project: Path) -> None:
+        self.spark = spark
+        self.followed = Followed()
+        self._lake = lake
+        self._project = project
+        self._present: dict[tuple[str, str], str] = {}
+        self._served: dict[tuple[str, str], Served] = {}
+        self._topics: dict[str, Topic] = {}
+        self._seen = -1
+        self._fixed: set[int] = set()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="release follower", daemon=True)
+
+    def start(self) -> None:
+        for schema in (views.SERVE, views.META):
+            self._execute(f"CREATE DATABASE IF NOT EXISTS {schema}")
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join(timeout=10)
+
+    def _run(self) -> None:
+        looked_at = healed_at = 0.0
+        refreshed_at = time.monotonic()
+        while not self._stop.is_set():
+            try:
+                self.look()
+                now = time.monotonic()
+                if now - refreshed_at >= REFRESH_S:
+                    refreshed_at = now
+                    self.refresh()
+                if now - looked_at >= WATERMARK_S:
+                    looked_at = now
+                    self.follow_watermarks()
+                if now - healed_at >= HEAL_S:
+                    healed_at = now
+                    self.heal()
+                if not self.followed.ready or self.followed.error:
+                    self.followed = Followed(release=self.followed.release, ready=True)
+            except Exception as error:
+                text = str(error).splitlines()[0] if str(error) else type(error).__name__
+                if text != self.followed.error:
+                    logger.exception("the release log could not be followed; it is tried again")
+                self.followed = Followed(release=self.followed.release, ready=self.followed.ready, error=text)
+                self._seen = -1
+                self._stop.wait(1)
+            self._stop.wait(LOOK_S)
+
+    def look(self) -> None:
+        """One look at the release log: `serve` first, then the schemas of releases that are not there yet."""
+        newest = delta.newest_version(releases_path(self._lake))
+        if newest == self._seen:
+            return
+        history = releases(self._lake)
+        if history:
+            current = history[-1]
+            self._serve(current)
+            self.followed = Followed(release=current.number, ready=True)
+            for release in reversed(history):
+                if release.number not in self._fixed:
+                    self._fix(release)
+        self._seen = newest
+
+    def _serve(self, release: Release) -> None:
+        served = [self._version(table, version) for table, version in sorted(release.tables.items())]
+        self._watermarks(served)
+        logs = {one.version.topic: self._log(one.version.topic) for one in served}
+        quarantines = {topic: log.quarantine_sql() for topic, log in logs.items() if delta.exists(log.path)}
+        wanted = views.served_views(release, self._texts(served), quarantines)
+        self._apply(wanted, views.SERVE)  # first: only what changed is altered, and readers wait for it
+        fixed = views.fixed_views(release, self._texts(served))
+        if release.number not in self._fixed:
+            self._apply(fixed, views.release_schema(release.number))
+            self._fixed.add(release.number)
+
+    def _fix(self, release: Release) -> None:
+        """An old release whose files are gone has no schema any more; that must not stop the newer ones."""
+        try:
+            served = [self._version(table, version) for table, version in sorted(release.tables.items())]
+            self._watermarks(served)
+            fixed = views.fixed_views(release, self._texts(served))
+            self._apply(fixed, views.release_schema(release.number))
+        except Exception:
+            logger.exception("release %s has no views", release.number)
+        self._fixed.add(release.number)
+
+    def _apply(self, wanted: list[View], schema: str) -> None:
+        self._execute(f"CREATE DATABASE IF NOT EXISTS {schema}")
+        present = {key: text for key, text in self._present.items() if key[0] == schema}
+        for statement in views.statements(wanted, present, [schema]):
+            self._execute(statement)
+        for key in present:
+            self._present.pop(key)
+        self._present.update({(view.schema, view.name): view.sql for view in wanted})
+
+    def follow_watermarks(self) -> None:
+        """Bring `meta` to what the versions' newest commits say; a text that stays costs nothing."""
+        self._watermarks(self._served.values())
+
+    def _watermarks(self, served: Iterable[Served]) -> None:
+        for one in served:
+            if one.watermark_path is None:
+                continue
+            told = delta.newest_metadata(one.watermark_path, lambda metadata: "watermark" in metadata) or {}
+            view = views.watermark_view(one.version.table, one.version.name, told.get("watermark"))
+            key = (view.schema, view.name)
+            present = self._present.get(key)
+            if present != view.sql:
+                self._execute(view.create() if present is None else view.alter())
+                self._present[key] = view.sql
+
+    def refresh(self) -> None:
+        """Forget what was read of versions, contracts and schemas; the next look alters what has changed."""
+        self._served.clear()
+        self._topics.clear()
+        self._fixed.clear()
+        self._seen = -1
+
+    def heal(self) -> None:
+        """Put back what a JDBC client dropped or changed: the catalog belongs to the release log."""
+        catalog = self.spark._jsparkSession.sessionState().catalog()
+        jvm: Any = self.spark._jvm
+        for (schema, name), text in list(self._present.items()):
+            identifier = jvm.org.apache.spark.sql.catalyst.TableIdentifier(name, jvm.scala.Some(schema))
+            view = View(schema=schema, name=name, sql=text)
+            if not catalog.tableExists(identifier):
+                logger.warning("view %s was gone and is made again", view.place)
+                self._execute(f"CREATE DATABASE IF NOT EXISTS {schema}")
+                self._execute(view.create())
+                continue
+            there = catalog.getTableMetadata(identifier).viewText()
+            if not there.isDefined() or there.get() != text:
+                logger.warning("view %s was changed and is put right", view.place)
+                self._execute(view.alter())
+
+    def _version(self, table: str, name: str) -> Served:
+        """A version as served, read once until the next refresh."""
+        found = self._served.get((table, name))
+        if found is None:
+            version = load(self._lake / "tables" / table / f"{name}.json")
+            definition = Table.from_json(version.definition)
+            log = self._log(version.topic)
+            stored = is_stored(definition)
+            path = version.path(self._lake)
+            found = Served(
+                version=version,
+                sql=compile.view_sql(
+                    definition,
+                    views.relation_sql(path) if stored else f"({log.events_sql()})",
+                    views.watermark_sql(table, name),
+                    late_after=log.topic.contract.late_after,
+                ),
+                watermark_path=path if stored and definition.is_windowed else None,
+            )
+            self._served[(table, name)] = found
+        return found
+
+    def _texts(self, served: Iterable[Served]) -> dict[tuple[str, str], str]:
+        return {(one.version.table, one.version.name): one.sql for one in served}
+
+    def _log(self, topic: str) -> Log:
+        if topic not in self._topics:
+            self._topics[topic] = load_topic(topic, self._project)
+        return Log(self.spark, self._lake, self._topics[topic])
+
+    def _execute(self, statement: str) -> None:
+        self.spark.sql(statement)

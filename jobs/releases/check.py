@@ -1,0 +1,183 @@
+"""Check: loads every definition, contract and schema, and tells everything that is wrong with them."""
+
+from __future__ import annotations
+
+import importlib
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jobs.errors import ContractError, DefinitionError, TwinlakeError
+from jobs.kinds.table import Events, Table
+from jobs.settings import PROJECT
+from jobs.topics.contract import Contract
+from jobs.topics.contract_file import load_contract
+from jobs.topics.topic import COORDINATE, Topic, load_topic, topic_names
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(kw_only=True)
+class Report:
+    """What was found: one entry per topic and table that could be loaded, and every problem."""
+
+    topics: list[dict[str, Any]] = field(default_factory=list)
+    tables: list[dict[str, Any]] = field(default_factory=list)
+    problems: list[TwinlakeError] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        return not self.problems
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "ok": self.ok, "topics": self.topics, "tables": self.tables,
+            "problems": [problem.to_json() for problem in self.problems],
+        }  # fmt: skip
+
+
+def check(project: Path, start_spark: Callable[[], SparkSession]) -> Report:
+    """Everything in `project`. Spark is started only when there is a definition worth analysing."""
+    report = Report()
+    topics = {name: topic for name in topic_names(project) if (topic := _topic(name, project, report))}
+    tables = load_tables(report)
+    contracts = _contracts(project, topics, report)
+    _sets_match(project, tables, report)
+    checked = [table for table in tables if _source(table, topics, report)]
+    if checked:
+        spark = start_spark()
+        for table in checked:
+            check_table(table, topics[table.source], contracts.get(table.name), spark, report)
+    return report
+
+
+def check_table(
+    table: Table, topic: Topic, contract: Contract | None, spark: SparkSession, report: Report
+) -> None:
+    """One definition: row-local, deterministic, typed, and in agreement with its contract."""
+    from jobs.kinds import compile
+
+    found: list[DefinitionError] = list(compile.problems(table, topic, spark))
+    if not found:
+        columns = compile.output_columns(table, topic, spark)
+        if contract is not None:
+            found += _disagreements(table, columns, contract)
+    report.problems.extend(found)
+    if not found:
+        report.tables.append({
+            "name": table.name, "kind": table.kind, "source": table.source,
+            "fingerprint": compile.fingerprint(table, topic, spark),
+            "columns": [{"name": name, "type": type_} for name, type_ in columns],
+        })  # fmt: skip
+
+
+def load_tables(report: Report) -> tuple[Table, ...]:
+    """The listed definitions; a file that cannot be imported is a problem with its line."""
+    try:
+        return tuple(importlib.import_module("jobs.tables").TABLES)
+    except TwinlakeError as error:
+        report.problems.append(error)
+    except SyntaxError as error:
+        file = _shown(error.filename or "jobs/tables")
+        report.problems.append(DefinitionError(Path(file).stem, file, error.lineno or 0, error.msg))
+    except Exception as error:
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "tables" in frame.filename]
+        if not frames:
+            raise
+        file, why = _shown(frames[-1].filename), f"{type(error).__name__}: {error}"
+        report.problems.append(DefinitionError(Path(file).stem, file, frames[-1].lineno or 0, why))
+    return ()
+
+
+def _shown(file: str) -> str:
+    return str(Path(file).relative_to(PROJECT)) if Path(file).is_relative_to(PROJECT) else file
+
+
+def _topic(name: str, project: Path, report: Report) -> Topic | None:
+    try:
+        topic = load_topic(name, project)
+    except TwinlakeError as error:
+        report.problems.append(error)
+        return None
+    report.topics.append({
+        "name": name, "schema": topic.newest.number, "contract": topic.contract.version,
+        "fingerprint": topic.contract.fingerprint,
+    })  # fmt: skip
+    return topic
+
+
+def _contracts(project: Path, topics: dict[str, Topic], report: Report) -> dict[str, Contract]:
+    found = {name: topic.contract for name, topic in topics.items()}
+    known_topics = topic_names(project)
+    for path in sorted((project / "contracts").glob("*.y*ml")):
+        if path.suffix != ".yaml":
+            report.problems.append(
+                ContractError(path, "", "a contract's file name ends in .yaml", "rename it")
+            )
+        elif path.stem not in known_topics:
+            try:
+                found[path.stem] = load_contract(path)
+            except TwinlakeError as error:
+                report.problems.append(error)
+    return found
+
+
+def _sets_match(project: Path, tables: tuple[Table, ...], report: Report) -> None:
+    """Topics, tables, contracts and files in jobs/tables name the same things."""
+    names: set[str] = set()
+    for table in tables:
+        if table.name in names:
+            report.problems.append(table.error("another table in TABLES has this name"))
+        names.add(table.name)
+        if table.place and Path(table.place.file).stem != table.name:
+            report.problems.append(
+                table.error(f"the file is not named {table.name}.py", "rename one of them")
+            )
+        contract = project / "contracts" / f"{table.name}.yaml"
+        if not contract.exists():
+            report.problems.append(
+                ContractError(contract, "", f"table {table.name} has no contract", "write it")
+            )
+    if not tables:
+        return
+    known = names | set(topic_names(project))
+    for path in sorted((project / "contracts").glob("*.yaml")):
+        if path.stem not in known:
+            report.problems.append(
+                ContractError(path, "", "there is no topic and no table of this name", "remove it")
+            )
+    for path in sorted((project / "jobs" / "tables").glob("*.py")):
+        if path.stem not in names and path.stem != "__init__":
+            why = "it is not listed in TABLES"
+            report.problems.append(
+                DefinitionError(path.stem, _shown(str(path)), 1, why, "list it in __init__.py")
+            )
+
+
+def _source(table: Table, topics: dict[str, Topic], report: Report) -> bool:
+    if table.source in topics:
+        return True
+    why = f"source {table.source!r} is no topic that could be loaded"
+    report.problems.append(table.error(why, f"known: {', '.join(topics)}"))
+    return False
+
+
+def _disagreements(table: Table, columns: list[tuple[str, str]], contract: Contract) -> list[DefinitionError]:
+    """Where the view and its contract differ; an Events table's coordinates are ours to promise."""
+    promised = [(column.name, column.type) for column in contract.columns]
+    if isinstance(table, Events) and not contract.column("_offset"):
+        columns = [column for column in columns if column not in COORDINATE]
+    if columns == promised:
+        return []
+    missing = [f"{name} {type_}" for name, type_ in promised if (name, type_) not in columns]
+    more = [f"{name} {type_}" for name, type_ in columns if (name, type_) not in promised]
+    told = []
+    if missing:
+        told.append(f"{contract.file} promises {', '.join(missing)}")
+    if more:
+        told.append(f"the view has {', '.join(more)}")
+    why = "; ".join(told) or f"the columns are in another order than in {contract.file}"
+    return [table.error(why, "change the definition or the contract")]

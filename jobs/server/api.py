@@ -1,0 +1,81 @@
+"""App: the lake server's HTTP API on loopback. Every request but /health carries the bearer token."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from fastapi import FastAPI, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from jobs.errors import NotFoundError, TwinlakeError, UsageError
+
+if TYPE_CHECKING:
+    from jobs.server.lake_server import LakeServer
+
+LONGEST_WAIT_S = 60.0
+LARGEST_BODY = 4 << 20
+
+
+class NewJob(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    kind: str = Field(max_length=40)
+    params: dict[str, Any] = Field(default_factory=dict)
+    key: str | None = Field(default=None, min_length=1, max_length=300)
+
+
+def build_app(server: LakeServer, token: str) -> FastAPI:
+    app = FastAPI(title="Twinlake lake server", openapi_url=None, docs_url=None, redoc_url=None)
+
+    @app.middleware("http")
+    async def _admit(request: Request, go_on: Callable[[Request], Awaitable[Response]]) -> Response:
+        given = request.headers.get("authorization", "").encode()
+        if request.url.path != "/health" and not secrets.compare_digest(given, f"Bearer {token}".encode()):
+            return _error(401, "the token is missing or wrong", "", "take api_token from services.json")
+        if int(request.headers.get("content-length") or 0) > LARGEST_BODY:
+            return _error(413, "the request is too large", f"the limit is {LARGEST_BODY} bytes", "send less")
+        return await go_on(request)
+
+    @app.exception_handler(TwinlakeError)
+    async def _known(request: Request, error: TwinlakeError) -> Response:
+        status = 404 if isinstance(error, NotFoundError) else 400 if isinstance(error, UsageError) else 409
+        return JSONResponse(error.to_json(), status)
+
+    @app.exception_handler(RequestValidationError)
+    async def _malformed(request: Request, error: RequestValidationError) -> Response:
+        faults = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
+        return _error(400, "the request is malformed", faults, "see docs for the API")
+
+    @app.get("/health")
+    def health() -> dict[str, Any]:
+        return {"ready": server.ready, "lake_id": server.lake_id}
+
+    @app.get("/status")
+    def status() -> dict[str, Any]:
+        return server.status()
+
+    @app.post("/jobs", status_code=202)
+    def submit(asked: NewJob) -> dict[str, Any]:
+        return server.jobs.submit(asked.kind, asked.params, asked.key).to_json()
+
+    @app.get("/jobs")
+    def jobs(limit: int = Query(default=100, ge=1, le=1000)) -> list[dict[str, Any]]:
+        return [job.to_json() for job in server.jobs.list()[:limit]]
+
+    @app.get("/jobs/{id}")
+    def job(id: str, wait: float = Query(default=0, ge=0, le=LONGEST_WAIT_S)) -> dict[str, Any]:
+        return server.jobs.wait(id, wait).to_json()
+
+    @app.post("/jobs/{id}/cancel")
+    def cancel(id: str) -> dict[str, Any]:
+        return server.jobs.cancel(id).to_json()
+
+    return app
+
+
+def _error(status: int, what: str, why: str, remedy: str) -> Response:
+    return JSONResponse({"error": "UsageError", "what": what, "why": why, "remedy": remedy}, status)

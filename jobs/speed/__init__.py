@@ -1,0 +1,1 @@
+"""The speed layer: versions advance by appending partials, each by its one owner."""

@@ -1,0 +1,323 @@
+"""Owner: the one thread that computes a version's steps. Others signal "log at n" or ask, and wait for
+the answer."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jobs.batch.rebuild import Closed
+from jobs.errors import StalledVersionError, TwinlakeError
+from jobs.lake import delta
+from jobs.lake.log import Log
+from jobs.lake.segments import STEPS_PER_SEGMENT
+from jobs.lake.version import Pin, Version
+from jobs.speed.advance import (
+    LONG_RECORDS,
+    Feed,
+    Standing,
+    advance,
+    close,
+    cuts,
+    is_stored,
+    open_feed,
+    standing,
+)
+from jobs.speed.mailbox import ClosedMailboxError, Mailbox
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+logger = logging.getLogger(__name__)
+
+RETRY_FIRST_S = 2.0
+RETRY_LAST_S = 60.0
+
+
+@dataclass(kw_only=True)
+class _Waiter:
+    """Somebody waits for a position: exactly this one (the owner stops there until it is pinned), or at
+    least it."""
+
+    batch: int
+    exact: bool
+    future: Future[Pin] = field(default_factory=Future)
+
+
+class Owner:
+    """A version that fails is stalled and tried again by itself, ever more rarely; nobody else notices."""
+
+    def __init__(
+        self,
+        lake: Path,
+        version: Version,
+        log: Log,
+        on_closed: Callable[[Owner], None],
+        long_records: int = LONG_RECORDS,
+    ) -> None:
+        self.version = version
+        self.log = log
+        self.error: TwinlakeError | None = None
+        self.failures = 0
+        """How often a try has failed, ever."""
+        self.standing = Standing()
+        self.lane = threading.Lock()
+        """The batch lane: rebuilds, merges and clean-up of this version, one at a time."""
+        self._lake = lake
+        self._long_records = long_records
+        self._on_closed = on_closed
+        self._feed: Feed | None = None
+        self._target = 0
+        self._planned: list[int] = []
+        self._queued = False
+        self._waiters: list[_Waiter] = []
+        self._lock = threading.Lock()
+        self._retry_s = RETRY_FIRST_S
+        self._timer: threading.Timer | None = None
+        self._mailbox = Mailbox(f"owner {version.table} {version.name}", self._prepare)
+        self.opened = self._mailbox.ask(self._open)
+        """Done once the owner knows where the version stands (or is stalled)."""
+
+    def signal(self, batch: int) -> None:
+        """The log is at `batch`; catch up when there is time."""
+        with self._lock:
+            self._target = max(self._target, batch)
+            if self._queued or self.error is not None:
+                return
+            self._queued = True
+        self._ask_quietly(self._catch_up)
+
+    def offer(self, batch: int, rows: DataFrame) -> Future[Any] | None:
+        """Batch `batch` is in memory: an idle owner that is next to it takes it; any other reads the log
+        later."""
+        if self.error is None and self.standing.position == batch - 1 and not self._barred(batch):
+            with self._lock:
+                self._target = max(self._target, batch)
+            taken = self._mailbox.ask_if_idle(lambda: self._guarded(lambda: self._take(batch, rows)))
+            if taken is not None:
+                return taken
+        self.signal(batch)
+        return None
+
+    def pin(self) -> Future[Pin]:
+        """The version as it stands between two steps."""
+        return self._mailbox.ask(self._pin)
+
+    def pin_at(self, batch: int, exact: bool = True) -> Future[Pin]:
+        """The version at exactly (or at least) this position, once it is there."""
+        waiter = _Waiter(batch=batch, exact=exact)
+        with self._lock:
+            self._waiters.append(waiter)
+        if self.error is not None:
+            self._try_again()  # somebody waits for it now
+        self._ask_quietly(self._serve_waiters)
+        return waiter.future
+
+    def hold(self, go_on: threading.Event, longest_s: float) -> Future[int]:
+        """Take no step until `go_on` is set or the time is over; the future tells the position once it
+        holds."""
+        held: Future[int] = Future()
+
+        def stand_still() -> None:
+            held.set_result(self.standing.position)
+            go_on.wait(longest_s)
+
+        self._mailbox.ask(stand_still)
+        return held
+
+    def close_segment(self) -> Future[Closed]:
+        """Close the open segment and pin what is closed by it."""
+        return self._mailbox.ask(self._close_for_batch)
+
+    def feed(self) -> Feed:
+        """The version ready to be computed, or the error that stalls it."""
+        if self._feed is None:
+            self._mailbox.ask(lambda: None).result(120)
+        if self._feed is None:
+            raise self.error or StalledVersionError(
+                f"{self.version.table} {self.version.name} is not open yet", "", "try again in a moment"
+            )
+        return self._feed
+
+    def stop(self) -> bool:
+        with self._lock:
+            if self._timer:
+                self._timer.cancel()
+            waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if waiter.future.set_running_or_notify_cancel():
+                waiter.future.set_exception(ClosedMailboxError(self._mailbox.name))
+        return self._mailbox.close()
+
+    # -- below: in the owner's thread only
+    # ------------------------------------------------------------------------
+
+    def _prepare(self) -> None:
+        self.log.spark.sparkContext.setLocalProperty("spark.scheduler.pool", "speed")
+
+    def _open(self) -> None:
+        """Read where the version stands, and close the segment that an earlier process left open."""
+        self._guarded(self._open_now)
+
+    def _open_now(self) -> None:
+        feed = open_feed(self._lake, self.version, self.log)
+        at = standing(feed)
+        if at.steps_open or (at.step and is_stored(feed.definition)):
+            at = close(feed, at)
+        self.standing, self._feed = at, feed
+
+    def _take(self, batch: int, rows: DataFrame) -> None:
+        if self._feed is None or self.standing.position != batch - 1 or self._barred(batch):
+            self.signal(batch)
+            return
+        self._step(batch, rows)
+
+    def _step(self, to: int, rows: DataFrame | None = None) -> None:
+        assert self._feed is not None
+        self.standing = advance(self._feed, self.standing, to, rows)
+        self._retry_s = RETRY_FIRST_S
+        self._serve_waiters()
+        if self.standing.steps_open >= STEPS_PER_SEGMENT:
+            self.standing = close(self._feed, self.standing)
+            self._on_closed(self)
+
+    def _catch_up(self) -> None:
+        with self._lock:
+            self._queued = False
+        self._guarded(self._catch_up_one)
+
+    def _catch_up_one(self) -> None:
+        """One step towards the log's end; then the mailbox has its turn, so that nobody waits for the
+        whole way."""
+        if self._feed is None:
+            self._open_now()
+            assert self._feed is not None
+        at, target = self.standing.position, self._target
+        self._serve_waiters()
+        barrier = self._barrier()
+        limit = target if barrier is None else min(target, barrier)
+        if limit <= at:
+            return
+        if limit - at > 1:
+            self._planned = [cut for cut in self._planned if cut > at] or cuts(
+                self.log, at, limit, self._long_records
+            )
+            limit = min(limit, self._planned[0])
+        self._step(limit)
+        if self.standing.position < self._target:
+            self.signal(self._target)
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        """Do it; an error stalls this version only, and a later try starts from what Delta says."""
+        try:
+            work()
+            self.error = None
+        except Exception as error:
+            self._stall(error)
+
+    def _stall(self, error: Exception) -> None:
+        known = error if isinstance(error, TwinlakeError) else StalledVersionError(
+            f"{self.version.table} {self.version.name} does not advance from batch {self.standing.position}",
+            _first_lines(error),
+            "mend what the error names; the version is tried again by itself and catches up",
+        )  # fmt: skip
+        logger.exception("stalled: %s %s", self.version.table, self.version.name, exc_info=error)
+        with self._lock:
+            self.error, self._feed, self._planned = known, None, []
+            self.failures += 1
+            self._timer = threading.Timer(self._retry_s, self._try_again)
+            self._timer.daemon = True
+            self._timer.start()
+        self._retry_s = min(RETRY_LAST_S, self._retry_s * 2)
+
+    def _try_again(self) -> None:
+        with self._lock:
+            self._queued = True
+        self._ask_quietly(self._catch_up)
+
+    def _ask_quietly(self, action: Callable[[], None]) -> None:
+        try:
+            self._mailbox.ask(action)
+        except ClosedMailboxError:
+            logger.info("%s: a signal came after the end", self._mailbox.name)
+
+    def _barred(self, batch: int) -> bool:
+        barrier = self._barrier()
+        return barrier is not None and batch > barrier
+
+    def _barrier(self) -> int | None:
+        """The nearest position at which somebody wants the owner to stop."""
+        with self._lock:
+            self._waiters = [waiter for waiter in self._waiters if not waiter.future.cancelled()]
+            return min((waiter.batch for waiter in self._waiters if waiter.exact), default=None)
+
+    def _serve_waiters(self) -> None:
+        """Answer everybody whose position is reached; refuse an exact one that has been passed."""
+        at = self.standing.position
+        with self._lock:
+            due = [waiter for waiter in self._waiters if waiter.batch <= at]
+            self._waiters = [waiter for waiter in self._waiters if waiter.batch > at]
+        for waiter in due:
+            if not waiter.future.set_running_or_notify_cancel():
+                continue
+            if waiter.exact and waiter.batch < at:
+                waiter.future.set_exception(PassedError(self.version, waiter.batch, at))
+                continue
+            try:
+                waiter.future.set_result(self._pin())
+            except Exception as error:
+                waiter.future.set_exception(error)
+        if due and at < self._target:
+            self.signal(self._target)
+
+    def _pin(self) -> Pin:
+        if self._feed is None:
+            raise self.error or StalledVersionError(f"{self.version.table} {self.version.name} is stalled")
+        at = self.standing
+        return Pin(
+            version=self.version,
+            delta_version=delta.newest_version(self._feed.path),
+            position={self.log.topic.name: at.position},
+            watermark=at.watermark,
+            step=at.step,
+            segment=at.segment,
+        )
+
+    def _close_for_batch(self) -> Closed:
+        if self._feed is None:
+            raise self.error or StalledVersionError(f"{self.version.table} {self.version.name} is stalled")
+        at = self.standing
+        if at.steps_open:
+            try:
+                self.standing = close(self._feed, at)
+            except Exception as error:
+                self._stall(error)
+                raise
+        pin = self._pin()
+        return Closed(
+            pin=Pin(
+                version=pin.version, delta_version=pin.delta_version, position=pin.position,
+                watermark=pin.watermark, step=pin.step, segment=self.standing.segment - 1,
+            ),
+            records=self.standing.records,
+        )  # fmt: skip
+
+
+class PassedError(TwinlakeError):
+    def __init__(self, version: Version, batch: int, at: int) -> None:
+        self.at = at
+        super().__init__(
+            f"{version.table} {version.name} is at batch {at}, beyond {batch}",
+            "a version never goes back",
+            "ask for a later position",
+        )
+
+
+def _first_lines(error: Exception) -> str:
+    text = str(error).strip() or type(error).__name__
+    return "\n".join(text.splitlines()[:3])[:600]

@@ -1,0 +1,133 @@
+"""Owns a data contract (Open Data Contract Standard 3): columns, rules, lateness, uniqueness."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+from jobs import quote
+from jobs.times import format_duration
+from jobs.topics.schema import Schema
+from jobs.topics.verdict import ABOVE_MAXIMUM, BELOW_MINIMUM, EMPTY, MISSING, NOT_ALLOWED, TOO_LONG, reason
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """One column that the contract promises; `type` is a Spark SQL type such as decimal(12,2)."""
+
+    name: str
+    type: str
+    required: bool = False
+    key: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """One thing that must hold for a column's value in every record."""
+
+    column: str
+    code: str
+    """One of the rule codes of jobs.reason; NULL breaks only `missing`."""
+    value: Decimal | int | tuple[str, ...] | None = None
+
+    @property
+    def reason(self) -> str:
+        """What a record that breaks it is marked with, such as `below_minimum:amount`."""
+        return reason(self.code, self.column)
+
+    def broken_sql(self, column_sql: str) -> str:
+        """Spark SQL that is TRUE where the rule is broken and FALSE otherwise, never NULL."""
+        if self.code == MISSING:
+            return f"({column_sql} IS NULL)"
+        if self.code == EMPTY:
+            test = f"{column_sql} = ''"
+        elif self.code == BELOW_MINIMUM:
+            test = f"{column_sql} < {self.value}"
+        elif self.code == ABOVE_MAXIMUM:
+            test = f"{column_sql} > {self.value}"
+        elif self.code == TOO_LONG:
+            test = f"char_length({column_sql}) > {self.value}"
+        elif self.code == NOT_ALLOWED and isinstance(self.value, tuple):
+            test = f"{column_sql} NOT IN ({', '.join(quote.string(value) for value in self.value)})"
+        else:
+            raise ValueError(f"no such rule: {self}")
+        return f"coalesce({test}, false)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contract:
+    """What producers promise about a topic, or we about a table."""
+
+    name: str
+    version: str
+    file: str
+    columns: tuple[Column, ...]
+    rules: tuple[Rule, ...]
+    event_time: str | None = None
+    """Column with the event's own time (topics only; the next five too)."""
+    late_after: timedelta | None = None
+    discard_after: timedelta | None = None
+    future_tolerance: timedelta | None = None
+    unique: str | None = None
+    """Column whose value identifies an event."""
+    unique_within: timedelta | None = None
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns that identify a row."""
+        return tuple(column.name for column in self.columns if column.key)
+
+    @property
+    def is_topic(self) -> bool:
+        """A topic's contract says when a record is late; a table's does not."""
+        return self.event_time is not None
+
+    def column(self, name: str) -> Column | None:
+        """The column of that name, if there is one."""
+        return next((column for column in self.columns if column.name == name), None)
+
+    def meaning(self) -> dict[str, Any]:
+        """Everything that can change a verdict or a promise, as JSON data; words and versions do not."""
+        durations = {
+            "late_after": self.late_after, "discard_after": self.discard_after,
+            "future_tolerance": self.future_tolerance, "unique_within": self.unique_within,
+        }  # fmt: skip
+        return {
+            "columns": [[c.name, c.type, c.required, c.key] for c in self.columns],
+            "rules": [[r.column, r.code, _plain(r.value)] for r in self.rules],
+            "event_time": self.event_time,
+            "unique": self.unique,
+            **{key: format_duration(value) if value else None for key, value in durations.items()},
+        }
+
+    @property
+    def fingerprint(self) -> str:
+        """sha256 over the meaning."""
+        return hashlib.sha256(json.dumps(self.meaning(), sort_keys=True).encode()).hexdigest()
+
+    def disagreement(self, schema: Schema) -> tuple[str, str] | None:
+        """(path, why) of the first place where a topic's contract and its schema disagree, if any."""
+        for index, column in enumerate(self.columns):
+            field, path = schema.field(column.name), f"schema[0].properties[{index}]"
+            if field is None:
+                return path, f"{column.name!r} is not a field of {schema.file}"
+            if field.type != column.type:
+                return f"{path}.physicalType", f"it is {column.type}, but {field.type} in {schema.file}"
+            if not field.nullable and not column.required:
+                return (
+                    f"{path}.required",
+                    f"{column.name!r} is never null in {schema.file}, so it is required",
+                )
+        named = {column.name for column in self.columns}
+        for field in schema.fields:
+            if field.name not in named:
+                return "schema[0].properties", f"field {field.name!r} of {schema.file} is missing"
+        return None
+
+
+def _plain(value: Decimal | int | tuple[str, ...] | None) -> Any:
+    return list(value) if isinstance(value, tuple) else None if value is None else str(value)

@@ -1,0 +1,167 @@
+"""Sends records to a topic, as fast as the broker takes them or at a steady rate."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Event
+from typing import Protocol
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from jobs.errors import TwinlakeError, UnreachableError
+from jobs.topics.sample_orders import Draw
+
+CHUNK = 10_000
+TICK_SECONDS = 0.05
+FIRST_ANSWER_SECONDS = 15.0
+DELIVERY_SECONDS = 180.0
+SETTINGS: dict[str, object] = {
+    "acks": "all",
+    "enable.idempotence": True,
+    "partitioner": "murmur2_random",
+    "compression.type": "lz4",
+    "batch.num.messages": 20_000,
+    "batch.size": 1_000_000,
+    "queue.buffering.max.messages": 200_000,
+    "delivery.timeout.ms": int(DELIVERY_SECONDS * 1000),
+    "delivery.report.only.error": True,
+    "reconnect.backoff.max.ms": 1_000,
+}
+
+
+class Source(Protocol):
+    """An endless sequence of records."""
+
+    def draw(self, count: int, now_ms: int) -> Draw:
+        """The next `count` records, as if they happened around `now_ms`."""
+
+
+@dataclass(kw_only=True)
+class Sent:
+    """What has been handed to the broker so far, and what it has acknowledged once `seconds` is final."""
+
+    sent: int = 0
+    acknowledged: int = 0
+    seconds: float = 0.0
+    faults: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def per_second(self) -> float:
+        return self.sent / self.seconds if self.seconds else 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clock:
+    """The two clocks a producer needs: the wall's for event times, the steady one for the rate."""
+
+    wall_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    steady: Callable[[], float] = time.monotonic
+
+
+def produce(
+    source: Source,
+    *,
+    bootstrap_servers: str,
+    topic: str,
+    count: int | None,
+    rate: float | None,
+    stop: Event,
+    report: Callable[[Sent], None],
+    clock: Clock | None = None,
+) -> Sent:
+    """Send `count` records (None: until `stop` is set), at most `rate` a second (None: full speed).
+
+    Every record that was sent is acknowledged by all replicas when this returns; otherwise it raises
+    UnreachableError (no broker) or TwinlakeError (records refused), saying how many were not taken.
+    """
+    clock = clock or Clock()
+    failures: list[KafkaError] = []
+    producer = _connect(bootstrap_servers, topic, linger_ms=5 if rate else 20)
+    sent = Sent()
+    started = clock.steady()
+    while not stop.is_set() and (count is None or sent.sent < count):
+        due = CHUNK if rate is None else int((clock.steady() - started) * rate) + 1 - sent.sent
+        due = min(due, CHUNK, CHUNK if count is None else count - sent.sent)
+        if due > 0:
+            drawn = source.draw(due, clock.wall_ms())
+            _enqueue(producer, topic, drawn, failures, stop)
+            sent.sent += due
+            for fault, number in drawn.faults.items():
+                sent.faults[fault] = sent.faults.get(fault, 0) + number
+        if rate is not None:
+            producer.poll(TICK_SECONDS)
+            stop.wait(max(0.0, TICK_SECONDS - (clock.steady() - started) % TICK_SECONDS))
+        sent.seconds = clock.steady() - started
+        _raise_on_failures(failures, topic, sent)
+        report(sent)
+    unconfirmed = producer.flush(DELIVERY_SECONDS)
+    sent.seconds = clock.steady() - started
+    _raise_on_failures(failures, topic, sent)
+    if unconfirmed:
+        raise UnreachableError(
+            what=f"{unconfirmed:,} of {sent.sent:,} records to topic {topic!r} were not acknowledged",
+            why=f"the broker at {bootstrap_servers} did not answer within {DELIVERY_SECONDS:.0f} s",
+            remedy="run `twinlake status`, bring the broker back with `twinlake up`, then produce again",
+        )
+    sent.acknowledged = sent.sent
+    report(sent)
+    return sent
+
+
+def _connect(bootstrap_servers: str, topic: str, linger_ms: int) -> Producer:
+    last: list[KafkaError] = []
+    producer = Producer(
+        {
+            **SETTINGS,
+            "bootstrap.servers": bootstrap_servers,
+            "linger.ms": linger_ms,
+            "error_cb": last.append,
+            "log_level": 2,
+        }
+    )
+    try:
+        known = producer.list_topics(topic, timeout=FIRST_ANSWER_SECONDS).topics[topic]
+    except KafkaException as error:
+        why = last[-1].str() if last else error.args[0].str()
+        raise UnreachableError(
+            what=f"no answer from the broker at {bootstrap_servers}",
+            why=why,
+            remedy="start the services with `twinlake up`",
+        ) from error
+    if known.error is not None:
+        raise TwinlakeError(
+            what=f"topic {topic!r} cannot be written",
+            why=known.error.str(),
+            remedy="create the topic with `twinlake up`",
+        )
+    return producer
+
+
+def _enqueue(producer: Producer, topic: str, drawn: Draw, failures: list[KafkaError], stop: Event) -> None:
+    """Hand over all records in order; wait whenever librdkafka's queue is full."""
+
+    def refused(error: KafkaError | None, _: object) -> None:
+        if error is not None:
+            failures.append(error)
+
+    for key, value in zip(drawn.keys, drawn.values, strict=True):
+        while True:
+            try:
+                producer.produce(topic, value, key, on_delivery=refused)
+                break
+            except BufferError:
+                producer.poll(0.1)
+                if failures:
+                    return
+    producer.poll(0)
+
+
+def _raise_on_failures(failures: list[KafkaError], topic: str, sent: Sent) -> None:
+    if failures:
+        raise TwinlakeError(
+            what=f"the broker did not take {len(failures):,} of {sent.sent:,} records to topic {topic!r}",
+            why=failures[0].str(),
+            remedy="run `twinlake status` and `twinlake logs broker`, then produce again; ids do not repeat",
+        )

@@ -1,0 +1,74 @@
+"""Owns a topic: its name, its contract and its schemas, read together and in agreement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from jobs.errors import ContractError, NotFoundError
+from jobs.settings import PROJECT
+from jobs.topics.contract import Contract
+from jobs.topics.contract_file import load_contract
+from jobs.topics.schema import FILE_NAME, Schema, load_schema
+
+COORDINATE = (("_epoch", "int"), ("_partition", "int"), ("_offset", "bigint"), ("_timestamp", "timestamp"))
+"""Columns that every row read from a log carries beside the event's own fields."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Topic:
+    """A Kafka topic as this project knows it; `schemas` is ordered, the newest last."""
+
+    name: str
+    contract: Contract
+    schemas: tuple[Schema, ...]
+
+    @property
+    def newest(self) -> Schema:
+        """The reader schema: every row is shown with its fields and defaults."""
+        return self.schemas[-1]
+
+    @property
+    def columns(self) -> tuple[tuple[str, str], ...]:
+        """(name, Spark type) of every column of the rows that definitions read."""
+        return tuple((field.name, field.type) for field in self.newest.fields) + COORDINATE
+
+
+def topic_names(project: Path = PROJECT) -> tuple[str, ...]:
+    """Every topic that has a schema file."""
+    return tuple(sorted({f["topic"] for f in map(FILE_NAME.fullmatch, _files(project)) if f}))
+
+
+def load_topic(name: str, project: Path = PROJECT) -> Topic:
+    """The topic of that name; ContractError when its files are wrong or disagree."""
+    folder = project / "schemas"
+    found = [
+        folder / file for file in _files(project) if (m := FILE_NAME.fullmatch(file)) and m["topic"] == name
+    ]
+    if not found:
+        raise NotFoundError(
+            f"there is no topic {name!r}",
+            f"{folder} has no {name}.v1.avsc",
+            "known: " + ", ".join(topic_names(project)),
+        )
+    schemas = tuple(sorted(map(load_schema, found), key=lambda schema: schema.number))
+    for expected, schema in enumerate(schemas, start=1):
+        if schema.number != expected:
+            raise ContractError(
+                schema.file, "", f"version {expected} of topic {name} is missing", "add the file"
+            )
+    contract = load_contract(project / "contracts" / f"{name}.yaml")
+    if not contract.is_topic:
+        raise ContractError(
+            contract.file, "customProperties", "eventTime is missing", "a topic's contract needs it"
+        )
+    topic = Topic(name=name, contract=contract, schemas=schemas)
+    if disagreement := contract.disagreement(topic.newest):
+        raise ContractError(
+            contract.file, *disagreement, remedy="change the contract, or add a schema version"
+        )
+    return topic
+
+
+def _files(project: Path) -> list[str]:
+    return sorted(path.name for path in (project / "schemas").glob("*.avsc"))

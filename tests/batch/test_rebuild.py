@@ -1,0 +1,266 @@
+"""The batch layer on real Delta: rebuild, certificate, repair, merge, and everything beside the running
+stream."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.batch.maintain import drop_old_commits
+from jobs.batch.rebuild import replace_closed
+from jobs.errors import BusyError, SilentSkipError
+from jobs.kinds.windows import WindowRange
+from jobs.lake import delta
+from jobs.lake.segments import Segment, batch_epoch, choose, segments
+from jobs.run import CancelledError, Run
+from tests.history import MINUTE, START
+from tests.world import World
+
+
+@pytest.fixture
+def world(spark: SparkSession, tmp_path: Path) -> World:
+    """Two closed segments and an open one."""
+    made = World(spark=spark, lake=tmp_path)
+    for _ in range(2):
+        made.produce()
+        made.step()
+        made.close()
+    made.produce()
+    made.step()
+    return made
+
+
+def staged(world: World, position: int):
+    from jobs.kinds import compile
+
+    return compile.partial(world.feed.definition, world.log.rows(0, position))
+
+
+def test_a_rebuild_replaces_closed_segments_by_one(world: World) -> None:
+    rebuilt = world.rebuild()
+
+    assert (rebuilt.certificate.equal, rebuilt.replaced) == (True, True)
+    assert rebuilt.certificate.position == {"orders": 3}
+    assert [segment.number for segment in segments(world.feed)] == [world.at.segment - 1]
+    assert world.shows() == world.expected()
+
+
+def test_a_late_replace_with_an_outdated_segment_is_refused(world: World) -> None:
+    """It would not conflict: its rows would stand beside the newer base and count twice (9,000 became
+    15,000)."""
+    late, epoch = world.closed(), batch_epoch(world.feed)
+    batch = staged(world, 3)
+    world.produce()
+    world.step()
+    world.rebuild()
+    shown = world.shows()
+
+    with pytest.raises(SilentSkipError):
+        replace_closed(world.feed, late, WindowRange(), batch, world.at.segment, epoch, "late")
+
+    assert world.shows() == shown == world.expected()
+
+
+def test_a_replace_of_an_open_segment_is_refused(world: World) -> None:
+    """Steps that come after would be in a segment whose rows are replaced."""
+    closed = world.closed()
+
+    with pytest.raises(BusyError, match="not closed"):
+        replace_closed(world.feed, closed, WindowRange(), staged(world, 3), closed.pin.segment, 1, "early")
+
+    assert world.shows() == world.expected()
+
+
+def test_a_corrupted_partial_is_found_named_and_repaired_only_when_told(world: World) -> None:
+    world.spark.sql(
+        f"UPDATE delta.`{world.feed.path}` SET orders__n = orders__n + 1000"
+        " WHERE region = 'north' AND _segment = 0"
+    )
+    keys = {(region, minute) for region, minute in world.expected() if region == "north"}
+    found = world.verify()
+    refused = world.rebuild()
+
+    assert not found.equal and not refused.certificate.equal and not refused.replaced
+    assert {one["cause"] for one in found.differences} == {"state_differs"}
+    assert {one["key"]["region"] for one in found.differences} == {"north"} and 0 < found.differing <= len(
+        keys
+    )
+    one = found.differences[0]
+    assert one["columns"] == ["orders__n"] and one["speed"]["orders"] == one["batch"]["orders"] + 1000
+    assert world.shows() != world.expected()
+
+    repaired = world.rebuild(repair=True)
+
+    assert repaired.replaced and not repaired.certificate.equal
+    assert world.verify().equal and world.shows() == world.expected()
+
+
+def test_lost_and_doubled_rows_are_told_apart(world: World) -> None:
+    table = f"delta.`{world.feed.path}`"
+    world.spark.sql(f"DELETE FROM {table} WHERE region = 'south'")
+    world.spark.sql(f"INSERT INTO {table} SELECT * FROM {table} WHERE region = 'east'")
+
+    causes = {one["key"]["region"]: one["cause"] for one in world.verify().differences}
+
+    assert causes == {"south": "only_in_batch", "east": "counted_more_than_once"}
+
+
+def test_a_rebuild_of_a_range_leaves_other_windows_alone(world: World) -> None:
+    world.spark.sql(f"UPDATE delta.`{world.feed.path}` SET orders__n = orders__n + 1000")
+    half = WindowRange(start=START + 2 * MINUTE, end=START + 5 * MINUTE)
+
+    world.rebuild(windows=half, repair=True)
+
+    wrong = {minute for (region, minute), row in world.shows().items() if row[1] >= 1000}
+    assert wrong == {minute for _, minute in world.expected()} - {START + n * MINUTE for n in (2, 3, 4)}
+
+
+def test_a_long_rebuild_in_chunks_is_continued_after_a_cancel_and_never_half_done(world: World) -> None:
+    closed, run = world.closed(), Run(id="long")
+    done: list[str] = []
+
+    def cancel_after_two(progress) -> None:
+        done.append(progress.message)
+        if progress.done == 2:
+            run.cancelled.set()
+
+    run.report = cancel_after_two
+    staging = world.lake / "staging" / "long"
+    from jobs.batch.rebuild import rebuild
+
+    with pytest.raises(CancelledError):
+        rebuild(world.feed, closed, lambda: world.at.segment, run, staging, "2026", chunk_records=10)
+    assert world.shows() == world.expected()
+    run.cancelled.clear()
+    run.report = lambda progress: None
+    again = rebuild(
+        world.feed, world.closed(), lambda: world.at.segment, run, staging, "2026", chunk_records=10
+    )
+
+    assert (again.chunks, again.skipped, again.certificate.equal) == (6, 2, True)
+    assert world.shows() == world.expected()
+
+
+def test_rebuilds_beside_appends_and_optimize_keep_totals_exact(world: World) -> None:
+    """Appends go on in the owner's thread, OPTIMIZE in another; a rebuild that loses tries again."""
+    errors: list[BaseException] = []
+
+    def guarded(work) -> threading.Thread:
+        def run() -> None:
+            try:
+                work()
+            except BaseException as error:
+                errors.append(error)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        return thread
+
+    def append() -> None:
+        for _ in range(6):
+            world.produce(5)
+            world.step()
+
+    def optimize() -> None:
+        for _ in range(2):
+            try:
+                world.spark.sql(f"OPTIMIZE delta.`{world.feed.path}`")
+            except Exception as error:
+                assert "CONCURRENT" in str(error).upper()
+
+    closed = world.closed()
+    threads = [guarded(append), guarded(optimize)]
+    outcomes = []
+    for _ in range(2):
+        try:
+            outcomes.append(world.rebuild(closed).certificate.equal)
+        except BusyError:
+            outcomes.append("busy")
+    for thread in threads:
+        thread.join()
+
+    assert errors == [] and set(outcomes) <= {True, "busy"} and True in outcomes
+    assert world.at.position == 9 and world.shows() == world.expected()
+
+
+def test_merging_closed_segments_changes_nothing_that_is_shown(world: World) -> None:
+    merged = world.merge()
+
+    assert merged == (0, 1)
+    assert [(segment.number, segment.files) for segment in segments(world.feed)] == [(1, 1), (2, 1)]
+    assert world.verify().equal and world.shows() == world.expected()
+
+
+def sized(*bytes_: int) -> list[Segment]:
+    return [Segment(number=number, files=1, bytes=size) for number, size in enumerate(bytes_)]
+
+
+@pytest.mark.parametrize(
+    ("closed", "chosen"),
+    [
+        ([], None),
+        (sized(10), None),
+        (sized(10, 10), (0, 1)),
+        (sized(100, 10), None),
+        (sized(200, 30, 10, 10), (1, 3)),
+        ([Segment(number=4, files=50, bytes=10)], (4, 4)),
+    ],
+)
+def test_segments_of_like_size_are_merged_and_giants_left_alone(closed, chosen) -> None:
+    assert choose(closed) == chosen
+
+
+def test_rows_are_rewritten_logarithmically_often() -> None:
+    """1,000 segments of one size: every row is written about log(n) times, and few segments are left."""
+    held: list[Segment] = []
+    written = 0
+    for number in range(1000):
+        held.append(Segment(number=number, files=50, bytes=100))
+        chosen = choose(held)
+        if chosen:
+            size = sum(one.bytes for one in held if one.number >= chosen[0])
+            written += size
+            held = [
+                *(one for one in held if one.number < chosen[0]),
+                Segment(number=number, files=1, bytes=size),
+            ]
+
+    assert written / (1000 * 100) < 12
+    assert len(held) < 12
+
+
+def test_parts_of_a_range_touch_and_cover_it() -> None:
+    asked = WindowRange(start=START, end=START + timedelta(hours=1))
+
+    parts = list(asked.parts(START, START + timedelta(minutes=59), MINUTE, 4))
+
+    assert [part.start for part in parts] == [START + n * 15 * MINUTE for n in range(4)]
+    assert [part.end for part in parts] == [part.start for part in parts[1:]] + [asked.end]
+    assert list(WindowRange().parts(START, START, MINUTE, 5)) == [WindowRange()]
+
+
+def test_commit_files_before_an_old_checkpoint_go_and_the_version_stands_where_it_stood(world: World) -> None:
+    """A day of steps leaves 86,400 commit files otherwise; the newest step's metadata must survive all
+    clean-up."""
+    from jobs.speed.advance import standing
+
+    snapshot = delta.snapshot(world.spark, world.feed.path)
+    snapshot.deltaLog().checkpoint(snapshot, _none(world.spark))
+    newest = delta.newest_version(world.feed.path)
+
+    gone = drop_old_commits(world.feed.path, now_s=4e9)
+
+    left = sorted(int(f.stem) for f in (world.feed.path / "_delta_log").glob("*.json") if f.stem.isdigit())
+    assert gone > 0 and left == [newest]
+    assert standing(world.feed) == world.at and world.shows() == world.expected()
+    world.produce()
+    world.step()
+    assert world.shows() == world.expected()
+
+
+def _none(spark: SparkSession):
+    return getattr(getattr(spark._jvm.scala, "None$"), "MODULE$")

@@ -1,0 +1,79 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from infra.parts import sql
+from infra.parts.confine import Mount, plan
+
+needs_root = pytest.mark.skipif(not sql.can_confine(), reason="needs root and mount namespaces")
+
+
+def test_a_closed_folder_is_covered_and_only_the_named_trees_come_back() -> None:
+    steps = plan(
+        Path("/root/project/.twinlake"),
+        read=[Path("/root/project"), Path("/root/project/.twinlake/lake"), Path("/usr/lib/jvm/j")],
+        write=[Path("/root/project/.twinlake/sql")],
+        closed=[Path("/root")],
+    )
+
+    assert steps == (
+        Mount(path=Path("/root"), kind="empty"),
+        Mount(path=Path("/root/project"), kind="read"),
+        Mount(path=Path("/root/project/.twinlake"), kind="empty"),
+        Mount(path=Path("/root/project/.twinlake/lake"), kind="read"),
+        Mount(path=Path("/usr/lib/jvm/j"), kind="read"),
+        Mount(path=Path("/root/project/.twinlake/sql"), kind="write"),
+    )
+
+
+ATTEMPTS = """
+import os, sys
+home = sys.argv[1]
+def tries(what, *arguments):
+    try:
+        what(*arguments)
+        return "done"
+    except OSError as error:
+        return type(error).__name__
+print(os.getuid(), os.getgroups())
+print(tries(open, home + "/lake/data", "r"))
+print(tries(open, home + "/lake/data", "w"))
+print(tries(os.mkdir, home + "/lake/more"))
+print(tries(open, home + "/services.json"))
+print(tries(os.listdir, home + "/run"))
+print(tries(open, home + "/sql/mine", "w"))
+print(tries(open, "/proc/1/environ"))
+"""
+
+
+@needs_root
+def test_the_sql_server_reads_the_lake_but_cannot_write_it_nor_see_a_secret(tmp_path: Path) -> None:
+    home = tmp_path / "closed" / "home"
+    for folder in ("lake", "sql", "run"):
+        (home / folder).mkdir(parents=True)
+    home.parent.chmod(0o700)
+    (home / "lake" / "data").write_text("rows")
+    (home / "services.json").write_text("token")
+    os.chown(home / "sql", 65534, 65534)
+    project = Path(__file__).resolve().parents[3]
+
+    done = subprocess.run(
+        ["unshare", "--mount", "--propagation", "private", sys.executable, "-m", "infra.parts.confine",
+         "--home", str(home), "--read", str(home / "lake"), "--write", str(home / "sql"),
+         "--read", str(project), "--read", sys.base_prefix, "--", sys.executable, "-c", ATTEMPTS, str(home)],
+        capture_output=True, text=True, cwd=project,
+    )  # fmt: skip
+
+    assert done.stdout.split("\n")[:-1] == [
+        "65534 []",
+        "done",
+        "OSError",  # read-only file system
+        "OSError",
+        "FileNotFoundError",
+        "FileNotFoundError",
+        "done",
+        "PermissionError",
+    ], done.stderr

@@ -1,0 +1,34 @@
+import socket
+from pathlib import Path
+
+from infra.parts.ports import HOST, NAMES, Ports, free_port
+
+
+def test_ports_are_chosen_once_and_all_differ(tmp_path: Path) -> None:
+    first = Ports(tmp_path / "ports.json")
+
+    again = Ports(tmp_path / "ports.json")
+
+    assert [again[name] for name in NAMES] == [first[name] for name in NAMES]
+    assert len({first[name] for name in NAMES}) == len(NAMES)
+
+
+def test_a_port_is_never_one_that_outgoing_connections_get() -> None:
+    first, last = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
+
+    assert not any(first <= free_port() <= last for _ in range(20))
+
+
+def test_only_the_port_that_a_stranger_holds_is_chosen_again(tmp_path: Path) -> None:
+    ports = Ports(tmp_path / "ports.json")
+    before = {name: ports[name] for name in NAMES}
+    with socket.socket() as stranger:
+        stranger.bind((HOST, ports["broker"]))
+        stranger.listen()
+
+        taken = ports.renew_taken(["broker", "controller"])
+
+    assert taken == ["broker"]
+    assert ports["broker"] != before["broker"]
+    assert {**{name: ports[name] for name in NAMES}, "broker": before["broker"]} == before
+    assert Ports(tmp_path / "ports.json")["broker"] == ports["broker"]

@@ -1,0 +1,31 @@
+"""Two parts that cost nothing and a supervisor for them: run as a module, with `--home H`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from infra.parts.part import Command, Context, Part
+from infra.supervise import supervisor
+from jobs.errors import UnreachableError
+
+
+def _sleep(context: Context) -> Command:
+    return Command(arguments=(sys.executable, "-c", "import time; time.sleep(300)"))
+
+
+def _refuse(context: Context) -> None:
+    if not (context.settings.home / "allowed").exists():
+        raise UnreachableError("the second part may not start", "nobody allowed it", "allow it")
+
+
+def parts() -> tuple[Part, ...]:
+    return (
+        Part(name="first", service="first", command=_sleep, probe=lambda context: "here"),
+        Part(name="second", service="second", needs=("first",), prepare=_refuse, command=_sleep),
+    )
+
+
+if __name__ == "__main__":
+    Path(sys.argv[sys.argv.index("--home") + 1]).mkdir(exist_ok=True)
+    supervisor.main(parts)

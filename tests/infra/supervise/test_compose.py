@@ -1,0 +1,74 @@
+"""The form of docker-compose.yml: there is no Docker where these tests run."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from infra.parts.part import all_parts
+from infra.parts.ports import HOST, NAMES
+from infra.supervise import containers
+
+PROJECT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(scope="module")
+def compose() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((PROJECT / "docker-compose.yml").read_text())
+    return found
+
+
+def test_it_has_every_part_under_its_own_name(compose: dict[str, Any]) -> None:
+    steps = {"prepare": ["prepare"], "release": []}
+
+    commands = {name: service["command"] for name, service in compose["services"].items()}
+
+    assert commands == {**steps, **{part.name: ["run", part.name] for part in all_parts()}}
+
+
+def test_every_part_that_keeps_running_has_a_health_check_of_its_own(compose: dict[str, Any]) -> None:
+    for part in all_parts():
+        if part.command is not None:
+            test = compose["services"][part.name]["healthcheck"]["test"]
+            assert test == ["CMD", "python", "-m", "infra.supervise.containers", "probe", part.name]
+
+
+def test_every_part_starts_after_what_it_needs(compose: dict[str, Any]) -> None:
+    def before(name: str) -> set[str]:
+        direct = set(compose["services"][name].get("depends_on", {}))
+        return direct.union(*(before(other) for other in direct))
+
+    for part in all_parts():
+        assert set(part.needs) <= before(part.name)
+
+
+def test_nothing_is_published_beyond_loopback(compose: dict[str, Any]) -> None:
+    assert HOST == "127.0.0.1"
+    for name, service in compose["services"].items():
+        assert "ports" not in service, name
+        assert service["network_mode"] == "host", name
+    assert sorted(containers.PORTS) == sorted(NAMES)
+
+
+def test_the_sql_server_sees_the_lake_read_only_and_no_secret(compose: dict[str, Any]) -> None:
+    sql = compose["services"]["sql"]
+
+    assert sql["volumes"] == ["lake:/state/lake:ro"]
+    assert sql["user"].split(":")[0] not in ("0", "root")
+
+
+def test_versions_are_pinned(compose: dict[str, Any]) -> None:
+    images = {service["image"] for service in compose["services"].values()}
+    base = re.search(r"^FROM (\S+)", (PROJECT / "infra" / "images" / "Dockerfile").read_text(), re.MULTILINE)
+
+    assert images == {"twinlake:0.1.0"}
+    assert base is not None
+    assert re.fullmatch(r"python:3\.1[123]\.\d+-slim-bookworm", base.group(1))
+
+
+def test_volumes_that_are_used_are_declared(compose: dict[str, Any]) -> None:
+    used = {volume.split(":")[0] for one in compose["services"].values() for volume in one["volumes"]}
+
+    assert used == set(compose["volumes"])

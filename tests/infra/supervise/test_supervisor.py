@@ -1,0 +1,148 @@
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from infra.supervise import control, record
+from infra.supervise.process import marked
+from infra.supervise.record import Folders
+from jobs.settings import Services, Settings
+from tests.infra.supervise import dummies
+
+PROJECT = Path(__file__).resolve().parents[3]
+
+
+class Home:
+    """One state folder with a supervisor of dummy parts."""
+
+    def __init__(self, path: Path) -> None:
+        self.settings = Settings(home=path)
+        self.folders = Folders(home=path)
+        self.folders.make()
+        self._supervisors: list[subprocess.Popen[bytes]] = []
+
+    def supervise(self, *parts: str) -> subprocess.Popen[bytes]:
+        record.want(self.folders, parts)
+        command = [sys.executable, "-m", "tests.infra.supervise.dummies", "--home", str(self.settings.home)]
+        self._supervisors.append(subprocess.Popen(command, cwd=PROJECT))
+        return self._supervisors[-1]
+
+    def wait(self, part: str, holds: Callable[[record.Record], bool]) -> record.Record:
+        until = time.monotonic() + 30
+        while time.monotonic() < until:
+            if holds(found := record.load(self.folders, part)):
+                return found
+            time.sleep(0.05)
+        raise AssertionError(f"{part} stayed {record.load(self.folders, part)}")
+
+    def ready(self, part: str, other_than: int = 0) -> int:
+        found = self.wait(
+            part, lambda r: r.state == "ready" and r.identity is not None and r.identity.pid != other_than
+        )
+        assert found.identity is not None
+        return found.identity.pid
+
+    def close(self) -> None:
+        control.bring_down(self.settings, lambda name: None)
+        for supervisor in self._supervisors:
+            supervisor.wait(10)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
+    monkeypatch.setattr(control, "all_parts", dummies.parts)
+    made = Home(tmp_path / "home")
+    yield made
+    made.close()
+
+
+def test_a_part_that_dies_is_started_again(home: Home) -> None:
+    home.supervise("first")
+    pid = home.ready("first")
+
+    os.kill(pid, signal.SIGKILL)
+
+    home.ready("first", other_than=pid)
+    assert record.load(home.folders, "first").restarts == 1
+
+
+def test_a_supervisor_adopts_what_still_lives_after_its_predecessor_was_killed(home: Home) -> None:
+    first = home.supervise("first")
+    pid = home.ready("first")
+    first.kill()
+    first.wait()
+
+    second = home.supervise("first")
+
+    home.wait("supervisor", lambda r: r.identity is not None and r.identity.pid == second.pid)
+    time.sleep(1)
+    assert home.ready("first") == pid
+    assert len(marked(home.folders.mark("first"))) == 1
+
+
+def test_a_second_supervisor_of_the_same_home_ends_at_once(home: Home) -> None:
+    home.supervise("first")
+    home.ready("first")
+
+    assert home.supervise("first").wait(20) == 1
+
+
+def test_a_part_waits_for_what_it_needs_and_says_why_it_cannot_start(home: Home) -> None:
+    (home.settings.home / "allowed").unlink(missing_ok=True)
+    home.supervise("first", "second")
+
+    failed = home.wait("second", lambda r: r.error is not None)
+
+    assert failed.error is not None
+    assert failed.error["why"] == "nobody allowed it"
+    (home.settings.home / "allowed").touch()
+    home.ready("second")
+
+
+def test_down_leaves_no_process_even_after_the_supervisor_was_killed(home: Home) -> None:
+    (home.settings.home / "allowed").touch()
+    supervisor = home.supervise("first", "second")
+    home.ready("second")
+    supervisor.kill()
+    supervisor.wait()
+    ended: list[str] = []
+
+    control.bring_down(home.settings, ended.append)
+
+    assert ended == ["second", "first"]
+    assert marked(home.folders.mark("first")) + marked(home.folders.mark("second")) == []
+
+
+def test_services_json_lists_every_address_and_only_its_owner_can_read_it(home: Home) -> None:
+    home.supervise("first")
+    home.ready("first")
+
+    file = home.settings.services_file
+    services = Services.load(file)
+
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert all(json.loads(file.read_text()).values())
+    assert len(services.api_token) >= 32
+    for secret in (services.api_token, services.airflow_password):
+        for path in home.settings.home.rglob("*"):
+            if path.is_file() and secret in path.read_text(errors="replace"):
+                assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
+
+
+def test_addresses_and_secrets_stay_when_everything_is_started_again(home: Home) -> None:
+    home.supervise("first")
+    home.ready("first")
+    before = home.settings.services_file.read_text()
+    control.bring_down(home.settings, lambda name: None)
+
+    home.supervise("first")
+    home.ready("first")
+
+    assert home.settings.services_file.read_text() == before

@@ -1,0 +1,154 @@
+"""What a row-local step may not hold, and that each refusal names the line."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jobs.errors import DefinitionError
+from jobs.kinds import compile
+from jobs.kinds.measure import Avg, Count, CountDistinct, Sum
+from jobs.kinds.table import Aggregate, Explode, Latest, Tumbling
+from jobs.tables import TABLES
+from jobs.topics.topic import load_topic
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ORDERS = load_topic("orders")
+TABLE = Aggregate(name="t", source="orders", columns={"k": "region"}, keys=("k",), measures={"n": Count()})
+
+REFUSED = {
+    "sum(amount)": "an aggregate",
+    "count(DISTINCT amount)": "an aggregate",
+    "max(amount) FILTER (WHERE true)": "an aggregate",
+    "row_number() OVER (ORDER BY amount)": "a window function",
+    "lag(amount) OVER (ORDER BY amount)": "a window function",
+    "(SELECT 1)": "a subquery",
+    "exists(SELECT 1)": "a subquery",
+    "amount IN (SELECT 1)": "a subquery",
+    "explode(array(1))": "a generator",
+    "stack(2, 1, 2)": "a generator",
+    "window(ordered_at, '1 minute')": "row-local",
+    "rand()": "not deterministic",
+    "uuid()": "not deterministic",
+    "shuffle(array(1, 2))": "not deterministic",
+    "monotonically_increasing_id()": "not deterministic",
+    "now()": "not deterministic",
+    "current_date": "not deterministic",
+    "current_timestamp": "not deterministic",
+    "unix_timestamp()": "not deterministic",
+    "current_user()": "not deterministic",
+    "input_file_name()": "not deterministic",
+    "timestamp 'now'": "not deterministic",
+    "date'today'": "not deterministic",
+    "CAST('now' AS TIMESTAMP)": "not deterministic",
+    "ordered_at > ' Yesterday'": "not deterministic",
+    "CAST(concat('to', 'day') AS DATE)": "not deterministic",
+    "java_method('java.lang.System', 'exit', 1)": "calls into Java",
+    "reflect('java.lang.System', 'exit', 1)": "calls into Java",
+    "try_reflect('java.lang.System', 'exit', 1)": "calls into Java",
+    "no_such_function(amount)": "no built-in function",
+    "spark_catalog.default.f(1)": "no built-in function",
+    "amount AS other": "an alias",
+    "*": "a star",
+    "no_such_column": "cannot be resolved",
+    "amount +": "yntax error",
+    "1) , (2": "yntax error",
+    "1 FROM x --": "yntax error",
+    "array(amount) > 1": "mismatch",
+    "NULL": "no type",
+}
+ALLOWED = [
+    "upper(region)",
+    "amount * 2 -- twice",
+    "CASE WHEN status = 'now' THEN 'a' ELSE 'b' END",
+    "transform(array(1, 2), x -> x + 1)[0]",
+    "aggregate(array(1, 2), 0, (a, b) -> a + b)",
+    "ordered_at > '2026-01-01'",
+    "date_trunc('hour', ordered_at)",
+    "sha2(event_id, 256)",
+]
+
+
+def _why(table: Aggregate | Latest, spark: SparkSession) -> list[str]:
+    return [problem.why_text for problem in compile.problems(table, ORDERS, spark)]
+
+
+@pytest.mark.parametrize("sql", REFUSED)
+def test_what_is_not_row_local_is_refused(spark: SparkSession, sql: str) -> None:
+    found = _why(replace(TABLE, columns={"k": sql}), spark)
+
+    assert len(found) == 1 and REFUSED[sql] in found[0], found
+
+
+@pytest.mark.parametrize("sql", ALLOWED)
+def test_what_is_row_local_is_allowed(spark: SparkSession, sql: str) -> None:
+    assert _why(replace(TABLE, columns={"k": sql}), spark) == []
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_every_listed_table_is_sound(spark: SparkSession, table: Aggregate) -> None:
+    assert _why(table, spark) == []
+
+
+def test_a_refusal_names_file_and_line_of_the_expression(spark: SparkSession) -> None:
+    line = inspect.currentframe().f_lineno  # type: ignore[union-attr]
+    table = Aggregate(
+        name="t",
+        source="orders",
+        columns={
+            "k": "region",
+            "bad": "rand() * 17",
+        },
+        keys=("k",),
+        measures={"n": Count()},
+    )
+
+    with pytest.raises(DefinitionError) as caught:
+        compile.analyse(table, ORDERS, spark)
+
+    assert Path(caught.value.file).name == Path(__file__).name
+    assert caught.value.line == line + 6
+
+
+def test_a_stored_definition_has_no_file_and_is_refused_all_the_same(spark: SparkSession) -> None:
+    table = Aggregate.from_json({**TABLE.to_json(), "columns": [["k", "rand()"]]})
+
+    with pytest.raises(DefinitionError, match="stored definition"):
+        compile.analyse(table, ORDERS, spark)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"where": "amount"}, "not a condition"),
+        ({"columns": {"k": "region", "x": "status"}, "measures": {"n": Sum("x")}}, "string is no number"),
+        ({"columns": {"k": "region", "x": "status"}, "measures": {"n": Avg("x")}}, "string is no number"),
+        (
+            {"columns": {"k": "region", "x": "ordered_at"}, "measures": {"n": CountDistinct("x")}},
+            "cannot take",
+        ),
+        ({"columns": {"k": "map(region, 1)"}}, "cannot be a key"),
+        ({"window": Tumbling(on="k", size="1 minute")}, "not timestamp"),
+        ({"explode": Explode(name="part", array="region")}, "no array"),
+        ({"explode": Explode(name="region", array="split(region, ' ')")}, "already"),
+    ],
+)
+def test_what_has_the_wrong_type_is_refused(spark: SparkSession, changes: dict, expected: str) -> None:
+    found = _why(replace(TABLE, **changes), spark)
+
+    assert len(found) == 1 and expected in found[0], found
+
+
+def test_a_delete_condition_is_held_to_the_same_rules(spark: SparkSession) -> None:
+    table = Latest(
+        name="t", source="orders", columns={"k": "region", "at": "ordered_at"}, keys=("k",), order=("at",),
+        delete_when="rand() > 0.5", values=("at",),
+    )  # fmt: skip
+
+    assert ["not deterministic" in why for why in _why(table, spark)] == [True]

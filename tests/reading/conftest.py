@@ -1,0 +1,198 @@
+"""A SQL server of its own process over a lake written by the test's session: two versions, release 1."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.kinds import compile
+from jobs.lake import delta, release_log
+from jobs.lake.log import Log
+from jobs.lake.release_log import Release
+from jobs.lake.version import Version
+from jobs.settings import Settings
+from jobs.tables import latest_order, orders, sales_per_region
+from jobs.topics.topic import load_topic
+
+ALL, PAID = 2000, 1800
+"""Orders in the log; those that are not cancelled."""
+UP_S = 120
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.services)
+
+
+@dataclass
+class SqlServer:
+    """The process, started again as often as a test likes."""
+
+    home: Path
+    scratch: Path
+    port: int = 0
+    jdbc_port: int = 0
+    _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        self.port, self.jdbc_port = _free_port(), _free_port()
+        self.scratch.mkdir(exist_ok=True)
+        arguments = [
+            sys.executable, "-m", "jobs.reading.sql_server", "--home", str(self.home),
+            "--port", str(self.port), "--jdbc-port", str(self.jdbc_port), "--scratch", str(self.scratch),
+        ]  # fmt: skip
+        with (self.scratch / "sql.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                arguments, cwd=self.scratch, stdout=log, stderr=log,
+                env={**os.environ, "PYTHONPATH": str(Settings(home=self.home).project)},
+            )  # fmt: skip
+        self.wait_until(lambda status: status["ready"])
+
+    def kill(self) -> None:
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+    def status(self) -> dict[str, Any]:
+        found: dict[str, Any] = httpx.get(f"{self.url}/status", timeout=5, trust_env=False).json()
+        return found
+
+    def wait_until(self, right: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        until, last = time.monotonic() + UP_S, None
+        while time.monotonic() < until:
+            assert self._process is not None and self._process.poll() is None, "the SQL server has ended"
+            try:
+                last = self.status()
+                if right(last):
+                    return last
+            except httpx.HTTPError:
+                pass
+            time.sleep(0.02)
+        raise AssertionError(f"not within {UP_S} s; the last status was {last}")
+
+    def ask(self, sql: str, limit: int = 100, **headers: str) -> httpx.Response:
+        return httpx.post(
+            f"{self.url}/query", json={"sql": sql, "limit": limit}, timeout=120, trust_env=False,
+            headers={"X-Twinlake-Query": "1", **headers},
+        )  # fmt: skip
+
+    def rows(self, sql: str) -> list[dict[str, Any]]:
+        answer = self.ask(sql)
+        assert answer.is_success, answer.text
+        found: list[dict[str, Any]] = answer.json()["rows"]
+        return found
+
+
+@dataclass
+class Released:
+    """The lake: `promote` commits a release as the lake server does, and nothing else."""
+
+    lake: Path
+    all_orders: Version
+    paid_orders: Version
+    others: tuple[Version, ...]
+
+    def promote(self, sales: Version) -> Release:
+        live = release_log.live(self.lake)
+        tables = {version.table: version.name for version in (sales, *self.others)}
+        number = live.number + 1 if live else 1
+        made = Release(
+            number=number, kind="promote", tables=tables, created_at="2026-01-31T12:00:00Z", approved_by="me"
+        )  # fmt: skip
+        return release_log.commit(self.lake, made)
+
+
+@pytest.fixture(scope="session")
+def released(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Released:
+    lake = tmp_path_factory.mktemp("sql") / "lake"
+    topic = load_topic("orders")
+    log = Log(spark, lake, topic)
+    log.open()
+    written = spark.range(ALL + 1).selectExpr(
+        "0 epoch", "cast(id % 4 as int) partition", "id offset",
+        "timestamp_seconds(1700000000 + id) timestamp", "1 timestamp_type",
+        "encode(concat('c', id % 50), 'UTF-8') key", "X'00FF' value",
+        "cast(array() as array<struct<key string, value binary>>) headers", "1 schema_id",
+        "named_struct('event_id', concat('e', id), 'order_id', id, 'customer', concat('c', id % 50), "
+        "'region', concat('r', id % 5), 'status', if(id % 10 = 0, 'cancelled', 'paid'), "
+        "'amount', cast(id / 100 as decimal(12, 2)), 'ordered_at', timestamp_seconds(1700000000 + id)) event",
+        f"if(id = {ALL}, 'invalid', 'valid') verdict",
+        f"if(id = {ALL}, array('malformed_body'), cast(array() as array<string>)) reasons",
+        "false late", "'1.0.0' contract", "false replay", "1L batch",
+    )  # fmt: skip
+    delta.append(written, log.path, "test", 1, {"kind": "batch", "batch": 1, "schemas": {}})
+    paid = replace(sales_per_region.TABLE, where="status <> 'cancelled'")
+    versions = []
+    for build, table in enumerate((orders.TABLE, latest_order.TABLE, sales_per_region.TABLE, paid), start=1):
+        version = Version(
+            table=table.name, fingerprint=f"{build:012x}", build=build, definition=table.to_json(),
+            topic="orders", contract="1.0.0", created_at="2026-01-31T12:00:00Z",
+        )  # fmt: skip
+        version.save(lake)
+        versions.append(version)
+        if table.kind != "events":
+            rows = compile.partial(table, log.rows(0, 1)).selectExpr("*", "0 AS _segment")
+            told = {
+                "kind": "step",
+                "step": 1,
+                "segment": 0,
+                "position": {"orders": 1},
+                "watermark": 1700012000_000_000,
+            }
+            delta.append(rows, version.path(lake), "test", 1, told, ("_segment",))
+    made = Released(lake=lake, all_orders=versions[2], paid_orders=versions[3], others=tuple(versions[:2]))
+    made.promote(made.all_orders)
+    return made
+
+
+@pytest.fixture(scope="session")
+def sql(released: Released, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlServer]:
+    server = SqlServer(home=released.lake.parent, scratch=tmp_path_factory.mktemp("scratch"))
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture(scope="session")
+def jdbc(sql: SqlServer) -> Iterator[Callable[[], Any]]:
+    """Opens connections with Hive's JDBC driver, in a JVM of its own, as an analyst's tool would."""
+    import pyspark
+    from py4j.java_gateway import JavaGateway
+
+    folder = Path(pyspark.__file__).parent / "jars"
+    gateway = JavaGateway.launch_gateway(
+        jarpath=str(next(folder.glob("py4j*.jar"))), classpath=f"{folder}/*", die_on_exit=True,
+        javaopts=["-Xmx256m", "-Dlog4j2.level=OFF"],
+    )  # fmt: skip
+    gateway.jvm.java.lang.Class.forName("org.apache.hive.jdbc.HiveDriver")
+
+    def connect() -> Any:
+        return gateway.jvm.java.sql.DriverManager.getConnection(
+            f"jdbc:hive2://127.0.0.1:{sql.jdbc_port}/serve", "analyst", ""
+        )
+
+    yield connect
+    gateway.shutdown()
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port

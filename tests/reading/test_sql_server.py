@@ -1,0 +1,184 @@
+"""What readers meet at the SQL server: its views, its refusals, and no trace of a switch."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from jobs.commands.query import ask
+from jobs.errors import UnreachableError, UsageError
+from tests.reading.conftest import ALL, PAID, Released, SqlServer
+
+TOTAL = "SELECT sum(orders) AS orders, count(DISTINCT region) AS regions FROM serve.sales_per_region"
+PROMOTIONS = 32
+
+
+def test_the_views_of_the_live_release_are_there(sql: SqlServer, released: Released) -> None:
+    assert sql.rows(TOTAL) == [{"orders": ALL, "regions": 5}]
+    assert sql.rows("SELECT count(*) AS n FROM release_1.orders") == [{"n": ALL}]
+    newest = "SELECT customer, order_id, amount, ordered_at FROM serve.latest_order WHERE customer = 'c7'"
+    assert sql.rows(newest) == [
+        {"customer": "c7", "order_id": 1957, "amount": "19.57", "ordered_at": "2023-11-14T22:45:57Z"}
+    ]
+    assert list(sql.rows("SELECT * FROM serve.orders LIMIT 1")[0])[-4:] == [
+        "_epoch", "_partition", "_offset", "_timestamp"
+    ]  # fmt: skip
+    assert sql.rows("SELECT * FROM serve.orders_quarantine") == [
+        {"epoch": 0, "partition": 0, "offset": ALL, "timestamp": "2023-11-14T22:46:40Z", "key": b"c0".hex(),
+         "value": "00ff", "verdict": "invalid", "reasons": ["malformed_body"]}
+    ]  # fmt: skip
+
+
+def test_a_window_is_final_once_the_watermark_has_passed_it_by_late_after(sql: SqlServer) -> None:
+    # the watermark of the fixture is 22:13:20 + 12,000 s = 01:33:20; late_after is 3 hours
+    rows = sql.rows("SELECT DISTINCT window_end, final FROM serve.sales_per_region ORDER BY window_end")
+
+    assert [row["final"] for row in rows] == [row["window_end"] <= "2023-11-14T22:33:20Z" for row in rows]
+    assert {row["final"] for row in rows} == {True, False}
+
+
+def test_more_rows_than_asked_for_are_cut_and_it_says_so(sql: SqlServer) -> None:
+    cut = sql.ask("SELECT * FROM serve.orders", limit=10).json()
+    whole = sql.ask("SELECT * FROM range(10)", limit=10).json()
+
+    assert (len(cut["rows"]), cut["truncated"]) == (10, True)
+    assert (len(whole["rows"]), whole["truncated"]) == (10, False)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DROP VIEW serve.orders",
+        "ALTER VIEW serve.orders AS SELECT 1",
+        "CREATE TABLE t AS SELECT 1",
+        "WITH a AS (SELECT 1) INSERT INTO serve.orders SELECT * FROM a",
+        "SELECT (SELECT max(x) FROM (SELECT TRANSFORM(1) USING 'cat' AS x))",
+        "SET spark.sql.ansi.enabled=false",
+        "ADD JAR '/tmp/x.jar'",
+        "SELECT java_method('java.lang.System', 'exit', 1)",
+        "SELECT 1; SELECT 2",
+        "SELECT nothing FROM serve.orders",
+    ],
+)
+def test_what_does_not_read_is_refused(sql: SqlServer, statement: str) -> None:
+    answer = sql.ask(statement)
+
+    assert answer.status_code == 400
+    assert answer.json()["error"] == "UsageError"
+    assert "at org.apache.spark" not in answer.text
+
+
+def test_a_web_page_cannot_ask(sql: SqlServer) -> None:
+    body = {"sql": "SELECT 1"}
+    without = httpx.post(f"{sql.url}/query", json=body, trust_env=False)
+    rebound = httpx.post(
+        f"{sql.url}/query",
+        json=body,
+        trust_env=False,
+        headers={"X-Twinlake-Query": "1", "Host": "evil.example"},
+    )
+
+    assert (without.status_code, rebound.status_code) == (403, 403)
+
+
+def test_the_command_tells_wrong_use_from_no_answer(sql: SqlServer) -> None:
+    with pytest.raises(UsageError, match="failed") as wrong:
+        ask(sql.url, "SELECT * FROM serve.nothing")
+    assert "TABLE_OR_VIEW_NOT_FOUND" in wrong.value.why
+    with pytest.raises(UnreachableError):
+        ask("http://127.0.0.1:9", "SELECT 1")
+    assert ask(sql.url, "SELECT 1.50 AS a")["rows"] == [{"a": "1.50"}]
+
+
+def test_jdbc_reads_the_same_views_and_cannot_call_java(sql: SqlServer, jdbc: Callable[[], Any]) -> None:
+    connection = jdbc()
+    statement = connection.createStatement()
+    found = statement.executeQuery("SELECT count(*) FROM orders")
+
+    assert found.next() and found.getLong(1) == ALL
+    with pytest.raises(Exception, match="UNRESOLVED_ROUTINE"):
+        statement.executeQuery("SELECT java_method('java.lang.System', 'getProperty', 'user.name')")
+    connection.close()
+
+
+def test_what_a_jdbc_client_drops_or_changes_comes_back(sql: SqlServer, jdbc: Callable[[], Any]) -> None:
+    connection = jdbc()
+    statement = connection.createStatement()
+    statement.execute("DROP VIEW serve.latest_order")
+    statement.execute("ALTER VIEW serve.orders AS SELECT 1 AS hijacked")
+    connection.close()
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        answers = [sql.ask(f"SELECT count(*) AS n FROM serve.{name}") for name in ("latest_order", "orders")]
+        if [answer.json().get("rows") for answer in answers] == [[{"n": 50}], [{"n": ALL}]]:
+            return
+        time.sleep(0.2)
+    raise AssertionError("the views were not put right")
+
+
+def test_a_reader_sees_old_or_new_and_never_an_error_or_a_mixture(
+    sql: SqlServer, released: Released, jdbc: Callable[[], Any]
+) -> None:
+    seen: list[Any] = []
+    ending = threading.Event()
+
+    def poll_http() -> None:
+        while not ending.is_set():
+            answer = sql.ask(TOTAL)
+            seen.append(answer.json()["rows"][0]["orders"] if answer.is_success else answer.text)
+
+    def poll_jdbc() -> None:
+        connection = jdbc()
+        statement = connection.createStatement()
+        while not ending.is_set():
+            try:
+                found = statement.executeQuery(TOTAL)
+                found.next()
+                seen.append(found.getLong(1))
+            except Exception as error:
+                seen.append(str(error))
+        connection.close()
+
+    readers = [threading.Thread(target=poll) for poll in (poll_http, poll_jdbc)]
+    for reader in readers:
+        reader.start()
+    follow_s = []
+    for promotion in range(PROMOTIONS):
+        made = released.promote((released.paid_orders, released.all_orders)[promotion % 2])
+        began = time.monotonic()
+        sql.wait_until(lambda status, number=made.number: status["release"] == number)  # type: ignore[misc]
+        follow_s.append(time.monotonic() - began)
+    ending.set()
+    for reader in readers:
+        reader.join(60)
+
+    assert set(seen) == {ALL, PAID}
+    assert len(seen) > PROMOTIONS / 2
+    # held here: the follower does not wait for the readers; its speed depends on the machine
+    assert sorted(follow_s)[len(follow_s) // 2] < 5.0
+
+
+def test_a_fixed_schema_never_changes(sql: SqlServer, released: Released) -> None:
+    made = released.promote(released.paid_orders)
+    sql.wait_until(lambda status: status["release"] == made.number)
+
+    assert sql.rows("SELECT sum(orders) AS n FROM release_1.sales_per_region") == [{"n": ALL}]
+    assert sql.rows(f"SELECT sum(orders) AS n FROM release_{made.number}.sales_per_region") == [{"n": PAID}]
+    assert sql.rows("SELECT sum(orders) AS n FROM serve.sales_per_region") == [{"n": PAID}]
+
+
+def test_a_release_committed_while_it_was_dead_is_served_after_its_restart(
+    sql: SqlServer, released: Released
+) -> None:
+    sql.kill()
+    made = released.promote(released.all_orders)
+    sql.start()
+    sql.wait_until(lambda status: status["release"] == made.number)
+
+    assert sql.rows(TOTAL) == [{"orders": ALL, "regions": 5}]
+    assert sql.rows("SELECT count(*) AS n FROM release_1.latest_order") == [{"n": 50}]

@@ -1,0 +1,154 @@
+"""A whole lake server over a log that the test writes itself: no broker, no process of its own."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from jobs.kinds.table import Table
+from jobs.lake import delta, release_log
+from jobs.lake.log import Log
+from jobs.run import Run
+from jobs.server.lake_server import LakeServer
+from jobs.settings import Services, Settings
+from jobs.topics.topic import Topic
+
+START = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
+EVENT = ("event_id", "order_id", "customer", "region", "status", "amount", "ordered_at")
+
+
+def order(number: int, **changed: Any) -> dict[str, Any]:
+    """Order `number`: five regions, ten customers, every tenth one cancelled, one second apart."""
+    return {
+        "event_id": f"e{number}", "order_id": number, "customer": f"c{number % 10}",
+        "region": f"r{number % 5}",
+        "status": "cancelled" if number % 10 == 0 else "paid", "amount": Decimal(number % 1000).scaleb(-2),
+        "ordered_at": START + timedelta(seconds=number), **changed,
+    }  # fmt: skip
+
+
+@dataclass
+class Place:
+    batch: int = 0
+    epoch: int = 0
+    offsets: dict[int, int] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    watermark: int | None = None
+
+
+class WrittenIngest:
+    """Stands where ingest stands: `append` commits one batch to the real log and tells the versions."""
+
+    def __init__(self, server: LakeServer, topic: Topic, log: Log) -> None:
+        self.state, self.error, self.place = "running", None, Place()
+        self._server, self._topic, self._log = server, topic, log
+        self._records = 0
+
+    def start(self) -> None:
+        """Nothing runs by itself."""
+
+    def stop(self) -> None:
+        """Nothing runs by itself."""
+
+    def lag(self) -> dict[str, Any]:
+        return {"records": 0}
+
+    def append(self, records: list[dict[str, Any]]) -> int:
+        batch = self._log.end() + 1
+        rows = [
+            (0, 0, self._records + index, one["ordered_at"], 1, b"k", b"v", None, 1,
+             tuple(one[name] for name in EVENT), "valid", [], False, "1.0.0", False, batch)
+            for index, one in enumerate(records)
+        ]  # fmt: skip
+        self._records += len(rows)
+        watermark = max(one["ordered_at"] for one in records)
+        metadata = {
+            "kind": "batch", "batch": batch, "epoch": 0, "records": len(rows), "schemas": {"1": list(EVENT)},
+            "watermark": int(watermark.timestamp() * 1_000_000),
+            "counts": {"valid": self._records, "invalid": 0, "duplicate": 0, "too_late": 0, "late": 0},
+        }  # fmt: skip
+        frame = self._server.spark.createDataFrame(rows, self._log.ddl)
+        delta.append(frame, self._log.path, "test-log", batch, metadata)
+        self._server.on_batch(self._topic.name, batch, None)
+        return batch
+
+
+class Lake:
+    """The lake server and what tests ask of it."""
+
+    def __init__(self, spark: SparkSession, home: Path, sql_url: str = "") -> None:
+        settings = Settings(home=home)
+        settings.lake.mkdir(parents=True, exist_ok=True)
+        Services(sql_url=sql_url, lake=str(settings.lake)).save(settings.services_file)
+        self.path = settings.lake
+        self.server = LakeServer(settings)
+        self.server._session = lambda: spark  # type: ignore[method-assign]
+        self.server.start(lambda server, topic, log: WrittenIngest(server, topic, log))  # type: ignore[arg-type]
+        self._runs = 0
+
+    def stop(self) -> None:
+        """Ends the server's threads and leaves the session to the other tests."""
+        self.server.__dict__.pop("spark")
+        self.server.stop()
+
+    def append(self, records: list[dict[str, Any]]) -> int:
+        return self.server.ingests["orders"].append(records)  # type: ignore[attr-defined]
+
+    def do(self, kind: str, job: str | None = None, **params: Any) -> dict[str, Any]:
+        """One job, done here and now."""
+        self._runs += 1
+        known = self.server.jobs._kinds[kind]
+        return known.handler(
+            self.server, known.params.model_validate(params), Run(id=job or f"job{self._runs}")
+        )
+
+    def plan(self, tables: Mapping[str, Table]) -> dict[str, Any]:
+        return self.do(
+            "plan", definitions={name: table.to_json() for name, table in tables.items()}, git_commit="abc"
+        )
+
+    def build(self, tables: Mapping[str, Table]) -> str:
+        """Plan and build; the plan's id."""
+        plan: str = self.plan(tables)["id"]
+        self.do("build", plan=plan)
+        return plan
+
+    def promote(self, plan: str, job: str | None = None) -> dict[str, Any]:
+        return self.do("promote", job=job, plan=plan, approved_by="tester")
+
+
+@contextmanager
+def following_sql_server(lake: Path) -> Iterator[str]:
+    """The status door of a SQL server that follows the release log at once; its address."""
+
+    class Door(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            live = release_log.live(lake)
+            body = json.dumps(
+                {"release": live.number if live else None, "ready": True, "error": None}
+            ).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            """Quiet."""
+
+    door = ThreadingHTTPServer(("127.0.0.1", 0), Door)
+    threading.Thread(target=door.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{door.server_port}"
+    finally:
+        door.shutdown()
+        door.server_close()

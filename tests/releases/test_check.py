@@ -1,0 +1,113 @@
+"""`twinlake check` as a person runs it, and what it reports about broken files."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jobs.errors import ContractError, DefinitionError
+from jobs.releases import check as module
+from jobs.releases.check import Report, check, check_table
+from jobs.settings import PROJECT
+from jobs.tables import TABLES
+from jobs.topics.topic import load_topic
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SALES = next(table for table in TABLES if table.name == "sales_per_region")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A copy of the data files; the definitions stay the imported ones."""
+    for folder in ("schemas", "contracts"):
+        shutil.copytree(PROJECT / folder, tmp_path / folder)
+    return tmp_path
+
+
+def _no_spark() -> SparkSession:
+    raise AssertionError("nothing is worth analysing")
+
+
+def test_the_project_is_sound_and_the_command_says_so_within_20_seconds(tmp_path: Path) -> None:
+    environ = {**os.environ, "TWINLAKE_HOME": str(tmp_path / "home")}
+    started = time.monotonic()
+
+    found = subprocess.run(
+        [sys.executable, "-m", "jobs", "check", "--json"],
+        capture_output=True,
+        text=True,
+        cwd=PROJECT,
+        env=environ,
+    )
+
+    report = json.loads(found.stdout)
+    assert (found.returncode, report["ok"], report["problems"]) == (0, True, [])
+    assert {table["name"] for table in report["tables"]} == {table.name for table in TABLES}
+    assert not (tmp_path / "home").exists(), "a check must not touch the state"
+    # the promise is for a machine that does little else
+    crowded = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+    assert time.monotonic() - started < 20 * crowded
+
+
+def test_a_broken_contract_is_reported_with_file_and_path(project: Path) -> None:
+    file = project / "contracts" / "orders.yaml"
+    file.write_text(file.read_text().replace("value: 3 hours", "value: soon"))
+
+    report = check(project, _no_spark)
+
+    errors = [error for error in report.problems if isinstance(error, ContractError)]
+    assert [(error.file, error.path) for error in errors] == [(str(file), "customProperties[1].value")]
+    assert not report.ok
+
+
+def test_tables_contracts_and_files_that_do_not_match_are_reported(
+    project: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "contracts" / "sales_per_region.yaml").rename(project / "contracts" / "odd.yaml")
+    monkeypatch.setattr(module, "load_tables", lambda report: (SALES, SALES))
+
+    report = check(project, lambda: spark)
+
+    text = "\n".join(str(problem) for problem in report.problems)
+    assert "another table in TABLES has this name" in text
+    assert "table sales_per_region has no contract" in text
+    assert "there is no topic and no table of this name" in text
+
+
+def test_a_view_that_its_contract_does_not_promise_is_reported_with_the_definition_s_line(
+    spark: SparkSession,
+) -> None:
+    report = Report()
+    contract = load_topic("orders").contract
+
+    check_table(replace(SALES, place=SALES.place), load_topic("orders"), contract, spark, report)
+
+    problem = report.problems[0]
+    assert isinstance(problem, DefinitionError) and problem.file == "jobs/tables/sales_per_region.py"
+    assert problem.line > 1 and "promises event_id string" in str(problem)
+
+
+def test_a_definition_file_that_cannot_be_imported_is_reported_with_its_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(name: str) -> None:
+        compile("a = (\n", "jobs/tables/odd.py", "exec")
+
+    monkeypatch.setattr(module.importlib, "import_module", broken)
+    report = Report()
+
+    assert module.load_tables(report) == ()
+
+    problem = report.problems[0]
+    assert isinstance(problem, DefinitionError) and (problem.file, problem.line) == ("jobs/tables/odd.py", 1)

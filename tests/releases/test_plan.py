@@ -1,0 +1,131 @@
+"""Plans are decided from plain data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from jobs.errors import DifferenceError, NotFoundError, UsageError
+from jobs.lake.release_log import Release, commit, live, releases, rollback_target
+from jobs.lake.version import Version
+from jobs.releases.plan import Change, History, Plan, Proposal, decide, describe, differences, load
+
+HISTORY = {"orders": History(topic="orders", records=900_000, bytes=5_000_000)}
+
+
+def version(table: str, fingerprint: str, build: int, state: Any = "living") -> Version:
+    return Version(table=table, fingerprint=fingerprint * 12, build=build, definition={"where": fingerprint},
+                   topic="orders", contract="1", created_at="2026-01-31T12:00:00Z", state=state)  # fmt: skip
+
+
+def proposal(table: str, fingerprint: str) -> Proposal:
+    return Proposal(table=table, definition={"where": fingerprint}, fingerprint=fingerprint * 12,
+                    topic="orders", kind="aggregate")  # fmt: skip
+
+
+def released(number: int, tables: dict[str, str], **more: Any) -> Release:
+    return Release(number=number, kind="promote", tables=tables, created_at="2026-01-31T12:00:00Z",
+                   approved_by="tester", **more)  # fmt: skip
+
+
+def decided(live: Release | None, proposals: list[Proposal], versions: list[Version]) -> Plan:
+    return decide(live=live, proposals=proposals, versions=versions, histories=HISTORY, created_at="now",
+                  records_per_second=100_000)  # fmt: skip
+
+
+def actions(plan: Plan) -> dict[str, str]:
+    return {change.table: change.action for change in plan.changes}
+
+
+def test_each_table_is_new_changed_unchanged_or_removed() -> None:
+    before = [version("same", "a", 1), version("other", "b", 2), version("gone", "c", 3)]
+    plan = decided(
+        released(4, {v.table: v.name for v in before}),
+        [proposal("same", "a"), proposal("other", "d"), proposal("fresh", "e")],
+        before,
+    )
+
+    assert actions(plan) == {"same": "unchanged", "other": "changed", "fresh": "new", "gone": "removed"}
+    assert plan.release_before == 4
+    assert not plan.empty
+    assert Plan.from_json(plan.to_json()) == plan
+
+
+def test_a_change_costs_its_records_and_an_unchanged_table_nothing() -> None:
+    before = [version("same", "a", 1), version("other", "b", 2)]
+    plan = decided(
+        released(1, {v.table: v.name for v in before}),
+        [proposal("same", "a"), proposal("other", "c")],
+        before,
+    )
+    same, other = plan.changes
+
+    assert (same.records, same.minutes_estimate) == (0, 0.0)
+    assert (other.records, other.bytes, other.minutes_estimate) == (900_000, 5_000_000, 0.32)
+    assert other.why == ("where: b -> c",)
+
+
+def test_a_living_version_of_the_same_meaning_is_used_again_and_a_retired_one_is_not() -> None:
+    blue = version("t", "b", 2)
+    live_release = released(1, {"t": blue.name})
+    reused = decided(live_release, [proposal("t", "a")], [blue, version("t", "a", 1)]).changes[0]
+    rebuilt = decided(live_release, [proposal("t", "a")], [blue, version("t", "a", 1, "retired")]).changes[0]
+
+    assert (reused.green, reused.builds, reused.records) == ("aaaaaaaaaaaa-1", False, 0)
+    assert (rebuilt.green, rebuilt.builds, rebuilt.records) == (None, True, 900_000)
+
+
+def test_an_unchanged_plan_says_so() -> None:
+    blue = version("t", "a", 1)
+    plan = decided(released(7, {"t": blue.name}), [proposal("t", "a")], [blue])
+
+    assert plan.empty
+    assert "nothing to change" in describe(plan)[0]
+
+
+def test_a_plan_says_when_history_does_not_reach_back() -> None:
+    change = Change(
+        table="t", action="new", fingerprint="f", reaches_back=False, history="it begins at offset 7"
+    )
+    plan = Plan(id="0" * 12, release_before=None, changes=(change,), definitions={}, created_at="now")
+
+    assert any("does not reach back far enough: it begins at offset 7" in line for line in describe(plan))
+
+
+def test_differences_name_the_place() -> None:
+    old = {"where": None, "columns": [["a", "x"], ["b", "y"]], "keys": ["k"]}
+    new = {"where": "x > 0", "columns": [["a", "x"], ["b", "z"]], "keys": ["k", "l"]}
+
+    assert differences(old, new) == ("columns.b: y -> z", "keys[1]: nothing -> l", "where: nothing -> x > 0")
+
+
+@pytest.mark.parametrize("id", ["../../etc/passwd", "A" * 12, "0" * 11, ""])
+def test_an_id_that_is_none_reaches_no_file(tmp_path: Any, id: str) -> None:
+    with pytest.raises(UsageError):
+        load(tmp_path, id)
+
+
+def test_of_two_commits_of_the_same_release_one_wins(tmp_path: Any) -> None:
+    commit(tmp_path, released(1, {"t": "a-1"}))
+
+    with pytest.raises(DifferenceError, match="production has moved"):
+        commit(tmp_path, released(1, {"t": "b-2"}))
+    assert [one.tables for one in releases(tmp_path)] == [{"t": "a-1"}]
+    assert commit(tmp_path, released(2, {"t": "b-2"})) == live(tmp_path)
+
+
+def test_a_rollback_goes_back_and_never_forward_by_itself() -> None:
+    first, second = released(1, {"t": "a-1"}), released(2, {"t": "b-2"})
+    third = released(3, {"t": "c-3"})
+    back = released(4, {"t": "b-2"}, restores=2)
+
+    assert rollback_target([first, second, third]) == second
+    assert rollback_target([first, second, third, back]) == first
+    assert rollback_target([first, second, third, back], to=3) == third
+    with pytest.raises(UsageError, match="cannot be rolled back"):
+        rollback_target([first])
+    with pytest.raises(UsageError, match="is live already"):
+        rollback_target([first, second, third, back], to=2)
+    with pytest.raises(NotFoundError):
+        rollback_target([first, second], to=9)

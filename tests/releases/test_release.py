@@ -1,0 +1,229 @@
+"""A release from plan to rollback, on a real lake."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.errors import DifferenceError, NotFoundError, UsageError
+from jobs.kinds.table import Table
+from jobs.lake import release_log
+from jobs.server import promote_jobs
+from jobs.tables import TABLES
+from tests.releases.lake import Lake, following_sql_server, order
+
+DEFINED: dict[str, Table] = {table.name: table for table in TABLES}
+NO_CANCELLED = {
+    **DEFINED,
+    "sales_per_region": replace(DEFINED["sales_per_region"], where="status <> 'cancelled'"),
+}
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+    """A lake with release 1 and two batches of 100 orders."""
+    home = tmp_path_factory.mktemp("release")
+    with following_sql_server(home / "lake") as sql_url:
+        lake = Lake(spark, home, sql_url)
+        lake.promote(lake.build(DEFINED))
+        lake.append([order(number) for number in range(100)])
+        lake.append([order(number) for number in range(100, 200)])
+        yield lake
+        lake.stop()
+
+
+def live(lake: Lake) -> release_log.Release:
+    found = release_log.live(lake.path)
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def back_to_first(lake: Lake) -> Iterator[None]:
+    """Whatever the test makes live, the tables of release 1 are live when it begins."""
+    if live(lake).tables != release_log.releases(lake.path)[0].tables:
+        lake.do("rollback", approved_by="tester", to=1)
+    yield
+
+
+def test_the_first_release_of_an_empty_lake_needs_no_gate(lake: Lake) -> None:
+    first = release_log.releases(lake.path)[0]
+
+    assert (first.number, first.kind, sorted(first.tables)) == (1, "initial", sorted(DEFINED))
+    assert first.positions == {name: {"orders": 0} for name in DEFINED}
+    assert (first.approved_by, first.git_commit) == ("tester", "abc")
+
+
+def test_a_plan_that_changes_nothing_says_so_and_promoting_it_commits_nothing(
+    lake: Lake, back_to_first: None
+) -> None:
+    before = live(lake)
+    made = lake.plan(DEFINED)
+
+    assert made["empty"]
+    assert {change["action"] for change in made["changes"]} == {"unchanged"}
+    assert lake.promote(made["id"])["changed"] is False
+    assert live(lake) == before
+
+
+def test_a_plan_tells_what_changes_and_what_it_costs(lake: Lake, back_to_first: None) -> None:
+    made = lake.plan(NO_CANCELLED)
+    change = next(one for one in made["changes"] if one["table"] == "sales_per_region")
+
+    assert change["action"] == "changed"
+    assert change["why"] == ["where: nothing -> status <> 'cancelled'"]
+    assert change["reaches_back"]
+    assert made["id"] == lake.plan(NO_CANCELLED)["id"]
+
+
+def test_green_is_compared_at_the_same_position_and_promoted(lake: Lake, back_to_first: None) -> None:
+    before = live(lake)
+    plan = lake.build(NO_CANCELLED)
+    blue = before.tables["sales_per_region"]
+    found = lake.do("diff", table="sales_per_region", plan=plan)
+    orders = next(column for column in found["columns"] if column["name"] == "orders")
+
+    assert found["blue"]["version"] == blue
+    assert found["position"] == {"orders": 2}
+    assert (orders["blue_total"], orders["green_total"]) == ("200", "180")
+    # every tenth order is cancelled, all of them in region r0: one changed row in each of the four minutes
+    assert (found["common"], found["changed"], found["only_blue"], found["only_green"]) == (20, 4, 0, 0)
+    page = (lake.path / "plans" / f"{plan}.html").read_text()
+    assert "sales_per_region" in page and "<script" not in page
+
+    gate = lake.do("gate", plan=plan)
+    assert gate["passed"], [check for check in gate["checks"] if not check["passed"]]
+    assert {check["name"] for check in gate["checks"]} == {
+        "production", "certificate", "lag", "columns", "expectation"
+    }  # fmt: skip
+
+    result = lake.promote(plan)
+    assert result["followed"], result["follow_problem"]
+    assert result["release"] == before.number + 1
+    assert live(lake).positions["sales_per_region"] == {"orders": 2}
+    assert live(lake).tables == {**before.tables, "sales_per_region": found["green"]["version"]}
+
+
+def test_rolled_back_and_promoted_again_without_building(lake: Lake, back_to_first: None) -> None:
+    first = live(lake)
+    lake.promote(lake.build(NO_CANCELLED))
+    batch = lake.append([order(number) for number in range(300, 310)])
+    back = lake.do("rollback", approved_by="tester")
+
+    assert back["tables"] == first.tables
+    assert back["positions"]["sales_per_region"] == {"orders": batch}, "blue was kept fed"
+    with pytest.raises(UsageError, match="cannot be rolled back"):
+        lake.do("rollback", approved_by="tester")
+
+    again = lake.plan(NO_CANCELLED)
+    assert [change["green"] for change in again["changes"] if change["action"] == "changed"] != [None]
+    assert lake.do("build", plan=again["id"])["built"] == []
+    assert lake.promote(again["id"])["release"] == back["release"] + 1
+
+
+def test_a_plan_is_refused_after_production_moved(lake: Lake, back_to_first: None) -> None:
+    outdated = lake.build(NO_CANCELLED)
+    lake.promote(outdated)
+    lake.do("rollback", approved_by="tester")
+    before = live(lake)
+
+    with pytest.raises(DifferenceError, match="production has moved"):
+        lake.promote(outdated)
+    assert live(lake) == before
+
+
+def test_a_job_killed_after_its_commit_finds_its_release(
+    lake: Lake, back_to_first: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = lake.build(NO_CANCELLED)
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(promote_jobs, "_finish", killed)
+        with pytest.raises(KeyboardInterrupt):
+            lake.promote(plan, job="p")
+    committed = live(lake)
+    assert lake.promote(plan, job="p")["release"] == committed.number
+
+    with monkeypatch.context() as patched:
+        patched.setattr(promote_jobs, "_finish", killed)
+        with pytest.raises(KeyboardInterrupt):
+            lake.do("rollback", job="r", approved_by="tester")
+    rolled_back = live(lake)
+    assert lake.do("rollback", job="r", approved_by="tester")["release"] == rolled_back.number
+    assert live(lake) == rolled_back
+
+
+def test_a_version_that_breaks_its_contract_is_not_promoted(lake: Lake, back_to_first: None) -> None:
+    negative = replace(
+        DEFINED["sales_per_region"],
+        columns={**DEFINED["sales_per_region"].columns, "amount": "cast(-amount as decimal(12,2))"},
+    )
+    before = live(lake)
+    plan = lake.build({**DEFINED, "sales_per_region": negative})
+
+    with pytest.raises(DifferenceError, match="gate refuses") as refused:
+        lake.promote(plan)
+    assert "expect_column_values_to_be_between column=sales min_value=0" in str(refused.value)
+    assert live(lake) == before
+
+
+def test_an_unequal_or_missing_certificate_is_not_promoted(lake: Lake, back_to_first: None) -> None:
+    plan = lake.build(NO_CANCELLED)
+    newest = lake.server.certificates._newest
+    green = lake.do("build", plan=plan)["greens"]["sales_per_region"]
+    made = newest.pop(("sales_per_region", green))
+    before = live(lake)
+
+    with pytest.raises(DifferenceError, match="there is none"):
+        lake.promote(plan)
+    newest[("sales_per_region", green)] = replace(made, equal=False, differing=3)
+    with pytest.raises(DifferenceError, match="differ in 3 keys"):
+        lake.promote(plan)
+    newest[("sales_per_region", green)] = made
+    assert live(lake) == before
+
+
+def test_a_plan_that_was_not_built_is_not_promoted(lake: Lake, back_to_first: None) -> None:
+    other = replace(DEFINED["latest_order"], where="amount > 1")
+    plan = lake.plan({**DEFINED, "latest_order": other})["id"]
+
+    with pytest.raises(DifferenceError, match="not built"):
+        lake.promote(plan)
+    with pytest.raises(NotFoundError):
+        lake.promote("0" * 12)
+    with pytest.raises(UsageError):
+        lake.promote("../releases")
+
+
+def test_promote_says_when_the_sql_server_has_not_followed(spark: SparkSession, tmp_path: Path) -> None:
+    lake = Lake(spark, tmp_path / "home", "http://127.0.0.1:9")
+    try:
+        result = lake.promote(lake.build({"latest_order": DEFINED["latest_order"]}))
+    finally:
+        lake.stop()
+
+    assert (result["release"], result["followed"]) == (1, False)
+    assert "does not answer" in result["follow_problem"]
+
+
+def test_a_first_release_over_a_log_that_filled_meanwhile_is_certified_first(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lake = Lake(spark, tmp_path / "home", "http://127.0.0.1:9")
+    try:
+        plan = lake.build({"sales_per_region": DEFINED["sales_per_region"]})
+        lake.append([order(number) for number in range(20)])
+        result = lake.promote(plan)
+        certificate = lake.server.certificates.last()
+    finally:
+        lake.stop()
+
+    assert (result["release"], result["kind"]) == (1, "initial")
+    assert certificate is not None and certificate.equal and certificate.position == {"orders": 1}

@@ -1,0 +1,73 @@
+"""The report is read by approvers, and its values come from records that anybody may have produced."""
+
+from __future__ import annotations
+
+import re
+
+from jobs.batch.diff import ColumnDiff, Diff, Sample, Side
+from jobs.releases.gate import Check, Gate
+from jobs.releases.plan import Change, Plan
+from jobs.releases.report import render
+
+NASTY = "<script>alert('x')</script>"
+PLAN = Plan(
+    id="a" * 12,
+    release_before=1,
+    changes=(Change(table="t", action="changed", fingerprint="f", blue="b-1", why=(f"where: {NASTY}",)),),
+    definitions={},
+    created_at="2026-01-31T12:00:00Z",
+)
+DIFF = Diff(
+    table="t",
+    blue=Side(version="b-1", delta_version=3),
+    green=Side(version="g-2", delta_version=5),
+    position={"orders": 7},
+    keys=("region",),
+    common=100_000,
+    changed=1,
+    only_blue=2,
+    only_green=0,
+    columns=(
+        ColumnDiff(name="sales", type="decimal(38,2)", changed=1, blue_total="10.50", green_total="9.00"),
+    ),
+    samples=(
+        Sample(
+            kind="changed",
+            key={"region": NASTY},
+            blue={"sales": NASTY},
+            green={"sales": "1"},
+            columns=("sales",),
+        ),
+        Sample(kind="only_blue", key={"region": "x"}, blue={"region": "x", "sales": "9" * 5000}, green=None),
+    ),
+)
+GATE = Gate(plan="a" * 12, at="now", checks=(Check(table="t", name="lag", passed=False, detail=NASTY),))
+
+
+def page() -> str:
+    return render(PLAN, [DIFF], GATE, {"t": "g-2"}, "2026-01-31T12:05:00Z")
+
+
+def test_values_of_records_are_escaped_and_cut() -> None:
+    text = page()
+
+    assert "<script" not in text
+    assert text.count("&lt;script&gt;") == 4
+    assert "9" * 201 not in text
+
+
+def test_the_page_loads_nothing() -> None:
+    assert not re.findall(r"(?:src|href|url|@import|http)\s*[=(:]", page().replace('http-equiv="', ""))
+
+
+def test_a_kind_of_rows_that_occurs_is_visible_on_the_bar() -> None:
+    widths = [float(width) for width in re.findall(r'<rect x="[\d.]+" y="0" width="([\d.]+)"', page())]
+
+    assert len(widths) == 4
+    assert widths[1] > 5 and widths[2] > 5 and widths[3] == 0
+    assert sum(widths) <= 1001
+
+
+def test_diff_and_gate_survive_their_json() -> None:
+    assert Diff.from_json(DIFF.to_json()) == DIFF
+    assert Gate.from_json(GATE.to_json()) == GATE

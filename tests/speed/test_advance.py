@@ -1,0 +1,115 @@
+"""The speed layer on real Delta: steps, segments, and what must stop a version rather than count wrongly."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.errors import SilentSkipError, StalledVersionError
+from jobs.lake import delta
+from jobs.speed.advance import Standing, advance, cuts, standing
+from tests.history import LATEST, SALES, MemoryLog, Orders
+from tests.world import World
+
+
+@pytest.fixture
+def world(spark: SparkSession, tmp_path: Path) -> World:
+    return World(spark=spark, lake=tmp_path)
+
+
+def test_a_step_that_delta_knows_is_refused_and_counts_nothing_twice(world: World) -> None:
+    """Delta skips a known transaction without a word; an owner with an outdated step must hear of it."""
+    world.produce()
+    world.produce()
+    before = world.at
+    world.step(1)
+
+    with pytest.raises(SilentSkipError):
+        advance(world.feed, before, 2)
+
+    assert world.shows() == world.expected()
+
+
+def test_a_restart_goes_on_from_delta_whatever_batch_commit_came_last(world: World) -> None:
+    """The step is the snapshot's, not the last commit's: that one may be a rebuild's or a merge's."""
+    world.produce()
+    world.step()
+    world.rebuild()
+    stood = world.at
+
+    assert standing(world.feed) == stood
+    world.produce()
+    world.restart()
+    world.step()
+    assert world.shows() == world.expected()
+
+
+def test_a_segment_counts_as_closed_only_after_its_own_commit(world: World) -> None:
+    """Closing takes the next step number, so a step that was under way cannot come after it."""
+    world.produce()
+    world.step()
+    world.produce()
+    world.close()
+    before_close = replace(world.at, step=world.at.step - 1, segment=world.at.segment - 1)
+
+    with pytest.raises(SilentSkipError):
+        advance(world.feed, before_close, 2)
+
+    assert world.at == Standing(step=2, segment=1, position=1, watermark=1, records=20, steps_open=0)
+    assert standing(world.feed) == world.at
+
+
+def test_a_table_ahead_of_its_log_is_refused(world: World) -> None:
+    world.produce()
+    world.step()
+    world.log.batches.clear()
+
+    with pytest.raises(StalledVersionError, match="ahead of its log"):
+        standing(world.feed)
+
+
+def test_a_small_step_is_one_file_and_an_empty_one_none(world: World) -> None:
+    world.produce(50)
+    world.step()
+    world.log.append([])
+    world.step()
+
+    newest = delta.newest_version(world.feed.path)
+    assert [len(delta.files(world.feed.path, version)) for version in (newest - 1, newest)] == [1, 0]
+    assert world.at.position == 2
+
+
+def test_files_carry_statistics_of_the_columns_that_prune_and_of_no_other(world: World) -> None:
+    world.produce()
+    world.step()
+
+    newest = delta.newest_version(world.feed.path)
+    text = (world.feed.path / "_delta_log" / f"{newest:020d}.json").read_text()
+    assert "minValues" in text
+    assert '\\"window_start\\"' in text and '\\"sales__sum\\"' not in text
+
+
+def test_a_long_range_is_cut_by_records_and_never_inside_a_batch(spark: SparkSession, tmp_path: Path) -> None:
+    log, orders = MemoryLog(spark, tmp_path), Orders(1)
+    for size in (3, 3, 9, 1, 1, 4):
+        log.append(orders.batch(size))
+
+    assert cuts(log, 0, 6, limit=6) == [2, 3, 6]
+    assert cuts(log, 4, 5, limit=6) == [5]
+
+
+@pytest.mark.parametrize("table", [SALES, LATEST], ids=["aggregate", "latest"])
+def test_one_long_step_and_many_short_ones_show_the_same(spark: SparkSession, tmp_path: Path, table) -> None:
+    short, long = (World(spark=spark, lake=tmp_path, table=table, build=build) for build in (1, 2))
+    for _ in range(3):
+        short.produce()
+        short.step()
+    long.log = short.log
+    long.restart()
+    long.step()
+
+    assert long.at.step == 1
+    assert short.shows() == long.shows() == short.expected()

@@ -1,0 +1,57 @@
+"""Whole histories on real Delta: any interleaving of steps, closes, rebuilds, merges and restarts shows
+the same."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.history import LATEST, SALES
+from tests.world import World
+
+HISTORIES = 20
+OPERATIONS = 4
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("lake")
+
+
+@pytest.mark.parametrize("number", range(HISTORIES))
+def test_any_interleaving_shows_what_the_oracle_computes(
+    spark: SparkSession, lake: Path, number: int, request: pytest.FixtureRequest
+) -> None:
+    seed = f"{request.config.option.hypothesis_seed}-{number}"
+    draw = random.Random(seed)
+    table = (SALES, LATEST)[number % 2]
+    world = World(spark=spark, lake=lake, table=table, seed=draw.randrange(10**6), build=number + 1)
+    did = []
+
+    world.produce(draw.randrange(1, 30))
+    world.step()
+    for _ in range(OPERATIONS):
+        for _ in range(draw.randrange(1, 3)):
+            world.produce(draw.randrange(0, 30))
+        operation = draw.choice(("step", "step to", "close", "merge", "rebuild", "restart", "idle"))
+        did.append(operation)
+        if operation == "step":
+            world.step()
+        elif operation == "step to":
+            world.step(draw.randrange(world.at.position, world.log.end() + 1))
+        elif operation == "close":
+            world.close()
+        elif operation == "merge":
+            world.merge()
+        elif operation == "rebuild":
+            assert world.rebuild().certificate.equal
+        elif operation == "restart":
+            world.restart()
+    world.restart()
+    world.step()
+
+    assert world.at.position == world.log.end()
+    assert world.shows() == world.expected(), f"history {seed}: {did}"

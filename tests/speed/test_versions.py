@@ -1,0 +1,147 @@
+"""Owners on real Delta: failures stay alone, comparisons meet at one position, one lane per version."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.errors import BusyError, NotFoundError
+from jobs.lake.version import Version
+from jobs.server import lock
+from jobs.speed.owner import PassedError
+from jobs.speed.versions import Versions
+from tests.history import LATEST, SALES, MemoryLog, Orders, version_of
+from tests.world import World
+
+
+class BrittleLog(MemoryLog):
+    """A log whose rows one version cannot compute as long as it is broken."""
+
+    broken = False
+
+    def metadata(self, batch: int | None = None):
+        if self.broken and threading.current_thread().name.startswith("owner latest_order"):
+            raise RuntimeError("the logic fails")
+        return super().metadata(batch)
+
+
+@pytest.fixture
+def log(spark: SparkSession, tmp_path: Path) -> BrittleLog:
+    return BrittleLog(spark, tmp_path)
+
+
+@pytest.fixture
+def versions(log: BrittleLog, tmp_path: Path) -> Iterator[Versions]:
+    made = Versions(tmp_path, {"orders": log})
+    made.start(version_of(SALES))
+    made.start(version_of(LATEST))
+    yield made
+    made.stop()
+
+
+def offered(versions: Versions, log: BrittleLog, orders: Orders, batches: int) -> None:
+    for _ in range(batches):
+        end = log.append(orders.batch(10))
+        versions.offer("orders", log.metadata(), log.rows(end - 1, end))
+
+
+def until(true: Callable[[], bool], seconds: float = 180) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.05)
+
+
+def shown(versions: Versions, log: BrittleLog, version: Version) -> World:
+    """The version's table as a world, to compare what it shows with the oracle."""
+    world = World.__new__(World)
+    owner = versions.owner(version)
+    world.spark, world.table, world.log = log.spark, SALES if version.table == SALES.name else LATEST, log
+    world.feed, world.at = owner.feed(), owner.standing
+    return world
+
+
+def test_a_version_that_fails_is_stalled_alone_and_catches_up_after_the_fix(
+    versions: Versions, log: BrittleLog
+) -> None:
+    orders, (good, bad) = Orders(1), (version_of(SALES), version_of(LATEST))
+    offered(versions, log, orders, 1)
+    log.broken = True
+    offered(versions, log, orders, 2)
+
+    until(lambda: {h.table: h.stalled for h in versions.health()} == {SALES.name: False, LATEST.name: True})
+    assert versions.advance_to(good, 3).position == {"orders": 3}
+    stalled = next(health for health in versions.health() if health.stalled)
+    assert stalled.error and "the logic fails" in stalled.error["why"] and stalled.lag_records > 0
+    log.broken = False
+    assert versions.advance_to(bad, 3).position == {"orders": 3}
+    assert not any(health.stalled for health in versions.health())
+    for world in (shown(versions, log, good), shown(versions, log, bad)):
+        assert world.shows() == world.expected()
+
+
+def test_versions_are_pinned_together_at_exactly_one_position_while_batches_come(
+    versions: Versions, log: BrittleLog
+) -> None:
+    orders = Orders(2)
+    offered(versions, log, orders, 1)
+    feeding = threading.Thread(target=offered, args=(versions, log, orders, 4))
+    feeding.start()
+
+    pins = versions.pin_together([version_of(SALES), version_of(LATEST)])
+    feeding.join()
+
+    assert pins[0].position == pins[1].position
+    assert [versions.advance_to(version, 5).position["orders"] for version in versions.living()] == [5, 5]
+    with pytest.raises(PassedError):
+        versions.owner(version_of(SALES)).pin_at(1).result(30)
+
+
+def test_a_new_version_starts_at_nothing_catches_up_and_a_restart_finds_all(
+    versions: Versions, log: BrittleLog, tmp_path: Path
+) -> None:
+    offered(versions, log, Orders(3), 2)
+    green = replace(version_of(SALES), build=2)
+    versions.start(green)
+    versions.advance_to(green, 2)
+    versions.retire(version_of(LATEST))
+    versions.stop()
+
+    again = Versions(tmp_path, {"orders": log})
+    again.load()
+
+    assert again.living() == [version_of(SALES), green] and again.newest(SALES.name) == green
+    assert {again.advance_to(version, 2).segment for version in again.living()} == {1}
+    with pytest.raises(NotFoundError):
+        again.get(LATEST.name, version_of(LATEST).name)
+    world = shown(again, log, green)
+    assert world.shows() == world.expected()
+    again.stop()
+
+
+def test_the_batch_lane_is_held_by_one_and_the_other_ends_busy(versions: Versions) -> None:
+    version = version_of(SALES)
+
+    with versions.lane(version):
+        with pytest.raises(BusyError, match="is busy"):
+            with versions.lane(version, wait_s=0.2):
+                pass
+        with versions.lane(version_of(LATEST)):
+            pass
+    with versions.lane(version):
+        pass
+
+
+def test_a_second_server_is_refused_as_long_as_the_first_lives(tmp_path: Path) -> None:
+    held = lock.take(tmp_path)
+
+    with pytest.raises(BusyError, match="in use by another lake server"):
+        lock.take(tmp_path)
+    held.close()
+    lock.take(tmp_path).close()

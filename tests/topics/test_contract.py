@@ -1,0 +1,172 @@
+"""Contracts are validated on load: what is wrong is an error with file and path."""
+
+from __future__ import annotations
+
+import copy
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from jobs.errors import ContractError
+from jobs.settings import PROJECT
+from jobs.topics.contract import Rule
+from jobs.topics.contract_file import load_contract, parse_contract
+from jobs.topics.schema import parse_schema
+from jobs.topics.topic import load_topic
+
+DOCUMENT = yaml.safe_load((PROJECT / "contracts" / "orders.yaml").read_text())
+AMOUNT, ORDERED_AT, STATUS = 5, 6, 4
+
+
+def _changed(*path: str | int, to: Any) -> Any:
+    document = copy.deepcopy(DOCUMENT)
+    inner = document
+    for part in path[:-1]:
+        inner = inner[part]
+    if to is ...:
+        del inner[path[-1]]
+    else:
+        inner[path[-1]] = to
+    return document
+
+
+def _property(index: int, key: str, to: Any) -> Any:
+    return _changed("schema", 0, "properties", index, key, to=to)
+
+
+def test_the_contract_of_orders_says_what_it_promises() -> None:
+    contract = load_topic("orders").contract
+
+    assert (contract.event_time, contract.unique) == ("ordered_at", "event_id")
+    assert (contract.late_after, contract.discard_after) == (timedelta(hours=3), timedelta(days=21))
+    assert (contract.future_tolerance, contract.unique_within) == (timedelta(minutes=5), timedelta(hours=1))
+    assert [rule.reason for rule in contract.rules if rule.code != "missing"] == [
+        "empty:customer", "empty:region", "not_allowed:status", "below_minimum:amount",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("document", "path", "words"),
+    [
+        (_changed("surprise", to=1), "", "surprise"),
+        (_changed("version", to=...), "", "version"),
+        (_changed("apiVersion", to="v2.2.2"), "apiVersion", "version 3"),
+        (_changed("apiVersion", to="v9"), "apiVersion", "v9"),
+        (_changed("name", to="other"), "name", "named 'orders'"),
+        (_changed("description", to=...), "description", "missing"),
+        (_changed("schema", to=[]), "schema", "missing"),
+        (_changed("schema", 0, "surprise", to=1), "schema[0]", "surprise"),
+        (_changed("schema", 0, "name", to="other"), "schema[0].name", "other"),
+        (_changed("schema", 0, "quality", to=[{"type": "text"}]), "schema[0].quality", "not enforce"),
+        (_property(AMOUNT, "surprise", 1), "schema[0].properties[5]", "surprise"),
+        (_property(AMOUNT, "physicalType", ...), "schema[0].properties[5].physicalType", "missing"),
+        (_property(STATUS, "logicalType", ...), "schema[0].properties[4].logicalType", "missing"),
+        (_property(AMOUNT, "physicalType", "money"), "schema[0].properties[5].physicalType", "money"),
+        (_property(AMOUNT, "logicalType", "string"), "schema[0].properties[5]", "minimum"),
+        (_property(AMOUNT, "quality", []), "schema[0].properties[5].quality", "not enforce"),
+        (_property(AMOUNT, "logicalTypeOptions", {"minimum": "a"}), "schema[0].properties[5]", "'a'"),
+        (
+            _property(AMOUNT, "logicalTypeOptions", {"multipleOf": 2}),
+            "schema[0].properties[5]",
+            "not enforce",
+        ),
+        (_property(AMOUNT, "unique", True), "schema[0].properties[5].unique", "event_id"),
+        (_property(STATUS, "logicalTypeOptions", {"minLength": 2}), "schema[0].properties[4]", "only 1"),
+        (_property(STATUS, "name", "Region"), "schema[0].properties[4].name", "twice"),
+        (_property(ORDERED_AT, "required", False), "customProperties", "required timestamp"),
+        (
+            _changed("customProperties", 0, "property", to="eventtime"),
+            "customProperties[0].property",
+            "unknown",
+        ),
+        (_changed("customProperties", 0, "value", to="nothing"), "customProperties", "nothing"),
+        (_changed("customProperties", 1, to=...), "customProperties", "lateAfter is missing"),
+        (_changed("customProperties", 1, "value", to="soon"), "customProperties[1].value", "soon"),
+        (_changed("customProperties", 1, "value", to="30 days"), "customProperties", "shorter"),
+        (_changed("customProperties", 4, to=...), "customProperties", "uniqueWithin"),
+        (_changed("customProperties", to=...), "customProperties", "eventTime is missing"),
+        ([], "", "object"),
+        (None, "", "object"),
+    ],
+)
+def test_what_is_wrong_is_named_with_file_and_path(document: Any, path: str, words: str) -> None:
+    with pytest.raises(ContractError) as caught:
+        parse_contract(document, name="orders", file="contracts/orders.yaml")
+
+    assert caught.value.file == "contracts/orders.yaml"
+    assert caught.value.path.startswith(path) and words in str(caught.value)
+
+
+def test_a_key_given_twice_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "orders.yaml"
+    file.write_text((PROJECT / "contracts" / "orders.yaml").read_text() + "\nversion: 2.0.0\n")
+
+    with pytest.raises(ContractError, match="given twice"):
+        load_contract(file)
+
+
+def test_a_file_that_is_no_yaml_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "orders.yaml"
+    file.write_text("a: [")
+
+    with pytest.raises(ContractError, match="cannot be read as YAML"):
+        load_contract(file)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"name": "amount", "type": "long"}, "bigint"),
+        ({"name": "sum", "type": "long"}, "not a field"),
+        (
+            {
+                "name": "amount",
+                "type": {"type": "bytes", "logicalType": "decimal", "precision": 12, "scale": 3},
+            },
+            "12,3",
+        ),
+    ],
+)
+def test_a_disagreement_with_the_schema_names_both(change: dict[str, Any], words: str) -> None:
+    topic = load_topic("orders")
+    avro = copy.deepcopy(dict(topic.newest.avro))
+    avro["fields"][AMOUNT] = change
+
+    found = topic.contract.disagreement(parse_schema(avro, topic="orders", number=1, file="orders.v1.avsc"))
+
+    assert found is not None and found[0].startswith("schema[0].properties[5]") and words in found[1]
+
+
+def test_a_field_that_the_contract_leaves_out_is_a_disagreement() -> None:
+    topic = load_topic("orders")
+    avro = copy.deepcopy(dict(topic.newest.avro))
+    avro["fields"].append({"name": "note", "type": ["null", "string"], "default": None})
+
+    found = topic.contract.disagreement(parse_schema(avro, topic="orders", number=2, file="orders.v2.avsc"))
+
+    assert found is not None and "'note'" in found[1]
+
+
+def test_the_fingerprint_is_of_the_meaning() -> None:
+    def fingerprint(document: Any) -> str:
+        return parse_contract(document, name="orders", file="orders.yaml").fingerprint
+
+    assert fingerprint(_changed("version", to="1.0.1")) == fingerprint(DOCUMENT)
+    assert fingerprint(_changed("description", "usage", to="x")) == fingerprint(DOCUMENT)
+    assert fingerprint(_changed("customProperties", 1, "value", to="PT3H")) == fingerprint(DOCUMENT)
+    assert fingerprint(_changed("customProperties", 1, "value", to="4 hours")) != fingerprint(DOCUMENT)
+    assert fingerprint(_property(AMOUNT, "logicalTypeOptions", {"minimum": 1})) != fingerprint(DOCUMENT)
+
+
+def test_a_rule_s_sql_quotes_its_values() -> None:
+    rule = Rule(column="status", code="not_allowed", value=("it's", "back\\slash"))
+
+    assert rule.broken_sql("`status`") == r"coalesce(`status` NOT IN ('it\'s', 'back\\slash'), false)"
+    assert (
+        Rule(column="a", code="below_minimum", value=Decimal("0.10")).broken_sql("a")
+        == "coalesce(a < 0.10, false)"
+    )

@@ -1,0 +1,97 @@
+"""Schemas: the fields and types that a topic may have."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.errors import ContractError, NotFoundError
+from jobs.settings import PROJECT
+from jobs.topics.schema import load_schema, parse_schema
+from jobs.topics.topic import load_topic
+
+
+def _parse(avro: Any):
+    return parse_schema(avro, topic="t", number=1, file="t.v1.avsc")
+
+
+def _record(*fields: Any) -> dict[str, Any]:
+    return {"type": "record", "name": "T", "fields": list(fields)}
+
+
+def test_orders_is_read_with_these_types() -> None:
+    schema = load_schema(PROJECT / "schemas" / "orders.v1.avsc")
+
+    assert [(field.name, field.type, field.nullable) for field in schema.fields] == [
+        ("event_id", "string", False), ("order_id", "bigint", False), ("customer", "string", False),
+        ("region", "string", False), ("status", "string", False), ("amount", "decimal(12,2)", False),
+        ("ordered_at", "timestamp", False),
+    ]  # fmt: skip
+    assert schema.field("amount").precision == (12, 2)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("avro", "path"),
+    [
+        ([], "type"),
+        ({"type": "enum"}, "type"),
+        ({"type": "record", "fields": []}, "name"),
+        ({"type": "record", "name": "T", "fields": []}, "fields"),
+        ({**_record({"name": "a", "type": "int"}), "aliases": []}, "aliases"),
+        (_record({"name": "a"}), "fields[0].type"),
+        (_record({"name": "a", "type": "int", "order": "ignore"}), "fields[0].order"),
+        (_record({"name": "_a", "type": "int"}), "fields[0].name"),
+        (_record({"name": "a", "type": "int"}, {"name": "A", "type": "int"}), "fields[1].name"),
+        (_record({"name": "a", "type": {"type": "array", "items": "int"}}), "fields[0].type"),
+        (_record({"name": "a", "type": ["int", "string"]}), "fields[0].type"),
+        (_record({"name": "a", "type": ["null", "int", "string"]}), "fields[0].type"),
+        (
+            _record({"name": "a", "type": {"type": "bytes", "logicalType": "decimal", "precision": 40}}),
+            "fields[0].type",
+        ),
+        (_record({"name": "a", "type": {"type": "long", "logicalType": "time-micros"}}), "fields[0].type"),
+    ],
+)
+def test_what_is_not_supported_is_named_with_its_path(avro: Any, path: str) -> None:
+    with pytest.raises(ContractError) as caught:
+        _parse(avro)
+
+    assert (caught.value.file, caught.value.path) == ("t.v1.avsc", path)
+
+
+def test_words_do_not_change_the_fingerprint_and_defaults_do() -> None:
+    plain = _parse(_record({"name": "a", "type": "int"}))
+    told = _parse({**_record({"name": "a", "type": "int", "doc": "words"}), "doc": "more words"})
+    with_default = _parse(_record({"name": "a", "type": "int", "default": 0}))
+
+    assert plain.fingerprint == told.fingerprint != with_default.fingerprint
+
+
+def _project(tmp_path: Path) -> Path:
+    for folder in ("schemas", "contracts"):
+        shutil.copytree(PROJECT / folder, tmp_path / folder)
+    return tmp_path
+
+
+def test_a_missing_version_is_an_error(tmp_path: Path) -> None:
+    project = _project(tmp_path)
+    shutil.copy(project / "schemas" / "orders.v1.avsc", project / "schemas" / "orders.v3.avsc")
+
+    with pytest.raises(ContractError, match="version 2 of topic orders is missing"):
+        load_topic("orders", project)
+
+
+def test_a_file_that_is_no_json_is_an_error(tmp_path: Path) -> None:
+    project = _project(tmp_path)
+    (project / "schemas" / "orders.v2.avsc").write_text("{")
+
+    with pytest.raises(ContractError, match="cannot be read as JSON"):
+        load_topic("orders", project)
+
+
+def test_an_unknown_topic_names_the_known_ones(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match="orders"):
+        load_topic("nothing", _project(tmp_path))

@@ -1,0 +1,21 @@
+"""Verdicts and reasons are a published list."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobs.topics.verdict import REASONS, UNDECODABLE, explain, reason
+
+
+def test_only_published_reasons_can_be_given() -> None:
+    assert reason("empty", "region") == "empty:region"
+    with pytest.raises(ValueError, match="unpublished"):
+        reason("odd")
+
+
+def test_every_reason_is_explained() -> None:
+    assert all(
+        words and set(code) <= set("abcdefghijklmnopqrstuvwxyz_0123456789") for code, words in REASONS.items()
+    )
+    assert set(UNDECODABLE) < set(REASONS)
+    assert explain("empty:region") == "region: a field that must not be empty is the empty string"

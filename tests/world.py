@@ -1,0 +1,102 @@
+"""One version over a log in memory, driven step by step without threads: what a test does to it, and
+what it shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import UTC
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from jobs.batch.certificate import Certificate, verify
+from jobs.batch.maintain import merge_small
+from jobs.batch.rebuild import Closed, Rebuilt, rebuild
+from jobs.kinds import compile
+from jobs.kinds.table import Aggregate, Latest
+from jobs.kinds.windows import WindowRange
+from jobs.lake import delta
+from jobs.lake.version import Pin
+from jobs.run import Run
+from jobs.speed.advance import Feed, Standing, advance, close, open_feed, standing
+from tests.history import SALES, MemoryLog, Orders, latest, sales, version_of
+
+
+@dataclass
+class World:
+    spark: SparkSession
+    lake: Path
+    table: Aggregate | Latest = SALES
+    seed: int = 1
+    build: int = 1
+    runs: int = 0
+    log: MemoryLog = field(init=False)
+    orders: Orders = field(init=False)
+    feed: Feed = field(init=False)
+    at: Standing = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.log, self.orders = MemoryLog(self.spark, self.lake), Orders(self.seed)
+        self.restart()
+
+    def restart(self) -> None:
+        """What a new process does: read where the version stands, close what is open."""
+        self.feed = open_feed(self.lake, version_of(self.table, self.build), self.log)
+        self.at = standing(self.feed)
+        if self.at.steps_open:
+            self.close()
+
+    def produce(self, count: int = 20) -> None:
+        self.log.append(self.orders.batch(count))
+
+    def step(self, to: int | None = None) -> None:
+        self.at = advance(self.feed, self.at, self.log.end() if to is None else to)
+
+    def close(self) -> None:
+        self.at = close(self.feed, self.at)
+
+    def merge(self) -> Any:
+        return merge_small(self.feed, self.at.segment)
+
+    def pin(self) -> Pin:
+        return Pin(
+            version=self.feed.version, delta_version=delta.newest_version(self.feed.path),
+            position={"orders": self.at.position}, watermark=self.at.watermark, step=self.at.step,
+            segment=self.at.segment,
+        )  # fmt: skip
+
+    def closed(self) -> Closed:
+        if self.at.steps_open:
+            self.close()
+        return Closed(pin=replace(self.pin(), segment=self.at.segment - 1), records=self.at.records)
+
+    def rebuild(
+        self, closed: Closed | None = None, windows: WindowRange = WindowRange(), **more: Any
+    ) -> Rebuilt:
+        self.runs += 1
+        run = Run(id=f"run-{self.runs}")
+        staging = self.lake / "staging" / run.id
+        return rebuild(
+            self.feed, closed or self.closed(), lambda: self.at.segment, run, staging, "2026", windows, **more
+        )
+
+    def verify(self) -> Certificate:
+        return verify(self.feed, self.pin(), Run(id="verify"), "2026")
+
+    def shows(self) -> Any:
+        """What a reader of the view sees, in the oracle's form."""
+        text = compile.view_sql(self.table, f"delta.`{self.feed.path}`", "CAST(NULL AS TIMESTAMP)")
+        rows = self.spark.sql(text).collect()
+        if isinstance(self.table, Latest):
+            return {row["customer"]: (row["order_id"], row["status"]) for row in rows}
+        return {
+            (row["region"], row["window_start"].astimezone(UTC)): (
+                row["sales"], row["orders"], row["smallest"], row["largest"], row["customers"]
+            )
+            for row in rows
+        }  # fmt: skip
+
+    def expected(self) -> Any:
+        records = [record for batch in self.log.batches[: self.at.position] for record in batch]
+        return latest(records) if isinstance(self.table, Latest) else sales(records)
