@@ -5,6 +5,7 @@ TwinlakeError                 exit 1
 |  |- ContractError           exit 1   a contract or schema file is wrong (file, path)
 |  |- DefinitionError         exit 1   a table definition is wrong (file, line)
 |- UnreachableError           exit 3   a service does not answer
+|- TimedOutError              exit 1   something that was waited for did not happen in time
 |- DifferenceError            exit 1   two results that must be equal are not
 |- BusyError                  exit 1   the lane, lock or version is held by someone else
 |- StoppedTopicError          exit 1   ingest refuses to guess and waits for an operator
@@ -59,6 +60,10 @@ class UnreachableError(TwinlakeError):
     """A service that is needed does not answer."""
 
     exit_code = 3
+
+
+class TimedOutError(TwinlakeError):
+    """Something that was waited for did not happen in time; what had been done stays done."""
 
 
 class DifferenceError(TwinlakeError):

@@ -40,7 +40,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 
 HEAVY = {"pyspark", "py4j", "great_expectations", "delta", "airflow"}
 LIGHT = {"ground", "tables", "oracle", "client"}
-"""Rooms that Airflow or a newcomer's shell imports all the time: nothing heavy, not even inside a function."""
+"""Rooms that Airflow or a newcomer's shell imports all the time: nothing heavy, not even in a function."""
 MAY_READ_THE_ENVIRONMENT = {"commands", "demo", "setup", "supervise", "parts", "dags"}
 
 

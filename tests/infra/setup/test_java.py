@@ -71,8 +71,8 @@ def test_a_python_that_is_too_old_is_named_with_the_command_that_installs_one(tm
     old.chmod(0o755)
 
     done = subprocess.run(
-        ["sh", str(PROJECT / "infra" / "setup" / "install.sh")], env={**os.environ, "PYTHON": str(old)}, text=True,
-        capture_output=True,
+        ["sh", str(PROJECT / "infra" / "setup" / "install.sh")], env={**os.environ, "PYTHON": str(old)},
+        text=True, capture_output=True,
     )  # fmt: skip
 
     assert done.returncode == 1

@@ -1,0 +1,61 @@
+"""What waits says for what, asks until there is an answer, and ends when it is cancelled."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from jobs.errors import TimedOutError
+from jobs.run import CancelledError, Run
+from jobs.waiting import wait_for
+
+
+def test_the_first_answer_that_is_not_none_is_returned() -> None:
+    answers = iter([None, None, 0, 1])
+
+    assert wait_for("an answer", lambda: next(answers), 5, every_s=0.001) == 0
+
+
+def test_an_error_of_a_named_type_means_not_yet_and_any_other_passes_through() -> None:
+    answers = iter([ConnectionError("closed"), ValueError("wrong")])
+
+    def ask() -> None:
+        raise next(answers)
+
+    with pytest.raises(ValueError, match="wrong"):
+        wait_for("an answer", ask, 5, every_s=0.001, unready=(ConnectionError,))
+
+
+def test_a_wait_that_is_over_says_for_what_how_long_and_what_was_heard_last() -> None:
+    def ask() -> None:
+        raise ConnectionError("closed")
+
+    with pytest.raises(TimedOutError) as caught:
+        wait_for("the broker", ask, 0.02, every_s=0.001, unready=(OSError,), remedy="start it")
+
+    assert caught.value.what == "waiting for the broker took longer than 0.02 s"
+    assert (caught.value.why, caught.value.remedy) == (
+        "the last answer was ConnectionError: closed",
+        "start it",
+    )
+
+
+def test_a_cancelled_run_ends_the_wait_at_once_however_rarely_it_asks() -> None:
+    run = Run(id="job")
+    threading.Timer(0.05, run.cancelled.set).start()
+    began = time.monotonic()
+
+    with pytest.raises(CancelledError):
+        wait_for("nothing", lambda: None, None, run, every_s=600)
+
+    assert time.monotonic() - began < 30
+
+
+def test_a_run_that_was_cancelled_before_is_not_asked_for() -> None:
+    run = Run(id="job")
+    run.cancelled.set()
+
+    with pytest.raises(CancelledError):
+        wait_for("an answer", lambda: 1, None, run)
