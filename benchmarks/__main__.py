@@ -27,6 +27,7 @@ from benchmarks.meter import Cost, Meter
 from benchmarks.platform import TOPIC, Platform
 from benchmarks.proof import prove
 from jobs.commands.output import load_settings
+from jobs.files import replace_file
 from jobs.settings import Settings
 from jobs.topics.produce import produce
 from jobs.topics.sample_orders import FaultShares, Sample
@@ -51,8 +52,7 @@ def main() -> int:
         told(started, "services are up")
         result = measure(platform, folder, asked, started)
     result["seconds"] = round(time.monotonic() - started, 1)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "result.json").write_text(json.dumps(result, indent=2) + "\n")
+    replace_file(folder / "result.json", json.dumps(result, indent=2) + "\n")
     show(result)
     console.print(f"written to {folder / 'result.json'}; {result['seconds']:.0f} s in all")
     return 0 if result["verified"] else 1
@@ -66,11 +66,11 @@ def measure(platform: Platform, folder: Path, asked: argparse.Namespace, started
     """All measurements, one after the other, each alone on the machine."""
     send(platform, "warm-up", asked.warm_up)
     starts = platform.ends()
-    platform.wait_for(starts, timeout_s=120)
+    platform.caught_up(starts, limit_s=120)
     platform.job("rebuild", {"table": REBUILT})
     told(started, f"warmed up with {asked.warm_up:,} records and a rebuild")
 
-    lake_server = platform.process("jobs.server.lake_server")
+    lake_server = platform.process("jobs.server")
     sink = Sink(folder / "loop")
     shutil.rmtree(sink.folder, ignore_errors=True)
     with platform.paused():
@@ -80,7 +80,7 @@ def measure(platform: Platform, folder: Path, asked: argparse.Namespace, started
         loop = run_loop(platform, starts, ends, sink)
         told(started, f"plain loop: {rate(asked.records, loop):,.0f} records/s")
     with Meter([lake_server]) as meter:
-        platform.wait_for(ends, timeout_s=180)
+        platform.caught_up(ends, limit_s=180)
     ingest = meter.cost
     told(started, f"twinlake: {rate(asked.records, ingest):,.0f} records/s")
 

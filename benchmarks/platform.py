@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -18,10 +17,12 @@ import psutil
 from confluent_kafka import Consumer, TopicPartition
 
 from jobs.lake import delta
+from jobs.lake.feed import stores_rows
 from jobs.lake.version import stored_versions
 from jobs.server.client import LakeClient
 from jobs.settings import Services, Settings
 from jobs.topics.registry import Registry
+from jobs.waiting import wait_for
 
 TOPIC = "orders"
 START_SECONDS = 150.0
@@ -91,7 +92,7 @@ class Platform:
     @contextmanager
     def paused(self) -> Iterator[None]:
         """The lake server stands still, warm as it is, while the topic fills or the rival has the machine."""
-        root = psutil.Process(self.process("jobs.server.lake_server"))
+        root = psutil.Process(self.process("jobs.server"))
         tree = [root, *root.children(recursive=True)]
         for process in tree:
             process.send_signal(signal.SIGSTOP)
@@ -101,26 +102,24 @@ class Platform:
             for process in reversed(tree):
                 process.send_signal(signal.SIGCONT)
 
-    def wait_for(self, ends: dict[int, int], timeout_s: float) -> float:
-        """Wait until the log and every living version hold all records below `ends`; the moment it was so."""
-        until = time.monotonic() + timeout_s
+    def caught_up(self, ends: dict[int, int], limit_s: float) -> None:
+        """Wait until the log and every living version hold all records below `ends`."""
+        wait_for(
+            f"the tables to reach the offsets {ends}", lambda: self._all_hold(ends) or None, limit_s,
+            every_s=POLL_SECONDS,
+        )  # fmt: skip
+
+    def _all_hold(self, ends: dict[int, int]) -> bool:
         log = self.settings.lake / "logs" / TOPIC
-        batch = 0
-        while time.monotonic() < until:
-            if not batch:
-                newest = delta.newest_metadata(log, lambda told: "ends" in told) or {}
-                held = newest.get("ends", {}).get("0", {})
-                if all(int(held.get(str(number), 0)) >= end for number, end in ends.items()):
-                    batch = int(newest["batch"])
-            if batch and self._tables_hold(batch):
-                return time.perf_counter()
-            time.sleep(POLL_SECONDS)
-        raise BenchmarkError(f"the tables did not reach the offsets {ends} within {timeout_s:.0f} s")
+        newest = delta.newest_metadata(log, lambda told: "ends" in told) or {}
+        held = newest.get("ends", {}).get("0", {})
+        logged = all(int(held.get(str(number), 0)) >= end for number, end in ends.items())
+        return logged and self._tables_hold(int(newest.get("batch", 0)))
 
     def _tables_hold(self, batch: int) -> bool:
         lake = self.settings.lake
         for version in stored_versions(lake):
-            if version.state != "living" or version.definition.get("kind") == "events":
+            if version.state != "living" or not stores_rows(version):
                 continue
             told = delta.newest_metadata(version.path(lake), lambda told: "position" in told) or {}
             if told.get("position", {}).get(TOPIC, 0) < batch:
@@ -129,7 +128,7 @@ class Platform:
 
     def job(self, kind: str, params: dict[str, object]) -> dict[str, object]:
         """Have the lake server do a job; its result once it has succeeded."""
-        done = self.client.follow(self.client.submit(kind, params)["id"])
-        if done["state"] != "succeeded":
-            raise BenchmarkError(f"the job {kind} {params} {done['state']}: {done.get('error')}")
-        return dict(done["result"])
+        done = self.client.follow(self.client.submit(kind, params).id)
+        if done.state != "succeeded":
+            raise BenchmarkError(f"the job {kind} {params} {done.state}: {done.error}")
+        return dict(done.result or {})

@@ -11,10 +11,11 @@ from airflow.sdk.exceptions import AirflowFailException
 from lake_jobs import run_job
 
 from jobs.errors import UsageError
+from jobs.kinds.kind import grid_of
 from jobs.tables import TABLES
 from jobs.times import format_moment, parse_moment
 
-WINDOWED = [table.name for table in TABLES if table.is_windowed]
+WINDOWED = [table.name for table in TABLES if grid_of(table)]
 MOST_CHUNKS = 500
 
 

@@ -10,11 +10,11 @@ from airflow.sdk import dag, get_current_context, task, task_group
 from airflow.sdk.exceptions import AirflowFailException
 from lake_jobs import run_job, skip_before_first_release
 
-from jobs.kinds.table import Events
+from jobs.kinds.kind import is_stored
 from jobs.tables import TABLES
 
-STORED = [table.name for table in TABLES if not isinstance(table, Events)]
-VIEWS = [table.name for table in TABLES if isinstance(table, Events)]
+STORED = [table.name for table in TABLES if is_stored(table)]
+VIEWS = [table.name for table in TABLES if not is_stored(table)]
 
 
 @dag(

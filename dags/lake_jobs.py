@@ -14,13 +14,14 @@ from airflow.sdk import get_current_context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from jobs.errors import DifferenceError, NotFoundError, TwinlakeError, UsageError
-from jobs.server.client import LakeClient
+from jobs.run import CancelledError
+from jobs.server.client import Job, LakeClient
 from jobs.settings import PROJECT, Settings
 
 log = logging.getLogger("airflow.task.twinlake")
 
-FINAL = (DifferenceError, NotFoundError, UsageError)
-"""Errors that the same request meets again: the task fails at once, without its retries."""
+FINAL = (CancelledError, DifferenceError, NotFoundError, UsageError)
+"""What the same request meets again, or somebody's will: the task fails at once, without its retries."""
 
 
 def settings() -> Settings:
@@ -38,15 +39,12 @@ def run_job(kind: str, params: dict[str, Any], part: str = "") -> dict[str, Any]
     try:
         client = LakeClient.of(settings().services())
         job = client.submit(kind, params, key=key)
-        log.info("%s is job %s (key %s), parameters %s", kind, job["id"], key, params)
-        done = client.follow(job["id"], on_progress=_log_progress)
+        log.info("%s is job %s (key %s), parameters %s", kind, job.id, key, params)
+        result = client.follow(job.id, on_progress=_log_progress).succeeded()
     except FINAL as error:
         raise AirflowFailException(str(error)) from error
     except TwinlakeError as error:
-        if (getattr(error, "job", None) or {}).get("state") == "cancelled":
-            raise AirflowFailException(str(error)) from error
         raise RuntimeError(str(error)) from error
-    result: dict[str, Any] = done.get("result") or {}
     log.info("%s succeeded: %s", kind, {key: value for key, value in result.items() if not _is_long(value)})
     return result
 
@@ -62,13 +60,13 @@ def report_link(plan: str) -> str:
     return f"{settings().services().sql_url.rstrip('/')}/reports/{plan}"
 
 
-def _log_progress(job: dict[str, Any]) -> None:
-    progress = job.get("progress") or {}
+def _log_progress(job: Job) -> None:
+    progress = job.progress
     done, total, unit = progress.get("done") or 0, progress.get("total") or 0, progress.get("unit") or ""
     share = f"{done:,.0f} of {total:,.0f} {unit}" if total else ""
     eta = progress.get("eta_s")
     rest = f"about {eta:.0f} s left" if eta is not None else ""
-    parts = [part for part in (job["state"], progress.get("message"), share, rest) if part]
+    parts = [part for part in (job.state, progress.get("message"), share, rest) if part]
     log.info("%s", ", ".join(parts))
 
 

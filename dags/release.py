@@ -14,8 +14,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from lake_jobs import log, report_link, run_job, settings
 
 from jobs.errors import TwinlakeError
-from jobs.kinds.table import Table
-from jobs.releases.plan import Plan, describe
+from jobs.kinds.all import from_json
 
 MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_{}[]()<>#+-.!|~"})
 
@@ -23,7 +22,7 @@ MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_{}[]()<>#+-.!|~"})
 def definitions(given: dict[str, Any] | None) -> dict[str, dict[str, Any]]:
     """The definitions to release: the given ones in their checked form, else jobs/tables as it is now."""
     if given is not None:
-        return {name: Table.from_json(one).to_json() for name, one in given.items()}
+        return {name: from_json(one).to_json() for name, one in given.items()}
     for name in [name for name in sys.modules if name.split(".")[:2] == ["jobs", "tables"]]:
         del sys.modules[name]
     return {table.name: table.to_json() for table in import_module("jobs.tables").TABLES}
@@ -80,12 +79,11 @@ def release() -> None:
         except TwinlakeError as error:
             raise AirflowFailException(str(error)) from error
         made = run_job("plan", asked)
-        lines = describe(Plan.from_json(made))
-        for line in lines:
+        for line in made["lines"]:
             log.info("%s", line)
         if made["empty"]:
             raise AirflowSkipException(f"plan {made['id']} changes nothing")
-        return {"id": made["id"], "changes": made["changes"], "lines": lines}
+        return {"id": made["id"], "changes": made["changes"], "lines": made["lines"]}
 
     @task
     def build(made: dict[str, Any]) -> dict[str, Any]:

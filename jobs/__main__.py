@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from importlib import import_module
 
@@ -11,7 +10,7 @@ import typer
 from jobs.commands.output import report_error
 from jobs.errors import TwinlakeError
 
-_COMMANDS = ("services", "topics", "check", "work", "releases", "query")
+_COMMANDS = ("services", "topics", "check", "batch", "jobs", "releases", "query")
 
 
 def build_app() -> typer.Typer:
@@ -24,8 +23,7 @@ def build_app() -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     for name in _COMMANDS:
-        if importlib.util.find_spec(f"jobs.commands.{name}"):
-            import_module(f"jobs.commands.{name}").register(app)
+        import_module(f"jobs.commands.{name}").register(app)
     return app
 
 

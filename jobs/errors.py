@@ -16,6 +16,7 @@ TwinlakeError                 exit 1
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 
@@ -24,10 +25,12 @@ class TwinlakeError(Exception):
 
     exit_code = 1
 
-    def __init__(self, what: str, why: str = "", remedy: str = "") -> None:
+    def __init__(self, what: str, why: str = "", remedy: str = "", facts: Mapping[str, str] = {}) -> None:
         self.what = what
         self.why = why
         self.remedy = remedy
+        self.facts = dict(facts)
+        """What a program may want to know beside the words, such as file and line."""
         super().__init__(what)
 
     def __str__(self) -> str:
@@ -40,8 +43,9 @@ class TwinlakeError(Exception):
         return "\n".join(parts)
 
     def to_json(self) -> dict[str, str]:
-        """The same three parts, for the API and for `--json`."""
-        return {"error": type(self).__name__, "what": self.what, "why": self.why, "remedy": self.remedy}
+        """The same three parts and the facts, for the API and for `--json`."""
+        said = {"error": type(self).__name__, "what": self.what, "why": self.why, "remedy": self.remedy}
+        return {**said, **self.facts}
 
 
 class UsageError(TwinlakeError):
@@ -92,13 +96,9 @@ class ContractError(UsageError):
     exit_code = 1
 
     def __init__(self, file: Path | str, path: str, why: str, remedy: str = "") -> None:
-        self.file = str(file)
-        self.path = path
-        super().__init__(f"{self.file}: {path or '(top)'}: {why}", "", remedy)
-        self.why_text = why
-
-    def to_json(self) -> dict[str, str]:
-        return {**super().to_json(), "file": self.file, "path": self.path, "why": self.why_text}
+        self.file, self.path, self.why_text = str(file), path, why
+        facts = {"file": self.file, "path": path, "why": why}
+        super().__init__(f"{self.file}: {path or '(top)'}: {why}", "", remedy, facts)
 
 
 class DefinitionError(UsageError):
@@ -107,15 +107,7 @@ class DefinitionError(UsageError):
     exit_code = 1
 
     def __init__(self, table: str, file: str, line: int, why: str, remedy: str = "") -> None:
-        self.table = table
-        self.file = file
-        self.line = line
+        self.table, self.file, self.line, self.why_text = table, file, line, why
         place = f"{file}:{line}" if file else "(stored definition)"
-        super().__init__(f"{place}: table {table}: {why}", "", remedy)
-        self.why_text = why
-
-    def to_json(self) -> dict[str, str]:
-        return {
-            **super().to_json(), "table": self.table, "file": self.file, "line": str(self.line),
-            "why": self.why_text,
-        }  # fmt: skip
+        facts = {"table": table, "file": file, "line": str(line), "why": why}
+        super().__init__(f"{place}: table {table}: {why}", "", remedy, facts)

@@ -1,10 +1,11 @@
-"""Run: what a job's verb sees of the job: its id, its progress, and whether it was cancelled."""
+"""Run: what a job's verb sees of the job (id, progress, whether it was cancelled), and how it ends."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from jobs.errors import TwinlakeError
 
@@ -28,6 +29,20 @@ class Progress:
     message: str = ""
 
 
+class Result(Protocol):
+    """What a job found or did."""
+
+    def to_json(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failed:
+    """The end of a job that failed and has a result all the same, for whoever looks into it."""
+
+    error: TwinlakeError
+    result: Result
+
+
 @dataclass(kw_only=True)
 class Run:
     """Handed to every job handler. Verbs report through it and ask it between chunks whether to go on."""
@@ -43,6 +58,10 @@ class Run:
 
     def progress(self, done: float, total: float, unit: str, message: str = "") -> None:
         self.report(Progress(done=done, total=total, unit=unit, message=message))
+
+    def say(self, message: str) -> None:
+        """Progress that cannot be counted."""
+        self.progress(0, 0, "", message)
 
     def check_cancelled(self) -> None:
         if self.cancelled.is_set():

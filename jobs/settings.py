@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from jobs.errors import UnreachableError
+from jobs.files import SECRET, replace_file
 
 PROJECT = Path(__file__).resolve().parent.parent
 
@@ -32,13 +32,7 @@ class Services:
 
     def save(self, path: Path) -> None:
         """Write the file as a whole, readable by its owner only."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        staged = path.with_name(path.name + ".tmp")
-        staged.unlink(missing_ok=True)
-        with os.fdopen(os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            json.dump(asdict(self), file, indent=2)
-            file.write("\n")
-        staged.replace(path)
+        replace_file(path, json.dumps(asdict(self), indent=2) + "\n", SECRET)
 
     @classmethod
     def load(cls, path: Path) -> Services:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from jobs.errors import UsageError
 
+Clock = Callable[[], datetime]
+"""Tells the moment, aware and UTC; a parameter wherever a result depends on it."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(\.\d{1,6})?([Zz]|[+-]\d{2}:\d{2})")
 _WORDS = re.compile(r"(\d+)\s*(second|minute|hour|day|week)s?")
@@ -35,6 +38,11 @@ def format_moment(moment: datetime) -> str:
     if moment.tzinfo is None:
         raise ValueError(f"moment without zone: {moment!r}")
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def utc_now() -> datetime:
+    """The machine's clock; only what starts a process hands it on as a Clock."""
+    return datetime.now(UTC)
 
 
 def to_micros(moment: datetime) -> int:

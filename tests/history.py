@@ -8,11 +8,17 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
 
-from jobs.kinds.measure import Avg, Count, CountDistinct, Max, Min, Sum
-from jobs.kinds.table import Aggregate, Latest, Tumbling
+from jobs.kinds.aggregate import Aggregate
+from jobs.kinds.kind import Kind
+from jobs.kinds.latest import Latest
+from jobs.kinds.measures.counts import Count, CountDistinct
+from jobs.kinds.measures.extremes import Max, Min
+from jobs.kinds.measures.totals import Avg, Sum
+from jobs.kinds.windows import Tumbling
 from jobs.lake.version import Version
 from jobs.topics.topic import Topic, load_topic
 
@@ -21,7 +27,7 @@ MINUTE = timedelta(minutes=1)
 
 SALES = Aggregate(
     name="sales_per_region",
-    source="orders",
+    inputs=("orders",),
     columns={"region": "region", "ordered_at": "ordered_at", "amount": "amount", "customer": "customer"},
     keys=("region",),
     window=Tumbling(on="ordered_at", size="1 minute"),
@@ -32,7 +38,7 @@ SALES = Aggregate(
 )  # fmt: skip
 LATEST = Latest(
     name="latest_order",
-    source="orders",
+    inputs=("orders",),
     columns={"customer": "customer", "order_id": "order_id", "status": "status", "ordered_at": "ordered_at"},
     keys=("customer",),
     order=("ordered_at",),
@@ -41,8 +47,7 @@ LATEST = Latest(
 
 
 class MemoryLog:
-    """Batches are lists of records; every record is valid. Positions, ranges and metadata are like the
-    real log's."""
+    """Batches are lists of valid records. Positions, ranges and metadata are like the real log's."""
 
     def __init__(self, spark: SparkSession, lake: Path, topic: Topic | None = None) -> None:
         self.spark = spark
@@ -70,6 +75,11 @@ class MemoryLog:
 
     def rows(self, after: int, to: int) -> DataFrame:
         return self._frame(after, to).drop("batch")
+
+    def rows_sql(self, to: int | None = None) -> str:
+        view = f"memory_{uuid4().hex}"
+        self.rows(0, self.end() if to is None else to).createOrReplaceTempView(view)
+        return f"SELECT * FROM {view}"
 
     def all(self, after: int, to: int) -> DataFrame:
         return self._frame(after, to)
@@ -111,10 +121,10 @@ class Orders:
         }  # fmt: skip
 
 
-def version_of(table: Aggregate | Latest, build: int = 1) -> Version:
+def version_of(table: Kind, build: int = 1) -> Version:
     return Version(
         table=table.name, fingerprint=f"{table.name:0<12}"[:12], build=build, definition=table.to_json(),
-        topic="orders", contract="1.0.0", created_at="2026-01-31T12:00:00Z",
+        topics=table.inputs, contracts={}, created_at="2026-01-31T12:00:00Z",
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""A schema registry for tests: the few calls of Confluent's API that reading needs, served over HTTP."""
+"""A schema registry for tests: the few calls of Confluent's API that this project needs, served over HTTP."""
 
 from __future__ import annotations
 
@@ -9,19 +9,37 @@ from typing import Any
 
 
 class FakeRegistry:
-    """Subjects in memory; `down` makes every call fail as a dead registry's would."""
+    """Subjects in memory; `down` makes every call fail as a dead registry's would.
+
+    `refusal` is what a schema that is not registered yet is answered with: an HTTP status and a body.
+    `garbage` is what every call is answered with, and status 200: something else listens on the port.
+    """
 
     def __init__(self) -> None:
         self.subjects: dict[str, list[tuple[int, dict[str, Any]]]] = {}
+        self.compatibility: dict[str, str] = {}
         self.down = False
+        self.refusal: tuple[int, Any] | None = None
+        self.garbage: bytes | None = None
         self.calls = 0
+        self.asked: list[str] = []
         registry = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
+                self._serve({})
+
+            def do_PUT(self) -> None:
+                self._serve(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+
+            do_POST = do_PUT
+
+            def _serve(self, sent: dict[str, Any]) -> None:
+                path = self.path.partition("?")[0]
                 registry.calls += 1
-                status, body = registry._answer(self.path)
-                content = json.dumps(body).encode()
+                registry.asked.append(f"{self.command} {path}")
+                status, body = registry._answer(self.command, path, sent)
+                content = json.dumps(body).encode() if registry.garbage is None else registry.garbage
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(content)))
                 self.end_headers()
@@ -32,16 +50,27 @@ class FakeRegistry:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        # `close` waits for the next look at whether to stop.
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
 
     def add(self, subject: str, schema_id: int, schema: dict[str, Any]) -> None:
         """The next version of a subject."""
         self.subjects.setdefault(subject, []).append((schema_id, schema))
 
-    def _answer(self, path: str) -> tuple[int, Any]:
+    def _answer(self, method: str, path: str, sent: dict[str, Any]) -> tuple[int, Any]:
+        if self.garbage is not None:
+            return 200, None
         if self.down:
             return 503, {"error_code": 50301, "message": "down"}
-        _, _, subject, _, *version = path.split("/")
+        _, kind, subject, *rest = path.split("/")
+        if method == "PUT" and kind == "config":
+            self.compatibility[subject] = sent["compatibility"]
+            return 200, sent
+        if kind != "subjects":
+            return 404, "no such page"
+        return self._register(subject, sent) if method == "POST" else self._version(subject, rest[1:])
+
+    def _version(self, subject: str, version: list[str]) -> tuple[int, Any]:
         versions = self.subjects.get(subject)
         if versions is None:
             return 404, {"error_code": 40401, "message": "no such subject"}
@@ -50,6 +79,18 @@ class FakeRegistry:
         schema_id, schema = versions[int(version[0]) - 1]
         text = json.dumps(schema)
         return 200, {"subject": subject, "version": int(version[0]), "id": schema_id, "schema": text}
+
+    def _register(self, subject: str, sent: dict[str, Any]) -> tuple[int, Any]:
+        schema = json.loads(sent["schema"])
+        for schema_id, known in self.subjects.get(subject, []):
+            if known == schema:
+                return 200, {"id": schema_id}
+        if self.refusal is not None:
+            return self.refusal
+        ids = [schema_id for versions in self.subjects.values() for schema_id, _ in versions]
+        schema_id = max(ids, default=0) + 1
+        self.add(subject, schema_id, schema)
+        return 200, {"id": schema_id}
 
     def close(self) -> None:
         """Frees the port."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.kinds.table import Table
+from jobs.kinds.kind import Kind
 from jobs.settings import PROJECT
 from jobs.tables import TABLES
 from jobs.topics.contract_file import load_contract
@@ -29,18 +29,18 @@ def test_every_definition_file_is_listed() -> None:
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
-def test_a_table_reads_a_topic_and_is_written_in_the_file_of_its_name(table: Table) -> None:
-    assert table.source in topic_names()
+def test_a_table_reads_topics_and_is_written_in_the_file_of_its_name(table: Kind) -> None:
+    assert table.inputs and set(table.inputs) <= set(topic_names())
     assert table.place is not None and table.place.file.endswith(f"/jobs/tables/{table.name}.py")
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
-def test_a_table_s_contract_promises_its_columns_and_keys(table: Table) -> None:
+def test_a_table_s_contract_promises_its_columns_and_keys(table: Kind) -> None:
     contract = load_contract(PROJECT / "contracts" / f"{table.name}.yaml")
 
     if not contract.is_topic:
         assert [column.name for column in contract.columns] == list(table.output)
-        assert contract.keys == table.key_columns
+        assert contract.keys == table.view_keys
 
 
 @pytest.mark.parametrize("name", topic_names())

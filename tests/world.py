@@ -1,25 +1,27 @@
-"""One version over a log in memory, driven step by step without threads: what a test does to it, and
-what it shows."""
+"""One version over a log in memory, driven step by step without threads: what it does and shows."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from jobs.batch.certificate import Certificate, verify
-from jobs.batch.maintain import merge_small
-from jobs.batch.rebuild import Closed, Rebuilt, rebuild
-from jobs.kinds import compile
-from jobs.kinds.table import Aggregate, Latest
+from jobs.batch.merge import merge_small
+from jobs.batch.rebuild import Rebuilt, rebuild
+from jobs.batch.verify import verify
+from jobs.kinds.kind import Moment, StoredKind
+from jobs.kinds.latest import Latest
 from jobs.kinds.windows import WindowRange
 from jobs.lake import delta
+from jobs.lake.certificates import Certificate
+from jobs.lake.feed import Feed, open_version
+from jobs.lake.segments import Closed
 from jobs.lake.version import Pin
 from jobs.run import Run
-from jobs.speed.advance import Feed, Standing, advance, close, open_feed, standing
+from jobs.speed.advance import Standing, advance, close, standing
 from tests.history import SALES, MemoryLog, Orders, latest, sales, version_of
 
 
@@ -27,7 +29,7 @@ from tests.history import SALES, MemoryLog, Orders, latest, sales, version_of
 class World:
     spark: SparkSession
     lake: Path
-    table: Aggregate | Latest = SALES
+    table: StoredKind = SALES
     seed: int = 1
     build: int = 1
     runs: int = 0
@@ -42,7 +44,9 @@ class World:
 
     def restart(self) -> None:
         """What a new process does: read where the version stands, close what is open."""
-        self.feed = open_feed(self.lake, version_of(self.table, self.build), self.log)
+        opened = open_version(self.lake, version_of(self.table, self.build), {self.log.topic.name: self.log})
+        assert isinstance(opened, Feed)
+        self.feed = opened
         self.at = standing(self.feed)
         if self.at.steps_open:
             self.close()
@@ -62,14 +66,14 @@ class World:
     def pin(self) -> Pin:
         return Pin(
             version=self.feed.version, delta_version=delta.newest_version(self.feed.path),
-            position={"orders": self.at.position}, watermark=self.at.watermark, step=self.at.step,
-            segment=self.at.segment,
+            position={"orders": self.at.position}, watermarks={"orders": self.at.watermark},
+            step=self.at.step, segment=self.at.segment,
         )  # fmt: skip
 
     def closed(self) -> Closed:
         if self.at.steps_open:
             self.close()
-        return Closed(pin=replace(self.pin(), segment=self.at.segment - 1), records=self.at.records)
+        return Closed(pin=self.pin(), through=self.at.segment - 1, records=self.at.records)
 
     def rebuild(
         self, closed: Closed | None = None, windows: WindowRange = WindowRange(), **more: Any
@@ -86,7 +90,7 @@ class World:
 
     def shows(self) -> Any:
         """What a reader of the view sees, in the oracle's form."""
-        text = compile.view_sql(self.table, f"delta.`{self.feed.path}`", "CAST(NULL AS TIMESTAMP)")
+        text = self.table.view({self.table.name: f"delta.`{self.feed.path}`"}, Moment())
         rows = self.spark.sql(text).collect()
         if isinstance(self.table, Latest):
             return {row["customer"]: (row["order_id"], row["status"]) for row in rows}

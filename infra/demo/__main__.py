@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
 
 from infra.demo.story import Story
 from infra.demo.summary import DemoError, Summary
-from jobs.commands.output import load_settings
 from jobs.errors import TwinlakeError
+from jobs.settings import PROJECT, Settings
 
 
 def main() -> int:
-    settings = load_settings()
+    home = Path(os.environ.get("TWINLAKE_HOME") or PROJECT / ".twinlake")
+    settings = Settings(home=home.expanduser().absolute())
     console = Console(highlight=False)
     summary = Summary(file=settings.home / "demo" / "summary.json", console=console)
     story = Story(settings=settings, summary=summary)
@@ -50,14 +53,12 @@ def _finish(story: Story) -> None:
     summary.save()
     held = sum(one["holds"] for one in summary.checks)
     colour, word = ("green", "passed") if summary.passed else ("red", "FAILED")
-    console.print(
-        f"\n[bold {colour}]The demo {word}[/]: {held} of {len(summary.checks)} checks, {summary.seconds} s"
-    )
+    checks = f"{held} of {len(summary.checks)} checks"
+    console.print(f"\n[bold {colour}]The demo {word}[/]: {checks}, {summary.seconds} s")
     for name, place in summary.where.items():
         console.print(f"   {name:<8} {escape(place)}", soft_wrap=True)
-    console.print(
-        f"   login    {services.airflow_user} / {escape(services.airflow_password)}", soft_wrap=True
-    )
+    password = escape(services.airflow_password)
+    console.print(f"   login    {services.airflow_user} / {password}", soft_wrap=True)
 
 
 if __name__ == "__main__":

@@ -9,10 +9,16 @@ from typing import Any
 import httpx
 
 from infra.demo.summary import DemoError
+from jobs.waiting import wait_for
 
 SETTLED_SECONDS = 3.0
 """An answer in the first moments after a task began to wait makes the task fail."""
-ENDED = ("success", "failed", "skipped", "upstream_failed", "removed")
+RUN_SECONDS = 600.0
+"""A run that takes longer than this has gone wrong."""
+
+
+class UnknownDagError(DemoError):
+    """Airflow has not read the DAG's file yet."""
 
 
 class AirflowApi:
@@ -24,12 +30,17 @@ class AirflowApi:
 
     def trigger(self, dag: str, conf: dict[str, Any] | None = None, patience_s: float = 60) -> str:
         """Start a run and return its id; a DAG that Airflow has not read yet is waited for."""
-        until = time.monotonic() + patience_s
-        while True:
+
+        def begin() -> str:
             answer = self._ask("POST", f"/dags/{dag}/dagRuns", {"logical_date": None, "conf": conf or {}})
-            if answer.status_code != 404 or time.monotonic() > until:
-                return str(self._told(answer)["dag_run_id"])
-            time.sleep(1)
+            if answer.status_code == 404:
+                raise UnknownDagError(answer.text[:400])
+            return str(self._told(answer)["dag_run_id"])
+
+        return wait_for(
+            f"Airflow to read DAG {dag}", begin, patience_s, every_s=1, unready=(UnknownDagError,),
+            remedy="see `twinlake logs airflow-dag-processor`",
+        )  # fmt: skip
 
     def run(self, dag: str, run: str) -> dict[str, Any]:
         return self._told(self._ask("GET", f"/dags/{dag}/dagRuns/{run}"))
@@ -51,10 +62,9 @@ class AirflowApi:
         run: str,
         seen: Callable[[str, str], None] = lambda task, state: None,
         approve: str | None = None,
-        patience_s: float = 600,
     ) -> list[dict[str, Any]]:
         """Follow a run to its end; `approve` names a task that is answered unless a person was first."""
-        until = time.monotonic() + patience_s
+        until = time.monotonic() + RUN_SECONDS
         shown: dict[tuple[str, int], str] = {}
         waiting_since: float | None = None
         while time.monotonic() < until:
@@ -77,7 +87,7 @@ class AirflowApi:
                 bad = ", ".join(_label(one) for one in self.tasks(dag, run) if one["state"] == "failed")
                 raise DemoError(f"DAG {dag} failed in {bad or run}; see its task log in Airflow")
             time.sleep(0.5)
-        raise DemoError(f"DAG {dag}, run {run}, did not end within {patience_s:.0f} s")
+        raise DemoError(f"DAG {dag}, run {run}, did not end within {RUN_SECONDS:.0f} s")
 
     def _approve(self, dag: str, run: str, task: str) -> bool:
         """False when somebody has answered before."""

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import time
-
 import psutil
 
 from infra.demo.summary import DemoError
 from infra.supervise import record
 from jobs.settings import Settings
+from jobs.waiting import wait_for
 
 
 def kill(settings: Settings, part: str) -> int:
     """Ends the part as a power cut would end its processes; returns the pid it had."""
-    identity = record.load(record.folders_of(settings), part).identity
+    identity = record.of(settings, part).identity
     process = identity.process() if identity else None
     if process is None:
         raise DemoError(f"{part} is not running, so it cannot be killed")
@@ -28,11 +27,11 @@ def kill(settings: Settings, part: str) -> int:
 
 
 def wait_back(settings: Settings, part: str, pid: int, patience_s: float = 150) -> None:
-    """Returns once another process of the part is ready."""
-    until = time.monotonic() + patience_s
-    while time.monotonic() < until:
-        now = record.load(record.folders_of(settings), part)
-        if now.state == "ready" and now.alive and now.identity and now.identity.pid != pid:
-            return
-        time.sleep(0.2)
-    raise DemoError(f"{part} did not come back within {patience_s:.0f} s; see `twinlake logs {part}`")
+    """Returns once another process of the part than `pid` is ready."""
+
+    def back() -> bool | None:
+        now = record.of(settings, part)
+        is_new = now.alive and now.identity is not None and now.identity.pid != pid
+        return True if now.state == "ready" and is_new else None
+
+    wait_for(f"{part} to come back", back, patience_s, every_s=0.2, remedy=f"see `twinlake logs {part}`")

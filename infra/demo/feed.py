@@ -11,6 +11,8 @@ from typing import Any
 
 from infra.demo.summary import DemoError
 
+END_SECONDS = 300.0
+
 
 def twinlake(*arguments: str) -> list[str]:
     """The command line of this very environment."""
@@ -32,13 +34,15 @@ class Feed:
     def running(self) -> bool:
         return self._process.poll() is None
 
-    def wait(self, patience_s: float = 300) -> dict[str, Any]:
+    def wait(self) -> dict[str, Any]:
         """The summary, once every record is acknowledged."""
         try:
-            code = self._process.wait(patience_s)
+            code = self._process.wait(END_SECONDS)
         except subprocess.TimeoutExpired as error:
             self._process.kill()
-            raise DemoError(f"the producer did not end within {patience_s:.0f} s, see {self._log}") from error
+            raise DemoError(
+                f"the producer did not end within {END_SECONDS:.0f} s, see {self._log}"
+            ) from error
         if code:
             raise DemoError(f"the producer failed: {self._log.read_text()[-600:]}")
         found: dict[str, Any] = json.loads(self._out.read_text())

@@ -11,8 +11,12 @@ from typing import Any
 
 import httpx
 
+from jobs.errors import TimedOutError
+from jobs.waiting import wait_for
+
 Answer = dict[str, tuple[int, str]]  # by region: orders, sales
 PAUSE_SECONDS = 0.75
+SOON_SECONDS = 15.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,9 +39,8 @@ class Query:
     """One SELECT through the SQL server's HTTP door."""
 
     def __init__(self, url: str) -> None:
-        self._http = httpx.Client(
-            base_url=url, headers={"X-Twinlake-Query": "1"}, timeout=120, trust_env=False
-        )
+        asks = {"X-Twinlake-Query": "1"}
+        self._http = httpx.Client(base_url=url, headers=asks, timeout=120, trust_env=False)
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
         answer = self._http.post("/query", json={"sql": sql, "limit": 1_000_000})
@@ -94,12 +97,13 @@ class Reader:
         self._stop.set()
         self._thread.join(120)
 
-    def saw(self, phase: str, patience_s: float = 15) -> bool:
+    def saw(self, phase: str) -> bool:
         """Whether the newest answer is of that phase, now or soon."""
-        until = time.monotonic() + patience_s
-        while (not self.phases or self.phases[-1] != phase) and time.monotonic() < until:
-            time.sleep(0.05)
-        return bool(self.phases) and self.phases[-1] == phase
+        try:
+            wait_for(f"the {phase} answer", lambda: self.phases[-1:] == [phase] or None, SOON_SECONDS)
+        except TimedOutError:
+            return False
+        return True
 
     def figures(self) -> dict[str, Any]:
         slowest = statistics.quantiles(self.latencies, n=20) if len(self.latencies) > 1 else [0.0] * 19

@@ -14,6 +14,8 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
+from jobs.files import replace_file
+
 
 class DemoError(Exception):
     """The demo cannot go on: what happened, in words for the person who watches."""
@@ -55,12 +57,11 @@ class Summary:
     def say(self, markup: str) -> None:
         self.console.print(f"   {markup}", soft_wrap=True)
 
-    def check(self, name: str, holds: bool, detail: str = "") -> bool:
+    def check(self, name: str, holds: bool, detail: str = "") -> None:
         """Something that must hold; the demo ends with exit code 1 if any did not."""
         self.checks.append({"name": name, "holds": holds, "detail": detail})
         mark = "[green]ok[/]" if holds else "[bold red]FAILED[/]"
         self.say(f"{mark} {escape(name)}{': ' + escape(detail) if detail else ''}")
-        return holds
 
     @property
     def passed(self) -> bool:
@@ -72,25 +73,16 @@ class Summary:
         return round(time.monotonic() - self._began, 1)
 
     def save(self) -> None:
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        beside = self.file.with_suffix(".json.new")
-        beside.write_text(
-            json.dumps(
-                {
-                    "passed": self.passed,
-                    "began_at": self._at,
-                    "saved_at": _now(),
-                    "seconds": self.seconds,
-                    "steps": self.steps,
-                    "checks": self.checks,
-                    "where": self.where,
-                },
-                indent=2,
-                ensure_ascii=False,
-                default=str,
-            )
-        )
-        beside.replace(self.file)
+        found = {
+            "passed": self.passed,
+            "began_at": self._at,
+            "saved_at": _now(),
+            "seconds": self.seconds,
+            "steps": self.steps,
+            "checks": self.checks,
+            "where": self.where,
+        }
+        replace_file(self.file, json.dumps(found, indent=2, ensure_ascii=False, default=str))
 
 
 def _shown(value: Any) -> str:

@@ -51,10 +51,13 @@ def compare(
 
 
 def same_sales(expected: tuple[Any, ...], shown: tuple[Any, ...]) -> bool:
-    """All but the last exactly; customers exactly as long as the sketch is exact, else within its bound."""
-    if expected[:-1] != shown[:-1]:
+    """All but the last two exactly; customers exactly as long as the sketch is exact, else within its bound;
+    final as it must be, or either way where that is open (None), but never NULL.
+    """
+    *others, customers, final = expected
+    *shown_others, estimate, shown_final = shown
+    if others != shown_others or not isinstance(shown_final, bool) or final not in (None, shown_final):
         return False
-    customers, estimate = expected[-1], shown[-1]
     if customers < EXACT_BELOW:
         return customers == estimate
     return abs(estimate - customers) <= SKETCH_BOUND * customers

@@ -34,6 +34,9 @@ class Rules:
     amount_digits: int = 12
 
 
+RULES = Rules()
+
+
 @dataclass(kw_only=True)
 class Judged:
     """Valid events as columns (row i of each belongs together), the rest with verdict and reasons."""
@@ -61,30 +64,29 @@ def writer_schemas(registry_url: str, subject: str) -> dict[int, dict[str, Any]]
     return {one["id"]: json.loads(one["schema"]) for one in found}
 
 
-def judge(records: Records, schemas: dict[int, dict[str, Any]], rules: Rules | None = None) -> Judged:
+def judge(records: Records, schemas: dict[int, dict[str, Any]]) -> Judged:
     """A verdict for every record. Across partitions, one id's records are taken in order of timestamp."""
-    rules = rules or Rules()
     readers = {schema_id: parse_schema(_physical(schema)) for schema_id, schema in schemas.items()}
     judged = Judged()
     sound: list[tuple[int, tuple[Any, ...]]] = []
     for row, value in enumerate(records.values):
-        event, reasons = _decode(value, readers, rules)
+        event, reasons = _decode(value, readers)
         if event is None:
             judged.refused[row] = ("invalid", reasons)
             continue
-        verdict, reasons = _check(event, records.timestamps_ms[row], rules)
+        verdict, reasons = _check(event, records.timestamps_ms[row])
         if verdict == "valid":
             sound.append((row, event))
         else:
             judged.refused[row] = (verdict, reasons)
-    repeated = _repeated(sound, records, rules)
+    repeated = _repeated(sound, records)
     columns = list(judged.columns.values())
     for row, event in sound:
         if row in repeated:
             judged.refused[row] = ("duplicate", ["already_seen"])
             continue
         judged.rows.append(row)
-        judged.late += records.timestamps_ms[row] - event[6] > rules.late_after_ms
+        judged.late += records.timestamps_ms[row] - event[6] > RULES.late_after_ms
         for column, part in zip(columns, event, strict=True):
             column.append(part)
     return judged
@@ -107,9 +109,7 @@ def _physical(schema: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _decode(
-    value: bytes | None, readers: dict[int, Any], rules: Rules
-) -> tuple[tuple[Any, ...] | None, list[str]]:
+def _decode(value: bytes | None, readers: dict[int, Any]) -> tuple[tuple[Any, ...] | None, list[str]]:
     """The event's fields (amount in cents, time in milliseconds), or the reasons why there is no event."""
     if value is None:
         return None, ["null_value"]
@@ -132,7 +132,7 @@ def _decode(
         except UnicodeDecodeError:
             reasons.append(f"invalid_utf8:{name}")
     cents = int.from_bytes(raw["amount"], "big", signed=True)
-    if abs(cents) >= 10**rules.amount_digits:
+    if abs(cents) >= 10**RULES.amount_digits:
         reasons.append("decimal_out_of_range:amount")
     if not YEAR_1_MS <= raw["ordered_at"] <= YEAR_9999_MS:
         reasons.append("time_out_of_range:ordered_at")
@@ -142,27 +142,27 @@ def _decode(
     return tuple(raw[name] for name in FIELDS), []
 
 
-def _check(event: tuple[Any, ...], timestamp_ms: int, rules: Rules) -> tuple[str, list[str]]:
+def _check(event: tuple[Any, ...], timestamp_ms: int) -> tuple[str, list[str]]:
     _, _, customer, region, status, cents, ordered_at = event
     broken = []
     if cents < 0:
         broken.append("below_minimum:amount")
-    if status not in rules.statuses:
+    if status not in RULES.statuses:
         broken.append("not_allowed:status")
     if region == "":
         broken.append("empty:region")
     if customer == "":
         broken.append("empty:customer")
-    if ordered_at - timestamp_ms > rules.ahead_ms:
+    if ordered_at - timestamp_ms > RULES.ahead_ms:
         broken.append("ahead_of_kafka:ordered_at")
     if broken:
         return "invalid", broken
-    if timestamp_ms - ordered_at > rules.discard_after_ms:
+    if timestamp_ms - ordered_at > RULES.discard_after_ms:
         return "too_late", ["too_late"]
     return "valid", []
 
 
-def _repeated(sound: list[tuple[int, tuple[Any, ...]]], records: Records, rules: Rules) -> set[int]:
+def _repeated(sound: list[tuple[int, tuple[Any, ...]]], records: Records) -> set[int]:
     """Rows whose id was on a valid record before them, at most the horizon earlier."""
     first: dict[str, int] = {}
     again: dict[str, list[int]] = {}
@@ -179,7 +179,7 @@ def _repeated(sound: list[tuple[int, tuple[Any, ...]]], records: Records, rules:
             rows.sort(key=lambda row: (stamps[row], partitions[row], offsets[row]))
         seen = records.timestamps_ms[rows[0]]
         for row in rows[1:]:
-            if records.timestamps_ms[row] - seen <= rules.unique_within_ms:
+            if records.timestamps_ms[row] - seen <= RULES.unique_within_ms:
                 repeated.add(row)
             else:
                 seen = records.timestamps_ms[row]

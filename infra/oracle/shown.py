@@ -63,13 +63,13 @@ def sales_per_region(door: Door) -> dict[tuple[str, int], tuple[Any, ...]]:
     rows = door.rows(
         "SELECT region, unix_millis(window_start) AS window, unix_millis(window_end) AS closes, "
         "cast(sales AS string) AS sales, orders, cast(average AS string) AS average, "
-        "cast(smallest AS string) AS smallest, cast(largest AS string) AS largest, customers "
+        "cast(smallest AS string) AS smallest, cast(largest AS string) AS largest, customers, `final` "
         "FROM serve.sales_per_region"
     )
     return _distinct(
         ((row["region"], row["window"]), (
-            _decimal(row["sales"]), row["orders"], _decimal(row["average"]), _decimal(row["smallest"]),
-            _decimal(row["largest"]), row["customers"],
+            row["closes"], _decimal(row["sales"]), row["orders"], _decimal(row["average"]),
+            _decimal(row["smallest"]), _decimal(row["largest"]), row["customers"], row["final"],
         ))
         for row in rows
     )  # fmt: skip

@@ -8,8 +8,9 @@ from typing import Any
 
 import polars as pl
 
-from infra.oracle.judge import FIELDS, MINUTE_MS, Judged
+from infra.oracle.judge import FIELDS, MINUTE_MS, RULES, Judged
 from infra.oracle.topic import Records
+from infra.oracle.watermark import Watermark
 
 BLOCK = 5_000  # offsets per digest of `orders`
 Digest = tuple[int, int, int]  # rows, sum of the first and of the second half of each row's digest
@@ -40,9 +41,11 @@ def frame(records: Records, judged: Judged, epoch: int) -> pl.DataFrame:
 
 
 def sales_per_region(
-    valid: pl.DataFrame, *, without_cancelled: bool
+    valid: pl.DataFrame, watermark: Watermark, *, without_cancelled: bool
 ) -> dict[tuple[str, int], tuple[Any, ...]]:
-    """By (region, window start in ms): sales, orders, average, smallest, largest, customers."""
+    """By (region, window start in ms): window end in ms, sales, orders, average, smallest, largest,
+    customers, final (None where the watermark's bounds leave it open).
+    """
     if without_cancelled:
         valid = valid.filter(pl.col("status") != "cancelled")
     grouped = (
@@ -58,12 +61,14 @@ def sales_per_region(
     )
     return {
         (region, window): (
+            window + MINUTE_MS,
             _money(sales),
             orders,
             _average(sales, orders),
             _money(smallest),
             _money(largest),
             customers,
+            watermark.has_passed(window + MINUTE_MS + RULES.late_after_ms),
         )
         for region, window, sales, orders, smallest, largest, customers in grouped.iter_rows()
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import subprocess
 import sys
@@ -11,8 +12,8 @@ from pathlib import Path
 from infra.parts.http import get_json
 from infra.parts.part import Command, Context, Part
 from infra.parts.ports import HOST
-from infra.supervise.record import write_secret
 from jobs.errors import TwinlakeError
+from jobs.files import SECRET, replace_file
 
 USER = "admin"
 _AUTH_MANAGER = "airflow.api_fastapi.auth.managers.simple.simple_auth_manager.SimpleAuthManager"
@@ -33,7 +34,7 @@ def password(context: Context) -> str:
     """The password of the one user, made once and written where Airflow's auth manager reads it."""
     file = _folder(context) / "passwords.json"
     if not file.exists():
-        write_secret(file, json.dumps({USER: secrets.token_urlsafe(18)}))
+        replace_file(file, json.dumps({USER: secrets.token_urlsafe(18)}), SECRET)
     return str(json.loads(file.read_text())[USER])
 
 
@@ -95,9 +96,7 @@ def _component(context: Context, component: str) -> Command:
 
 
 def _migrate(context: Context) -> None:
-    import os
-
-    import airflow
+    import airflow  # here, because it takes a second that nobody else should wait for
 
     stamp = _folder(context) / "migrated"
     if stamp.exists() and stamp.read_text() == airflow.__version__:
@@ -107,13 +106,13 @@ def _migrate(context: Context) -> None:
         capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     if done.returncode:
-        context.folders.log("airflow-database").write_text(done.stdout + done.stderr)
+        replace_file(context.folders.log("airflow-database"), done.stdout + done.stderr)
         raise TwinlakeError(
             "Airflow's database could not be brought up to date",
             (done.stderr or done.stdout).strip()[-400:],
             "see `twinlake logs airflow`; `twinlake reset` starts anew",
         )
-    stamp.write_text(airflow.__version__)
+    replace_file(stamp, airflow.__version__)
 
 
 def _probe(context: Context, component: str) -> str:
@@ -132,7 +131,7 @@ def _folder(context: Context) -> Path:
 
 def _secret(file: Path) -> str:
     if not file.exists():
-        write_secret(file, secrets.token_hex(48))
+        replace_file(file, secrets.token_hex(48), SECRET)
     return file.read_text()
 
 

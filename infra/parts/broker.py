@@ -6,10 +6,11 @@ import base64
 import socket
 import subprocess
 import uuid
+from pathlib import Path
 
 from infra.parts.part import Command, Context, Part
 from infra.parts.ports import HOST
-from infra.supervise.record import write_secret
+from jobs.files import SECRET, replace_file
 from jobs.topics.kafka import Kafka
 
 _LOG4J = """rootLogger.level = WARN
@@ -33,11 +34,11 @@ def parts() -> tuple[Part, ...]:
 
 
 def _prepare(context: Context) -> None:
-    folder = context.folders.of("kafka")
-    folder.mkdir(mode=0o700, exist_ok=True)
-    (folder / "log4j2.properties").write_text(_LOG4J)
+    folder = _folder(context)
+    replace_file(folder / "log4j2.properties", _LOG4J)
     # A static voter list, so that the address of the controller is not part of the stored state.
-    (folder / "server.properties").write_text(
+    replace_file(
+        folder / "server.properties",
         f"""process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@{HOST}:{context.ports["controller"]}
@@ -59,7 +60,7 @@ share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 group.initial.rebalance.delay.ms=0
 log.retention.hours=720
-"""
+""",
     )
     if not (folder / "data" / "meta.properties").exists():
         done = subprocess.run(
@@ -68,42 +69,44 @@ log.retention.hours=720
             capture_output=True, text=True, timeout=120,
         )  # fmt: skip
         if done.returncode:
-            raise RuntimeError(
-                f"formatting Kafka's storage failed: {done.stdout[-500:]} {done.stderr[-500:]}"
-            )
+            said = f"{done.stdout[-500:]} {done.stderr[-500:]}"
+            raise RuntimeError(f"formatting Kafka's storage failed: {said}")
 
 
 def cluster_id(context: Context) -> str:
     """The id of this home's own cluster, made once."""
-    file = context.folders.of("kafka") / "cluster_id"
+    file = _folder(context) / "cluster_id"
     if not file.exists():
-        file.parent.mkdir(mode=0o700, exist_ok=True)
-        write_secret(
-            file, base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "0")
-        )
+        made = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        replace_file(file, made.replace("-", "0"), SECRET)
     return file.read_text()
 
 
 def _command(context: Context) -> Command:
-    folder = context.folders.of("kafka")
-    return Command(arguments=(*_java(context, 512), "kafka.Kafka", str(folder / "server.properties")))
+    config = _folder(context) / "server.properties"
+    return Command(arguments=(*_java(context, 512), "kafka.Kafka", str(config)))
 
 
 def _java(context: Context, heap_mb: int) -> tuple[str, ...]:
-    folder = context.folders.of("kafka")
+    log4j = _folder(context) / "log4j2.properties"
     return (
         str(context.java_home / "bin" / "java"), f"-Xmx{heap_mb}m", "-XX:+UseSerialGC",
-        "-Djava.net.preferIPv4Stack=true", f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}",
+        "-Djava.net.preferIPv4Stack=true", f"-Dlog4j2.configurationFile={log4j}",
         "-cp", str(context.settings.jars / "kafka" / "*"),
     )  # fmt: skip
 
 
 def _probe(context: Context) -> str:
     address = f"{HOST}:{context.ports['broker']}"
-    socket.create_connection(
-        (HOST, context.ports["broker"]), timeout=2
-    ).close()  # fails at once, unlike the client
+    # Fails at once where nobody listens; the client would go on trying.
+    socket.create_connection((HOST, context.ports["broker"]), timeout=2).close()
     found = Kafka(address).cluster_id()
     if found != cluster_id(context):
         raise ConnectionError(f"another broker (cluster {found}) answers at {address}")
     return address
+
+
+def _folder(context: Context) -> Path:
+    folder = context.folders.of("kafka")
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder

@@ -38,7 +38,7 @@ def _prepare(context: Context) -> None:
 def _command(context: Context) -> Command:
     return Command(
         arguments=(
-            sys.executable, "-m", "jobs.server.lake_server",
+            sys.executable, "-m", "jobs.server",
             "--home", str(context.settings.home), "--port", str(context.ports["lake"]),
         ),
         environ=spark_environment(context),

@@ -1,17 +1,14 @@
-"""What a part is: one process (or one preparing step) to keep running, and the list of all parts."""
+"""What a part is: one process (or one preparing step) to keep running, and what it may know."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from infra.parts.folders import Folders
 from infra.parts.ports import Ports
 from jobs.settings import Services, Settings
-
-if TYPE_CHECKING:
-    from infra.supervise.record import Folders
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,24 +50,7 @@ class Part:
     prepare: Callable[[Context], None] = _nothing
     command: Callable[[Context], Command] | None = None
     probe: Callable[[Context], str] = lambda context: "done"
+    note: Callable[[Context], str] = lambda context: ""
+    """What a person should know of it as well; shown by `twinlake status`."""
     grace_s: float = 20.0
     """How long it may take to end by itself."""
-
-
-def all_parts() -> tuple[Part, ...]:
-    """Every part, in an order in which each comes after what it needs."""
-    from infra.parts import airflow, broker, lake, registry, sql, topics
-
-    return (
-        *broker.parts(),
-        *registry.parts(),
-        *topics.parts(),
-        *lake.parts(),
-        *sql.parts(),
-        *airflow.parts(),
-    )
-
-
-def service_names(parts: tuple[Part, ...]) -> tuple[str, ...]:
-    """The services of the parts, each once, in their order."""
-    return tuple(dict.fromkeys(part.service for part in parts))

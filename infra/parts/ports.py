@@ -9,6 +9,8 @@ import threading
 from collections.abc import Iterable
 from pathlib import Path
 
+from jobs.files import replace_file
+
 HOST = "127.0.0.1"
 NAMES = (
     "broker", "controller", "registry", "registry_management", "lake", "sql", "jdbc", "airflow",
@@ -43,9 +45,7 @@ class Ports:
     def _choose(self, names: Iterable[str]) -> None:
         for name in names:
             self._ports[name] = free_port(set(self._ports.values()))
-        staged = self._file.with_name(self._file.name + ".tmp")
-        staged.write_text(json.dumps(self._ports, indent=2))
-        staged.replace(self._file)
+        replace_file(self._file, json.dumps(self._ports, indent=2))
 
 
 def free_port(without: set[int] | None = None) -> int:

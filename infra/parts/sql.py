@@ -18,7 +18,7 @@ def parts() -> tuple[Part, ...]:
     return (
         Part(
             name="sql", service="sql", ports=("sql", "jdbc"),
-            prepare=_prepare, command=_command, probe=_probe,
+            prepare=_prepare, command=_command, probe=_probe, note=lambda context: protection(),
         ),
     )  # fmt: skip
 
@@ -37,7 +37,7 @@ def can_confine() -> bool:
 
 
 def protection() -> str:
-    """In words, what keeps the SQL server from writing the lake; shown by `twinlake status`."""
+    """In words, what keeps the SQL server from writing the lake."""
     if can_confine():
         return "runs as nobody, sees the lake read-only and no secrets"
     if os.geteuid() == 0:

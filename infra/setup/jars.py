@@ -16,8 +16,8 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from infra.setup.java import NoJava, find_java
+from jobs.settings import PROJECT
 
-PROJECT = Path(__file__).resolve().parent.parent.parent
 JARS = PROJECT / ".jars"
 LIST = PROJECT / "infra" / "setup" / "jars.txt"
 SETS = ("spark", "kafka", "registry")
@@ -60,9 +60,8 @@ def read_list(text: str) -> tuple[Artifact, ...]:
             line,
         )
         if not match:
-            raise JarError(
-                f"jars.txt line {number} is not 'set group:name:version[:classifier:extension] sha256'"
-            )
+            form = "set group:name:version[:classifier:extension] sha256"
+            raise JarError(f"jars.txt line {number} is not '{form}'")
         of_set, group, name, version, classifier, extension, sha256 = match.groups()
         artifacts.append(
             Artifact(
@@ -76,13 +75,13 @@ def read_list(text: str) -> tuple[Artifact, ...]:
 def fetch(artifacts: Sequence[Artifact], target: Path, java_home: Path) -> None:
     """Brings every missing artifact to `target`/<set>; what is already there is kept."""
     missing = [artifact for artifact in artifacts if not _present(artifact, target)]
-    print(f">> {len(artifacts) - len(missing)} of {len(artifacts)} jars are here", flush=True)
+    _say(f">> {len(artifacts) - len(missing)} of {len(artifacts)} jars are here")
     work = target / ".ivy"
     for attempt in range(1, _ATTEMPTS + 1):
         if not missing:
             break
         if attempt > 1:
-            print(f"   {len(missing)} still missing, again in {3 * attempt} s", flush=True)
+            _say(f"   {len(missing)} still missing, again in {3 * attempt} s")
             time.sleep(3 * attempt)
         # One run per set: the broker and Spark need different versions of the same jar.
         for of_set in SETS:
@@ -122,11 +121,9 @@ def _retrieve(artifacts: Sequence[Artifact], target: Path, work: Path, java_home
             log.write(line)
             if match := re.search(r"\[SUCCESSFUL \] \S+?#([\w.-]+);([\w.-]+)!", line):
                 done += 1
-                print(
-                    f"   {artifacts[0].set} [{done}/{len(artifacts)}] {' '.join(match.groups())}", flush=True
-                )
+                _say(f"   {artifacts[0].set} [{done}/{len(artifacts)}] {' '.join(match.groups())}")
             elif match := re.search(r"downloading \S+/(\S+-all\.tar\.gz)", line):
-                print(f"   {match.group(1)} (about 150 MB) ...", flush=True)
+                _say(f"   {match.group(1)} (about 150 MB) ...")
         process.wait()
     for artifact in artifacts:
         source = part / artifact.file_name
@@ -134,10 +131,7 @@ def _retrieve(artifacts: Sequence[Artifact], target: Path, work: Path, java_home
             continue
         if (found := _sha256(source)) != artifact.sha256:
             shutil.rmtree(work / "cache" / artifact.group / artifact.name, ignore_errors=True)
-            print(
-                f"   {artifact.file_name}: SHA-256 is {found}, expected {artifact.sha256}; thrown away",
-                flush=True,
-            )
+            _say(f"   {artifact.file_name}: SHA-256 is {found}, expected {artifact.sha256}; thrown away")
             continue
         _install(source, artifact, target)
 
@@ -193,6 +187,10 @@ def _remove_others(artifacts: Sequence[Artifact], target: Path) -> None:
         for path in (target / of_set).glob("*.jar"):
             if path.name not in wanted:
                 path.unlink()
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
 
 
 def _sha256(path: Path) -> str:

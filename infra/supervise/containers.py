@@ -1,8 +1,8 @@
 """The same parts in containers: run one, probe one, and what comes before all; for docker-compose.yml.
 
 All containers share the host's network and every part binds loopback, so addresses are those of a local
-set-up with fixed ports. `run` becomes the part's own command, `probe` is its health check, `prepare` writes
-services.json.
+set-up with fixed ports. `run` becomes the part's own command, `probe` is its health check, and `prepare`
+writes services.json before any other starts.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from infra.parts.part import Context, Part, all_parts
+from infra.parts.addresses import addresses
+from infra.parts.all import all_parts
+from infra.parts.folders import folders_of
+from infra.parts.part import Context, Part
 from infra.parts.ports import Ports
 from infra.setup.java import find_java
-from infra.supervise.record import folders_of
-from infra.supervise.supervisor import addresses
+from jobs.files import replace_file
 from jobs.settings import Services, Settings
 
 PORTS = {
@@ -32,12 +34,13 @@ def context_of(home: Path) -> Context:
     settings = Settings(home=home)
     folders = folders_of(settings)
     folders.make()
-    if not (folders.run / "ports.json").exists():
-        (folders.run / "ports.json").write_text(json.dumps(PORTS))
+    ports_file = folders.run / "ports.json"
+    if not ports_file.exists():
+        replace_file(ports_file, json.dumps(PORTS))
     known = Services.load(settings.services_file) if settings.services_file.exists() else Services()
     context = Context(
-        settings=settings, folders=folders, ports=Ports(folders.run / "ports.json"),
-        java_home=find_java(os.environ), services=known,
+        settings=settings, folders=folders, ports=Ports(ports_file), java_home=find_java(os.environ),
+        services=known,
     )  # fmt: skip
     return replace(context, services=known if known.api_token else addresses(context))
 

@@ -8,17 +8,20 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from infra.parts import sql
-from infra.parts.part import Context, Part, all_parts, service_names
+from infra.parts.all import all_parts, service_names
+from infra.parts.folders import Folders, folders_of
+from infra.parts.part import Context, Part
 from infra.parts.ports import Ports
 from infra.setup.java import NoJava, find_java
 from infra.supervise import record
 from infra.supervise.process import MARK, end
-from infra.supervise.record import Folders, Record, folders_of
-from jobs.errors import UnreachableError, UsageError
+from infra.supervise.record import Record
+from jobs.errors import TimedOutError, UnreachableError, UsageError
 from jobs.settings import Settings
+from jobs.waiting import wait_for
 
 PATIENCE_S = 180.0
 """Without any part becoming ready for this long, `up` gives up."""
@@ -40,9 +43,8 @@ def choose(only: Collection[str], without: Collection[str]) -> tuple[Part, ...]:
     parts = all_parts()
     known = service_names(parts)
     if unknown := {*only, *without} - set(known):
-        raise UsageError(
-            f"there is no service {', '.join(sorted(unknown))}", "", f"known: {', '.join(known)}"
-        )
+        names = ", ".join(sorted(unknown))
+        raise UsageError(f"there is no service {names}", "", f"known: {', '.join(known)}")
     by_name = {part.name: part for part in parts}
     chosen: set[str] = set()
 
@@ -67,7 +69,7 @@ def bring_up(settings: Settings, parts: tuple[Part, ...], environ: Mapping[str, 
     before = {part.name: record.load(folders, part.name).restarts for part in parts}
     record.want(folders, record.wanted(folders) | {part.name for part in parts})
     _ensure_supervisor(settings, folders, environ)
-    yield from _wait(settings, folders, parts, before, find_java(environ))
+    yield from _wait(settings, folders, parts, before)
 
 
 def _check_prerequisites(settings: Settings, environ: Mapping[str, str]) -> None:
@@ -81,7 +83,10 @@ def _check_prerequisites(settings: Settings, environ: Mapping[str, str]) -> None
 
 
 def _ensure_supervisor(settings: Settings, folders: Folders, environ: Mapping[str, str]) -> None:
-    if record.load(folders, "supervisor").alive and settings.services_file.exists():
+    def answers() -> bool:
+        return supervisor_alive(settings) and settings.services_file.exists()
+
+    if answers():
         return
     log = folders.log("supervisor")
     record.rotate(log)
@@ -91,33 +96,36 @@ def _ensure_supervisor(settings: Settings, folders: Folders, environ: Mapping[st
             env={name: value for name, value in environ.items() if name != MARK},
             cwd=settings.project, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
         )  # fmt: skip
-    until = time.monotonic() + 30
-    while time.monotonic() < until:
-        if record.load(folders, "supervisor").alive and settings.services_file.exists():
-            return
-        if started.poll() is not None and not record.load(folders, "supervisor").alive:
-            break
-        time.sleep(0.05)
-    raise UnreachableError(
-        "the supervisor could not be started",
-        "\n".join(record.tail(log, 8)),
-        "see `twinlake logs supervisor`",
-    )
+
+    def outcome() -> bool | None:
+        if answers():
+            return True
+        has_ended = started.poll() is not None and not supervisor_alive(settings)
+        return False if has_ended else None
+
+    try:
+        runs = wait_for("the supervisor", outcome, 30, every_s=0.05)
+    except TimedOutError:
+        runs = False
+    if not runs:
+        raise UnreachableError(
+            "the supervisor could not be started",
+            "\n".join(record.tail(log, 8)),
+            "see `twinlake logs supervisor`",
+        )
 
 
 def _wait(
-    settings: Settings, folders: Folders, parts: tuple[Part, ...], before: Mapping[str, int], java_home: Any
+    settings: Settings, folders: Folders, parts: tuple[Part, ...], before: Mapping[str, int]
 ) -> Iterator[Ready]:
     began = moved = time.monotonic()
     pending = {name: [part for part in parts if part.service == name] for name in service_names(parts)}
     while pending:
-        context = context_of(settings, java_home)
+        context = context_of(settings)
         for service, its_parts in list(pending.items()):
             records = [record.load(folders, part.name) for part in its_parts]
-            if (
-                all(r.state == "ready" for r in records)
-                and (answer := _answer(context, its_parts)) is not None
-            ):
+            is_ready = all(one.state == "ready" for one in records)
+            if is_ready and (answer := _answer(context, its_parts)) is not None:
                 del pending[service]
                 moved = time.monotonic()
                 yield Ready(service=service, answer=answer, seconds=moved - began)
@@ -150,13 +158,12 @@ def _failure(folders: Folders, part: Part, its_record: Record) -> UnreachableErr
     )
 
 
-def context_of(settings: Settings, java_home: Any = None) -> Context:
-    """What parts may know, read from disk."""
+def context_of(settings: Settings) -> Context:
+    """What parts may know, read from disk, to probe them: without a Java, nothing is started with it."""
     folders = folders_of(settings)
-    services = settings.services()
     return Context(
-        settings=settings, folders=folders, ports=Ports(folders.run / "ports.json"), java_home=java_home,
-        services=services,
+        settings=settings, folders=folders, ports=Ports(folders.run / "ports.json"), java_home=Path(),
+        services=settings.services(),
     )  # fmt: skip
 
 
@@ -220,16 +227,16 @@ def _describe(context: Context, part: Part) -> dict[str, Any]:
         "pid": its_record.identity.pid if its_record.identity and its_record.alive else None,
         "restarts": its_record.restarts,
         "since": its_record.since,
-        "note": sql.protection() if part.name == "sql" else "",
+        "note": part.note(context),
         "error": its_record.error,
     }
 
 
 def supervisor_alive(settings: Settings) -> bool:
-    return record.load(folders_of(settings), "supervisor").alive
+    return record.of(settings, "supervisor").alive
 
 
-def log_files(settings: Settings, name: str) -> list[Any]:
+def log_files(settings: Settings, name: str) -> list[Path]:
     """The logs of a part, or of all parts of a service."""
     parts = all_parts()
     names = [part.name for part in parts if name in (part.name, part.service)]

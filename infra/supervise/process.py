@@ -13,10 +13,14 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
+
+from jobs.errors import TimedOutError
+from jobs.waiting import wait_for
 
 MARK = "TWINLAKE_PART"
 _CLOCK_SLACK_S = 2.0  # the kernel's start times move a little when the wall clock is set
@@ -100,7 +104,7 @@ def end(identity: Identity | None, mark: str, grace_s: float) -> None:
     leader = identity.process() if identity else None
     if leader is not None:
         _signal(leader, signal.SIGTERM)
-        wait_gone([leader], grace_s)
+        _wait_gone([leader], grace_s)
     end_marked(mark, identity)
 
 
@@ -110,17 +114,17 @@ def end_marked(mark: str, leader: Identity | None = None) -> None:
     while (left := marked(mark) + (in_session(leader) if leader else [])) and time.monotonic() < until:
         for process in left:
             _signal(process, signal.SIGKILL)
-        wait_gone(left, 2)
+        _wait_gone(left, 2)
 
 
-def wait_gone(processes: Sequence[psutil.Process], seconds: float) -> bool:
-    """True when all have ended within the time; a zombie has ended."""
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        if not any(_living(process) for process in processes):
-            return True
-        time.sleep(0.05)
-    return False
+def _wait_gone(processes: Sequence[psutil.Process], limit_s: float) -> None:
+    """Returns when all have ended, or when the time is over; a zombie has ended."""
+    with suppress(TimedOutError):
+        wait_for(
+            f"{len(processes)} processes to end",
+            lambda: None if any(_living(process) for process in processes) else True,
+            limit_s, every_s=0.05,
+        )  # fmt: skip
 
 
 def _living(process: psutil.Process) -> bool:

@@ -1,4 +1,4 @@
-"""What is kept on disk about the parts: folders, the wanted parts, and one record per part.
+"""What is kept on disk about the parts: which are wanted, one record and one log of each.
 
 The records make a part recognisable after the supervisor, or the whole command line, has been killed.
 """
@@ -6,7 +6,6 @@ The records make a part recognisable after the supervisor, or the whole command 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
@@ -14,54 +13,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from infra.parts.folders import Folders, folders_of
 from infra.supervise.process import Identity
+from jobs.files import replace_file
 from jobs.settings import Settings
 
 _LOG_KEEP_BYTES = 4 << 20
-
-
-@dataclass(frozen=True, kw_only=True)
-class Folders:
-    """The places under $TWINLAKE_HOME that belong to the services."""
-
-    home: Path
-
-    @property
-    def run(self) -> Path:
-        return self.home / "run"
-
-    @property
-    def records(self) -> Path:
-        return self.run / "parts"
-
-    @property
-    def logs(self) -> Path:
-        return self.home / "logs"
-
-    @property
-    def supervisor_lock(self) -> Path:
-        return self.run / "supervisor.lock"
-
-    def of(self, name: str) -> Path:
-        """The state of one service: kafka, registry, airflow, sql."""
-        return self.home / name
-
-    def log(self, part: str) -> Path:
-        return self.logs / f"{part}.log"
-
-    def mark(self, part: str) -> str:
-        """What every process of the part carries in its environment."""
-        return f"{part}@{self.home}"
-
-    def make(self) -> None:
-        """Makes the folders; what holds secrets is closed to other users."""
-        self.home.mkdir(parents=True, exist_ok=True)
-        for folder in (self.run, self.records, self.logs):
-            folder.mkdir(mode=0o700, exist_ok=True)
-
-
-def folders_of(settings: Settings) -> Folders:
-    return Folders(home=settings.home)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +46,7 @@ class Record:
 
 def save(folders: Folders, record: Record) -> None:
     """Writes the record as a whole."""
-    _write(folders.records / f"{record.part}.json", asdict(record))
+    replace_file(folders.records / f"{record.part}.json", json.dumps(asdict(record), indent=2))
 
 
 def load(folders: Folders, part: str) -> Record:
@@ -100,6 +57,11 @@ def load(folders: Folders, part: str) -> Record:
         return Record(identity=Identity(**identity) if identity else None, **found)
     except (FileNotFoundError, ValueError, TypeError):
         return Record(part=part, state="stopped")
+
+
+def of(settings: Settings, part: str) -> Record:
+    """The record of a part of this home."""
+    return load(folders_of(settings), part)
 
 
 def forget(folders: Folders, part: str) -> None:
@@ -115,7 +77,8 @@ def wanted(folders: Folders) -> set[str]:
 
 
 def want(folders: Folders, parts: Iterable[str]) -> None:
-    _write(folders.run / "wanted.json", sorted(parts))
+    """Says which parts should be running from now on."""
+    replace_file(folders.run / "wanted.json", json.dumps(sorted(parts), indent=2))
 
 
 def rotate(log: Path) -> None:
@@ -134,15 +97,6 @@ def tail(log: Path, lines: int) -> list[str]:
         return []
 
 
-def write_secret(path: Path, text: str) -> None:
-    """Writes a file that only its owner can read."""
-    staged = path.with_name(path.name + ".tmp")
-    staged.unlink(missing_ok=True)
-    with os.fdopen(os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
-    staged.replace(path)
-
-
 def remove_state(folders: Folders) -> None:
     """Removes what Twinlake made in its home, and the home itself when nothing else is in it."""
     names = (
@@ -157,9 +111,3 @@ def remove_state(folders: Folders) -> None:
             path.unlink(missing_ok=True)
     if folders.home.is_dir() and not any(folders.home.iterdir()):
         folders.home.rmdir()
-
-
-def _write(path: Path, value: Any) -> None:
-    staged = path.with_name(path.name + ".tmp")
-    staged.write_text(json.dumps(value, indent=2))
-    staged.replace(path)

@@ -10,150 +10,25 @@ from __future__ import annotations
 import argparse
 import fcntl
 import os
-import secrets
 import signal
-import subprocess
 import sys
 import threading
-import time
-import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
-from infra.parts.part import Context, Part, all_parts
-from infra.parts.ports import HOST, Ports
+from infra.parts.addresses import addresses
+from infra.parts.all import all_parts
+from infra.parts.folders import Folders, folders_of
+from infra.parts.part import Context, Part
+from infra.parts.ports import Ports
 from infra.setup.java import find_java
 from infra.supervise import record
-from infra.supervise.process import end, end_marked, identity_of, start
-from infra.supervise.record import Folders, Record, folders_of
-from jobs.errors import TwinlakeError
+from infra.supervise.keeper import Keeper
+from infra.supervise.process import identity_of
+from infra.supervise.record import Record
 from jobs.settings import Services, Settings
 
-BACKOFF_S = (0.5, 1, 2, 4, 8, 15, 30)
-_STEADY_S = 60.0  # a part that lived this long is given the short pauses again
 _TICK_S = 0.25
-_PROBE_S = 0.5
-
-
-class Keeper(threading.Thread):
-    """Keeps one part running until the supervisor ends."""
-
-    def __init__(self, supervisor: Supervisor, part: Part) -> None:
-        super().__init__(name=part.name, daemon=True)
-        self._supervisor = supervisor
-        self._folders = supervisor.folders
-        self.part = part
-        self.ready = threading.Event()
-        self.renew = threading.Event()
-        """Set when the part must start again because an address it uses has changed."""
-        self._record = record.load(self._folders, part.name)
-        self._gone = threading.Event()
-        """Set when a process that this supervisor started has ended; an adopted one has to be looked at."""
-        self._how = ""
-        self._last = self._record.identity
-
-    def run(self) -> None:
-        """Start, watch, start again; never returns before the supervisor ends."""
-        attempt = 0
-        adopted = self._record.alive
-        while not self._supervisor.ending.is_set():
-            began = time.monotonic()
-            try:
-                if not adopted:
-                    self._wait_for_needs()
-                    self._start()
-                self._watch(adopted)
-                why = None
-            except Exception as error:  # whatever goes wrong with one part must not end the keeping of it
-                why = error
-            if self._supervisor.ending.is_set():
-                return
-            adopted = False
-            was_ready = self.ready.is_set()
-            self.ready.clear()
-            attempt = 0 if time.monotonic() - began > _STEADY_S else attempt + 1
-            self._failed(why, was_ready)
-            self._supervisor.ending.wait(BACKOFF_S[min(attempt, len(BACKOFF_S) - 1)])
-
-    def _wait_for_needs(self) -> None:
-        self._last = self._record.identity or self._last
-        self._become("waiting", identity=None)
-        while not self._supervisor.ending.is_set():
-            if all(self._supervisor.is_ready(need) for need in self.part.needs):
-                return
-            time.sleep(0.1)
-
-    def _start(self) -> None:
-        if self._supervisor.ending.is_set():
-            return
-        mark = self._folders.mark(self.part.name)
-        end_marked(mark, self._last)  # children that outlived a killed part would hold its ports and files
-        self._supervisor.renew_ports(self.part)
-        self.renew.clear()
-        self._become("preparing")
-        record.rotate(self._folders.log(self.part.name))
-        context = self._supervisor.context()
-        self.part.prepare(context)
-        if self.part.command is None:
-            return
-        command = self.part.command(context)
-        process = start(
-            command.arguments, environ={**self._supervisor.environ, **command.environ},
-            folder=self._folders.run,
-            log=self._folders.log(self.part.name), mark=mark,
-        )  # fmt: skip
-        self._become("starting", identity=identity_of(process.pid))
-        self._gone.clear()
-        threading.Thread(target=self._take_exit, args=(process, self._gone), daemon=True).start()
-
-    def _take_exit(self, process: subprocess.Popen[bytes], gone: threading.Event) -> None:
-        code = process.wait()
-        self._how = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
-        gone.set()
-
-    def _watch(self, adopted: bool) -> None:
-        """Returns when the process has ended, or has to start again."""
-        probed_at = 0.0
-        while not self._supervisor.ending.is_set():
-            if self.part.command is not None and (
-                self._gone.is_set() or (adopted and not self._record.alive)
-            ):
-                return
-            if self.renew.is_set():
-                if self.part.command is not None:
-                    end(self._record.identity, self._folders.mark(self.part.name), self.part.grace_s)
-                return
-            if not self.ready.is_set() and time.monotonic() - probed_at > _PROBE_S:
-                try:
-                    answer = self.part.probe(self._supervisor.context())
-                    self._become("ready", note=answer, failures=0, error=None)
-                    self.ready.set()
-                except Exception as error:
-                    self._record = replace(self._record, note=str(error)[:300])
-                probed_at = time.monotonic()
-            # A process of its own wakes it at once; adopted ones are looked at.
-            self._gone.wait(_TICK_S if self.part.command is not None else 1.0)
-
-    def _failed(self, error: Exception | None, was_ready: bool) -> None:
-        said = None
-        if isinstance(error, TwinlakeError):
-            said = error.to_json()
-        elif error is not None:
-            said = {
-                "what": f"{self.part.name} could not be started",
-                "why": f"{type(error).__name__}: {error}",
-            }
-            traceback.print_exception(error)
-        print(f"{self.part.name} ended ({said or self._how or 'its process is gone'})", flush=True)
-        self._become(
-            "failed", restarts=self._record.restarts + 1, error=said,
-            failures=0 if was_ready else self._record.failures + 1,
-        )  # fmt: skip
-
-    def _become(self, state: str, **changes: object) -> None:
-        self._record = self._record.become(state, **changes)
-        record.save(self._folders, self._record)
 
 
 class Supervisor:
@@ -163,8 +38,8 @@ class Supervisor:
         self, settings: Settings, environ: Mapping[str, str], java_home: Path, parts: Sequence[Part]
     ) -> None:
         self.settings = settings
-        self.folders: Folders = folders_of(settings)
-        self.environ = dict(environ)
+        self.folders = folders_of(settings)
+        self.environ: Mapping[str, str] = dict(environ)
         self.ending = threading.Event()
         self._parts = {part.name: part for part in parts}
         self._java_home = java_home
@@ -201,10 +76,8 @@ class Supervisor:
         with self._lock:
             if not (taken := self._ports.renew_taken(part.ports)):
                 return
-            print(
-                f"{part.name}: someone else listens on {', '.join(taken)}; other ports were chosen",
-                flush=True,
-            )
+            whose = ", ".join(taken)
+            print(f"{part.name}: someone else listens on {whose}; other ports were chosen", flush=True)
             self._write_services()
         for keeper in self._keepers.values():
             if keeper.part.name != part.name and self._uses(keeper.part, part.name):
@@ -220,26 +93,6 @@ class Supervisor:
         self._services = Services.load(file) if file.exists() else Services()
         self._services = addresses(self.context())
         self._services.save(file)
-
-
-def addresses(context: Context) -> Services:
-    """What services.json says: every address by the ports as they are, secrets kept or made."""
-    from infra.parts import airflow, broker, registry
-
-    ports = context.ports
-    return Services(
-        bootstrap_servers=f"{HOST}:{ports['broker']}",
-        registry_url=registry.url(ports["registry"]),
-        api_url=f"http://{HOST}:{ports['lake']}",
-        api_token=context.services.api_token or secrets.token_urlsafe(32),
-        sql_url=f"http://{HOST}:{ports['sql']}",
-        jdbc_url=f"jdbc:hive2://{HOST}:{ports['jdbc']}/",
-        airflow_url=f"http://{HOST}:{ports['airflow']}",
-        airflow_user=airflow.USER,
-        airflow_password=airflow.password(context),
-        lake=str(context.settings.lake),
-        cluster_id=broker.cluster_id(context),
-    )
 
 
 def lock(folders: Folders) -> int | None:

@@ -1,252 +1,180 @@
-"""Diff: the keyed difference between two relations, usually blue and green pinned at the same position.
+"""Diff: the keyed difference between two relations, by the one rule of equality (jobs/kinds/equality.py).
 
-Equality: exact types compare exactly, doubles within 1e-9 of the larger side, null equals null; rows meet by
-key.
+Certificates (speed against batch) and release comparisons (blue against green) both come here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import and_, or_
+from typing import TYPE_CHECKING, Any, Literal
 
-from jobs.as_json import to_json
+from jobs.kinds.equality import is_number, same
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, Row
 
-DOUBLE_TOLERANCE = 1e-9
-SAMPLES = 20
-TOTALLED = ("decimal", "bigint", "int", "smallint", "tinyint", "double", "float")
-
-
-@dataclass(frozen=True, kw_only=True)
-class ColumnDiff:
-    """`changed` counts common rows where the two sides differ; totals only where a total means something."""
-
-    name: str
-    type: str
-    changed: int
-    blue_total: str | None = None
-    green_total: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sample:
-    """One differing row; `columns` are the ones that differ (empty where a side is missing)."""
-
-    kind: str  # changed | only_blue | only_green
-    key: dict[str, Any]
-    blue: dict[str, Any] | None
-    green: dict[str, Any] | None
-    columns: tuple[str, ...] = ()
+Sort = Literal["changed", "only_left", "only_right"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
-    """Which version was compared, and the Delta version it was pinned at."""
+    """One relation; `scales` maps each double with a tolerance to the column that has its scale."""
 
-    version: str
-    delta_version: int
+    rows: DataFrame
+    scales: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The columns that are compared, and their Spark types: all but scales that are nothing else."""
+        hidden = {scale for column, scale in self.scales.items() if scale not in self.scales}
+        return {name: type_ for name, type_ in self.rows.dtypes if name not in hidden}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Differing:
+    """One differing row as Spark gave it; `columns` are those that differ, none where a side is missing."""
+
+    sort: Sort
+    left: Row | None
+    right: Row | None
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnDiff:
+    """`changed` counts the common rows in which the column differs; totals are sums, NULL on overflow."""
+
+    name: str
+    types: tuple[str, str]
+    changed: int
+    totals: tuple[Any, Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Diff:
-    """The result for one table; `common` counts the keys that both sides have."""
+    """Rows counted by key; `columns` are those of both sides but the keys, `rows` the first that differ."""
 
-    table: str
-    blue: Side
-    green: Side
-    position: dict[str, int]
-    keys: tuple[str, ...]
     common: int
     changed: int
-    only_blue: int
-    only_green: int
-    columns: tuple[ColumnDiff, ...] = ()
-    columns_only_blue: tuple[str, ...] = ()
-    columns_only_green: tuple[str, ...] = ()
-    samples: tuple[Sample, ...] = ()
+    only_left: int
+    only_right: int
+    columns: tuple[ColumnDiff, ...]
+    rows: tuple[Differing, ...]
 
     @property
-    def equal(self) -> bool:
-        return not (
-            self.changed or self.only_blue or self.only_green
-            or self.columns_only_blue or self.columns_only_green
-        )  # fmt: skip
+    def compared(self) -> int:
+        return self.common + self.only_left + self.only_right
 
-    def to_json(self) -> dict[str, Any]:
-        return {**to_json(asdict(self)), "equal": self.equal}
-
-    @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> Diff:
-        known = {key: value for key, value in stored.items() if key != "equal"}
-        return cls(**{
-            **known,
-            "blue": Side(**known["blue"]),
-            "green": Side(**known["green"]),
-            "keys": tuple(known["keys"]),
-            "columns": tuple(ColumnDiff(**column) for column in known["columns"]),
-            "columns_only_blue": tuple(known["columns_only_blue"]),
-            "columns_only_green": tuple(known["columns_only_green"]),
-            "samples": tuple(
-                Sample(**{**sample, "columns": tuple(sample["columns"])}) for sample in known["samples"]
-            ),
-        })  # fmt: skip
+    @property
+    def differing(self) -> int:
+        return self.changed + self.only_left + self.only_right
 
 
-def compare(
-    *,
-    table: str,
-    blue: DataFrame,
-    green: DataFrame,
-    keys: Sequence[str],
-    sides: tuple[Side, Side],
-    position: Mapping[str, int],
-    ignore: Sequence[str] = (),
-    samples: int = SAMPLES,
-) -> Diff:
-    """Two relations with unique `keys`, in two Spark jobs: counts, then the first differing rows by key."""
+def diff(left: Side, right: Side, keys: Sequence[str], *, shown: int, totals: bool = False) -> Diff:
+    """The difference of two relations in which `keys` are unique, in one Spark job, or two if they differ.
+
+    At most `shown` differing rows of each sort are kept, the first by key. Columns that only one side has are
+    left out. With `totals`, numbers are summed up on both sides.
+    """
     from pyspark.sql import functions as F
 
-    blue_columns = [name for name in blue.columns if name not in ignore]
-    green_columns = [name for name in green.columns if name not in ignore]
-    green_types, blue_types = dict(green.dtypes), dict(blue.dtypes)
-    both = [name for name in blue_columns if name in green_columns]
-    values = [name for name in both if name not in keys]
-
-    left = blue.select(F.struct(*(F.col(f"`{name}`") for name in blue_columns)).alias("b"))
-    right = green.select(F.struct(*(F.col(f"`{name}`") for name in green_columns)).alias("g"))
-    on = F.lit(True)
-    for key in keys:
-        on = on & F.col("b").getField(key).eqNullSafe(F.col("g").getField(key))
-    joined = left.join(right, on, "full_outer")
-
-    has_blue, has_green = F.col("b").isNotNull(), F.col("g").isNotNull()
-    here = has_blue & has_green
-    differs = {
-        name: here & ~_same(
-            F.col("b").getField(name), F.col("g").getField(name), blue_types[name], green_types[name]
-        )
-        for name in values
-    }  # fmt: skip
-    any_differs: Column = F.lit(False)
-    for condition in differs.values():
-        any_differs = any_differs | condition
-
+    types = {
+        name: (type_, right.types[name])
+        for name, type_ in left.types.items()
+        if name in right.types and name not in keys
+    }
+    joined = _joined(left.rows, right.rows, keys)
+    both = F.col("l").isNotNull() & F.col("r").isNotNull()
+    differs = {name: both & ~_same(left, right, name, types[name]) for name in types}
+    changed = reduce(or_, differs.values(), F.lit(False))
     counts = [
-        F.count_if(here).alias("common"),
-        F.count_if(any_differs).alias("changed"),
-        F.count_if(has_blue & ~has_green).alias("only_blue"),
-        F.count_if(has_green & ~has_blue).alias("only_green"),
+        F.count_if(both).alias("common"),
+        F.count_if(changed).alias("changed"),
+        F.count_if(F.col("r").isNull()).alias("only_left"),
+        F.count_if(F.col("l").isNull()).alias("only_right"),
+        *(F.count_if(differs[name]).alias(f"changed_{index}") for index, name in enumerate(types)),
     ]
-    totalled = [
-        name for name in values if _totalled(blue_types[name]) and _totalled(green_types[name])
-    ]  # fmt: skip
-    for index, name in enumerate(values):
-        counts.append(F.count_if(differs[name]).alias(f"c{index}"))
-        if name in totalled:
-            counts.append(_total(F.col("b").getField(name), blue_types[name]).alias(f"b{index}"))
-            counts.append(_total(F.col("g").getField(name), green_types[name]).alias(f"g{index}"))
+    totalled = [name for name in types if totals and all(map(is_number, types[name]))]
+    for index, name in enumerate(totalled):
+        for side, type_ in zip("lr", types[name], strict=True):
+            counts.append(_total(_at(side, name), type_).alias(f"total_{side}_{index}"))
     found = joined.agg(*counts).first()
-    assert found is not None
+    assert found is not None  # an aggregate without groups has one row
 
-    rows = _samples(joined, differs, any_differs, keys, samples) if samples else []
-    return Diff(
-        table=table,
-        blue=sides[0],
-        green=sides[1],
-        position=dict(position),
-        keys=tuple(keys),
-        common=found["common"],
-        changed=found["changed"],
-        only_blue=found["only_blue"],
-        only_green=found["only_green"],
-        columns=tuple(
-            ColumnDiff(
-                name=name,
-                type=_type(blue_types[name], green_types[name]),
-                changed=found[f"c{index}"],
-                blue_total=_plain(found[f"b{index}"]) if name in totalled else None,
-                green_total=_plain(found[f"g{index}"]) if name in totalled else None,
-            )
-            for index, name in enumerate(values)
-        ),
-        columns_only_blue=tuple(name for name in blue_columns if name not in green_columns),
-        columns_only_green=tuple(name for name in green_columns if name not in blue_columns),
-        samples=tuple(rows),
+    def total(name: str) -> tuple[Any, Any] | None:
+        index = totalled.index(name) if name in totalled else None
+        return None if index is None else (found[f"total_l_{index}"], found[f"total_r_{index}"])
+
+    columns = tuple(
+        ColumnDiff(name=name, types=types[name], changed=found[f"changed_{index}"], totals=total(name))
+        for index, name in enumerate(types)
     )
+    counted = {name: found[name] for name in ("common", "changed", "only_left", "only_right")}
+    equal = not (counted["changed"] or counted["only_left"] or counted["only_right"])
+    rows = () if equal else _first_rows(joined, differs, changed, keys, shown)
+    return Diff(**counted, columns=columns, rows=rows)
 
 
-def _samples(
-    joined: DataFrame,
-    differs: Mapping[str, Column],
-    any_differs: Column,
-    keys: Sequence[str],
-    limit: int,
-) -> list[Sample]:
+def _joined(left: DataFrame, right: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Columns l and r: the whole row of each side, NULL where that side lacks the key."""
+    from pyspark.sql import functions as F
+
+    sides = (left.select(F.struct("*").alias("l")), right.select(F.struct("*").alias("r")))
+    on = reduce(and_, (_at("l", key).eqNullSafe(_at("r", key)) for key in keys))
+    return sides[0].join(sides[1], on, "full_outer")
+
+
+def _at(side: str, name: str) -> Column:
+    from pyspark.sql import functions as F
+
+    return F.col(side).getField(name)
+
+
+def _same(left: Side, right: Side, name: str, types: tuple[str, str]) -> Column:
+    scales = [_at(side, scales[name]) for side, scales in (("l", left.scales), ("r", right.scales))
+              if name in scales]  # fmt: skip
+    return same(_at("l", name), _at("r", name), types, scales)
+
+
+def _first_rows(
+    joined: DataFrame, differs: Mapping[str, Column], changed: Column, keys: Sequence[str], shown: int
+) -> tuple[Differing, ...]:
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    kind = (
-        F.when(F.col("g").isNull(), "only_blue").when(F.col("b").isNull(), "only_green").otherwise("changed")
-    )
-    key = F.struct(
-        *(F.coalesce(F.col("b").getField(name), F.col("g").getField(name)).alias(name) for name in keys)
-    )
-    names = F.array_compact(
-        F.array(*(F.when(condition, F.lit(name)) for name, condition in differs.items()))
-        if differs
-        else F.array().cast("array<string>")
-    )
-    first = Window.partitionBy("kind").orderBy("key")
+    missing = {"only_left": F.col("r").isNull(), "only_right": F.col("l").isNull()}
+    sort = F.lit("changed")
+    for name, condition in missing.items():
+        sort = F.when(condition, name).otherwise(sort)
+    key = F.struct(*(F.coalesce(_at("l", name), _at("r", name)).alias(name) for name in keys))
+    names = F.array().cast("array<string>")
+    if differs:
+        named = (F.when(condition, F.lit(name)) for name, condition in differs.items())
+        names = F.array_compact(F.array(*named))
     picked = (
-        joined.where(any_differs | F.col("b").isNull() | F.col("g").isNull())
-        .select(kind.alias("kind"), key.alias("key"), "b", "g", names.alias("names"))
-        .withColumn("nth", F.row_number().over(first))
-        .where(F.col("nth") <= limit)
-        .orderBy("kind", "nth")
+        joined.where(reduce(or_, missing.values(), changed))
+        .select(sort.alias("sort"), key.alias("key"), "l", "r", names.alias("names"))
+        .withColumn("nth", F.row_number().over(Window.partitionBy("sort").orderBy("key")))
+        .where(F.col("nth") <= shown)
+        .orderBy("sort", "nth")
     )
-    return [
-        Sample(
-            kind=row["kind"],
-            key=to_json(row["key"]),
-            blue=to_json(row["b"]),
-            green=to_json(row["g"]),
-            columns=tuple(row["names"]) if row["kind"] == "changed" else (),
+    return tuple(
+        Differing(
+            sort=row["sort"], left=row["l"], right=row["r"],
+            columns=tuple(row["names"]) if row["sort"] == "changed" else (),
         )
         for row in picked.collect()  # not by Arrow: it refuses structs whose fields are never null
-    ]
+    )  # fmt: skip
 
 
-def _same(blue: Column, green: Column, blue_type: str, green_type: str) -> Column:
+def _total(column: Column, type_: str) -> Column:
+    """A sum that cannot fail: NULL where it does not fit."""
     from pyspark.sql import functions as F
 
-    if blue_type in ("double", "float") and green_type in ("double", "float"):
-        within = F.abs(blue - green) <= DOUBLE_TOLERANCE * F.greatest(F.abs(blue), F.abs(green))
-        return blue.eqNullSafe(green) | F.coalesce(within, F.lit(False))
-    if blue_type != green_type and not (_totalled(blue_type) and _totalled(green_type)):
-        return blue.cast("string").eqNullSafe(green.cast("string"))
-    return blue.eqNullSafe(green)
-
-
-def _totalled(type_name: str) -> bool:
-    return type_name.split("(")[0] in TOTALLED
-
-
-def _total(column: Column, type_name: str) -> Column:
-    """A sum that cannot fail: null where it does not fit."""
-    from pyspark.sql import functions as F
-
-    if type_name in ("double", "float"):
+    if type_ in ("double", "float"):
         return F.sum(column)
-    scale = type_name.split(",")[1].rstrip(")") if "," in type_name else "0"
+    scale = type_.split(",")[1].rstrip(")") if "," in type_ else "0"
     return F.try_sum(column.cast(f"decimal(38,{scale})"))
-
-
-def _plain(value: Any) -> str | None:
-    return None if value is None else str(to_json(value))
-
-
-def _type(blue: str, green: str) -> str:
-    return blue if blue == green else f"{blue} -> {green}"

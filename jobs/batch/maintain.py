@@ -1,22 +1,23 @@
 """Maintain: keep the cost of a step the same after a day as in the first minute.
 
-Small segments are merged, files that were replaced are deleted after a safe time, commit files behind an old
-checkpoint too, and what dead jobs left in staging.
+Files that were replaced are deleted after a safe time, commit files behind an old checkpoint too, and what
+dead jobs left in staging; the log's small files become large ones.
 """
 
 from __future__ import annotations
 
 import re
 import shutil
-import time
+import threading
 from collections.abc import Iterable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jobs.lake import delta
+from jobs.lake.feed import Feed
 from jobs.lake.log import Log
-from jobs.lake.segments import batch_epoch, choose, merge_segments, segments
-from jobs.speed.advance import Feed
+from jobs.lake.open_lake import OpenLake
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,19 +30,19 @@ SMALL_FILES = 64
 """The log is compacted when it has so many files that are worth merging."""
 SMALL_BYTES = 32 << 20
 
+_one_at_a_time = threading.Lock()
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _OF_VERSION = re.compile(r"\.?(\d{20})\.(json|crc|checkpoint\.parquet)(\.crc)?|"
                          r"\.?(\d{20})\.(\d{20})\.compacted\.json(\.crc)?")  # fmt: skip
 
 
-def merge_small(feed: Feed, open_segment: int) -> tuple[int, int] | None:
-    """Merge the small closed segments, in the lane that the caller holds; the range that was merged."""
-    closed = [segment for segment in segments(feed) if segment.number < open_segment]
-    chosen = choose(closed)
-    if chosen:
-        size = sum(segment.bytes for segment in closed if segment.number >= chosen[0])
-        merge_segments(feed, *chosen, batch_epoch(feed), size)
-    return chosen
+@dataclass(frozen=True, kw_only=True)
+class Maintained:
+    commit_files_deleted: int
+    logs_compacted: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "logs_compacted": list(self.logs_compacted)}
 
 
 def drop_old_commits(path: Path, now_s: float, keep_s: float = KEEP_COMMITS_S) -> int:
@@ -108,17 +109,23 @@ def drop_staging(staging: Path, alive: Iterable[str]) -> list[str]:
     return [place.name for place in gone]
 
 
-def maintain(
-    spark: SparkSession, feeds: Iterable[Feed], logs: Iterable[Log], now_s: float | None = None
-) -> dict[str, Any]:
-    """The clean-up of whole folders. It conflicts with no append and no rebuild, so it needs no lane."""
-    now_s = time.time() if now_s is None else now_s
-    found: dict[str, Any] = {"commit_files_deleted": 0, "logs_compacted": []}
-    logs = list(logs)
-    for log in logs:
-        if compact_log(log):
-            found["logs_compacted"].append(log.topic.name)
-    for path in [*(feed.path for feed in feeds), *(log.path for log in logs)]:
-        vacuum(spark, path)
-        found["commit_files_deleted"] += drop_old_commits(path, now_s)
-    return found
+def maintain(lake: OpenLake, table: str | None = None) -> Maintained:
+    """One clean-up at a time, of everything or of one table; a stalled version is left as it is.
+
+    It conflicts with no append and no rebuild, so it needs no lane.
+    """
+    stalled = {(health.table, health.version) for health in lake.versions.health() if health.stalled}
+    feeds = [
+        opened
+        for version in lake.versions.living()
+        if table in (None, version.table) and (version.table, version.name) not in stalled
+        if isinstance(opened := lake.versions.opened(version), Feed)
+    ]
+    logs = list(lake.logs.values()) if table is None else []
+    with _one_at_a_time:
+        compacted = tuple(log.topic.name for log in logs if compact_log(log))
+        deleted = 0
+        for path in [*(feed.path for feed in feeds), *(log.path for log in logs)]:
+            vacuum(lake.spark, path)
+            deleted += drop_old_commits(path, lake.clock().timestamp())
+    return Maintained(commit_files_deleted=deleted, logs_compacted=compacted)

@@ -1,9 +1,8 @@
 """Rebuild: the batch layer. Computes closed history again from the log and replaces it in the version.
 
-The caller holds the version's batch lane from before the segment is closed until the last replace. A
-late replace
-with an old segment number would not conflict but count twice (9,000 became 15,000): the lane keeps that from
-happening, and the lane's transaction number refuses it if it happens all the same.
+The caller holds the version's batch lane from before the segment is closed until the last replace. A late
+replace with an old segment number would not conflict but count twice (9,000 became 15,000): the lane keeps
+that from happening, and the lane's transaction number refuses it if it happens all the same.
 """
 
 from __future__ import annotations
@@ -15,17 +14,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jobs.batch import certificate
-from jobs.batch.certificate import Certificate
+from jobs.batch.verify import begin, compare
 from jobs.errors import BusyError
-from jobs.kinds import compile
-from jobs.kinds.table import Aggregate
-from jobs.kinds.windows import WindowRange
+from jobs.files import replace_file
+from jobs.kinds.evidence import SEGMENT
+from jobs.kinds.windows import ALL, WindowRange
 from jobs.lake import delta
-from jobs.lake.segments import arranged, batch_epoch
-from jobs.lake.version import Pin
+from jobs.lake.certificates import SHOWN, Certificate
+from jobs.lake.feed import Feed
+from jobs.lake.segments import Closed, arranged, batch_epoch
 from jobs.run import Run
-from jobs.speed.advance import Feed
 from jobs.times import from_micros
 
 if TYPE_CHECKING:
@@ -37,32 +35,13 @@ REPLACE_TRIES = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Closed:
-    """The closed part of a version: everything up to segment `pin.segment`, which is the log up to the
-    pin's position."""
-
-    pin: Pin
-    records: int
-
-
-@dataclass(frozen=True, kw_only=True)
 class Rebuilt:
+    """The certificate of the comparison, and what was replaced; `skipped` chunks an earlier attempt did."""
+
     certificate: Certificate
     replaced: bool
     chunks: int
     skipped: int
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "certificate": self.certificate.to_json(),
-            "equal": self.certificate.equal,
-            "position": self.certificate.position,
-            "rows_compared": self.certificate.rows_compared,
-            "differences": self.certificate.differences,
-            "replaced": self.replaced,
-            "chunks": self.chunks,
-            "chunks_done_before": self.skipped,
-        }
 
 
 def rebuild(
@@ -72,16 +51,17 @@ def rebuild(
     run: Run,
     staging: Path,
     created_at: str,
-    windows: WindowRange = WindowRange(),
+    windows: WindowRange = ALL,
     repair: bool = False,
     chunk_records: int = CHUNK_RECORDS,
 ) -> Rebuilt:
     """Chunk by chunk: compute, compare, replace. A difference replaces nothing unless `repair` says so.
 
     `open_segment` tells which segment the owner appends to. Chunks that an earlier attempt of the same job
-    replaced are skipped: what they replaced stays true, later steps only add to it.
+    replaced are skipped: what they replaced stays true, later steps only add to it. Raises BusyError when
+    somebody else rewrites the same rows, CancelledError between chunks.
     """
-    made = certificate.begin("rebuild", feed, closed.pin, run, created_at, windows)
+    made = begin("rebuild", replace(closed.pin, segment=closed.through), run, created_at, windows)
     parts = chunks(feed, closed, windows, chunk_records)
     done = _Done(staging / "done.json")
     replaced = skipped = 0
@@ -92,7 +72,7 @@ def rebuild(
             skipped += 1
             continue
         batch = _staged(feed, closed, part, staging / f"chunk-{number}")
-        found = certificate.compare(feed, closed_rows(feed, closed, part), batch)
+        found = compare(feed, closed_rows(feed, closed, part), batch)
         made = _joined(made, found)
         if found["equal"] or repair:
             run.check_cancelled()
@@ -119,7 +99,7 @@ def _replace_or_retry(
         except DeltaConcurrentModificationException as error:
             if not left or isinstance(error, ConcurrentTransactionException):
                 raise BusyError(
-                    f"{feed.version.table} {feed.version.name} was changed beside the rebuild",
+                    f"{feed.version} was changed beside the rebuild",
                     str(error).splitlines()[0],
                     "start the rebuild again when nothing else rewrites the table; nothing was half done",
                 ) from error
@@ -132,21 +112,16 @@ def chunks(
     """The ranges of windows to rebuild one after another; tables without windows are one chunk."""
     from pyspark.sql import functions as F
 
-    window = feed.definition.window if isinstance(feed.definition, Aggregate) else None
+    grid = feed.definition.grid
     count = -(-closed.records // chunk_records)
-    if window is None or count <= 1:
+    if grid is None or count <= 1:
         return [windows]
-    micros = F.unix_micros("window_start")
-    bounds = (
-        closed_rows(feed, closed, windows)
-        .agg(F.min(micros).alias("first"), F.max(micros).alias("last"))
-        .first()
-    )
+    micros = F.unix_micros(grid.column)
+    rows = closed_rows(feed, closed, windows)
+    bounds = rows.agg(F.min(micros).alias("first"), F.max(micros).alias("last")).first()
     if bounds is None or bounds["first"] is None:
         return [windows]
-    return list(
-        windows.parts(from_micros(bounds["first"]), from_micros(bounds["last"]), window.length, count)
-    )
+    return list(windows.parts(from_micros(bounds["first"]), from_micros(bounds["last"]), grid.size, count))
 
 
 def closed_rows(feed: Feed, closed: Closed, windows: WindowRange) -> DataFrame:
@@ -154,8 +129,8 @@ def closed_rows(feed: Feed, closed: Closed, windows: WindowRange) -> DataFrame:
 
     After an earlier chunk of this rebuild the pinned version still tells the truth about the other windows.
     """
-    rows = feed.rows(closed.pin.delta_version).where(f"_segment <= {closed.pin.segment}")
-    return rows if windows.is_all else rows.where(windows.predicate())
+    rows = feed.rows(closed.pin.delta_version).where(f"{SEGMENT} <= {closed.through}")
+    return rows.where(_within(feed, windows))
 
 
 def replace_closed(
@@ -171,30 +146,35 @@ def replace_closed(
 
     `epoch` must be the lane's next number: one that was used before is refused, whatever was written since.
     """
-    segment = closed.pin.segment
-    if segment >= open_segment:
+    if closed.through >= open_segment:
         raise BusyError(
-            f"segment {segment} of {feed.version.table} {feed.version.name} is not closed",
+            f"segment {closed.through} of {feed.version} is not closed",
             f"the owner still appends to segment {open_segment}",
             "start the rebuild again; it closes the open segment itself",
         )
-    predicate = f"_segment <= {segment}" + ("" if windows.is_all else f" AND {windows.predicate()}")
+    predicate = f"{SEGMENT} <= {closed.through}"
+    if not windows.is_all:
+        predicate += f" AND {_within(feed, windows)}"
     told = {
         "kind": "rebuild",
         "epoch": epoch,
-        "through_segment": segment,
+        "through_segment": closed.through,
         "job": job,
         "windows": windows.to_json(),
     }
-    return delta.replace(arranged(feed, batch, segment), feed.path, predicate, feed.batch_lane, epoch, told)
+    rows = arranged(feed, batch, closed.through)
+    return delta.replace(rows, feed.path, predicate, feed.batch_lane, epoch, told)
+
+
+def _within(feed: Feed, windows: WindowRange) -> str:
+    grid = feed.definition.grid
+    return windows.predicate(grid.column) if grid else "true"
 
 
 def _staged(feed: Feed, closed: Closed, windows: WindowRange, place: Path) -> DataFrame:
     """The batch result, computed once and kept as files: it is compared first and written after."""
-    rows = feed.log.rows(0, closed.pin.position[feed.log.topic.name])
-    batch = compile.partial(feed.definition, rows)
-    if not windows.is_all:
-        batch = batch.where(windows.predicate())
+    rows = feed.log.rows(0, closed.pin.position[feed.topic])
+    batch = feed.definition.partial(rows).where(_within(feed, windows))
     batch.write.mode("overwrite").parquet(str(place))
     return feed.spark.read.schema(batch.schema).parquet(str(place))
 
@@ -206,7 +186,7 @@ def _joined(made: Certificate, found: dict[str, Any]) -> Certificate:
         rows_compared=made.rows_compared + found["rows_compared"],
         differing=differing,
         equal=differing == 0,
-        differences=[*made.differences, *found.get("differences", [])][: certificate.SHOWN],
+        differences=[*made.differences, *found["differences"]][:SHOWN],
     )
 
 
@@ -218,8 +198,7 @@ def _named(windows: WindowRange) -> str:
 
 
 class _Done:
-    """The chunks that are replaced, in the job's staging folder, so that a second attempt goes on from
-    there."""
+    """The chunks that are replaced, in the job's staging folder: a second attempt goes on from there."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -227,7 +206,4 @@ class _Done:
 
     def add(self, windows: WindowRange) -> None:
         self.parts.append(windows.to_json())
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        beside = self._file.with_suffix(".new")
-        beside.write_text(json.dumps(self.parts))
-        beside.replace(self._file)
+        replace_file(self._file, json.dumps(self.parts))

@@ -34,7 +34,8 @@ def run(as_json: Annotated[bool, typer.Option("--json", help="Print the report a
         for topic in report.topics:
             print(f"topic {topic['name']}: schema {topic['schema']}, contract {topic['contract']}")
         for table in report.tables:
-            print(f"table {table['name']}: {table['kind']} of {table['source']}, {table['fingerprint'][:12]}")
+            read = ", ".join(table["inputs"])
+            print(f"table {table['name']}: {table['kind']} of {read}, {table['fingerprint'][:12]}")
         for problem in report.problems:
             print(problem.what + (f" ({problem.remedy})" if problem.remedy else ""))
         words = "[green]all is well[/]" if report.ok else f"[red]{len(report.problems)} to repair[/]"

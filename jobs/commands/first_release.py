@@ -33,12 +33,11 @@ def ensure_release(settings: Settings, say: Callable[[str], None]) -> str | None
     def do(kind: str, params: dict[str, Any]) -> dict[str, Any]:
         say(f"first release: {kind} ...")
         job = client.submit(kind, params, key=f"first:{kind}:{params.get('plan', first)}")
-        result: dict[str, Any] = client.follow(job["id"])["result"]
-        return result
+        return client.follow(job.id).succeeded()
 
     plan = do("plan", {"definitions": definitions, "git_commit": git_commit(settings.project)})["id"]
     do("build", {"plan": plan})
-    do("promote", {"plan": plan, "approved_by": APPROVED_BY, "kind": "initial"})
+    do("promote", {"plan": plan, "approved_by": APPROVED_BY})
     return f"1 is live: {', '.join(definitions)}"
 
 

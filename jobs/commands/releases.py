@@ -6,21 +6,19 @@ import getpass
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 from rich.table import Table as Grid
 
+from jobs.commands.jobs import AS_JSON, KEY, follow
 from jobs.commands.output import console, load_settings, print_json
-from jobs.errors import NotFoundError, TwinlakeError
+from jobs.errors import NotFoundError
+from jobs.lake.plans import Plans
+from jobs.server.client import LakeClient
 from jobs.settings import Settings
 
-if TYPE_CHECKING:
-    from jobs.server.client import LakeClient
-
-AS_JSON = Annotated[bool, typer.Option("--json", help="print the result as JSON")]
-KEY = Annotated[str | None, typer.Option(help="idempotency key: the same key finds the same job again")]
 PLAN = Annotated[str | None, typer.Argument(help="the plan's id; the newest plan unless given")]
 APPROVER = Annotated[
     str | None, typer.Option("--approved-by", help="who approves; the user of this shell unless given")
@@ -40,7 +38,6 @@ def register(app: typer.Typer) -> None:
 
 def plan_command(key: KEY = None, as_json: AS_JSON = False) -> None:
     """Say what the definitions in jobs/tables would change against the live release, and its cost."""
-    from jobs.releases.plan import Plan, describe
     from jobs.tables import TABLES
 
     settings = load_settings()
@@ -52,11 +49,10 @@ def plan_command(key: KEY = None, as_json: AS_JSON = False) -> None:
     if as_json:
         print_json(result)
         return
-    made = Plan.from_json(result)
-    for line in describe(made):
+    for line in result["lines"]:
         console.print(escape(line), soft_wrap=True)
-    if not made.empty:
-        console.print(f"next: twinlake build {made.id}")
+    if not result["empty"]:
+        console.print(f"next: twinlake build {result['id']}")
 
 
 def build_command(plan: PLAN = None, key: KEY = None, as_json: AS_JSON = False) -> None:
@@ -84,7 +80,7 @@ def diff_command(
 ) -> None:
     """Compare the plan's green versions with the live ones at one position; exit code 1 if they differ."""
     settings = load_settings()
-    made = _load_plan(settings, _plan(settings, plan))
+    made = Plans(settings.lake).load(_plan(settings, plan)).to_json()
     changed = [
         change
         for change in made["changes"]
@@ -161,13 +157,12 @@ def git_commit(project: Path) -> str | None:
 
 
 def _switch(settings: Settings, kind: str, asked: Mapping[str, Any], key: str | None, as_json: bool) -> None:
-    try:
-        result = _run(settings, kind, asked, key)
-    except TwinlakeError as error:
-        gate = ((getattr(error, "job", None) or {}).get("result") or {}).get("gate")
-        if gate and not as_json:
-            _show_gate(gate)
-        raise
+    client = LakeClient.of(settings.services())
+    job = follow(client, client.submit(kind, asked, key))
+    refused = (job.result or {}).get("gate")
+    if refused and not as_json:
+        _show_gate(refused)
+    result = job.succeeded()
     if as_json:
         print_json(result)
         return
@@ -191,33 +186,18 @@ def _switch(settings: Settings, kind: str, asked: Mapping[str, Any], key: str | 
 
 def _run(settings: Settings, kind: str, params: Mapping[str, Any], key: str | None) -> dict[str, Any]:
     """The result of a job, its progress shown meanwhile."""
-    from jobs.commands.batch import follow
-
-    client = _client(settings)
-    result: dict[str, Any] = follow(client, client.submit(kind, params, key))["result"]
-    return result
+    client = LakeClient.of(settings.services())
+    return follow(client, client.submit(kind, params, key)).succeeded()
 
 
 def _plan(settings: Settings, given: str | None) -> str:
     if given is not None:
         return given
-    for job in _client(settings).jobs(1000):
-        if job["kind"] == "plan" and job["state"] == "succeeded" and job["result"]:
-            newest: str = job["result"]["id"]
+    for job in LakeClient.of(settings.services()).jobs(1000):
+        if job.kind == "plan" and job.state == "succeeded" and job.result:
+            newest: str = job.result["id"]
             return newest
     raise NotFoundError("there is no plan yet", "", "make one with `twinlake plan`")
-
-
-def _load_plan(settings: Settings, plan: str) -> dict[str, Any]:
-    from jobs.releases.plan import load
-
-    return load(settings.lake, plan).to_json()
-
-
-def _client(settings: Settings) -> LakeClient:
-    from jobs.server.client import LakeClient
-
-    return LakeClient.of(settings.services())
 
 
 def _show_diff(diff: Mapping[str, Any]) -> None:

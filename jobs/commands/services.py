@@ -13,13 +13,15 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from infra.parts.folders import folders_of
 from infra.supervise import control
-from infra.supervise.record import folders_of, remove_state, tail
+from infra.supervise.record import remove_state, tail
 from jobs.commands.output import console, load_settings, print_json
 from jobs.errors import TwinlakeError, UnreachableError, UsageError
 from jobs.settings import Settings
+from jobs.topics.verdict import LATE, VERDICTS
 
-VERDICTS = ("valid", "invalid", "duplicate", "too_late", "late")
+COUNTED = (*VERDICTS, LATE)
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 
 
@@ -146,10 +148,10 @@ def _show(parts: list[dict[str, Any]], lake: dict[str, Any]) -> None:
         )
     out.print(table, "")
     if lake["topics"]:
-        table = _grid("topic", "state", "batch", "log end", "lag", *VERDICTS, "watermark")
+        table = _grid("topic", "state", "batch", "log end", "lag", *COUNTED, "watermark")
         for topic in lake["topics"]:
             ends = " ".join(f"{partition}:{offset}" for partition, offset in sorted(topic["ends"].items()))
-            counts = [topic["counts"].get(verdict, 0) for verdict in VERDICTS]
+            counts = [topic["counts"].get(verdict, 0) for verdict in COUNTED]
             state = (topic["error"] or {}).get("what") or topic["state"]
             cells = (topic["name"], state, topic["batch"], ends, topic["lag_records"], *counts)
             table.add_row(*map(_cell, (*cells, topic["watermark"])))
@@ -157,9 +159,12 @@ def _show(parts: list[dict[str, Any]], lake: dict[str, Any]) -> None:
     if lake["versions"]:
         table = _grid("table", "version", "position", "lag", "seconds", "step", "segment", "state")
         for one in lake["versions"]:
-            state = f"stalled: {(one['error'] or {}).get('what', '')}" if one["stalled"] else "fed"
-            lag = (one["lag_records"], round(one["lag_seconds"], 1))
-            cells = (one["table"], one["version"], one["position"], *lag, one["step"], one["segment"], state)
+            fed = "reads its logs" if one["step"] is None else "fed"
+            state = f"stalled: {(one['error'] or {}).get('what', '')}" if one["stalled"] else fed
+            position = ", ".join(f"{topic}:{batch}" for topic, batch in one["position"].items())
+            seconds = None if one["lag_seconds"] is None else round(one["lag_seconds"], 1)
+            lag = (one["lag_records"], seconds)
+            cells = (one["table"], one["version"], position, *lag, one["step"], one["segment"], state)
             table.add_row(*map(_cell, cells))
         out.print(table, "")
     if release := lake["release"]:

@@ -42,11 +42,11 @@ def accept_command(
     from jobs.server.client import LakeClient
 
     client = LakeClient.of(load_settings().services())
-    done = client.follow(client.submit("accept", {"topic": name})["id"])
+    accepted = client.follow(client.submit("accept", {"topic": name}).id).succeeded()
     if as_json:
-        print_json(done["result"])
+        print_json(accepted)
     else:
-        console.print(f"topic {name} is accepted as epoch {done['result'].get('epoch')}")
+        console.print(f"topic {name} is accepted as epoch {accepted['epoch']}")
 
 
 def produce_command(

@@ -2,23 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
 
 from jobs.errors import NotFoundError, UsageError
-from jobs.ingest.log_end import Place, producer_time
+from jobs.ingest.log_end import LogEnd, producer_time
 from jobs.lake import delta
 from jobs.lake.log import ACCEPT, Log
 from jobs.settings import Settings
 from jobs.topics.kafka import LOG_APPEND_TIME, Kafka
 
+Change = Literal["recreated", "behind", "lost"]
 
-def accept(settings: Settings, log: Log, kafka: Kafka | None = None) -> dict[str, Any]:
+
+@dataclass(frozen=True, kw_only=True)
+class Accepted:
+    """From where ingest goes on, and why.
+
+    `recreated`: the next epoch, from its first record. `behind`: the broker had less than the log; the next
+    epoch, from what is written from now on. `lost`: the same epoch, after the gap, which `lost` names as
+    offsets (from, to) by partition.
+    """
+
+    topic: str
+    epoch: int
+    batch: int
+    topic_id: str
+    change: Change
+    lost: dict[int, tuple[int, int]]
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def accept(settings: Settings, log: Log, kafka: Kafka | None = None) -> Accepted:
     """Commits an empty batch from which ingest can go on; what is in the log stays as it is.
 
-    Call it while the topic's ingest is stopped. Returns topic, epoch, batch, topic_id and what changed:
-    `recreated` (next epoch, from its first record), `lost` (same epoch, after the gap) or `behind` (the
-    broker had less than the log: next epoch, from what is written from now on).
+    Call it while the topic's ingest is stopped. Raises NotFoundError without such a topic, UsageError when
+    nothing is to be accepted, StoppedTopicError when producers set its timestamps.
     """
     name = log.topic.name
     kafka = kafka or Kafka(settings.services().bootstrap_servers)
@@ -28,45 +49,45 @@ def accept(settings: Settings, log: Log, kafka: Kafka | None = None) -> dict[str
     if kafka.timestamp_type(name) != LOG_APPEND_TIME:
         raise producer_time(name)
     app_id = "log:" + log.open()
-    place = Place.of(name, log.metadata())
+    end = LogEnd.of(name, log.metadata())
     begins, ends = kafka.begins(name, found.partitions), kafka.ends(name, found.partitions)
-    change, accepted, lost = _accepted(place, found.id, begins, ends)
+    change, accepted, lost = _accepted(end, found.id, begins, ends)
     metadata = {**accepted.metadata(ACCEPT, 0), "change": change, "lost": lost}
     nothing = log.spark.createDataFrame([], log.ddl)
     delta.append(nothing, log.path, app_id, accepted.batch, metadata)
-    return {
-        "topic": name, "epoch": accepted.epoch, "batch": accepted.batch, "topic_id": found.id,
-        "change": change, "lost": lost,
-    }  # fmt: skip
+    return Accepted(
+        topic=name, epoch=accepted.epoch, batch=accepted.batch, topic_id=found.id, change=change, lost=lost
+    )
 
 
 def _accepted(
-    place: Place, topic_id: str, begins: dict[int, int], ends: dict[int, int]
-) -> tuple[str, Place, dict[int, tuple[int, int]]]:
-    change, epoch, offsets = "", place.epoch, {}
+    end: LogEnd, topic_id: str, begins: dict[int, int], ends: dict[int, int]
+) -> tuple[Change, LogEnd, dict[int, tuple[int, int]]]:
+    change: Change
+    epoch = end.epoch
     lost: dict[int, tuple[int, int]] = {}
-    if place.topic_id and topic_id != place.topic_id:
-        change, epoch, offsets = "recreated", place.epoch + 1, begins
-    elif place.topic_id and any(end > ends.get(partition, 0) for partition, end in place.offsets.items()):
-        change, epoch, offsets = "behind", place.epoch + 1, ends
-    elif place.topic_id and place.lost(begins):
-        change, lost = "lost", place.lost(begins)
-        offsets = {**place.offsets, **{partition: to for partition, (_, to) in lost.items()}}
+    if end.topic_id and topic_id != end.topic_id:
+        change, epoch, offsets = "recreated", end.epoch + 1, begins
+    elif end.topic_id and any(at > ends.get(partition, 0) for partition, at in end.offsets.items()):
+        change, epoch, offsets = "behind", end.epoch + 1, ends
+    elif end.topic_id and end.lost(begins):
+        change, lost = "lost", end.lost(begins)
+        offsets = {**end.offsets, **{partition: to for partition, (_, to) in lost.items()}}
     else:
         raise UsageError(
-            f"there is nothing to accept for topic {place.topic}",
+            f"there is nothing to accept for topic {end.topic}",
             "the topic is the one that the log reads, and no record is missing",
             "see `twinlake status` for what stopped it",
         )
     accepted = replace(
-        place,
-        batch=place.batch + 1,
+        end,
+        batch=end.batch + 1,
         epoch=epoch,
         topic_id=topic_id,
-        topics={**place.topics, epoch: topic_id},
-        ends={**place.ends, epoch: offsets},
+        topics={**end.topics, epoch: topic_id},
+        ends={**end.ends, epoch: offsets},
         # an epoch of its own has partitions of its own: none of them is active yet
-        seen=place.seen if epoch == place.epoch else {},
-        event_times=place.event_times if epoch == place.epoch else {},
+        seen=end.seen if epoch == end.epoch else {},
+        event_times=end.event_times if epoch == end.epoch else {},
     )
     return change, accepted, lost

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jobs.ingest import first_pass
+from jobs.ingest import decode_avro, first_pass
 from jobs.ingest.duplicates import Duplicates
 from jobs.topics import verdict
 
@@ -122,7 +122,7 @@ def decide(found: pa.Table, ends: dict[int, int], index: Duplicates) -> Decision
             verdict.INVALID: int(np.count_nonzero(codes > len(FIXED))),
             verdict.DUPLICATE: int(np.count_nonzero(codes == 4)),
             verdict.TOO_LATE: int(np.count_nonzero(codes == 3)),
-            "late": int(np.count_nonzero(codes == 2)),
+            verdict.LATE: int(np.count_nonzero(codes == 2)),
         },
         schema_ids=frozenset(np.unique(schema_id[decodable]).tolist()),
         high=high[added],
@@ -136,9 +136,9 @@ def _numbers(found: pa.Table, name: str) -> np.ndarray:
 
 
 def _invalid(text: str) -> Code:
-    if text == first_pass.NO_SCHEMA_YET:  # the registry has been asked, and has none either
+    if text == decode_avro.NO_SCHEMA_YET:  # the registry has been asked, and has none either
         text = verdict.UNKNOWN_SCHEMA
-    reasons = tuple(text.split(first_pass.SEPARATOR))
+    reasons = tuple(text.split(decode_avro.SEPARATOR))
     decodable = reasons[0].split(":")[0] not in _UNDECODABLE
     return Code(verdict=verdict.INVALID, reasons=reasons, decodable=decodable)
 

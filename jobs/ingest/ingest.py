@@ -7,14 +7,16 @@ import secrets
 import shutil
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import structlog
 
 from jobs import quote
 from jobs.errors import StoppedTopicError, TwinlakeError, UnreachableError
-from jobs.ingest import first_pass
+from jobs.ingest import decode_avro, first_pass
 from jobs.ingest.decide import decide
 from jobs.ingest.duplicates import Duplicates
-from jobs.ingest.log_end import Place, producer_time
+from jobs.ingest.log_end import LogEnd, producer_time
 from jobs.ingest.log_rows import log_rows
 from jobs.ingest.writer_schema import Writer, learn
 from jobs.lake import delta
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
+
+journal = structlog.get_logger(__name__)
 
 STARTING, RUNNING, RETRYING, STOPPED = "starting", "running", "retrying", "stopped"
 RECORDS_PER_BATCH = 400_000
@@ -77,7 +81,7 @@ class Ingest:
         self.first_wait_s = first_wait_s
         self.state = STOPPED
         self.error: TwinlakeError | None = None
-        self.place = Place.of(topic.name, {})
+        self.log_end = LogEnd.of(topic.name, {})
         self._index = Duplicates(self._horizon)
         self._indexed = -1  # the batch up to which the index knows the log
         self._writers: dict[int, Writer] = {}
@@ -89,7 +93,7 @@ class Ingest:
         self._failure: BaseException | None = None
         self._topic_id = ""
 
-    # -- life ------------------------------------------------------------------------------------------
+    # -- life
 
     def start(self) -> None:
         """Starts reading in a thread of its own; returns at once. A stopped ingest can be started again."""
@@ -113,23 +117,26 @@ class Ingest:
     def _run(self) -> None:
         wait = self.first_wait_s
         while not self._ending.is_set():
-            before = self.place.batch
+            before = self.log_end.batch
             try:
                 self._failure = None
                 self._open()
-                self.on_batch(self.place.batch, None)
+                self.on_batch(self.log_end.batch, None)
                 self._query = self._stream()
                 self.state, self.error = RUNNING, None
+                journal.info("ingest runs", topic=self.topic.name, batch=self.log_end.batch)
                 self._query.awaitTermination()
             except Exception as error:
                 self.error = self._explained(self._failure or error)
+                told = self.error.to_json()
+                journal.warning("ingest fails", topic=self.topic.name, batch=self.log_end.batch, why=told)
             finally:
                 self._query = None
             if isinstance(self.error, StoppedTopicError):
                 break
             if not self._ending.is_set():
                 self.state = RETRYING
-                wait = self.first_wait_s if self.place.batch > before else min(wait * 2, LONGEST_WAIT_S)
+                wait = self.first_wait_s if self.log_end.batch > before else min(wait * 2, LONGEST_WAIT_S)
                 self._ending.wait(wait)
         self.state = STOPPED
 
@@ -137,12 +144,12 @@ class Ingest:
         if isinstance(error, TwinlakeError):
             return error
         return TwinlakeError(
-            what=f"ingest of topic {self.topic.name} failed after batch {self.place.batch}",
+            what=f"ingest of topic {self.topic.name} failed after batch {self.log_end.batch}",
             why=f"{type(error).__name__}: {str(error)[:2000]}",
             remedy="it is tried again from the log's end; if it goes on, see `twinlake logs lake`",
         )
 
-    # -- starting --------------------------------------------------------------------------------------
+    # -- starting
 
     def _open(self) -> None:
         """Reads the log's own end and refuses to go on where that would mean guessing."""
@@ -150,19 +157,19 @@ class Ingest:
         self._kafka = Kafka(services.bootstrap_servers)
         self._registry = Registry(services.registry_url)
         self._app_id = "log:" + self.log.open()
-        self.place = Place.of(self.topic.name, self.log.metadata())
+        self.log_end = LogEnd.of(self.topic.name, self.log.metadata())
         found = self._kafka.topic(self.topic.name)
         if found is None:
-            raise missing(self.topic.name, self.place)
+            raise missing(self.topic.name, self.log_end)
         begins = self._kafka.begins(self.topic.name, found.partitions)
         ends = self._kafka.ends(self.topic.name, found.partitions)
-        refused = self.place.refuse(found.id, begins, ends, self._kafka.timestamp_type(self.topic.name))
+        refused = self.log_end.refuse(found.id, begins, ends, self._kafka.timestamp_type(self.topic.name))
         if refused:
             raise refused
         self._topic_id = found.id
-        self._starts = self.place.starts(begins)
+        self._starts = self.log_end.starts(begins)
         self._learn()
-        if self._indexed != self.place.batch:
+        if self._indexed != self.log_end.batch:
             self._rebuild_index()
 
     def _stream(self) -> StreamingQuery:
@@ -190,11 +197,11 @@ class Ingest:
     def _rebuild_index(self) -> None:
         """The ids of valid records within the horizon, from the log itself."""
         self._index = Duplicates(self._horizon)
-        unique, since = self.topic.contract.unique, self.place.evict_before
+        unique, since = self.topic.contract.unique, self.log_end.evict_before
         if unique and since is not None:
             column = f"event.{quote.name(unique)}"
             found = (
-                self.log.all(0, self.place.batch)
+                self.log.all(0, self.log_end.batch)
                 .where(f"verdict = '{VALID}' AND timestamp >= timestamp_micros({since}L)")
                 .where(f"{column} IS NOT NULL")
                 .selectExpr(*(first_pass.id_hash(column, half) for half in (0, 1)), "unix_micros(timestamp)")
@@ -202,7 +209,7 @@ class Ingest:
             )
             high, low, times = (found.column(number).to_numpy() for number in range(3))
             self._index.add(high, low, times)
-        self._indexed = self.place.batch
+        self._indexed = self.log_end.batch
 
     def _learn(self) -> bool:
         """Asks the registry for schemas of the topic; whether there was a new one."""
@@ -211,7 +218,7 @@ class Ingest:
         self._writers |= {number: learn(self.topic, number, avro) for number, avro in new.items()}
         return bool(new)
 
-    # -- one micro-batch -------------------------------------------------------------------------------
+    # -- one micro-batch
 
     def _batch(self, records: DataFrame, _: int) -> None:
         """Called by Spark for every micro-batch, maybe again for one that the log has already."""
@@ -226,66 +233,66 @@ class Ingest:
 
     def _commit(self, records: DataFrame) -> None:
         self._check_topic()
-        found = self._look(records)
+        found = self._first_pass(records)
         if not found.num_rows:
             return
-        decision = decide(found, self.place.offsets, self._index)
+        decision = decide(found, self.log_end.offsets, self._index)
         if decision is None:
             return
         names = {number: writer.names for number, writer in self._writers.items()}
-        place = self.place.after(decision, self._topic_id, names, self._horizon)
-        rows = log_rows(records, self.topic, list(self._writers.values()), decision, place)
+        end = self.log_end.after(decision, self._topic_id, names, self._horizon)
+        rows = log_rows(records, self.topic, list(self._writers.values()), decision, end)
         self._check_topic()
-        metadata = place.metadata(BATCH, decision.records)
-        commit = delta.append(rows, self.log.path, self._app_id, place.batch, metadata)
-        self.place = place
+        metadata = end.metadata(BATCH, decision.records)
+        commit = delta.append(rows, self.log.path, self._app_id, end.batch, metadata)
+        self.log_end = end
         self._index.add(decision.high, decision.low, decision.times)
-        if place.evict_before is not None:
-            self._index.evict(place.evict_before)
-        self._indexed = place.batch
-        self.on_batch(place.batch, self.log.fresh_rows(commit))
+        if end.evict_before is not None:
+            self._index.evict(end.evict_before)
+        self._indexed = end.batch
+        self.on_batch(end.batch, self.log.fresh_rows(commit))
 
     def _check_topic(self) -> None:
         found = self._kafka.topic(self.topic.name)
         if found is None:
-            raise missing(self.topic.name, self.place)
+            raise missing(self.topic.name, self.log_end)
         if found.id != self._topic_id:
-            stopped = self.place.refuse(found.id, {}, {}, "LogAppendTime")
+            stopped = self.log_end.refuse(found.id, {}, {}, "LogAppendTime")
             raise stopped or UnreachableError(f"topic {self.topic.name} was made again", "", "wait")
 
-    def _look(self, records: DataFrame) -> pa.Table:
+    def _first_pass(self, records: DataFrame) -> pa.Table:
         """The first pass; asks the registry when a record names a schema that is not known yet."""
         import pyarrow.compute as pc
 
         while True:
             found = records
-            for step in first_pass.look(self.topic, list(self._writers.values()), self._marker).steps:
-                found = found.selectExpr(*step)
+            writers = list(self._writers.values())
+            for expressions in first_pass.selections(self.topic, writers, self._marker):
+                found = found.selectExpr(*expressions)
             table = found.toArrow()
             if table.num_rows and pc.min(table.column("type")).as_py() != LOG_APPEND_TIME:
                 raise producer_time(self.topic.name)
-            unknown = pc.any(pc.equal(table.column("reasons"), first_pass.NO_SCHEMA_YET)).as_py()
+            unknown = pc.any(pc.equal(table.column("reasons"), decode_avro.NO_SCHEMA_YET)).as_py()
             if not unknown or not self._learn():
                 return table
 
-    # -- for `twinlake status` -------------------------------------------------------------------------
+    # -- for `twinlake status`
 
-    def lag(self) -> dict[str, Any]:
-        """Records in Kafka that the log does not have yet: in all and by partition. Asks the broker."""
+    def lag(self) -> int:
+        """Records in Kafka that the log does not have yet. Asks the broker."""
         kafka = Kafka(self.settings.services().bootstrap_servers)
         found = kafka.topic(self.topic.name)
         ends = kafka.ends(self.topic.name, found.partitions) if found else {}
-        offsets = self.place.offsets
-        behind = {partition: max(0, end - offsets.get(partition, 0)) for partition, end in ends.items()}
-        return {"records": sum(behind.values()), "partitions": behind}
+        offsets = self.log_end.offsets
+        return sum(max(0, end - offsets.get(partition, 0)) for partition, end in ends.items())
 
 
-def missing(topic: str, place: Place) -> TwinlakeError:
+def missing(topic: str, end: LogEnd) -> TwinlakeError:
     """The error for a topic that the broker does not have."""
-    if place.topic_id:
+    if end.topic_id:
         return StoppedTopicError(
             what=f"topic {topic} does not exist any more",
-            why=f"the log has read it up to batch {place.batch}",
+            why=f"the log has read it up to batch {end.batch}",
             remedy=f"make it again and run `twinlake topic accept {topic}`",
         )
     return UnreachableError(f"there is no topic {topic} yet", "the broker has none", "run `twinlake up`")

@@ -10,13 +10,13 @@ from jobs.errors import StoppedTopicError
 from jobs.ingest.decide import Decision
 from jobs.ingest.first_pass import micros
 from jobs.topics.kafka import LOG_APPEND_TIME
-from jobs.topics.verdict import VERDICTS
+from jobs.topics.verdict import LATE, VERDICTS
 
 IDLE = timedelta(minutes=1)  # a partition this far behind the newest record does not hold the watermark
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class LogEnd:
     """The end of a log. Offsets are the next ones to read; times in microseconds."""
 
     topic: str
@@ -33,10 +33,10 @@ class Place:
     schemas: dict[int, list[str]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, topic: str, metadata: dict[str, Any]) -> Place:
-        """The place that a log commit's metadata tells; that of an empty log for {}."""
+    def of(cls, topic: str, metadata: dict[str, Any]) -> LogEnd:
+        """The end that a log commit's metadata tells; that of an empty log for {}."""
         if not metadata:
-            return cls(topic=topic, counts=dict.fromkeys((*VERDICTS, "late"), 0))
+            return cls(topic=topic, counts=dict.fromkeys((*VERDICTS, LATE), 0))
         return cls(
             topic=topic,
             batch=metadata["batch"],
@@ -79,8 +79,8 @@ class Place:
         """Where reading starts; a partition that the log does not know yet from its first record."""
         return {partition: self.offsets.get(partition, begin) for partition, begin in begins.items()}
 
-    def after(self, decision: Decision, topic_id: str, schemas: dict[int, list[str]], horizon: int) -> Place:
-        """The place after one more batch."""
+    def after(self, decision: Decision, topic_id: str, schemas: dict[int, list[str]], horizon: int) -> LogEnd:
+        """The end after one more batch."""
         ends = {**self.ends, self.epoch: {**self.offsets, **decision.ends}}
         seen = _newest(self.seen, decision.seen)
         event_times = _newest(self.event_times, decision.event_times)

@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from jobs import quote
-from jobs.ingest import first_pass
-from jobs.ingest.decide import Code, Decision
-from jobs.ingest.log_end import Place
+from jobs.ingest import decode_avro
+from jobs.ingest.decide import FIXED, VALID_LATE, Code, Decision
+from jobs.ingest.log_end import LogEnd
 from jobs.ingest.writer_schema import Writer
+from jobs.lake.log import COLUMNS, EVENT
 from jobs.topics.topic import Topic
 from jobs.topics.verdict import DUPLICATE, INVALID, TOO_LATE, VALID
 
@@ -20,9 +21,12 @@ ONE_FILE_BELOW = 40_000  # records; a second task costs more than it saves
 
 
 def log_rows(
-    records: DataFrame, topic: Topic, writers: Sequence[Writer], decision: Decision, place: Place
+    records: DataFrame, topic: Topic, writers: Sequence[Writer], decision: Decision, end: LogEnd
 ) -> DataFrame:
-    """The log's columns for Kafka's records, with what was decided looked up by partition and offset."""
+    """The log's columns for Kafka's records, with what was decided looked up by partition and offset.
+
+    `end` is the log's end after this batch; the columns are those of `lake.log.COLUMNS`.
+    """
     from pyspark.sql import functions as F
 
     if decision.skips:
@@ -32,34 +36,28 @@ def log_rows(
     # starts cold) for every new text of it: an array is passed to it by reference.
     starts = [decision.spans[p].start if p in decision.spans else 0 for p in range(max(decision.spans) + 1)]
     start = f"get(array({', '.join(f'{n}L' for n in starts)}), partition)"
-    batch = f"get(array({place.batch}L), if(partition < 0, 1, 0))"
     at = F.expr(f"CAST((offset - {start}) * {decision.width} + 1 AS int)")
     code = F.lit(None).cast("binary")
     for partition, span in sorted(decision.spans.items()):
         mine = F.substring(F.lit(span.codes), at, F.lit(decision.width))
         code = F.when(F.col("partition") == partition, mine).otherwise(code)
-    columns, event = first_pass.event_steps(topic, writers)
+    columns, event = decode_avro.event_columns(topic, writers)
     coded = records.withColumn("code", code).selectExpr(
-        "*", f"{first_pass.SCHEMA_ID} AS schema_id", f"{_decodable(decision)} AS decodable"
+        "*", f"{decode_avro.SCHEMA_ID} AS schema_id", f"{_decodable(decision)} AS decodable"
     )
-    rows = coded.selectExpr("*", *columns).selectExpr(
-        f"{place.epoch} AS epoch",
-        "partition",
-        "offset",
-        "timestamp",
-        "timestampType AS timestamp_type",
-        "key",
-        "value",
-        "headers",
-        "schema_id",
-        f"{event} AS event",
-        f"{_verdict(decision)} AS verdict",
-        f"{_reasons(decision)} AS reasons",
-        f"code = {_code(decision, 2)} AS late",
-        f"{quote.string(topic.contract.version)} AS contract",
-        "false AS replay",
-        f"{batch} AS batch",
-    )
+    made = {
+        "epoch": str(end.epoch),
+        "timestamp_type": "timestampType",
+        EVENT: event,
+        "verdict": _verdict(decision),
+        "reasons": _reasons(decision),
+        "late": f"code = {_code(decision, FIXED.index(VALID_LATE) + 1)}",
+        "contract": quote.string(topic.contract.version),
+        "replay": "false",
+        "batch": f"get(array({end.batch}L), if(partition < 0, 1, 0))",
+    }
+    shown = (f"{made[name]} AS {name}" if name in made else name for name in COLUMNS)
+    rows = coded.selectExpr("*", *columns).selectExpr(*shown)
     return rows.coalesce(1) if decision.records < ONE_FILE_BELOW else rows
 
 
@@ -85,8 +83,8 @@ def _verdict(decision: Decision) -> str:
 
 
 def _reasons(decision: Decision) -> str:
-    texts = ", ".join(quote.string(first_pass.SEPARATOR.join(code.reasons)) for code in decision.codes)
+    texts = ", ".join(quote.string(decode_avro.SEPARATOR.join(code.reasons)) for code in decision.codes)
     valid = ", ".join(_numbered(decision, lambda code: code.verdict == VALID))
     number = "CAST(conv(hex(code), 16, 10) AS int)"
-    looked_up = f"split(element_at(array({texts}), {number}), '{first_pass.SEPARATOR}')"
+    looked_up = f"split(element_at(array({texts}), {number}), '{decode_avro.SEPARATOR}')"
     return f"CASE WHEN code IN ({valid}) THEN CAST(array() AS array<string>) ELSE {looked_up} END"

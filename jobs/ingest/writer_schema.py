@@ -7,7 +7,6 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from jobs import quote
 from jobs.errors import ContractError, StoppedTopicError
 from jobs.topics.schema import Field, Schema, parse_schema
 from jobs.topics.topic import Topic
@@ -75,12 +74,6 @@ def _unchecked(avro: Any) -> Any:
     return avro
 
 
-def logical_type(field: Field) -> str | None:
-    """The Avro logical type of a simple field, looked up inside a union with null."""
-    parts = field.avro if isinstance(field.avro, list) else [field.avro]
-    return next((part.get("logicalType") for part in parts if isinstance(part, dict)), None)
-
-
 def learn(topic: Topic, schema_id: int, avro: dict[str, Any]) -> Writer:
     """The writer behind a schema id; one that the topic's newest schema cannot read stops the topic."""
     if avro.get("type") != "record":
@@ -118,28 +111,3 @@ def _incompatible(topic: Topic, schema_id: int, why: str) -> StoppedTopicError:
         remedy=f"add schemas/{topic.name}.v{topic.newest.number + 1}.avsc that can read it, "
         "run `twinlake check`, and start the lake server again",
     )
-
-
-def default_sql(field: Field) -> str:
-    """A field's default as a SQL literal of the field's type."""
-    value = field.default
-    if value is None:
-        return f"CAST(NULL AS {field.type})"
-    if field.precision:
-        unscaled = int.from_bytes(str(value).encode("latin-1"), "big", signed=True)
-        precision, scale = field.precision
-        digits = f"{abs(unscaled):0{scale + 1}d}"
-        text = digits[: len(digits) - scale] + ("." + digits[len(digits) - scale :] if scale else "")
-        return f"CAST('{'-' if unscaled < 0 else ''}{text}' AS decimal({precision},{scale}))"
-    logical = logical_type(field)
-    if logical == "timestamp-millis":
-        return f"timestamp_millis({int(value)}L)"
-    if logical == "timestamp-micros":
-        return f"timestamp_micros({int(value)}L)"
-    if logical == "date":
-        return f"date_from_unix_date({int(value)})"
-    if field.type == "binary":
-        return f"X'{str(value).encode('latin-1').hex()}'"
-    if field.type == "string":
-        return quote.string(str(value))
-    return f"CAST({quote.string(str(value).lower())} AS {field.type})"

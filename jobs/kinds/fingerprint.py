@@ -7,19 +7,14 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from jobs.kinds.measure import SKETCH_LOG_ENTRIES
-from jobs.kinds.state import merge, partial
-from jobs.kinds.table import Events, Table
-from jobs.kinds.view import view_sql
+from jobs.kinds.analysis import Topics, empty_rows, empty_view
+from jobs.kinds.kind import Kind, is_stored
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-    from jobs.topics.topic import Topic
 
 STATE_CODE = 1
 """Raise it whenever this package computes other states from the same plan."""
@@ -28,41 +23,28 @@ _WATERMARK = "TIMESTAMP '2000-01-01 00:00:00Z'"
 _lock = threading.Lock()
 
 
-def empty_rows(topic: Topic, spark: SparkSession) -> DataFrame:
-    """A relation with the columns that definitions over the topic read, and no rows."""
-    return spark.sql(f"SELECT * FROM {nothing(topic.columns)}")
-
-
-def fingerprint(table: Table, topic: Topic, spark: SparkSession) -> str:
-    """sha256 over everything that can change what the table shows for the same log."""
-    rows = empty_rows(topic, spark)
-    state = partial(table, rows)
-    merged = merge(table, state)
-    relation = nothing(rows.dtypes if isinstance(table, Events) else state.dtypes)
-    late_after = topic.contract.late_after or timedelta(0)
-    view = spark.sql(view_sql(table, relation, _WATERMARK, late_after=late_after))
+def fingerprint(kind: Kind, topics: Topics, spark: SparkSession) -> str:
+    """sha256 over everything that can change what the table shows for the same logs."""
+    view = empty_view(kind, topics, spark, _WATERMARK)
+    frames = [view]
+    if is_stored(kind):
+        (rows,) = empty_rows(kind, topics, spark).values()
+        state = kind.partial(rows)
+        frames = [state, kind.merge(state), view]
     with _whole_plans(spark):
-        plans = [_plan(frame) for frame in (state, merged, view)]
+        plans = [_plan(frame) for frame in frames]
     meaning = {
-        "kind": table.kind,
+        "kind": kind.kind,
         "plans": plans,
-        "state": [list(column) for column in state.dtypes],
-        "view": [list(column) for column in view.dtypes],
-        "keys": list(table.key_columns),
-        "contract": topic.contract.meaning(),
-        "schema": topic.newest.fingerprint,
+        "columns": [[list(column) for column in frame.dtypes] for frame in frames],
+        "keys": [list(kind.view_keys), list(kind.state_keys) if is_stored(kind) else None],
+        "contracts": [topics[name].contract.meaning() for name in kind.inputs],
+        "schemas": [topics[name].newest.fingerprint for name in kind.inputs],
         "versions": {"spark": spark.version, "delta": version("delta-spark"), "state_code": STATE_CODE},
         "time_zone": spark.conf.get("spark.sql.session.timeZone"),
         "ansi": spark.conf.get("spark.sql.ansi.enabled"),
-        "sketch": SKETCH_LOG_ENTRIES,
     }
     return hashlib.sha256(json.dumps(meaning, sort_keys=True).encode()).hexdigest()
-
-
-def nothing(columns: list[tuple[str, str]] | tuple[tuple[str, str], ...]) -> str:
-    """A relation in SQL text with these columns and no rows."""
-    nulls = ", ".join(f"CAST(NULL AS {type_}) AS `{name}`" for name, type_ in columns)
-    return f"(SELECT {nulls} WHERE false)"
 
 
 def _plan(frame: DataFrame) -> str:

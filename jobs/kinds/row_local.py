@@ -1,24 +1,19 @@
-"""Owns the refusal of definitions that are not row-local, not deterministic, or not typed."""
+"""Owns the refusal of expressions that are not row-local, not deterministic, or not parsed."""
 
 from __future__ import annotations
 
-import ast
 import logging
 import re
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from jobs.errors import DefinitionError
-from jobs.kinds.fingerprint import empty_rows, nothing
-from jobs.kinds.state import merge, partial
-from jobs.kinds.table import Aggregate, Events, Latest, Table
-from jobs.kinds.view import view_sql
+from jobs.kinds.expression import Expression
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from jobs.topics.topic import Topic
+    from jobs.errors import DefinitionError
+    from jobs.kinds.kind import Kind
 
 _CATALYST = "org.apache.spark.sql.catalyst."
 _NODES = {
@@ -62,147 +57,58 @@ _MOMENT_NAMES = {
 }  # fmt: skip
 
 
-def analyse(table: Table, topic: Topic, spark: SparkSession) -> None:
-    """Raise the first problem of the definition, if it has any."""
-    for problem in problems(table, topic, spark):
-        raise problem
-
-
-def output_columns(table: Table, topic: Topic, spark: SparkSession) -> list[tuple[str, str]]:
-    """(name, Spark type) of the view's columns."""
-    rows = empty_rows(topic, spark)
-    relation = nothing(rows.dtypes if isinstance(table, Events) else partial(table, rows).dtypes)
-    late_after = topic.contract.late_after
-    return spark.sql(view_sql(table, relation, "CAST(NULL AS TIMESTAMP)", late_after=late_after)).dtypes
-
-
-def problems(table: Table, topic: Topic, spark: SparkSession) -> Iterator[DefinitionError]:
-    """Everything that keeps the definition from running alike anywhere, each with its line."""
-    rows = empty_rows(topic, spark)
-    if isinstance(table, Aggregate) and table.explode:
-        if table.explode.name.lower() in (name.lower() for name in rows.columns):
-            yield table.error(
-                f"explode name {table.explode.name!r} is a column of topic {topic.name} already"
-            )
-            return
-        found = list(_problems(table, "explode", table.explode.array, rows))
+def refused(kind: Kind, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
+    """A problem, with its line, for each expression that is refused; nothing after the first bad stage."""
+    for stage in kind.stages(rows):
+        found = [
+            kind.error_at_text(expression.sql, f"{expression.what}: {why}")
+            for expression in stage.expressions
+            if (why := why_refused(expression, stage.rows)) is not None
+        ]
         yield from found
         if found:
             return
-        from pyspark.sql import functions as F
-
-        kind = rows.selectExpr(table.explode.array).dtypes[0][1]
-        if not kind.startswith("array<"):
-            yield _at(table, table.explode.array, f"explode: {kind} is no array")
-            return
-        rows = rows.select("*", F.explode(F.expr(table.explode.array)).alias(table.explode.name))
-    found = []
-    if table.where is not None:
-        found += _problems(table, "where", table.where, rows, boolean=True)
-    for name, sql in table.columns.items():
-        found += _problems(table, f"column {name}", sql, rows)
-    yield from found
-    if found:
-        return
-    from pyspark.sql import functions as F
-
-    stepped = rows.select(*(F.expr(sql).alias(name) for name, sql in table.columns.items()))
-    yield from _typed(table, stepped)
 
 
-def _typed(table: Table, stepped: DataFrame) -> Iterator[DefinitionError]:
-    types = dict(stepped.dtypes)
-    wrong = [
-        _at(table, table.columns[n], f"column {n}: it has no type; cast it")
-        for n in types
-        if types[n] == "void"
-    ]
-    if isinstance(table, Latest) and table.delete_when is not None:
-        wrong += _problems(table, "delete_when", table.delete_when, stepped, boolean=True)
-    if isinstance(table, (Aggregate, Latest)):
-        for name in (*table.keys, *(table.order if isinstance(table, Latest) else ())):
-            if types[name].startswith(("map<", "variant")):
-                wrong.append(
-                    _at(table, table.columns[name], f"column {name}: {types[name]} cannot be a key or order")
-                )
-    if isinstance(table, Latest):
-        for name in table.values:
-            if "map<" in types[name] or "variant" in types[name]:
-                wrong.append(
-                    _at(table, table.columns[name], f"column {name}: {types[name]} cannot be a value")
-                )
-    if isinstance(table, Aggregate):
-        if table.window and types[table.window.on] != "timestamp":
-            why = f"the window is on {table.window.on}, which is {types[table.window.on]}, not timestamp"
-            wrong.append(_at(table, table.window.on, why))
-        for name, measure in table.measures.items():
-            why_not = measure.refuses(types[measure.of]) if measure.of is not None else None
-            if why_not:
-                wrong.append(_at(table, name, f"measure {name} ({measure.kind} of {measure.of}): {why_not}"))
-    yield from wrong
-    if not wrong:
-        yield from _compiled(table, stepped)
-
-
-def _compiled(table: Table, stepped: DataFrame) -> Iterator[DefinitionError]:
+def why_refused(expression: Expression, rows: DataFrame) -> str | None:
+    """Why the expression may not run over these rows, None where it may."""
     from pyspark.errors import PySparkException
-    from pyspark.sql import functions as F
 
-    if isinstance(table, Events):
-        return
-    coordinate = {"_epoch": "int", "_partition": "int", "_offset": "bigint", "_timestamp": "timestamp"}
-    rows = stepped.withColumns({name: F.lit(None).cast(type_) for name, type_ in coordinate.items()})
-    local = _local(table)
+    # prints what is raised a second time, at length
+    logging.getLogger("SQLQueryContextLogger").disabled = True
+    if _SPECIAL_LITERAL.search(expression.sql):
+        return "it is not deterministic: the literal depends on when it runs"
     try:
-        state = partial(local, rows)
-        merge(local, state)
-        stepped.sparkSession.sql(view_sql(local, nothing(state.dtypes), "CAST(NULL AS TIMESTAMP)"))
+        return _why(expression, rows)
     except PySparkException as error:
-        yield table.error(f"it does not compile: {_first_line(error)}")
-
-
-def _local(table: Table) -> Table:
-    """The same table over rows to which the row-local steps have been applied."""
-    from dataclasses import replace
-
-    names = {name: f"`{name}`" for name in table.columns}
-    if isinstance(table, Aggregate):
-        return replace(table, where=None, columns=names, explode=None)
-    return replace(table, where=None, columns=names)
-
-
-def _problems(
-    table: Table, what: str, sql: str, rows: DataFrame, *, boolean: bool = False
-) -> list[DefinitionError]:
-    from pyspark.errors import PySparkException
-    from pyspark.sql import functions as F
-
-    spark = rows.sparkSession
-    logging.getLogger(
-        "SQLQueryContextLogger"
-    ).disabled = True  # prints what is raised a second time, at length
-    if _SPECIAL_LITERAL.search(sql):
-        return [_at(table, sql, f"{what}: it is not deterministic: the literal depends on when it runs")]
-    try:
-        parsed = spark._jsparkSession.sessionState().sqlParser().parseExpression(sql)
-        why = next((why for node in _nodes(parsed) if (why := _refusal(node, spark))), None)
-        if why is None:
-            shown = rows.select(F.expr(sql).alias("it"))
-            inner = shown._jdf.queryExecution().analyzed().expressions().apply(0)
-            if inner.getClass().getSimpleName() == "Alias":
-                inner = inner.child()
-            why = next((why for node in _nodes(inner) if (why := _refusal(node, spark))), None)
-            if why is None and not inner.deterministic():
-                why = "it is not deterministic: the batch layer would not find the same value again"
-            if why is None and boolean and shown.dtypes[0][1] != "boolean":
-                why = f"it is {shown.dtypes[0][1]}, not a condition"
-    except PySparkException as error:
-        why = _first_line(error)
+        return first_line(error)
     except Exception as error:  # py4j passes on what the parser throws, without a common class
         if "ParseException" not in str(error) and "AnalysisException" not in str(error):
             raise
-        why = _first_line(error)
-    return [_at(table, sql, f"{what}: {why}")] if why else []
+        return first_line(error)
+
+
+def _why(expression: Expression, rows: DataFrame) -> str | None:
+    from pyspark.sql import functions as F
+
+    spark = rows.sparkSession
+    parsed = spark._jsparkSession.sessionState().sqlParser().parseExpression(expression.sql)
+    if why := next((why for node in _nodes(parsed) if (why := _refusal(node, spark))), None):
+        return why
+    shown = rows.select(F.expr(expression.sql).alias("it"))
+    inner = shown._jdf.queryExecution().analyzed().expressions().apply(0)
+    if inner.getClass().getSimpleName() == "Alias":
+        inner = inner.child()
+    if why := next((why for node in _nodes(inner) if (why := _refusal(node, spark))), None):
+        return why
+    if not inner.deterministic():
+        return "it is not deterministic: the batch layer would not find the same value again"
+    type_ = shown.dtypes[0][1]
+    if expression.type == "boolean" and type_ != "boolean":
+        return f"it is {type_}, not a condition"
+    if expression.type == "array" and not type_.startswith("array<"):
+        return f"{type_} is no array"
+    return None
 
 
 def _nodes(expression: Any) -> Iterator[Any]:
@@ -267,7 +173,8 @@ def _function_refusal(node: Any, spark: SparkSession) -> str | None:
     return None
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """What Spark says is wrong, without its plans and places."""
     text = str(error).strip()
     for prefix in (
         "org.apache.spark.sql.catalyst.parser.ParseException:",
@@ -279,25 +186,3 @@ def _first_line(error: Exception) -> str:
     if not lines:
         return type(error).__name__
     return re.split(r" SQLSTATE: \w+|; line \d+ pos|\(line \d+, pos", lines[0])[0].strip()
-
-
-def _at(table: Table, text: str, why: str) -> DefinitionError:
-    """The error at the line of the definition's file where this text is written."""
-    return table.error_at(_line(table, text), why)
-
-
-def _line(table: Table, text: str) -> int:
-    if table.place is None:
-        return 0
-    try:
-        tree = ast.parse(Path(table.place.file).read_text())
-    except (OSError, SyntaxError):
-        return table.place.line
-    calls = [
-        node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.lineno == table.place.line
-    ]
-    for call in calls:
-        for node in ast.walk(call):
-            if isinstance(node, ast.Constant) and node.value == text:
-                return node.lineno
-    return table.place.line

@@ -1,8 +1,7 @@
 """Ledger: a small append-only Delta table of facts (jobs, certificates) that the lake server alone writes.
 
-Written with deltalake rather than Spark: an append takes about 10 ms and no executor. That is safe
-because the
-lake's lock leaves one process, and the ledger's own lock one thread, that may write (design.md, section 11).
+Written with deltalake rather than Spark: an append takes about 10 ms and no executor. That is safe because
+the lake's lock leaves one process, and the ledger's own lock one thread, that may write.
 """
 
 from __future__ import annotations
@@ -42,8 +41,7 @@ class Ledger:
         return DeltaTable(str(self.path)).to_pyarrow_table().to_pylist()
 
     def compact(self) -> bool:
-        """Merge the many one-row files into one, now and then; what the merge replaced is deleted a day
-        later."""
+        """Merge the many one-row files into one, now and then; what it replaced is deleted a day later."""
         with self._lock:
             if not DeltaTable.is_deltatable(str(self.path)):
                 return False

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jobs import quote
-from jobs.ingest.writer_schema import default_sql
 from jobs.lake import delta
+from jobs.lake.relations import relation_sql
+from jobs.topics import coordinate
+from jobs.topics.schema import default_sql
 from jobs.topics.verdict import VALID
 
 if TYPE_CHECKING:
@@ -17,14 +21,18 @@ if TYPE_CHECKING:
     from jobs.topics.topic import Topic
 
 BATCH, ACCEPT = "batch", "accept"
-BEFORE_EVENT = (
-    "epoch int", "partition int", "offset bigint", "timestamp timestamp", "timestamp_type int", "key binary",
-    "value binary", "headers array<struct<key string, value binary>>", "schema_id int",
-)  # fmt: skip
-AFTER_EVENT = (
-    "verdict string", "reasons array<string>", "late boolean", "contract string", "replay boolean",
-    "batch bigint",
-)  # fmt: skip
+EVENT = "event"
+_BEFORE_EVENT = {
+    "epoch": "int", "partition": "int", "offset": "bigint", "timestamp": "timestamp", "timestamp_type": "int",
+    "key": "binary", "value": "binary", "headers": "array<struct<key string, value binary>>",
+    "schema_id": "int",
+}  # fmt: skip
+_AFTER_EVENT = {
+    "verdict": "string", "reasons": "array<string>", "late": "boolean", "contract": "string",
+    "replay": "boolean", "batch": "bigint",
+}  # fmt: skip
+COLUMNS = (*_BEFORE_EVENT, EVENT, *_AFTER_EVENT)
+"""The columns of a log's rows, in order."""
 PROPERTIES = {
     "delta.appendOnly": "true",
     "delta.checkpointInterval": "100",
@@ -33,7 +41,6 @@ PROPERTIES = {
     "delta.logRetentionDuration": "interval 2 days",
     "delta.deletedFileRetentionDuration": "interval 2 days",
 }
-COORDINATE = "epoch AS _epoch", "partition AS _partition", "offset AS _offset", "timestamp AS _timestamp"
 
 
 class Log:
@@ -57,31 +64,23 @@ class Log:
         return delta.newest_metadata(self.path, wanted) or {}
 
     @property
-    def event_ddl(self) -> str:
-        """The type of the column `event`: the newest schema's fields, all nullable."""
-        fields = (f"{quote.name(field.name)}: {field.type}" for field in self.topic.newest.fields)
-        return f"struct<{', '.join(fields)}>"
-
-    @property
     def ddl(self) -> str:
-        """All columns in order."""
-        return ", ".join((*BEFORE_EVENT, f"event {self.event_ddl}", *AFTER_EVENT))
+        """All columns in order; those of `event` are the newest schema's fields, all nullable."""
+        fields = (f"{quote.name(field.name)}: {field.type}" for field in self.topic.newest.fields)
+        types = {**_BEFORE_EVENT, EVENT: f"struct<{', '.join(fields)}>", **_AFTER_EVENT}
+        return ", ".join(f"{name} {types[name]}" for name in COLUMNS)
 
     def open(self) -> str:
         """Creates the table where there is none, adds fields that the newest schema has gained; its id."""
         from pyspark.sql.types import StructType
 
         table_id = delta.create(self.spark, self.path, StructType.fromDDL(self.ddl), PROPERTIES)
-        there = set(self.spark.read.format("delta").load(str(self.path)).schema["event"].dataType.names)
+        there = set(self.spark.read.format("delta").load(str(self.path)).schema[EVENT].dataType.names)
         gained = [field for field in self.topic.newest.fields if field.name not in there]
         if gained:
-            columns = ", ".join(f"event.{quote.name(field.name)} {field.type}" for field in gained)
-            self.spark.sql(f"ALTER TABLE {self._relation} ADD COLUMNS ({columns})")
+            columns = ", ".join(f"{EVENT}.{quote.name(field.name)} {field.type}" for field in gained)
+            self.spark.sql(f"ALTER TABLE {relation_sql(self.path)} ADD COLUMNS ({columns})")
         return table_id
-
-    @property
-    def _relation(self) -> str:
-        return f"delta.{quote.name(str(self.path))}"
 
     def all(self, after: int, to: int) -> DataFrame:
         """Every column of every record of the batches in (after, to]."""
@@ -100,25 +99,34 @@ class Log:
         files = [str(self.path / name) for name in commit.added]
         return self._rows(self.spark.read.schema(self.ddl).parquet(*files))
 
+    def rows_sql(self, to: int | None = None) -> str:
+        """The same rows as SELECT text: of all batches, or up to batch `to`."""
+        until = "" if to is None else f" AND batch <= {to}"
+        columns = ", ".join(self._columns())
+        return f"SELECT {columns} FROM {relation_sql(self.path)} WHERE verdict = '{VALID}'{until}"
+
+    def quarantine_sql(self) -> str:
+        """SELECT text of the records that are not valid by their latest verdict, with verdict and reasons."""
+        relation = relation_sql(self.path)
+        return f"""SELECT l.epoch, l.partition, l.offset, l.timestamp, l.key, l.value, l.verdict, l.reasons
+FROM {relation} l
+LEFT ANTI JOIN (SELECT epoch, partition, offset, batch FROM {relation} WHERE replay) r
+  ON l.epoch = r.epoch AND l.partition = r.partition AND l.offset = r.offset AND l.batch < r.batch
+WHERE l.verdict <> '{VALID}'"""
+
     def _rows(self, found: DataFrame) -> DataFrame:
         return found.where(f"verdict = '{VALID}'").selectExpr(*self._columns())
 
     def _columns(self) -> tuple[str, ...]:
         schemas: dict[str, list[str]] = self.metadata().get("schemas", {})
         fields = (_as_read(field, schemas) for field in self.topic.newest.fields)
-        return (*fields, *COORDINATE)
+        return (*fields, *coordinate.FROM_LOG)
 
-    def events_sql(self) -> str:
-        """SELECT text of the valid records: event fields, _epoch, _partition, _offset, _timestamp."""
-        return f"SELECT {', '.join(self._columns())} FROM {self._relation} WHERE verdict = '{VALID}'"
 
-    def quarantine_sql(self) -> str:
-        """SELECT text of the records that are not valid by their latest verdict, with verdict and reasons."""
-        return f"""SELECT l.epoch, l.partition, l.offset, l.timestamp, l.key, l.value, l.verdict, l.reasons
-FROM {self._relation} l
-LEFT ANTI JOIN (SELECT epoch, partition, offset, batch FROM {self._relation} WHERE replay) r
-  ON l.epoch = r.epoch AND l.partition = r.partition AND l.offset = r.offset AND l.batch < r.batch
-WHERE l.verdict <> '{VALID}'"""
+def late_after(logs: Mapping[str, Log]) -> dict[str, timedelta]:
+    """By topic, when its contract calls a record late."""
+    found = {name: log.topic.contract.late_after for name, log in logs.items()}
+    return {name: length for name, length in found.items() if length is not None}
 
 
 def _as_read(field: Field, schemas: dict[str, list[str]]) -> str:
@@ -126,6 +134,6 @@ def _as_read(field: Field, schemas: dict[str, list[str]]) -> str:
     name = quote.name(field.name)
     without = sorted(int(schema_id) for schema_id, names in schemas.items() if field.name not in names)
     if not without:
-        return f"event.{name} AS {name}"
+        return f"{EVENT}.{name} AS {name}"
     ids = ", ".join(map(str, without))
-    return f"CASE WHEN schema_id IN ({ids}) THEN {default_sql(field)} ELSE event.{name} END AS {name}"
+    return f"CASE WHEN schema_id IN ({ids}) THEN {default_sql(field)} ELSE {EVENT}.{name} END AS {name}"

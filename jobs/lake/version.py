@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
+
+from jobs.files import replace_file
 
 State = Literal["living", "retired"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Version:
-    """`definition` is the stored JSON; an old version stays fed after its file in `jobs/tables` has
-    changed."""
+    """`definition` is the stored JSON: an old version stays fed after its file in jobs/tables has changed."""
 
     table: str
     fingerprint: str
     build: int
     definition: dict[str, Any]
-    topic: str
-    contract: str
+    topics: tuple[str, ...]
+    contracts: dict[str, str]
+    """The contract's version of each topic at the build."""
     created_at: str
     git_commit: str | None = None
     state: State = "living"
@@ -31,22 +32,16 @@ class Version:
     def name(self) -> str:
         return f"{self.fingerprint[:12]}-{self.build}"
 
+    def __str__(self) -> str:
+        return f"{self.table} {self.name}"
+
     def path(self, lake: Path) -> Path:
+        """Where the rows of a stored kind are."""
         return lake / "tables" / self.table / self.name
 
-    def file(self, lake: Path) -> Path:
-        return lake / "tables" / self.table / f"{self.name}.json"
-
     def save(self, lake: Path) -> None:
-        """Written beside and renamed, so that a reader or a crash never sees half a file."""
-        file = self.file(lake)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        beside = file.with_suffix(".json.new")
-        with beside.open("w") as out:
-            json.dump({"version": self.name, **asdict(self)}, out, indent=2, sort_keys=True)
-            out.flush()
-            os.fsync(out.fileno())
-        beside.replace(file)
+        content = {"version": self.name, **asdict(self)}
+        replace_file(version_file(lake, self.table, self.name), json.dumps(content, indent=2, sort_keys=True))
 
     def retired(self) -> Version:
         return replace(self, state="retired")
@@ -54,40 +49,44 @@ class Version:
 
 @dataclass(frozen=True, kw_only=True)
 class Pin:
-    """A version at one moment, as its owner saw it: what certificates, diffs and gates compare.
+    """A version at one moment: what certificates, diffs and gates compare.
 
-    `delta_version` belongs to the version's own Delta table, or to the topic's log when the table is Events.
+    The last three are of the version's own Delta table; a view kind has none: it is where its logs are.
     """
 
     version: Version
-    delta_version: int
     position: dict[str, int]
-    watermark: int | None
-    step: int
-    segment: int
+    watermarks: dict[str, int | None] = field(default_factory=dict)
+    """By topic, in microseconds."""
+    delta_version: int | None = None
+    step: int | None = None
+    segment: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Health:
-    """What `twinlake status` shows of a version; answered from memory."""
+    """What `twinlake status` shows of a version; answered from memory. A view kind has no lag and no step."""
 
     table: str
     version: str
-    topic: str
-    position: int
-    lag_records: int
-    lag_seconds: float
-    step: int
-    segment: int
+    position: dict[str, int]
+    watermark: int | None = None
+    lag_records: int | None = None
+    lag_seconds: float | None = None
+    step: int | None = None
+    segment: int | None = None
     stalled: bool = False
     error: dict[str, str] | None = None
-    watermark: int | None = None
+
+
+def version_file(lake: Path, table: str, name: str) -> Path:
+    return lake / "tables" / table / f"{name}.json"
 
 
 def load(file: Path) -> Version:
     stored = json.loads(file.read_text())
     stored.pop("version")
-    return Version(**stored)
+    return Version(**{**stored, "topics": tuple(stored["topics"])})
 
 
 def stored_versions(lake: Path) -> Iterator[Version]:

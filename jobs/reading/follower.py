@@ -6,31 +6,32 @@ a fresh process makes every view anew, the live release's first.
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jobs.kinds import compile
-from jobs.kinds.table import Table
+import structlog
+
+from jobs.kinds.all import from_json
+from jobs.kinds.kind import Moment, is_stored
 from jobs.lake import delta
-from jobs.lake.log import Log
+from jobs.lake.log import Log, late_after
+from jobs.lake.relations import relation_sql
 from jobs.lake.release_log import Release, releases, releases_path
-from jobs.lake.version import Version, load
+from jobs.lake.version import Version, load, version_file
 from jobs.reading import views
 from jobs.reading.views import View
-from jobs.speed.advance import is_stored
 from jobs.topics.topic import Topic, load_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-logger = logging.getLogger(__name__)
+journal = structlog.get_logger(__name__)
 
-LOOK_S = 0.2
+FOLLOW_S = 0.2
 WATERMARK_S = 1.0
 HEAL_S = 5.0
 REFRESH_S = 30.0
@@ -48,11 +49,11 @@ class Followed:
 
 @dataclass(frozen=True, kw_only=True)
 class Served:
-    """One version as the views need it: its SELECT, and where its watermark is (None: it needs none)."""
+    """One version as the views need it: its SELECT, and by topic where the watermark that it shows is."""
 
     version: Version
     sql: str
-    watermark_path: Path | None
+    watermarks: Mapping[str, Path]
 
 
 class Follower:
@@ -81,17 +82,17 @@ class Follower:
         self._thread.join(timeout=10)
 
     def _run(self) -> None:
-        looked_at = healed_at = 0.0
+        watermarks_at = healed_at = 0.0
         refreshed_at = time.monotonic()
         while not self._stop.is_set():
             try:
-                self.look()
+                self.follow()
                 now = time.monotonic()
                 if now - refreshed_at >= REFRESH_S:
                     refreshed_at = now
                     self.refresh()
-                if now - looked_at >= WATERMARK_S:
-                    looked_at = now
+                if now - watermarks_at >= WATERMARK_S:
+                    watermarks_at = now
                     self.follow_watermarks()
                 if now - healed_at >= HEAL_S:
                     healed_at = now
@@ -101,13 +102,13 @@ class Follower:
             except Exception as error:
                 text = str(error).splitlines()[0] if str(error) else type(error).__name__
                 if text != self.followed.error:
-                    logger.exception("the release log could not be followed; it is tried again")
+                    journal.exception("the release log could not be followed; it is tried again")
                 self.followed = Followed(release=self.followed.release, ready=self.followed.ready, error=text)
                 self._seen = -1
                 self._stop.wait(1)
-            self._stop.wait(LOOK_S)
+            self._stop.wait(FOLLOW_S)
 
-    def look(self) -> None:
+    def follow(self) -> None:
         """One look at the release log: `serve` first, then the schemas of releases that are not there yet."""
         newest = delta.newest_version(releases_path(self._lake))
         if newest == self._seen:
@@ -125,7 +126,7 @@ class Follower:
     def _serve(self, release: Release) -> None:
         served = [self._version(table, version) for table, version in sorted(release.tables.items())]
         self._watermarks(served)
-        logs = {one.version.topic: self._log(one.version.topic) for one in served}
+        logs = {topic: self._log(topic) for one in served for topic in one.version.topics}
         quarantines = {topic: log.quarantine_sql() for topic, log in logs.items() if delta.exists(log.path)}
         wanted = views.served_views(release, self._texts(served), quarantines)
         self._apply(wanted, views.SERVE)  # first: only what changed is altered, and readers wait for it
@@ -142,7 +143,7 @@ class Follower:
             fixed = views.fixed_views(release, self._texts(served))
             self._apply(fixed, views.release_schema(release.number))
         except Exception:
-            logger.exception("release %s has no views", release.number)
+            journal.exception("a release has no views", release=release.number)
         self._fixed.add(release.number)
 
     def _apply(self, wanted: list[View], schema: str) -> None:
@@ -160,15 +161,15 @@ class Follower:
 
     def _watermarks(self, served: Iterable[Served]) -> None:
         for one in served:
-            if one.watermark_path is None:
-                continue
-            told = delta.newest_metadata(one.watermark_path, lambda metadata: "watermark" in metadata) or {}
-            view = views.watermark_view(one.version.table, one.version.name, told.get("watermark"))
-            key = (view.schema, view.name)
-            present = self._present.get(key)
-            if present != view.sql:
-                self._execute(view.create() if present is None else view.alter())
-                self._present[key] = view.sql
+            for topic, path in one.watermarks.items():
+                told = delta.newest_metadata(path, lambda metadata: "watermark" in metadata) or {}
+                name = (one.version.table, one.version.name)
+                view = views.watermark_view(*name, topic, told.get("watermark"))
+                key = (view.schema, view.name)
+                present = self._present.get(key)
+                if present != view.sql:
+                    self._execute(view.create() if present is None else view.alter())
+                    self._present[key] = view.sql
 
     def refresh(self) -> None:
         """Forget what was read of versions, contracts and schemas; the next look alters what has changed."""
@@ -185,33 +186,37 @@ class Follower:
             identifier = jvm.org.apache.spark.sql.catalyst.TableIdentifier(name, jvm.scala.Some(schema))
             view = View(schema=schema, name=name, sql=text)
             if not catalog.tableExists(identifier):
-                logger.warning("view %s was gone and is made again", view.place)
+                journal.warning("a view was gone and is made again", view=view.place)
                 self._execute(f"CREATE DATABASE IF NOT EXISTS {schema}")
                 self._execute(view.create())
                 continue
             there = catalog.getTableMetadata(identifier).viewText()
             if not there.isDefined() or there.get() != text:
-                logger.warning("view %s was changed and is put right", view.place)
+                journal.warning("a view was changed and is put right", view=view.place)
                 self._execute(view.alter())
 
     def _version(self, table: str, name: str) -> Served:
         """A version as served, read once until the next refresh."""
         found = self._served.get((table, name))
         if found is None:
-            version = load(self._lake / "tables" / table / f"{name}.json")
-            definition = Table.from_json(version.definition)
-            log = self._log(version.topic)
-            stored = is_stored(definition)
-            path = version.path(self._lake)
+            version = load(version_file(self._lake, table, name))
+            definition = from_json(version.definition)
+            logs = {topic: self._log(topic) for topic in version.topics}
+            if is_stored(definition):
+                path = version.path(self._lake)
+                relations, paths = {definition.name: relation_sql(path)}, dict.fromkeys(logs, path)
+            else:
+                relations = {topic: f"({log.rows_sql()})" for topic, log in logs.items()}
+                paths = {topic: log.path for topic, log in logs.items()}
+            moment = Moment(
+                watermarks={topic: views.watermark_sql(table, name, topic) for topic in logs},
+                late_after=late_after(logs),
+            )
+            shows_time = definition.timeless != definition.output
             found = Served(
                 version=version,
-                sql=compile.view_sql(
-                    definition,
-                    views.relation_sql(path) if stored else f"({log.events_sql()})",
-                    views.watermark_sql(table, name),
-                    late_after=log.topic.contract.late_after,
-                ),
-                watermark_path=path if stored and definition.is_windowed else None,
+                sql=definition.view(relations, moment),
+                watermarks=paths if shows_time else {},
             )
             self._served[(table, name)] = found
         return found

@@ -19,8 +19,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from jobs.as_json import to_json
 from jobs.errors import BusyError, NotFoundError, TwinlakeError, UsageError
+from jobs.lake.plans import Plans
 from jobs.reading.follower import Followed
-from jobs.releases.report import report_file
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -223,7 +223,7 @@ def build_app(reader: Reader, followed: Callable[[], Followed], lake: Path) -> F
 
     @app.get("/reports/{plan}")
     def report(plan: str) -> HTMLResponse:
-        file = report_file(lake, plan)
+        file = Plans(lake).report_file(plan)
         if not file.is_file():
             raise NotFoundError(
                 f"plan {plan} has no report", "it was not compared yet", "run `twinlake diff`"

@@ -16,6 +16,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import structlog
+
+from jobs import service_log
 from jobs import spark as spark_edge
 from jobs.settings import PROJECT, Settings
 
@@ -28,16 +31,15 @@ CORES = 2
 JAVA_FUNCTIONS = ("java_method", "reflect", "try_reflect")
 """SQL functions that call any Java method; readers do not get them."""
 
-logger = logging.getLogger(__name__)
+journal = structlog.get_logger(__name__)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs until it is told to end."""
     given = _parse(arguments)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("SQLQueryContextLogger").setLevel(
-        logging.CRITICAL
-    )  # a reader's typing mistake, with stack
+    service_log.start()
+    # a reader's typing mistake, with stack
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     os.environ["TZ"] = "UTC"
     time.tzset()
     settings = Settings(home=given.home.absolute(), project=given.project.absolute())
@@ -49,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
     follower = Follower(spark, settings.lake, settings.project)
     follower.start()
     open_jdbc(spark)
-    logger.info("JDBC on %s:%s", HOST, given.jdbc_port)
+    journal.info("JDBC is open", host=HOST, port=given.jdbc_port)
 
     def followed() -> Followed:
         return follower.followed
@@ -106,7 +108,7 @@ def open_jdbc(spark: SparkSession) -> None:
 def _serve(app: Any, port: int) -> None:
     import uvicorn
 
-    config = uvicorn.Config(app, host=HOST, port=port, log_level="warning", access_log=False)
+    config = uvicorn.Config(app, host=HOST, port=port, log_level="warning", log_config=None, access_log=False)
     uvicorn.Server(config).run()
 
 

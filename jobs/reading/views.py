@@ -1,18 +1,17 @@
-"""Serving: which views readers have, as text made from the release log. Pure; the SQL server executes it.
+"""Which views readers have, as text made from the release log. Pure; the SQL server executes it.
 
-`serve.<table>` follows the live release, `release_<n>.<table>` never changes, `meta.<table>_<version>`
-tells both a version's watermark.
+`serve.<table>` follows the live release, `release_<n>.<table>` never changes,
+`meta.<table>_<version>_<topic>` tells both a version's watermark.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from jobs import quote
+from jobs.lake.relations import moment_sql
 from jobs.lake.release_log import Release
-from jobs.times import format_moment, from_micros
 
 SERVE = "serve"
 META = "meta"
@@ -45,33 +44,20 @@ def release_schema(number: int) -> str:
     return f"release_{number}"
 
 
-def watermark_name(table: str, version: str) -> str:
+def watermark_name(table: str, version: str, topic: str) -> str:
     """Names in the catalog have letters, digits and _ only."""
-    return f"{table}_{version.replace('-', '_')}"
+    return f"{table}_{version.replace('-', '_')}_{topic}"
 
 
-def watermark_sql(table: str, version: str) -> str:
-    """The scalar expression that a served view uses for its version's watermark."""
-    return f"(SELECT watermark FROM {quote.name(META)}.{quote.name(watermark_name(table, version))})"
+def watermark_sql(table: str, version: str, topic: str) -> str:
+    """The scalar expression that a served view uses for its version's watermark of a topic."""
+    return f"(SELECT watermark FROM {quote.name(META)}.{quote.name(watermark_name(table, version, topic))})"
 
 
-def watermark_view(table: str, version: str, micros: int | None) -> View:
-    """The watermark as the version's newest commit tells it, NULL as long as there is none."""
-    sql = f"SELECT {watermark_value_sql(micros)} AS watermark"
-    return View(schema=META, name=watermark_name(table, version), sql=sql)
-
-
-def watermark_value_sql(micros: int | None) -> str:
-    """A watermark as a literal."""
-    if micros is None:
-        return "CAST(NULL AS TIMESTAMP)"
-    return f"TIMESTAMP '{format_moment(from_micros(micros))}'"
-
-
-def relation_sql(path: Path | str, delta_version: int | None = None) -> str:
-    """A Delta table by its path, pinned at a Delta version where one is given."""
-    pinned = "" if delta_version is None else f" VERSION AS OF {delta_version}"
-    return f"delta.{quote.name(str(path))}{pinned}"
+def watermark_view(table: str, version: str, topic: str, micros: int | None) -> View:
+    """The watermark as the newest commit tells it, NULL as long as there is none."""
+    sql = f"SELECT {moment_sql(micros)} AS watermark"
+    return View(schema=META, name=watermark_name(table, version, topic), sql=sql)
 
 
 def fixed_views(release: Release, texts: Mapping[tuple[str, str], str]) -> list[View]:

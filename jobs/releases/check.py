@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import importlib
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jobs.errors import ContractError, DefinitionError, TwinlakeError
-from jobs.kinds.table import Events, Table
+from jobs.kinds.analysis import columns, problems
+from jobs.kinds.fingerprint import fingerprint
+from jobs.kinds.kind import Kind
 from jobs.settings import PROJECT
 from jobs.topics.contract import Contract
 from jobs.topics.contract_file import load_contract
-from jobs.topics.topic import COORDINATE, Topic, load_topic, topic_names
+from jobs.topics.topic import Topic, load_topic, topic_names
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,35 +48,33 @@ def check(project: Path, start_spark: Callable[[], SparkSession]) -> Report:
     tables = load_tables(report)
     contracts = _contracts(project, topics, report)
     _sets_match(project, tables, report)
-    checked = [table for table in tables if _source(table, topics, report)]
+    checked = [table for table in tables if _inputs_known(table, topics, report)]
     if checked:
         spark = start_spark()
         for table in checked:
-            check_table(table, topics[table.source], contracts.get(table.name), spark, report)
+            check_table(table, topics, contracts.get(table.name), spark, report)
     return report
 
 
 def check_table(
-    table: Table, topic: Topic, contract: Contract | None, spark: SparkSession, report: Report
+    table: Kind, topics: Mapping[str, Topic], contract: Contract | None, spark: SparkSession, report: Report
 ) -> None:
     """One definition: row-local, deterministic, typed, and in agreement with its contract."""
-    from jobs.kinds import compile
-
-    found: list[DefinitionError] = list(compile.problems(table, topic, spark))
+    found: list[DefinitionError] = list(problems(table, topics, spark))
     if not found:
-        columns = compile.output_columns(table, topic, spark)
+        shown = columns(table, topics, spark)
         if contract is not None:
-            found += _disagreements(table, columns, contract)
+            found += _disagreements(table, shown, contract)
     report.problems.extend(found)
     if not found:
         report.tables.append({
-            "name": table.name, "kind": table.kind, "source": table.source,
-            "fingerprint": compile.fingerprint(table, topic, spark),
-            "columns": [{"name": name, "type": type_} for name, type_ in columns],
+            "name": table.name, "kind": table.kind, "inputs": list(table.inputs),
+            "fingerprint": fingerprint(table, topics, spark),
+            "columns": [{"name": name, "type": type_} for name, type_ in shown],
         })  # fmt: skip
 
 
-def load_tables(report: Report) -> tuple[Table, ...]:
+def load_tables(report: Report) -> tuple[Kind, ...]:
     """The listed definitions; a file that cannot be imported is a problem with its line."""
     try:
         return tuple(importlib.import_module("jobs.tables").TABLES)
@@ -125,7 +125,7 @@ def _contracts(project: Path, topics: dict[str, Topic], report: Report) -> dict[
     return found
 
 
-def _sets_match(project: Path, tables: tuple[Table, ...], report: Report) -> None:
+def _sets_match(project: Path, tables: tuple[Kind, ...], report: Report) -> None:
     """Topics, tables, contracts and files in jobs/tables name the same things."""
     names: set[str] = set()
     for table in tables:
@@ -157,23 +157,22 @@ def _sets_match(project: Path, tables: tuple[Table, ...], report: Report) -> Non
             )
 
 
-def _source(table: Table, topics: dict[str, Topic], report: Report) -> bool:
-    if table.source in topics:
-        return True
-    why = f"source {table.source!r} is no topic that could be loaded"
-    report.problems.append(table.error(why, f"known: {', '.join(topics)}"))
-    return False
+def _inputs_known(table: Kind, topics: Mapping[str, Topic], report: Report) -> bool:
+    unknown = [name for name in table.inputs if name not in topics]
+    for name in unknown:
+        why = f"input {name!r} is no topic that could be loaded"
+        report.problems.append(table.error(why, f"known: {', '.join(topics)}"))
+    return not unknown
 
 
-def _disagreements(table: Table, columns: list[tuple[str, str]], contract: Contract) -> list[DefinitionError]:
-    """Where the view and its contract differ; an Events table's coordinates are ours to promise."""
+def _disagreements(table: Kind, shown: list[tuple[str, str]], contract: Contract) -> list[DefinitionError]:
+    """Where the view and its contract differ; columns that its kind implies may be left out."""
     promised = [(column.name, column.type) for column in contract.columns]
-    if isinstance(table, Events) and not contract.column("_offset"):
-        columns = [column for column in columns if column not in COORDINATE]
-    if columns == promised:
+    shown = [(name, type_) for name, type_ in shown if name not in table.implied or contract.column(name)]
+    if shown == promised:
         return []
-    missing = [f"{name} {type_}" for name, type_ in promised if (name, type_) not in columns]
-    more = [f"{name} {type_}" for name, type_ in columns if (name, type_) not in promised]
+    missing = [f"{name} {type_}" for name, type_ in promised if (name, type_) not in shown]
+    more = [f"{name} {type_}" for name, type_ in shown if (name, type_) not in promised]
     told = []
     if missing:
         told.append(f"{contract.file} promises {', '.join(missing)}")

@@ -1,80 +1,167 @@
-"""Compare: blue and green of one table at one position, each read at the Delta version it was pinned at."""
+"""Compare: blue and green of one table at one position, each read as it was when it was pinned."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
-from uuid import uuid4
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from jobs.batch.diff import Diff, Side, compare
-from jobs.kinds import compile
-from jobs.lake.version import Pin
-from jobs.reading import views
-from jobs.speed.advance import Feed, is_stored
+from jobs.as_json import to_json
+from jobs.batch.diff import ColumnDiff, Diff, Differing, Side, diff
+from jobs.kinds.equality import scale_of
+from jobs.lake.feed import Opened
+from jobs.lake.open_lake import OpenLake
+from jobs.lake.version import Pin, Version
+from jobs.run import Run
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-TIMELESS = ("final",)
-"""Columns that speak about time rather than history: no part of a comparison."""
+SHOWN = 20
+"""So many differing rows of each sort are kept as samples."""
 
 
-@contextmanager
-def pinned_view(feed: Feed, pin: Pin) -> Iterator[DataFrame]:
-    """What readers of the version see, as it was when it was pinned."""
-    late_after = feed.log.topic.contract.late_after
-    watermark = views.watermark_value_sql(pin.watermark)
-    if is_stored(feed.definition):
-        relation = views.relation_sql(feed.path, pin.delta_version)
-        yield feed.spark.sql(compile.view_sql(feed.definition, relation, watermark, late_after=late_after))
-        return
-    name = f"pinned_{uuid4().hex}"
-    feed.log.rows(0, pin.position[feed.log.topic.name]).createOrReplaceTempView(name)
-    try:
-        yield feed.spark.sql(compile.view_sql(feed.definition, name, watermark, late_after=late_after))
-    finally:
-        feed.spark.catalog.dropTempView(name)
+@dataclass(frozen=True, kw_only=True)
+class ComparedVersion:
+    """Which version was compared, and the Delta version it was pinned at (none for a view kind)."""
+
+    version: str
+    delta_version: int | None
 
 
-def compare_versions(blue: tuple[Feed, Pin], green: tuple[Feed, Pin]) -> Diff:
+@dataclass(frozen=True, kw_only=True)
+class ComparedColumn:
+    """`changed` counts common rows where the two sides differ; totals only where a total means something."""
+
+    name: str
+    type: str
+    changed: int
+    blue_total: str | None = None
+    green_total: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """One differing row; `columns` are the ones that differ (empty where a side is missing)."""
+
+    kind: str  # changed | only_blue | only_green
+    key: dict[str, Any]
+    blue: dict[str, Any] | None
+    green: dict[str, Any] | None
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """The result for one table; `common` counts the keys that both sides have."""
+
+    table: str
+    blue: ComparedVersion
+    green: ComparedVersion
+    position: dict[str, int]
+    keys: tuple[str, ...]
+    common: int
+    changed: int
+    only_blue: int
+    only_green: int
+    columns: tuple[ComparedColumn, ...] = ()
+    columns_only_blue: tuple[str, ...] = ()
+    columns_only_green: tuple[str, ...] = ()
+    samples: tuple[Sample, ...] = ()
+
+    @property
+    def equal(self) -> bool:
+        return not (
+            self.changed or self.only_blue or self.only_green
+            or self.columns_only_blue or self.columns_only_green
+        )  # fmt: skip
+
+    def to_json(self) -> dict[str, Any]:
+        return {**to_json(asdict(self)), "equal": self.equal}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Comparison:
+        known = {key: value for key, value in stored.items() if key != "equal"}
+        samples = ({**sample, "columns": tuple(sample["columns"])} for sample in known["samples"])
+        return cls(**{
+            **known,
+            "blue": ComparedVersion(**known["blue"]),
+            "green": ComparedVersion(**known["green"]),
+            "keys": tuple(known["keys"]),
+            "columns": tuple(ComparedColumn(**column) for column in known["columns"]),
+            "columns_only_blue": tuple(known["columns_only_blue"]),
+            "columns_only_green": tuple(known["columns_only_green"]),
+            "samples": tuple(Sample(**sample) for sample in samples),
+        })  # fmt: skip
+
+
+def compare(lake: OpenLake, blue: Version, green: Version, run: Run) -> Comparison:
+    """Both versions of a table, brought to one position. StalledVersionError if one does not get there."""
+    run.progress(0, 2, "steps", f"bringing both versions of {green.table} to one position")
+    pins = lake.versions.pin_together([blue, green], run)
+    run.progress(1, 2, "steps", f"comparing {green.table}")
+    opened = [lake.versions.opened(version) for version in (blue, green)]
+    return compare_pinned((opened[0], pins[0]), (opened[1], pins[1]))
+
+
+def compare_pinned(blue: tuple[Opened, Pin], green: tuple[Opened, Pin]) -> Comparison:
     """The difference of two pinned versions of one table; the pins must be at the same position."""
-    (blue_feed, blue_pin), (green_feed, green_pin) = blue, green
-    if blue_pin.position != green_pin.position:
-        raise ValueError(f"pinned at different positions: {blue_pin.position} and {green_pin.position}")
-    sides = (
-        Side(version=blue_pin.version.name, delta_version=blue_pin.delta_version),
-        Side(version=green_pin.version.name, delta_version=green_pin.delta_version),
+    (blue_opened, blue_pin), (green_opened, green_pin) = blue, green
+    for topic in blue_pin.position.keys() & green_pin.position.keys():
+        if blue_pin.position[topic] != green_pin.position[topic]:
+            raise ValueError(f"pinned at different positions: {blue_pin.position} and {green_pin.position}")
+    old, new = _side(blue_opened, blue_pin), _side(green_opened, green_pin)
+    keys = green_opened.definition.view_keys
+    found = _diff(old, new, keys) if blue_opened.definition.view_keys == keys else _disjoint(old, new)
+    return Comparison(
+        table=green_opened.definition.name,
+        blue=ComparedVersion(version=blue_pin.version.name, delta_version=blue_pin.delta_version),
+        green=ComparedVersion(version=green_pin.version.name, delta_version=green_pin.delta_version),
+        position=green_pin.position,
+        keys=keys,
+        common=found.common,
+        changed=found.changed,
+        only_blue=found.only_left,
+        only_green=found.only_right,
+        columns=tuple(_column(column) for column in found.columns),
+        columns_only_blue=tuple(name for name in old.types if name not in new.types),
+        columns_only_green=tuple(name for name in new.types if name not in old.types),
+        samples=tuple(_sample(row, keys) for row in found.rows),
     )
-    table, keys = green_feed.definition.name, green_feed.definition.key_columns
-    with pinned_view(blue_feed, blue_pin) as old, pinned_view(green_feed, green_pin) as new:
-        if tuple(blue_feed.definition.key_columns) != tuple(keys):
-            return _other_keys(table, old, new, keys, sides, green_pin)
-        return compare(
-            table=table,
-            blue=old,
-            green=new,
-            keys=keys,
-            sides=sides,
-            position=green_pin.position,
-            ignore=TIMELESS,
-        )
 
 
-def _other_keys(
-    table: str, blue: DataFrame, green: DataFrame, keys: tuple[str, ...], sides: tuple[Side, Side], pin: Pin
-) -> Diff:
+def _side(opened: Opened, pin: Pin) -> Side:
+    """The pinned view without what the watermark decides, its doubles with their scales."""
+    timeless = opened.definition.timeless
+    doubles = tuple(name for name, type_ in opened.view(pin).dtypes if type_ in ("double", "float"))
+    view = opened.view(pin, scaled=doubles)
+    scales = {name: scale_of(name) for name in doubles if scale_of(name) in view.columns}
+    return Side(rows=view.select(*timeless, *scales.values()), scales=scales)
+
+
+def _diff(old: Side, new: Side, keys: tuple[str, ...]) -> Diff:
+    return diff(old, new, keys, shown=SHOWN, totals=True)
+
+
+def _disjoint(old: Side, new: Side) -> Diff:
     """Rows with other keys never meet: all there is to say is how many each side has."""
     return Diff(
-        table=table,
-        blue=sides[0],
-        green=sides[1],
-        position=pin.position,
-        keys=tuple(keys),
-        common=0,
-        changed=0,
-        only_blue=blue.count(),
-        only_green=green.count(),
-        columns_only_blue=tuple(name for name in blue.columns if name not in green.columns),
-        columns_only_green=tuple(name for name in green.columns if name not in blue.columns),
+        common=0, changed=0, only_left=old.rows.count(), only_right=new.rows.count(), columns=(), rows=()
     )
+
+
+def _column(column: ColumnDiff) -> ComparedColumn:
+    blue, green = column.types
+    totals = column.totals or (None, None)
+    shown = [None if total is None else str(to_json(total)) for total in totals]
+    return ComparedColumn(
+        name=column.name, type=blue if blue == green else f"{blue} -> {green}", changed=column.changed,
+        blue_total=shown[0], green_total=shown[1],
+    )  # fmt: skip
+
+
+def _sample(row: Differing, keys: tuple[str, ...]) -> Sample:
+    known = row.left if row.left is not None else row.right
+    assert known is not None  # a differing row is on one side at least
+    kind = {"changed": "changed", "only_left": "only_blue", "only_right": "only_green"}[row.sort]
+    return Sample(
+        kind=kind, key={name: to_json(known[name]) for name in keys},
+        blue=to_json(row.left), green=to_json(row.right), columns=row.columns,
+    )  # fmt: skip

@@ -1,177 +1,120 @@
-"""Gate: what must hold before a version may go live. It judges the version, not its differences.
-
-Great Expectations runs on the version's view with the suite that its data contract stands for.
-"""
+"""Gate: what must hold before a plan's green versions may go live. It judges them, not their differences."""
 
 from __future__ import annotations
 
-import os
-import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
 
-from jobs.as_json import to_json
-from jobs.topics.contract import Contract, Rule
-from jobs.topics.verdict import ABOVE_MAXIMUM, BELOW_MINIMUM, EMPTY, MISSING, NOT_ALLOWED, TOO_LONG
+from jobs.batch.certify import new_certificate
+from jobs.errors import TimedOutError
+from jobs.kinds.kind import is_stored
+from jobs.lake import release_log
+from jobs.lake.open_lake import OpenLake
+from jobs.lake.plans import Plan
+from jobs.lake.version import Version
+from jobs.releases.build import green_version
+from jobs.releases.expectations import expectation_checks
+from jobs.releases.gate_checks import (
+    MAX_CERTIFICATE_AGE_SECONDS,
+    Check,
+    Gate,
+    certificate_check,
+    columns_check,
+    lag_check,
+    production_check,
+)
+from jobs.run import Run
+from jobs.times import format_moment, parse_moment
+from jobs.topics.contract_file import load_contract
+from jobs.waiting import wait_for
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-MAX_LAG_SECONDS = 10.0
-MAX_CERTIFICATE_AGE_SECONDS = 900.0
-SHOWN_VALUES = 5
-_one_at_a_time = threading.Lock()  # Great Expectations keeps its context in a global
-
-
-@dataclass(frozen=True, kw_only=True)
-class Check:
-    """One thing that was asked, with the answer in words that name the values."""
-
-    table: str
-    name: str  # production | certificate | lag | columns | expectation
-    passed: bool
-    detail: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Gate:
-    """The answer for one plan; it passes when every check does."""
-
-    plan: str
-    at: str
-    checks: tuple[Check, ...]
-
-    @property
-    def passed(self) -> bool:
-        return all(check.passed for check in self.checks)
-
-    @property
-    def failures(self) -> tuple[Check, ...]:
-        return tuple(check for check in self.checks if not check.passed)
-
-    def to_json(self) -> dict[str, Any]:
-        return {**to_json(asdict(self)), "passed": self.passed}
-
-    @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> Gate:
-        checks = tuple(Check(**check) for check in stored["checks"])
-        return cls(plan=stored["plan"], at=stored["at"], checks=checks)
+LAG_PATIENCE_S = 30.0
+"""The gate waits so long for a green version that is just catching up."""
+_OF_CONTRACT = ("columns", "expectation")
 
 
-def certificate_check(
-    table: str, version: str, certificate: Mapping[str, Any] | None, age_seconds: float
-) -> Check:
-    """Green's newest certificate over all of it exists, is equal, and is of a recent position."""
-    name = "certificate"
-    if certificate is None:
-        detail = f"there is none: run `twinlake verify {table} --version {version}`"
-        return Check(table=table, name=name, passed=False, detail=detail)
-    place = ", ".join(f"{topic} batch {batch}" for topic, batch in certificate["position"].items())
-    if not certificate["equal"]:
-        detail = f"speed and batch differ in {certificate['differing']} keys at {place}"
-        return Check(table=table, name=name, passed=False, detail=detail)
-    detail = f"equal at {place}, {certificate['rows_compared']:,} rows compared, {age_seconds:.0f} s old"
-    recent = age_seconds <= MAX_CERTIFICATE_AGE_SECONDS
-    if not recent:
-        detail += f"; at most {MAX_CERTIFICATE_AGE_SECONDS:.0f} s are allowed"
-    return Check(table=table, name=name, passed=recent, detail=detail)
+def ask(lake: OpenLake, plan: Plan, run: Run, recent: bool = False) -> Gate:
+    """The gate of a plan, stored beside it.
+
+    With `recent`, what the contracts expect is not asked again of views that met it a few minutes ago;
+    production, certificates and lags are asked every time.
+    """
+    met = _recently_met(lake, plan) if recent else {}
+    checks = [production_check(plan, release_log.live(lake.path))]
+    for number, change in enumerate(plan.switched):
+        run.check_cancelled()
+        run.progress(number, len(plan.switched), "tables", f"asking about {change.table}")
+        green = green_version(lake, change)
+        if green is None:
+            detail = f"it is not built: run `twinlake build {plan.id}`"
+            checks.append(Check(table=change.table, name="version", passed=False, detail=detail))
+            continue
+        checks += [recent_certificate(lake, green, run), _lag(lake, green, run)]
+        checks += met.get(change.table) or _contract_checks(lake, green)
+    gate = Gate(plan=plan.id, at=format_moment(lake.clock()), checks=tuple(checks))
+    lake.plans.save_gate(plan.id, gate.to_json())
+    return gate
 
 
-def lag_check(table: str, lag_seconds: float, stalled: bool, limit: float = MAX_LAG_SECONDS) -> Check:
-    """Green follows its log: not stalled, and no further behind than `limit` seconds."""
-    detail = f"{lag_seconds:.1f} s behind the log, {limit:g} s are allowed"
-    if stalled:
-        detail = f"the version is stalled; {detail}"
-    return Check(table=table, name="lag", passed=not stalled and lag_seconds <= limit, detail=detail)
+def recent_certificate(lake: OpenLake, version: Version, run: Run) -> Check:
+    """An equal certificate that has become old is made again; a missing or unequal one is not."""
+    now = lake.clock()
+    found = lake.certificates.newest(version.table, version.name)
+    if found and found.equal and _age_seconds(found.created_at, now) > MAX_CERTIFICATE_AGE_SECONDS:
+        run.say(f"comparing {version.table} with its log again")
+        new_certificate(lake, version, run)
+        now = lake.clock()
+        found = lake.certificates.newest(version.table, version.name)
+    return certificate_check(version, found, _age_seconds(found.created_at, now) if found else 0.0)
 
 
-def columns_check(table: str, contract: Contract, types: Mapping[str, str]) -> Check:
-    """The view has every column that the contract promises, with the promised type."""
-    wrong = [
-        f"{column.name} is {types.get(column.name, 'missing')}, promised {column.type}"
-        for column in contract.columns
-        if types.get(column.name) != column.type
-    ]
-    extra = [] if contract.is_topic else [
-        f"{name} is not in the contract" for name in types if contract.column(name) is None
-    ]  # fmt: skip
-    detail = "; ".join([*wrong, *extra]) or f"{len(contract.columns)} columns as promised"
-    return Check(table=table, name="columns", passed=not (wrong or extra), detail=detail)
+def _age_seconds(text: str, now: datetime) -> float:
+    return (now - parse_moment(text)).total_seconds()
 
 
-def expectation_checks(contract: Contract, view: DataFrame) -> list[Check]:
-    """One check per expectation of the contract's suite, run by Great Expectations on `view`."""
-    os.environ["GX_ANALYTICS_ENABLED"] = "false"  # read at import: nothing is sent anywhere
-    import great_expectations as gx
-
-    with _one_at_a_time:
-        context = gx.get_context(mode="ephemeral")
-        context.variables.progress_bars = {"globally": False, "metric_calculations": False}
-        asset = context.data_sources.add_spark(name="lake", persist=False).add_dataframe_asset(
-            name=contract.name
+def _lag(lake: OpenLake, version: Version, run: Run) -> Check:
+    def asked() -> Check:
+        health = next(
+            one for one in lake.versions.health() if (one.table, one.version) == (version.table, version.name)
         )
-        whole = asset.add_batch_definition_whole_dataframe("view")
-        suite = gx.ExpectationSuite(name=contract.name, expectations=expectations(contract))
-        if not suite.expectations:
-            return []
-        found = whole.get_batch({"dataframe": view}).validate(suite).describe_dict()
-    return [_checked(contract.name, one) for one in found["expectations"]]
+        return lag_check(health)
+
+    def passed() -> Check | None:
+        check = asked()
+        return check if check.passed else None
+
+    try:
+        return wait_for(f"{version} to catch up", passed, LAG_PATIENCE_S, run, every_s=0.5)
+    except TimedOutError:
+        return asked()
 
 
-def expectations(contract: Contract) -> list[Any]:
-    """The suite that a contract stands for: each rule, and that its keys are unique."""
-    import great_expectations.expectations as gxe
-
-    made: list[Any] = [_expectation(rule) for rule in contract.rules]
-    if len(contract.keys) == 1:
-        made.append(gxe.ExpectColumnValuesToBeUnique(column=contract.keys[0]))
-    elif contract.keys:
-        made.append(gxe.ExpectCompoundColumnsToBeUnique(column_list=list(contract.keys)))
-    return made
-
-
-def _expectation(rule: Rule) -> Any:
-    import great_expectations.expectations as gxe
-
-    if rule.code == MISSING:
-        return gxe.ExpectColumnValuesToNotBeNull(column=rule.column)
-    if rule.code == EMPTY:
-        return gxe.ExpectColumnValueLengthsToBeBetween(column=rule.column, min_value=1)
-    if rule.code == TOO_LONG:
-        return gxe.ExpectColumnValueLengthsToBeBetween(column=rule.column, max_value=rule.value)
-    if rule.code == NOT_ALLOWED and isinstance(rule.value, tuple):
-        return gxe.ExpectColumnValuesToBeInSet(column=rule.column, value_set=list(rule.value))
-    if rule.value is not None and not isinstance(rule.value, tuple):
-        number = int(rule.value) if rule.value == int(rule.value) else float(rule.value)
-        if rule.code == BELOW_MINIMUM:
-            return gxe.ExpectColumnValuesToBeBetween(column=rule.column, min_value=number)
-        if rule.code == ABOVE_MAXIMUM:
-            return gxe.ExpectColumnValuesToBeBetween(column=rule.column, max_value=number)
-    raise ValueError(f"no expectation stands for {rule}")
+def _recently_met(lake: OpenLake, plan: Plan) -> dict[str, list[Check]]:
+    """By table, the checks of its contract in a gate that passed not long ago."""
+    stored = lake.plans.gate(plan.id)
+    gate = Gate.from_json(stored) if stored else None
+    if not gate or not gate.passed:
+        return {}
+    if _age_seconds(gate.at, lake.clock()) > MAX_CERTIFICATE_AGE_SECONDS:
+        return {}
+    return {
+        change.table: [
+            check for check in gate.checks if check.table == change.table and check.name in _OF_CONTRACT
+        ]
+        for change in plan.switched
+    }
 
 
-def _checked(table: str, one: Mapping[str, Any]) -> Check:
-    kind = one.get("expectation_type") or one.get("type") or "expectation"
-    asked = {key: value for key, value in one["kwargs"].items() if key != "batch_id"}
-    result = one.get("result") or {}
-    words = " ".join(f"{key}={_short(value)}" for key, value in asked.items())
-    detail = f"{kind} {words}"
-    if not one["success"]:
-        detail += f": {_found(result)}"
-    return Check(table=table, name="expectation", passed=bool(one["success"]), detail=detail)
-
-
-def _found(result: Mapping[str, Any]) -> str:
-    if "unexpected_count" in result:
-        values = _short(list(result.get("partial_unexpected_list", []))[:SHOWN_VALUES])
-        return (
-            f"{result['unexpected_count']} of {result.get('element_count')} rows break it, such as {values}"
-        )
-    return f"found {_short(result.get('observed_value'))}"
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return "[" + ", ".join(_short(item) for item in value) + "]"
-    return str(to_json(value))
+def _contract_checks(lake: OpenLake, green: Version) -> list[Check]:
+    contract = load_contract(lake.contracts / f"{green.table}.yaml")
+    opened = lake.versions.opened(green)
+    view = opened.view(lake.versions.pin(green))
+    columns = columns_check(opened.definition, contract, dict(view.dtypes))
+    if not columns.passed:
+        return [columns]
+    if not is_stored(opened.definition):
+        return [columns, *expectation_checks(contract, view)]
+    kept = view.persist()  # small, and asked once for each expectation
+    try:
+        return [columns, *expectation_checks(contract, kept)]
+    finally:
+        kept.unpersist()

@@ -1,24 +1,19 @@
-"""Plan: what a release would change, what it costs, and whether history reaches back. Pure; nothing is done.
+"""Plan: what a release would change, what it costs, and whether history reaches back. Pure: nothing is done.
 
-Decide (`decide`), describe (`Plan.to_json`, `describe`), do (`jobs.server.release_jobs`): all read this data.
+Decide (`decide`), describe (`describe`), do (`build`, `compare`, `gate`, `promote`): all read the same data.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
-from jobs.errors import NotFoundError, UsageError
+from jobs.lake.plans import Change, Plan
 from jobs.lake.release_log import Release
 from jobs.lake.version import Version
-
-Action = Literal["new", "changed", "unchanged", "removed"]
 
 RECORDS_PER_SECOND = 150_000
 """What a rebuild reads on two cores when this lake has not measured one of its own yet."""
@@ -32,8 +27,8 @@ class Proposal:
     table: str
     definition: dict[str, Any]
     fingerprint: str
-    topic: str
-    kind: str
+    topics: tuple[str, ...]
+    stores_rows: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,88 +38,8 @@ class History:
     topic: str
     records: int
     bytes: int
-    first_at: str | None = None
     complete: bool = True
     why: str = "the log holds every record since its first batch"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Change:
-    """`green` is a living version that already means the same (nothing to build), or None: build one."""
-
-    table: str
-    action: Action
-    fingerprint: str | None
-    blue: str | None = None
-    green: str | None = None
-    why: tuple[str, ...] = ()
-    records: int = 0
-    bytes: int = 0
-    minutes_estimate: float = 0.0
-    reaches_back: bool = True
-    history: str = ""
-
-    @property
-    def builds(self) -> bool:
-        return self.action in ("new", "changed") and self.green is None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Plan:
-    """The same release and the same meanings give the same id, so planning again finds the same plan."""
-
-    id: str
-    release_before: int | None
-    changes: tuple[Change, ...]
-    definitions: dict[str, dict[str, Any]]
-    created_at: str
-    git_commit: str | None = None
-
-    @property
-    def empty(self) -> bool:
-        return all(change.action == "unchanged" for change in self.changes)
-
-    @property
-    def switched(self) -> tuple[Change, ...]:
-        """The tables whose version changes hands: what is built, compared and gated."""
-        return tuple(change for change in self.changes if change.action in ("new", "changed"))
-
-    def to_json(self) -> dict[str, Any]:
-        return {**json.loads(json.dumps(asdict(self))), "empty": self.empty}
-
-    @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> Plan:
-        known = {key: value for key, value in stored.items() if key != "empty"}
-        changes = tuple(Change(**{**change, "why": tuple(change["why"])}) for change in known.pop("changes"))
-        return cls(changes=changes, **known)
-
-    def save(self, lake: Path) -> Path:
-        """Beside and renamed: a reader or a crash never sees half a plan."""
-        file = plan_file(lake, self.id)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        beside = file.with_suffix(".json.new")
-        with beside.open("w") as out:
-            json.dump(self.to_json(), out, indent=2, sort_keys=True)
-            out.flush()
-            os.fsync(out.fileno())
-        beside.replace(file)
-        return file
-
-
-def plan_file(lake: Path, plan: str) -> Path:
-    """Where a plan is kept; its reports lie beside it."""
-    if not re.fullmatch(r"[0-9a-f]{12}", plan):
-        raise UsageError(f"{plan!r} is not the id of a plan", "ids are 12 hexadecimal digits",
-                         "take the id that `twinlake plan` printed")  # fmt: skip
-    return lake / "plans" / f"{plan}.json"
-
-
-def load(lake: Path, plan: str) -> Plan:
-    try:
-        return Plan.from_json(json.loads(plan_file(lake, plan).read_text()))
-    except FileNotFoundError as error:
-        raise NotFoundError(f"there is no plan {plan}", "this lake never made one of that id",
-                            "make one with `twinlake plan`") from error  # fmt: skip
 
 
 def decide(
@@ -142,7 +57,13 @@ def decide(
     proposed = {proposal.table: proposal for proposal in proposals}
     live_tables = live.tables if live else {}
     changes = [
-        _change(proposal, live_tables.get(table), versions, histories[proposal.topic], records_per_second)
+        _change(
+            proposal,
+            live_tables.get(table),
+            versions,
+            [histories[topic] for topic in proposal.topics],
+            records_per_second,
+        )
         for table, proposal in proposed.items()
     ]
     for table, blue in live_tables.items():
@@ -161,21 +82,23 @@ def decide(
 
 
 def _change(
-    proposal: Proposal, blue: str | None, versions: list[Version], history: History, rate: float
+    proposal: Proposal, blue: str | None, versions: list[Version], histories: list[History], rate: float
 ) -> Change:
+    said = "; ".join(history.why for history in histories)
+    records = sum(history.records for history in histories)
     mine = {version.name: version for version in versions if version.table == proposal.table}
     before = mine.get(blue) if blue else None
     if before and before.fingerprint == proposal.fingerprint:
         return Change(table=proposal.table, action="unchanged", fingerprint=proposal.fingerprint, blue=blue,
-                      green=blue, history=history.why)  # fmt: skip
+                      green=blue, history=said)  # fmt: skip
     same = [
         version for version in mine.values()
         if version.fingerprint == proposal.fingerprint and version.state == "living"
     ]  # fmt: skip
     green = max(same, key=lambda version: version.build).name if same else None
     why = differences(before.definition, proposal.definition) if before else ("the table is new",)
-    builds = green is None and proposal.kind != "events"
-    seconds = BUILD_OVERHEAD_SECONDS + history.records / max(rate, 1.0)
+    builds = green is None and proposal.stores_rows
+    seconds = BUILD_OVERHEAD_SECONDS + records / max(rate, 1.0)
     return Change(
         table=proposal.table,
         action="changed" if blue else "new",
@@ -183,11 +106,11 @@ def _change(
         blue=blue,
         green=green,
         why=why or ("the definition reads the same; its contract, schema or the engine has changed",),
-        records=history.records if builds else 0,
-        bytes=history.bytes if builds else 0,
+        records=records if builds else 0,
+        bytes=sum(history.bytes for history in histories) if builds else 0,
         minutes_estimate=round(seconds / 60, 2) if builds else 0.0,
-        reaches_back=history.complete,
-        history=history.why,
+        reaches_back=all(history.complete for history in histories),
+        history=said,
     )
 
 

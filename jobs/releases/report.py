@@ -6,16 +6,18 @@ Values come from records that anybody may have produced: everything is escaped, 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from jobs.batch.diff import Diff
-from jobs.releases.gate import Gate
-from jobs.releases.plan import Plan, plan_file
+from jobs.lake.open_lake import OpenLake
+from jobs.lake.plans import Plan
+from jobs.releases.build import green_version
+from jobs.releases.compare import Comparison
+from jobs.releases.gate_checks import Gate
+from jobs.times import format_moment
 
 LONGEST_VALUE = 200
 
@@ -27,25 +29,23 @@ _pages = Environment(
 )
 
 
-def report_file(lake: Path, plan: str) -> Path:
-    """Beside the plan."""
-    return plan_file(lake, plan).with_suffix(".html")
-
-
-def write(
-    lake: Path, plan: Plan, diffs: Sequence[Diff], gate: Gate | None, greens: Mapping[str, str], made_at: str
-) -> Path:
-    """The page beside the plan, replaced as a whole."""
-    file = report_file(lake, plan.id)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    beside = file.with_suffix(".html.new")
-    beside.write_text(render(plan, diffs, gate, greens, made_at), encoding="utf-8")
-    os.replace(beside, file)
-    return file
+def write_report(lake: OpenLake, plan: Plan) -> Path:
+    """The page beside the plan, from whatever has been stored of it so far; replaced as a whole."""
+    compared = (lake.plans.diff(plan.id, change.table) for change in plan.switched)
+    gate = lake.plans.gate(plan.id)
+    greens = {change.table: green_version(lake, change) for change in plan.switched}
+    page = render(
+        plan,
+        [Comparison.from_json(one) for one in compared if one is not None],
+        Gate.from_json(gate) if gate else None,
+        {table: green.name for table, green in greens.items() if green is not None},
+        format_moment(lake.clock()),
+    )
+    return lake.plans.save_report(plan.id, page)
 
 
 def render(
-    plan: Plan, diffs: Sequence[Diff], gate: Gate | None, greens: Mapping[str, str], made_at: str
+    plan: Plan, diffs: Sequence[Comparison], gate: Gate | None, greens: Mapping[str, str], made_at: str
 ) -> str:
     """The page as text."""
     return _pages.get_template("report.html").render(
@@ -54,7 +54,7 @@ def render(
     )  # fmt: skip
 
 
-def _parts(diff: Diff) -> list[dict[str, Any]]:
+def _parts(diff: Comparison) -> list[dict[str, Any]]:
     """The four kinds of rows with their place on a bar of 1000; a kind that occurs is never invisible."""
     counts = [
         ("the same", "same", diff.common - diff.changed),
@@ -79,11 +79,7 @@ def _share(changed: int, common: int) -> float:
 
 
 def _shown(value: Any) -> str:
-    text = (
-        value
-        if isinstance(value, str)
-        else "null"
-        if value is None
-        else json.dumps(value, ensure_ascii=False)
-    )
+    if value is None:
+        return "null"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}… ({len(text):,} characters)"

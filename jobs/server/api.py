@@ -1,10 +1,10 @@
-"""App: the lake server's HTTP API on loopback. Every request but /health carries the bearer token."""
+"""The lake server's HTTP API on loopback. Every request but /health carries the bearer token."""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from fastapi import FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
@@ -12,12 +12,20 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from jobs.errors import NotFoundError, TwinlakeError, UsageError
-
-if TYPE_CHECKING:
-    from jobs.server.lake_server import LakeServer
+from jobs.server.jobs import Jobs
 
 LONGEST_WAIT_S = 60.0
 LARGEST_BODY = 4 << 20
+
+
+class Served(Protocol):
+    """What the API shows: the lake server."""
+
+    ready: bool
+    lake_id: str
+    jobs: Jobs
+
+    def status(self) -> dict[str, Any]: ...
 
 
 class NewJob(BaseModel):
@@ -28,7 +36,7 @@ class NewJob(BaseModel):
     key: str | None = Field(default=None, min_length=1, max_length=300)
 
 
-def build_app(server: LakeServer, token: str) -> FastAPI:
+def build_app(server: Served, token: str) -> FastAPI:
     app = FastAPI(title="Twinlake lake server", openapi_url=None, docs_url=None, redoc_url=None)
 
     @app.middleware("http")

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
 import httpx
 
-from jobs.errors import TwinlakeError, UnreachableError
+from jobs.errors import (
+    ContractError,
+    DefinitionError,
+    TimedOutError,
+    TwinlakeError,
+    UnreachableError,
+)
 from jobs.settings import Services
-
-Job = dict[str, Any]
+from jobs.waiting import wait_for
 
 TIMEOUT_S = 30.0
 WAIT_S = 2.0
@@ -19,6 +24,37 @@ WAIT_S = 2.0
 AWAY_S = 120.0
 """A restarting lake server is waited for so long while a job is followed."""
 ENDED = ("succeeded", "failed", "cancelled", "interrupted")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A job as the lake server tells it; moments are RFC 3339, UTC."""
+
+    id: str
+    kind: str
+    params: dict[str, Any]
+    key: str | None
+    state: str
+    progress: dict[str, Any]
+    result: dict[str, Any] | None
+    error: dict[str, Any] | None
+    created_at: str
+    started_at: str | None
+    ended_at: str | None
+    attempt: int
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> Job:
+        return cls(**{field.name: told[field.name] for field in fields(cls)})
+
+    def to_json(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+    def succeeded(self) -> dict[str, Any]:
+        """Its result; a job that ended otherwise raises its error, of the class that it was there."""
+        if self.state == "succeeded":
+            return self.result or {}
+        raise error_of(self.error or {"what": f"job {self.id} is {self.state}"})
 
 
 class LakeClient:
@@ -43,47 +79,41 @@ class LakeClient:
     def submit(self, kind: str, params: Mapping[str, Any], key: str | None = None) -> Job:
         """Ask for a job; the same key finds the same job, or starts a failed one again."""
         asked = {"kind": kind, "params": dict(params), **({"key": key} if key else {})}
-        return self._ask("POST", "/jobs", json=asked)
+        return Job.from_json(self._ask("POST", "/jobs", json=asked))
 
     def jobs(self, limit: int = 100) -> list[Job]:
         """Newest first."""
-        found: list[Job] = self._ask("GET", "/jobs", params={"limit": limit})
-        return found
+        return [Job.from_json(told) for told in self._ask("GET", "/jobs", params={"limit": limit})]
 
     def job(self, id: str, wait_s: float = 0) -> Job:
         """The job now, or after so many seconds if it has not ended before."""
-        return self._ask("GET", f"/jobs/{id}", params={"wait": wait_s})
+        return Job.from_json(self._ask("GET", f"/jobs/{id}", params={"wait": wait_s}))
 
     def cancel(self, id: str) -> Job:
-        return self._ask("POST", f"/jobs/{id}/cancel")
+        return Job.from_json(self._ask("POST", f"/jobs/{id}/cancel"))
 
     def follow(self, id: str, on_progress: Callable[[Job], None] = lambda job: None) -> Job:
-        """The succeeded job. One that did not succeed raises its error, with the job itself as `error.job`.
+        """The job once it has ended, however it did.
 
         A server that restarts meanwhile is waited for; the job is then found as it was left.
         """
         shown: Any = None
-        away_since: float | None = None
         while True:
-            try:
-                job = self.job(id, WAIT_S)
-                away_since = None
-            except UnreachableError:
-                away_since = away_since or time.monotonic()
-                if time.monotonic() - away_since > AWAY_S:
-                    raise
-                time.sleep(1)
-                continue
-            seen = (job["state"], job["progress"])
-            if seen != shown:
+            job = self._job_of_restarting_server(id)
+            if (job.state, job.progress) != shown:
                 on_progress(job)
-                shown = seen
-            if job["state"] == "succeeded":
+                shown = (job.state, job.progress)
+            if job.state in ENDED:
                 return job
-            if job["state"] in ENDED:
-                error = error_of(job["error"] or {"what": f"job {id} is {job['state']}"})
-                error.job = job  # type: ignore[attr-defined]
-                raise error
+
+    def _job_of_restarting_server(self, id: str) -> Job:
+        try:
+            return wait_for(
+                "the lake server to come back", lambda: self.job(id, WAIT_S), AWAY_S, every_s=1,
+                unready=(UnreachableError,), remedy="see `twinlake status` and `twinlake logs lake`",
+            )  # fmt: skip
+        except TimedOutError as error:
+            raise UnreachableError(error.what, error.why, error.remedy) from error
 
     def _ask(self, method: str, path: str, **more: Any) -> Any:
         try:
@@ -107,9 +137,11 @@ def error_of(told: Mapping[str, Any]) -> TwinlakeError:
     """The error that the server told, of the class that it was there (so that its exit code is the same)."""
     kind = _classes().get(str(told.get("error")), TwinlakeError)
     error = kind.__new__(kind)
-    TwinlakeError.__init__(
-        error, str(told.get("what", "")), str(told.get("why", "")), str(told.get("remedy", ""))
-    )
+    what, remedy = str(told.get("what", "")), str(told.get("remedy", ""))
+    facts = {name: str(value) for name, value in told.items() if name not in ("error", "what", "remedy")}
+    # a file's error says why within what already, and repeats it among its facts
+    why = "" if issubclass(kind, (ContractError, DefinitionError)) else facts.pop("why", "")
+    TwinlakeError.__init__(error, what, why, remedy, facts)
     return error
 
 

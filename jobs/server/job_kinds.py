@@ -1,23 +1,19 @@
-"""The kinds of jobs the lake server takes: the shape of their parameters and the handler that does them.
-
-A handler is `handler(server, params, run) -> dict`: it runs in a thread of its own, raises a TwinlakeError to
-fail, calls `run.check_cancelled()` between parts that may be left apart, and returns JSON.
-"""
+"""What a kind of job is: the shape of its parameters, and the handler that does it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from jobs.run import Run
+from jobs.lake.open_lake import OpenLake
+from jobs.run import Failed, Result, Run
 
-if TYPE_CHECKING:
-    from jobs.server.lake_server import LakeServer
-
-Handler = Callable[["LakeServer", Any, Run], dict[str, Any]]
+Handler = Callable[[OpenLake, Any, Run], Result | Failed]
+"""`handler(lake, params, run)` runs in a thread of its own. It raises a TwinlakeError to fail without a
+result, and calls `run.check_cancelled()` between parts that may be left apart."""
 
 
 class Params(BaseModel):
@@ -27,6 +23,6 @@ class Params(BaseModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kind:
+class JobKind:
     params: type[Params]
     handler: Handler

@@ -1,103 +1,60 @@
-"""Work: the lake server's jobs. Accepted once per key, persisted before they start, found again after a
-kill."""
+"""Jobs: accepted once per key, persisted before they start, found again after a kill."""
 
 from __future__ import annotations
 
 import json
-import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any, Literal
+from dataclasses import asdict, replace
+from typing import Any
 from uuid import uuid4
 
-import pyarrow as pa
+import structlog
 from pydantic import ValidationError
 
+from jobs import service_log
 from jobs.errors import BusyError, NotFoundError, TwinlakeError, UsageError
-from jobs.lake.ledger import Ledger
-from jobs.run import CancelledError, Progress, Run
-from jobs.server.job_kinds import Kind
-from jobs.times import format_moment
+from jobs.lake.runs import Job, Runs, State
+from jobs.run import CancelledError, Failed, Progress, Result, Run
+from jobs.server.job_kinds import JobKind
+from jobs.times import Clock, format_moment
 
-logger = logging.getLogger(__name__)
+journal = structlog.get_logger(__name__)
 
-State = Literal["queued", "running", "succeeded", "failed", "cancelled", "interrupted"]
-ENDED = ("succeeded", "failed", "cancelled", "interrupted")
 AGAIN = ("failed", "cancelled", "interrupted")
 AT_ONCE = 6
 QUEUE_LIMIT = 200
 
 
-@dataclass(frozen=True, kw_only=True)
-class Job:
-    """One asked-for piece of work; `attempt` counts how often it was started under the same key."""
-
-    id: str
-    kind: str
-    params: dict[str, Any]
-    key: str | None = None
-    state: State = "queued"
-    progress: dict[str, Any] = field(default_factory=dict)
-    result: dict[str, Any] | None = None
-    error: dict[str, Any] | None = None
-    created_at: str = ""
-    started_at: str | None = None
-    ended_at: str | None = None
-    attempt: int = 1
-
-    @property
-    def ended(self) -> bool:
-        return self.state in ENDED
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-SCHEMA = pa.schema(
-    [
-        ("sequence", pa.int64()),
-        *[(name, pa.string()) for name in ("id", "kind", "params", "key", "state", "result", "error")],
-        *[(name, pa.string()) for name in ("created_at", "started_at", "ended_at")],
-        ("attempt", pa.int64()),
-    ]
-)
-_NESTED = ("params", "result", "error")
-
-
 class Jobs:
-    """`start(job, params, run)` does a job; what it returns is the result, what it raises the error."""
+    """`do(kind, params, run)` does a job; what it returns is the result, what it raises the error."""
 
     def __init__(
         self,
-        lake: Path,
-        kinds: Mapping[str, Kind],
-        do: Callable[[Kind, Any, Run], dict[str, Any]],
+        runs: Runs,
+        kinds: Mapping[str, JobKind],
+        do: Callable[[JobKind, Any, Run], Result | Failed],
+        clock: Clock,
         cancel_tag: Callable[[str], None] = lambda tag: None,
     ) -> None:
+        self._store = runs
         self._kinds = kinds
         self._do = do
+        self._clock = clock
         self._cancel_tag = cancel_tag
-        self._ledger = Ledger(lake / "runs", SCHEMA)
-        self._jobs: dict[str, Job] = {}
-        self._keys: dict[str, str] = {}
-        self._runs: dict[str, Run] = {}
+        self._running: dict[str, Run] = {}
         self._began: dict[str, float] = {}
-        self._sequence = 0
         self._changed = threading.Condition(threading.RLock())
         self._workers = ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="job")
-        self._load()
+        self._interrupt_running()
 
     def start(self) -> None:
         """Begin with the jobs that were accepted but not started before the last stop."""
-        with self._changed:
-            waiting = [job for job in self._jobs.values() if job.state == "queued"]
-        for job in waiting:
-            self._workers.submit(self._work, job.id)
+        for job in self._store.all():
+            if job.state == "queued":
+                self._workers.submit(self._work, job.id)
 
     def submit(self, kind: str, params: Mapping[str, Any], key: str | None = None) -> Job:
         """Accept a job; on return it survives a kill. The same key finds the same job, or starts it again."""
@@ -109,7 +66,7 @@ class Jobs:
         except ValidationError as error:
             raise UsageError(f"the parameters of {kind} are wrong", _faults(error), "correct them") from error
         with self._changed:
-            before = self._jobs.get(self._keys.get(key, "")) if key else None
+            before = self._store.with_key(key) if key else None
             if before is not None:
                 if (before.kind, before.params) != (kind, plain):
                     raise UsageError(
@@ -121,12 +78,11 @@ class Jobs:
                     return before
                 job = replace(
                     before, state="queued", progress={}, result=None, error=None, started_at=None,
-                    ended_at=None,
-                    attempt=before.attempt + 1,
+                    ended_at=None, attempt=before.attempt + 1,
                 )  # fmt: skip
             else:
-                job = Job(id=uuid4().hex[:12], kind=kind, params=plain, key=key, created_at=_now())
-            if sum(not other.ended for other in self._jobs.values()) >= QUEUE_LIMIT:
+                job = Job(id=uuid4().hex[:12], kind=kind, params=plain, key=key, created_at=self._now())
+            if sum(not other.ended for other in self._store.all()) >= QUEUE_LIMIT:
                 raise BusyError(
                     "too many jobs are waiting", f"the limit is {QUEUE_LIMIT}", "wait, or cancel some"
                 )
@@ -135,33 +91,28 @@ class Jobs:
         return job
 
     def get(self, id: str) -> Job:
-        with self._changed:
-            job = self._jobs.get(id)
+        job = self._store.get(id)
         if job is None:
             raise NotFoundError(f"there is no job {id!r}", "", "see `twinlake jobs list`")
         return job
 
     def list(self) -> list[Job]:
         """Newest first."""
-        with self._changed:
-            return sorted(self._jobs.values(), key=lambda job: job.created_at, reverse=True)
+        return self._store.all()
 
     def wait(self, id: str, seconds: float) -> Job:
         """The job once it has ended, or as it is after so many seconds."""
-        until = time.monotonic() + seconds
         with self._changed:
-            while not (job := self.get(id)).ended and (left := until - time.monotonic()) > 0:
-                self._changed.wait(left)
-            return job
+            self._changed.wait_for(lambda: self.get(id).ended, seconds)
+            return self.get(id)
 
     def cancel(self, id: str) -> Job:
-        """Ask a job to end at the next place where nothing is half done; one that has ended stays as it
-        is."""
+        """Ask a job to end at the next place where nothing is half done; an ended one stays as it is."""
         with self._changed:
             job = self.get(id)
             if job.state == "queued":
-                self._put(replace(job, state="cancelled", ended_at=_now()))
-            run = self._runs.get(id)
+                self._put(replace(job, state="cancelled", ended_at=self._now()))
+            run = self._running.get(id)
             if run:
                 run.cancelled.set()
         if run:
@@ -172,94 +123,82 @@ class Jobs:
         """Cancel what runs; what cannot end in time is found interrupted at the next start."""
         self._workers.shutdown(wait=False, cancel_futures=True)
         with self._changed:
-            runs = list(self._runs.values())
-        for run in runs:
+            running = list(self._running.values())
+        for run in running:
             run.cancelled.set()
             self._cancel_tag(run.tag)
-        until = time.monotonic() + wait_s
         with self._changed:
-            while self._runs and (left := until - time.monotonic()) > 0:
-                self._changed.wait(left)
+            self._changed.wait_for(lambda: not self._running, wait_s)
 
     def alive(self) -> set[str]:
         """Jobs whose staging may still be needed: not ended, or to be continued under their key."""
-        with self._changed:
-            return {job.id for job in self._jobs.values() if not job.ended or job.state == "interrupted"}
-
-    def compact(self) -> bool:
-        return self._ledger.compact()
+        return {job.id for job in self._store.all() if not job.ended or job.state == "interrupted"}
 
     def _work(self, id: str) -> None:
         with self._changed:
-            job = self._jobs[id]
+            job = self.get(id)
             if job.state != "queued":
                 return
-            job = self._put(replace(job, state="running", started_at=_now()))
+            job = self._put(replace(job, state="running", started_at=self._now()))
             self._began[id] = time.monotonic()
-            run = self._runs[id] = Run(id=id, report=lambda progress: self._report(id, progress))
-        state: State
+            run = self._running[id] = Run(id=id, report=lambda progress: self._report(id, progress))
+        about = {name: job.params[name] for name in ("table", "version") if job.params.get(name)}
+        with service_log.about({"job": id, "kind": job.kind, **about}):
+            journal.info("the job begins", attempt=job.attempt)
+            state, result, error = self._outcome(job, run)
+            journal.info("the job ended", state=state, why=error.what if error else None)
+        with self._changed:
+            self._running.pop(id, None)
+            self._began.pop(id, None)
+            told = error.to_json() if error else None
+            self._put(replace(self.get(id), state=state, result=result, error=told, ended_at=self._now()))
+
+    def _outcome(self, job: Job, run: Run) -> tuple[State, dict[str, Any] | None, TwinlakeError | None]:
+        """Does the job: how it ended, what it found, what went wrong."""
         try:
             kind = self._kinds[job.kind]
-            result = self._do(kind, kind.params.model_validate(job.params), run)
-            state, error = "succeeded", None
+            done = self._do(kind, kind.params.model_validate(job.params), run)
+            if isinstance(done, Failed):
+                return "failed", done.result.to_json(), done.error
+            return "succeeded", done.to_json(), None
         except CancelledError as cancelled:
-            state, result, error = "cancelled", None, cancelled.to_json()
+            return "cancelled", None, cancelled
         except TwinlakeError as known:
-            state, result, error = "failed", getattr(known, "result", None), known.to_json()
+            return "failed", None, known
         except Exception as unknown:
             if run.cancelled.is_set():
-                state, result, error = "cancelled", None, CancelledError(id).to_json()
-            else:
-                logger.exception("job %s (%s) failed", id, job.kind)
-                text = str(unknown).strip().splitlines() or [type(unknown).__name__]
-                why = f"{type(unknown).__name__}: {' '.join(text[:3])[:600]}"
-                failed = TwinlakeError(
-                    f"{job.kind} failed", why, "see `twinlake logs lake` for the whole error"
-                )
-                state, result, error = "failed", None, failed.to_json()
-        with self._changed:
-            self._runs.pop(id, None)
-            self._began.pop(id, None)
-            self._put(replace(self._jobs[id], state=state, result=result, error=error, ended_at=_now()))
+                return "cancelled", None, CancelledError(job.id)
+            journal.exception("the job failed")
+            text = str(unknown).strip().splitlines() or [type(unknown).__name__]
+            why = f"{type(unknown).__name__}: {' '.join(text[:3])[:600]}"
+            remedy = "see `twinlake logs lake` for the whole error"
+            return "failed", None, TwinlakeError(f"{job.kind} failed", why, remedy)
 
     def _report(self, id: str, progress: Progress) -> None:
         with self._changed:
-            job = self._jobs[id]
             eta = None
             if progress.done and progress.total:
                 taken = time.monotonic() - self._began[id]
                 eta = round(max(0.0, taken * (progress.total - progress.done) / progress.done), 1)
-            self._jobs[id] = replace(job, progress={**asdict(progress), "eta_s": eta})
+            self._store.show(replace(self.get(id), progress={**asdict(progress), "eta_s": eta}))
             self._changed.notify_all()
 
     def _put(self, job: Job) -> Job:
-        """Persist, then remember; the caller holds the lock."""
-        row = {**{name: value for name, value in asdict(job).items() if name != "progress"}}
-        self._sequence += 1
-        self._ledger.append(
-            [{**row, **{name: json.dumps(row[name]) for name in _NESTED}, "sequence": self._sequence}]
-        )
-        self._jobs[job.id] = job
-        if job.key:
-            self._keys[job.key] = job.id
-        self._changed.notify_all()
+        """Persist, then tell whoever waits."""
+        with self._changed:
+            self._store.put(job)
+            self._changed.notify_all()
         return job
 
-    def _load(self) -> None:
-        """Read what was; a job that was running when the server died is interrupted."""
-        for row in sorted(self._ledger.rows(), key=lambda row: row["sequence"]):
-            self._sequence = row.pop("sequence")
-            job = Job(**{**row, **{name: json.loads(row[name]) for name in _NESTED}})
-            self._jobs[job.id] = job
-            if job.key:
-                self._keys[job.key] = job.id
-        for job in list(self._jobs.values()):
-            if job.state != "running":
-                continue
-            with self._changed:
-                self._put(
-                    replace(job, state="interrupted", ended_at=_now(), error=_interrupted(job).to_json())
-                )
+    def _interrupt_running(self) -> None:
+        """A job that was running when the server died is interrupted."""
+        for job in self._store.all():
+            if job.state == "running":
+                told = _interrupted(job).to_json()
+                self._put(replace(job, state="interrupted", ended_at=self._now(), error=told))
+
+    def _now(self) -> str:
+        return format_moment(self._clock())
 
 
 def _interrupted(job: Job) -> TwinlakeError:
@@ -274,7 +213,3 @@ def _faults(error: ValidationError) -> str:
     return "; ".join(
         f"{'.'.join(map(str, fault['loc'])) or 'params'}: {fault['msg']}" for fault in error.errors()
     )
-
-
-def _now() -> str:
-    return format_moment(datetime.now(UTC))

@@ -1,49 +1,44 @@
-"""LakeServer: the only writer of the lake. One Spark driver, the owners of all versions, and the job API.
-
-Started as `python -m jobs.server.lake_server --home HOME --port PORT`; the token comes from
-HOME/services.json (mode 600).
-"""
+"""LakeServer: the only writer of the lake. It opens the lake, starts ingest, does jobs, and keeps house."""
 
 from __future__ import annotations
 
-import argparse
 import json
-import logging
-import os
-import signal
-import sys
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 
-from jobs.batch import maintain
-from jobs.batch.certificate import Certificate, Certificates
-from jobs.errors import NotFoundError, TwinlakeError
-from jobs.kinds.table import Table
+import structlog
+
+from jobs.batch.maintain import drop_staging, maintain
+from jobs.batch.merge import merge_small
+from jobs.errors import BusyError, TwinlakeError
+from jobs.files import replace_file
+from jobs.ingest.ingest import Ingest
+from jobs.ingest.log_end import LogEnd
 from jobs.lake import release_log
+from jobs.lake.certificates import Certificates
 from jobs.lake.log import Log
-from jobs.lake.version import Version
-from jobs.run import Run
-from jobs.server import batch_jobs, lock, promote_jobs, release_jobs
-from jobs.server.job_kinds import Kind
+from jobs.lake.open_lake import OpenLake, RunningIngest, staging_folder
+from jobs.lake.plans import Plans
+from jobs.lake.runs import Runs
+from jobs.run import Failed, Result, Run
+from jobs.server import batch_jobs, release_jobs
+from jobs.server.job_kinds import JobKind
 from jobs.server.jobs import Jobs
 from jobs.settings import Settings
-from jobs.speed.advance import is_stored
 from jobs.speed.versions import Versions
-from jobs.times import format_moment, from_micros
-from jobs.topics.topic import Topic, load_topic, topic_names
+from jobs.times import Clock, format_moment, from_micros
+from jobs.topics.topic import load_topic, topic_names
+from jobs.topics.verdict import records_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from jobs.ingest.ingest import Ingest
-
-logger = logging.getLogger(__name__)
+journal = structlog.get_logger(__name__)
 
 LAG_EVERY_S = 5.0
 MAINTAIN_EVERY_S = 3600.0
@@ -56,47 +51,80 @@ POOLS = """<?xml version="1.0"?>
 </allocations>
 """
 
+OnBatch = Callable[[int, "DataFrame | None"], None]
+
+
+class TopicIngest(RunningIngest, Protocol):
+    """What the server shows of a topic's ingest."""
+
+    state: str
+    error: TwinlakeError | None
+    log_end: LogEnd
+
+    def lag(self) -> int:
+        """Records in Kafka that the log does not have yet."""
+
+
+def kafka_ingest(settings: Settings, log: Log, on_batch: OnBatch) -> TopicIngest:
+    """The ingest that reads the topic of this log from Kafka."""
+    return Ingest(log.spark, settings, log.topic, log, on_batch)
+
 
 class LakeServer:
-    def __init__(self, settings: Settings) -> None:
+    """`session` opens the one Spark driver, `ingest` makes what fills a log; the caller ends the session."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Clock,
+        session: Callable[[Settings], SparkSession],
+        ingest: Callable[[Settings, Log, OnBatch], TopicIngest] = kafka_ingest,
+    ) -> None:
         self.settings = settings
-        self.lake = settings.lake
         self.ready = False
-        self.lake_id = _lake_id(self.lake)
-        self.spark: SparkSession
-        self.topics: dict[str, Topic] = {}
-        self.logs: dict[str, Log] = {}
-        self.ingests: dict[str, Ingest] = {}
-        self.versions: Versions
-        self.certificates = Certificates(self.lake)
-        self.jobs = Jobs(
-            self.lake,
-            {**batch_jobs.KINDS, **release_jobs.KINDS, **promote_jobs.KINDS},
-            self._do,
-            self._cancel_tag,
-        )
+        self.lake_id = _lake_id(settings.lake)
+        self.ingests: dict[str, TopicIngest] = {}
+        self._clock = clock
+        self._session = session
+        self._make_ingest = ingest
+        self._certificates = Certificates(settings.lake)
+        self._runs = Runs(settings.lake)
+        kinds = {**batch_jobs.KINDS, **release_jobs.KINDS}
+        self.jobs = Jobs(self._runs, kinds, self._do, clock, self._cancel_tag)
+        self._lake: OpenLake | None = None
+        self._versions: Versions | None = None
         self._lags: dict[str, int | None] = {}
         self._ending = threading.Event()
-        self._maintaining = threading.Lock()
         self._housekeeping = threading.Thread(target=self._keep_house, name="housekeeping", daemon=True)
 
-    # -- life
-    # -----------------------------------------------------------------------------------------------------
+    @property
+    def lake(self) -> OpenLake:
+        """The lake, once `start` has opened it; BusyError before."""
+        if self._lake is None:
+            raise BusyError(
+                "the lake is not open yet", "the lake server is starting", "try again in a moment"
+            )
+        return self._lake
 
-    def start(self, make_ingest: Callable[[LakeServer, Topic, Log], Ingest] | None = None) -> None:
-        """Open Spark and the logs, then the versions (which close their open segments), then read the
-        topics."""
-        self.spark = self._session()
+    def start(self) -> None:
+        """Open Spark and the logs, then the versions (which close their segments), then read the topics."""
+        spark = self._session(self.settings)
+        logs = {}
         for name in topic_names(self.settings.project):
-            topic = load_topic(name, self.settings.project)
-            self.topics[name], self.logs[name] = topic, Log(self.spark, self.lake, topic)
-            self.logs[name].open()
-        self.versions = Versions(self.lake, self.logs)
-        self.versions.load()
-        maintain.drop_staging(self.lake / "staging", self.jobs.alive())
-        for name, topic in self.topics.items():
-            self.ingests[name] = (make_ingest or _ingest)(self, topic, self.logs[name])
-            self.ingests[name].start()
+            logs[name] = Log(spark, self.settings.lake, load_topic(name, self.settings.project))
+            logs[name].open()
+        versions = self._versions = Versions(self.settings.lake, logs, merge_small)
+        versions.load()
+        drop_staging(staging_folder(self.settings.lake), self.jobs.alive())
+        for name, log in logs.items():
+            self.ingests[name] = self._ingest(log, versions)
+        self._lake = OpenLake(
+            settings=self.settings, spark=spark, logs=logs, ingests=self.ingests, versions=versions,
+            certificates=self._certificates, plans=Plans(self.settings.lake), runs=self._runs,
+            clock=self._clock,
+        )  # fmt: skip
+        for ingest in self.ingests.values():
+            ingest.start()
         self.jobs.start()
         self._housekeeping.start()
         self.ready = True
@@ -108,154 +136,95 @@ class LakeServer:
         self.jobs.stop()
         for ingest in self.ingests.values():
             ingest.stop()
-        if hasattr(self, "versions"):
-            self.versions.stop()
-        if hasattr(self, "spark"):
-            self.spark.stop()
-
-    def on_batch(self, topic: str, batch: int, rows: DataFrame | None) -> None:
-        """Called by ingest after the log's commit, in its thread."""
-        self.versions.offer(topic, self.logs[topic].metadata(), rows)
-
-    # -- what handlers ask
-    # ------------------------------------------------------------------------------------------
-
-    def stored(self, version: Version) -> bool:
-        """Whether the version has rows of its own (an Events table is a view over its log)."""
-        return is_stored(Table.from_json(version.definition))
-
-    def live_version(self, table: str) -> str | None:
-        """The name of the version that readers of the table see."""
-        found = release_log.live(self.lake)
-        return found.tables.get(table) if found else None
-
-    def incident(self, certificate: Certificate) -> None:
-        """A difference between speed and batch, for whoever reads the server's log."""
-        logger.error("speed and batch differ: %s", json.dumps(certificate.to_json()))
-
-    def accept(self, topic: str) -> dict[str, Any]:
-        """Admit a recreated topic as the next epoch of its log, and read on."""
-        from jobs.ingest.accept import accept
-
-        if topic not in self.ingests:
-            raise NotFoundError(
-                f"there is no topic {topic!r}", f"known: {', '.join(self.ingests)}", "check the name"
-            )
-        ingest = self.ingests[topic]
-        ingest.stop()
-        try:
-            return accept(self.settings, self.logs[topic])
-        finally:
-            ingest.start()
-
-    def maintain(self, table: str | None = None) -> dict[str, Any]:
-        """One clean-up at a time, of everything or of one table; a stalled version is left as it is."""
-        owners = [self.versions.owner(version) for version in self.versions.living()]
-        feeds = [
-            owner.feed()
-            for owner in owners
-            if owner.error is None and table in (None, owner.version.table) and self.stored(owner.version)
-        ]
-        logs = list(self.logs.values()) if table is None else []
-        with self._maintaining:
-            return maintain.maintain(self.spark, feeds, logs, time.time())
-
-    # -- status, from memory
-    # ----------------------------------------------------------------------------------------
+        if self._versions:
+            self._versions.stop()
 
     def status(self) -> dict[str, Any]:
-        """Everything `twinlake status` shows; answered without Spark and without the broker."""
-        found = release_log.live(self.lake)
-        last = self.certificates.last()
+        """Everything `twinlake status` shows; answered from memory, without Spark and without the broker."""
+        found = release_log.live(self.settings.lake)
+        last = self._certificates.last()
+        health = self._versions.health() if self._versions and self.ready else []
         return {
             "lake_id": self.lake_id,
             "topics": [self._topic_status(name) for name in self.ingests],
-            "versions": [
-                {**asdict(health), "watermark": _moment(health.watermark)}
-                for health in self.versions.health()
-            ] if self.ready else [],
+            "versions": [{**asdict(one), "watermark": _moment(one.watermark)} for one in health],
             "release": found.to_json() if found else None,
             "certificate": last.summary() if last else None,
-        }  # fmt: skip
+        }
 
     def _topic_status(self, name: str) -> dict[str, Any]:
         ingest = self.ingests[name]
-        place = ingest.place
+        end = ingest.log_end
         return {
             "name": name,
             "state": ingest.state,
             "error": ingest.error.to_json() if ingest.error else None,
-            "batch": place.batch,
-            "epoch": place.epoch,
-            "ends": {str(partition): offset for partition, offset in place.offsets.items()},
-            "records": self.versions.feeds.records(name),
-            "counts": dict(place.counts),
-            "watermark": _moment(place.watermark),
+            "batch": end.batch,
+            "epoch": end.epoch,
+            "ends": {str(partition): offset for partition, offset in end.offsets.items()},
+            "records": records_in(end.counts),
+            "counts": dict(end.counts),
+            "watermark": _moment(end.watermark),
             "lag_records": self._lags.get(name),
         }
 
-    # -- below: the server's own threads
-    # ----------------------------------------------------------------------------
+    def _ingest(self, log: Log, versions: Versions) -> TopicIngest:
+        name = log.topic.name
 
-    def _session(self) -> SparkSession:
-        from jobs.spark import session
+        def on_batch(batch: int, rows: DataFrame | None) -> None:
+            """Called by ingest after the log's commit, in its thread."""
+            versions.offer(name, log.metadata(), rows)
 
-        self.settings.run_dir.mkdir(parents=True, exist_ok=True)
-        pools = self.settings.run_dir / "pools.xml"
-        pools.write_text(POOLS)
-        return session(
-            self.settings, "twinlake-lake", more={"spark.scheduler.allocation.file": pools.as_uri()}
-        )
+        made = self._make_ingest(self.settings, log, on_batch)
+        made.log_end = LogEnd.of(name, log.metadata())  # shown before the broker has answered
+        return made
 
-    def _do(self, kind: Kind, params: Any, run: Run) -> dict[str, Any]:
+    def _do(self, kind: JobKind, params: Any, run: Run) -> Result | Failed:
         """One job in its worker's thread: its Spark jobs carry its tag, so that cancel reaches them."""
-        context = self.spark.sparkContext
+        context = self.lake.spark.sparkContext
         context.setLocalProperty("spark.scheduler.pool", "batch")
         context.addJobTag(run.tag)
         try:
-            return kind.handler(self, params, run)
+            return kind.handler(self.lake, params, run)
         finally:
             context.removeJobTag(run.tag)
 
     def _cancel_tag(self, tag: str) -> None:
-        if hasattr(self, "spark"):
-            self.spark.sparkContext.cancelJobsWithTag(tag)
+        if self._lake:
+            self._lake.spark.sparkContext.cancelJobsWithTag(tag)
 
     def _keep_house(self) -> None:
         """Ask the broker for lags every 5 s, clean up every hour; a failure is logged and tried again."""
-        self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", "batch")
+        self.lake.spark.sparkContext.setLocalProperty("spark.scheduler.pool", "batch")
         maintained_at = time.monotonic()
         while not self._ending.wait(LAG_EVERY_S):
             for name, ingest in self.ingests.items():
                 try:
-                    self._lags[name] = ingest.lag()["records"]
+                    self._lags[name] = ingest.lag()
                 except Exception as error:
                     self._lags[name] = None
-                    logger.warning("the lag of topic %s is unknown: %s", name, error)
+                    journal.warning("the lag is unknown", topic=name, why=str(error))
             if time.monotonic() - maintained_at >= MAINTAIN_EVERY_S:
                 maintained_at = time.monotonic()
-                try:
-                    logger.info("maintained: %s", self.maintain())
-                    maintain.drop_staging(self.lake / "staging", self.jobs.alive())
-                    self.jobs.compact()
-                    self.certificates.compact()
-                except Exception:
-                    logger.exception("the clean-up failed; the next one is in an hour")
+                self._maintain()
+
+    def _maintain(self) -> None:
+        try:
+            journal.info("maintained", **maintain(self.lake).to_json())
+            drop_staging(staging_folder(self.settings.lake), self.jobs.alive())
+            self._runs.compact()
+            self._certificates.compact()
+        except Exception:
+            journal.exception("the clean-up failed; the next one is in an hour")
 
 
-def _ingest(server: LakeServer, topic: Topic, log: Log) -> Ingest:
-    from jobs.ingest.ingest import Ingest
-    from jobs.ingest.log_end import Place
+def lake_session(settings: Settings) -> SparkSession:
+    """The lake server's Spark driver, in which the stream's small tasks go before a job's."""
+    from jobs.spark import session
 
-    made = Ingest(
-        server.spark,
-        server.settings,
-        topic,
-        log,
-        lambda batch, rows: server.on_batch(topic.name, batch, rows),
-    )
-    made.place = Place.of(topic.name, log.metadata())  # shown before the broker has answered
-    return made
+    pools = settings.run_dir / "pools.xml"
+    replace_file(pools, POOLS)
+    return session(settings, "twinlake-lake", more={"spark.scheduler.allocation.file": pools.as_uri()})
 
 
 def _moment(micros: int | None) -> str | None:
@@ -266,66 +235,6 @@ def _lake_id(lake: Path) -> str:
     """The lake's own name for life, by which its server is recognised."""
     file = lake / "lake.json"
     if not file.exists():
-        file.write_text(json.dumps({"id": uuid4().hex}))
+        replace_file(file, json.dumps({"id": uuid4().hex}))
     found: str = json.loads(file.read_text())["id"]
     return found
-
-
-def serve(settings: Settings, port: int) -> int:
-    """Run until SIGTERM. /health answers at once and says when the server is ready."""
-    import uvicorn
-
-    from jobs.server.api import build_app
-
-    held = lock.take(settings.lake)
-    server = LakeServer(settings)
-    app = build_app(server, settings.services().api_token)
-    web = uvicorn.Server(
-        uvicorn.Config(app, host="127.0.0.1", port=port, log_level="warning", access_log=False)
-    )
-    failed: list[BaseException] = []
-
-    def begin() -> None:
-        try:
-            server.start()
-        except BaseException as error:
-            failed.append(error)
-            web.should_exit = True
-
-    def ending(number: int, frame: FrameType | None) -> None:
-        """uvicorn raises the signal again when it has ended; without this the process would die before
-        `stop`."""
-        web.should_exit = True
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, ending)
-    threading.Thread(target=begin, name="start", daemon=True).start()
-    web.run()
-    server.stop()
-    held.close()
-    if failed:
-        raise failed[0]
-    return 0
-
-
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m jobs.server.lake_server", description="Twinlake's lake server"
-    )
-    parser.add_argument("--home", type=Path, required=True)
-    parser.add_argument("--port", type=int, required=True)
-    given = parser.parse_args(arguments)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    for chatty in ("py4j", "httpx"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
-    os.environ["TZ"] = "UTC"  # PySpark collects timestamps in the process's zone
-    time.tzset()
-    try:
-        return serve(Settings(home=given.home), given.port)
-    except TwinlakeError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,9 +1,7 @@
-"""Owner: the one thread that computes a version's steps. Others signal "log at n" or ask, and wait for
-the answer."""
+"""Owner: the one thread that computes a version's steps. Others signal "log at n" or ask, and wait."""
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -11,38 +9,28 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jobs.batch.rebuild import Closed
+import structlog
+
 from jobs.errors import StalledVersionError, TwinlakeError
 from jobs.lake import delta
+from jobs.lake.feed import Feed, open_version
 from jobs.lake.log import Log
-from jobs.lake.segments import STEPS_PER_SEGMENT
+from jobs.lake.segments import Closed
 from jobs.lake.version import Pin, Version
-from jobs.speed.advance import (
-    LONG_RECORDS,
-    Feed,
-    Standing,
-    advance,
-    close,
-    cuts,
-    is_stored,
-    open_feed,
-    standing,
-)
+from jobs.speed.advance import LONG_RECORDS, Standing, advance, close, cuts, standing
 from jobs.speed.mailbox import ClosedMailboxError, Mailbox
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-logger = logging.getLogger(__name__)
-
+STEPS_PER_SEGMENT = 50
 RETRY_FIRST_S = 2.0
 RETRY_LAST_S = 60.0
 
 
 @dataclass(kw_only=True)
 class _Waiter:
-    """Somebody waits for a position: exactly this one (the owner stops there until it is pinned), or at
-    least it."""
+    """Somebody waits for at least a position, or exactly it (the owner stops there until it is pinned)."""
 
     batch: int
     exact: bool
@@ -69,6 +57,8 @@ class Owner:
         self.lane = threading.Lock()
         """The batch lane: rebuilds, merges and clean-up of this version, one at a time."""
         self._lake = lake
+        self._topic = log.topic.name
+        self._journal = structlog.get_logger(__name__).bind(table=version.table, version=version.name)
         self._long_records = long_records
         self._on_closed = on_closed
         self._feed: Feed | None = None
@@ -79,7 +69,7 @@ class Owner:
         self._lock = threading.Lock()
         self._retry_s = RETRY_FIRST_S
         self._timer: threading.Timer | None = None
-        self._mailbox = Mailbox(f"owner {version.table} {version.name}", self._prepare)
+        self._mailbox = Mailbox(f"owner {version}", self._prepare)
         self.opened = self._mailbox.ask(self._open)
         """Done once the owner knows where the version stands (or is stalled)."""
 
@@ -93,8 +83,7 @@ class Owner:
         self._ask_quietly(self._catch_up)
 
     def offer(self, batch: int, rows: DataFrame) -> Future[Any] | None:
-        """Batch `batch` is in memory: an idle owner that is next to it takes it; any other reads the log
-        later."""
+        """The batch is in memory: an idle owner that is next to it takes it; others read the log later."""
         if self.error is None and self.standing.position == batch - 1 and not self._barred(batch):
             with self._lock:
                 self._target = max(self._target, batch)
@@ -119,8 +108,7 @@ class Owner:
         return waiter.future
 
     def hold(self, go_on: threading.Event, longest_s: float) -> Future[int]:
-        """Take no step until `go_on` is set or the time is over; the future tells the position once it
-        holds."""
+        """Take no step until `go_on` is set or the time is over; the future tells the position it holds."""
         held: Future[int] = Future()
 
         def stand_still() -> None:
@@ -140,7 +128,7 @@ class Owner:
             self._mailbox.ask(lambda: None).result(120)
         if self._feed is None:
             raise self.error or StalledVersionError(
-                f"{self.version.table} {self.version.name} is not open yet", "", "try again in a moment"
+                f"{self.version} is not open yet", "", "try again in a moment"
             )
         return self._feed
 
@@ -155,7 +143,6 @@ class Owner:
         return self._mailbox.close()
 
     # -- below: in the owner's thread only
-    # ------------------------------------------------------------------------
 
     def _prepare(self) -> None:
         self.log.spark.sparkContext.setLocalProperty("spark.scheduler.pool", "speed")
@@ -165,9 +152,10 @@ class Owner:
         self._guarded(self._open_now)
 
     def _open_now(self) -> None:
-        feed = open_feed(self._lake, self.version, self.log)
+        feed = open_version(self._lake, self.version, {self._topic: self.log})
+        assert isinstance(feed, Feed)  # versions of view kinds have no owner
         at = standing(feed)
-        if at.steps_open or (at.step and is_stored(feed.definition)):
+        if at.step:
             at = close(feed, at)
         self.standing, self._feed = at, feed
 
@@ -192,8 +180,7 @@ class Owner:
         self._guarded(self._catch_up_one)
 
     def _catch_up_one(self) -> None:
-        """One step towards the log's end; then the mailbox has its turn, so that nobody waits for the
-        whole way."""
+        """One step towards the log's end; then the mailbox has its turn: nobody waits for the whole way."""
         if self._feed is None:
             self._open_now()
             assert self._feed is not None
@@ -222,11 +209,11 @@ class Owner:
 
     def _stall(self, error: Exception) -> None:
         known = error if isinstance(error, TwinlakeError) else StalledVersionError(
-            f"{self.version.table} {self.version.name} does not advance from batch {self.standing.position}",
+            f"{self.version} does not advance from batch {self.standing.position}",
             _first_lines(error),
             "mend what the error names; the version is tried again by itself and catches up",
         )  # fmt: skip
-        logger.exception("stalled: %s %s", self.version.table, self.version.name, exc_info=error)
+        self._journal.error("stalled", batch=self.standing.position, exc_info=error)
         with self._lock:
             self.error, self._feed, self._planned = known, None, []
             self.failures += 1
@@ -244,7 +231,7 @@ class Owner:
         try:
             self._mailbox.ask(action)
         except ClosedMailboxError:
-            logger.info("%s: a signal came after the end", self._mailbox.name)
+            self._journal.info("a signal came after the end")
 
     def _barred(self, batch: int) -> bool:
         barrier = self._barrier()
@@ -277,20 +264,20 @@ class Owner:
 
     def _pin(self) -> Pin:
         if self._feed is None:
-            raise self.error or StalledVersionError(f"{self.version.table} {self.version.name} is stalled")
+            raise self.error or StalledVersionError(f"{self.version} is stalled")
         at = self.standing
         return Pin(
             version=self.version,
             delta_version=delta.newest_version(self._feed.path),
-            position={self.log.topic.name: at.position},
-            watermark=at.watermark,
+            position={self._topic: at.position},
+            watermarks={self._topic: at.watermark},
             step=at.step,
             segment=at.segment,
         )
 
     def _close_for_batch(self) -> Closed:
         if self._feed is None:
-            raise self.error or StalledVersionError(f"{self.version.table} {self.version.name} is stalled")
+            raise self.error or StalledVersionError(f"{self.version} is stalled")
         at = self.standing
         if at.steps_open:
             try:
@@ -298,21 +285,14 @@ class Owner:
             except Exception as error:
                 self._stall(error)
                 raise
-        pin = self._pin()
-        return Closed(
-            pin=Pin(
-                version=pin.version, delta_version=pin.delta_version, position=pin.position,
-                watermark=pin.watermark, step=pin.step, segment=self.standing.segment - 1,
-            ),
-            records=self.standing.records,
-        )  # fmt: skip
+        return Closed(pin=self._pin(), through=self.standing.segment - 1, records=self.standing.records)
 
 
 class PassedError(TwinlakeError):
     def __init__(self, version: Version, batch: int, at: int) -> None:
         self.at = at
         super().__init__(
-            f"{version.table} {version.name} is at batch {at}, beyond {batch}",
+            f"{version} is at batch {at}, beyond {batch}",
             "a version never goes back",
             "ask for a later position",
         )

@@ -1,82 +1,64 @@
-"""Versions: the living versions of the lake and their owners, by table and name."""
+"""Versions: the living versions of the lake, by table and name; the owners of those that store rows."""
 
 from __future__ import annotations
 
-import logging
 import threading
-import time
-from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from jobs.batch.maintain import merge_small
-from jobs.errors import BusyError, NotFoundError, StalledVersionError
+import structlog
+
+from jobs.errors import BusyError, NotFoundError, StalledVersionError, TimedOutError
+from jobs.lake.feed import Feed, LogView, Opened, open_version, stores_rows
 from jobs.lake.log import Log
+from jobs.lake.segments import Closed
 from jobs.lake.version import Health, Pin, Version, stored_versions
 from jobs.run import Run
-from jobs.speed.advance import COUNTED, SMALL_RECORDS, Feed
+from jobs.speed.advance import SMALL_RECORDS
+from jobs.speed.lags import Lags
 from jobs.speed.owner import Owner, PassedError
+from jobs.waiting import wait_for
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 TAKERS_WAIT_S = 30.0
 """A batch waits so long for the versions that take it from memory; a slower one goes on alone."""
 OPEN_WAIT_S = 120.0
+ANSWER_WAIT_S = 600.0
+"""An owner answers between two steps; a longer silence ends whoever waits for it."""
 FAILURES_BORNE = 3
 """So many failed tries of a version end a wait for its position."""
 POLL_S = 0.5
 
-
-class Feeds:
-    """How far each topic's log is, as the server last heard, for lags without a look at the disk."""
-
-    def __init__(self, logs: Mapping[str, Log]) -> None:
-        self._lock = threading.Lock()
-        self._end: dict[str, int] = {}
-        self._records: dict[str, int] = {}
-        self._seen: dict[str, deque[tuple[int, float]]] = {}
-        for name, log in logs.items():
-            self.heard(name, log.metadata())
-
-    def heard(self, topic: str, metadata: Mapping[str, Any]) -> None:
-        with self._lock:
-            self._end[topic] = int(metadata.get("batch", 0))
-            self._records[topic] = sum(metadata.get("counts", {}).get(verdict, 0) for verdict in COUNTED)
-            self._seen.setdefault(topic, deque(maxlen=10_000)).append((self._end[topic], time.monotonic()))
-
-    def end(self, topic: str) -> int:
-        return self._end.get(topic, 0)
-
-    def records(self, topic: str) -> int:
-        return self._records.get(topic, 0)
-
-    def waiting_s(self, topic: str, position: int) -> float:
-        """How long the first batch after the position has been in the log, as far back as this process
-        saw."""
-        with self._lock:
-            seen = list(self._seen.get(topic, ()))
-        heard = next((at for batch, at in seen if batch > position), None)
-        return 0.0 if heard is None else time.monotonic() - heard
+journal = structlog.get_logger(__name__)
 
 
 class Versions:
-    def __init__(self, lake: Path, logs: Mapping[str, Log]) -> None:
+    """Implements `lake.open_lake.LivingVersions`, whose docstrings say what the answers promise.
+
+    `merge(feed, open_segment)` is called after a segment was closed, in the lane of its version.
+    """
+
+    def __init__(self, lake: Path, logs: Mapping[str, Log], merge: Callable[[Feed, int], object]) -> None:
         self._lake = lake
         self._logs = logs
-        self.feeds = Feeds(logs)
+        self._merge_small = merge
+        self.lags = Lags(logs)
         self._owners: dict[tuple[str, str], Owner] = {}
+        self._views: dict[tuple[str, str], LogView] = {}
         self._takers: dict[str, list[Future[Any]]] = {}
         self._lock = threading.Lock()
         self._merging = ThreadPoolExecutor(
             max_workers=1, thread_name_prefix="merge", initializer=self._prepare
         )
+
+    # -- life
 
     def load(self) -> None:
         """Open every living version; each closes its open segment and catches up by itself.
@@ -84,52 +66,44 @@ class Versions:
         Returns when each knows where it stands, so that nobody is shown a position that goes back.
         """
         for version in stored_versions(self._lake):
-            if version.state == "living" and version.topic in self._logs:
-                self._own(version)
-        wait([owner.opened for owner in self._all()], timeout=OPEN_WAIT_S)
+            if version.state == "living" and all(topic in self._logs for topic in version.topics):
+                self._open(version)
+        wait([owner.opened for owner in self._all_owners()], timeout=OPEN_WAIT_S)
 
     def start(self, version: Version) -> None:
-        """Make a version living: its JSON first, then its table and its feed. Starting it twice changes
-        nothing."""
-        if (version.table, version.name) not in self._owners:
+        with self._lock:
+            known = _key(version) in self._owners or _key(version) in self._views
+        if not known:
             version.save(self._lake)
-            self._own(version)
+            self._open(version)
 
     def retire(self, version: Version) -> None:
         """Feed it no more. Its files stay."""
-        owner = self._owner(version)
+        self.get(version.table, version.name)
         version.retired().save(self._lake)
         with self._lock:
-            del self._owners[(version.table, version.name)]
-        owner.stop()
+            self._views.pop(_key(version), None)
+            owner = self._owners.pop(_key(version), None)
+        if owner:
+            owner.stop()
 
-    def living(self) -> list[Version]:
-        return [owner.version for owner in self._all()]
-
-    def get(self, table: str, name: str) -> Version:
-        return self._find(table, name).version
-
-    def newest(self, table: str) -> Version | None:
-        """The living version of the table that was built last."""
-        return max((v for v in self.living() if v.table == table), key=lambda v: v.build, default=None)
-
-    def feed(self, version: Version) -> Feed:
-        return self._owner(version).feed()
-
-    def owner(self, version: Version) -> Owner:
-        return self._owner(version)
+    def stop(self) -> None:
+        self._merging.shutdown(wait=False, cancel_futures=True)
+        with ThreadPoolExecutor(max_workers=8) as stopping:
+            list(stopping.map(Owner.stop, self._all_owners()))
+        self._merging.shutdown(wait=True)
 
     def offer(self, topic: str, metadata: Mapping[str, Any], rows: DataFrame | None) -> None:
         """Tell every version of the topic that the log has a new batch; return when its takers have finished.
 
         A large batch is a backlog's: its takers may go on beside the next one, which waits for them here.
         """
-        self.feeds.heard(topic, metadata)
-        batch = self.feeds.end(topic)
+        self.lags.heard(topic, metadata)
+        batch = self.lags.end(topic).batch
         wait(self._takers.pop(topic, []), timeout=TAKERS_WAIT_S)
         taken = []
-        for owner in self._all():
-            if owner.version.topic == topic:
+        for owner in self._all_owners():
+            if topic in owner.version.topics:
                 if rows is None:
                     owner.signal(batch)
                 elif (future := owner.offer(batch, rows)) is not None:
@@ -139,73 +113,143 @@ class Versions:
         else:
             wait(taken, timeout=TAKERS_WAIT_S)
 
-    def advance_to(self, version: Version, batch: int, run: Run | None = None) -> Pin:
-        """Wait until the version is at the position or beyond."""
-        return self._await(self._owner(version), self._owner(version).pin_at(batch, exact=False), batch, run)
+    # -- what LivingVersions promises
+
+    def living(self) -> list[Version]:
+        with self._lock:
+            found = [owner.version for owner in self._owners.values()]
+            found += [view.version for view in self._views.values()]
+        return sorted(found, key=lambda version: (version.table, version.build, version.name))
+
+    def get(self, table: str, name: str) -> Version:
+        known = [version for version in self.living() if version.table == table]
+        for version in known:
+            if version.name == name:
+                return version
+        names = ", ".join(version.name for version in known) or "none"
+        raise NotFoundError(
+            f"table {table} has no living version {name}", f"living: {names}", "see `twinlake status`"
+        )
+
+    def newest(self, table: str) -> Version | None:
+        return max((v for v in self.living() if v.table == table), key=lambda v: v.build, default=None)
+
+    def opened(self, version: Version) -> Opened:
+        view = self._view(version)
+        return view if view else self.owner(version).feed()
+
+    def position(self, version: Version) -> dict[str, int]:
+        if self._view(version):
+            return {topic: self.lags.end(topic).batch for topic in version.topics}
+        (topic,) = version.topics
+        return {topic: self.owner(version).standing.position}
 
     def pin(self, version: Version) -> Pin:
-        """The version between two of its steps: what everybody may read as one state."""
-        return self._owner(version).pin().result(600)
+        if self._view(version):
+            return self._pin_view(version, self.position(version))
+        return self.owner(version).pin().result(ANSWER_WAIT_S)
 
-    def pin_together(self, versions: Sequence[Version], run: Run | None = None, tries: int = 5) -> list[Pin]:
-        """All versions (of one topic) at exactly the same position: the log's end, or a later one."""
-        topic = versions[0].topic
+    def pin_together(self, versions: Sequence[Version], run: Run, tries: int = 5) -> list[Pin]:
         while True:
             tries -= 1
-            batch = max(
-                self.feeds.end(topic), *(self._owner(version).standing.position for version in versions)
-            )
-            waiting = [(self._owner(version), self._owner(version).pin_at(batch)) for version in versions]
+            ends = {topic: self.lags.end(topic).batch for version in versions for topic in version.topics}
+            for version in versions:
+                for topic, batch in self.position(version).items():
+                    ends[topic] = max(ends[topic], batch)
+            owners = {_key(one): self.owner(one) for one in versions if not self._view(one)}
+            waiting = {key: owner.pin_at(ends[owner.version.topics[0]]) for key, owner in owners.items()}
             try:
-                return [self._await(owner, future, batch, run) for owner, future in waiting]
+                return [
+                    self._await(owners[_key(one)], waiting[_key(one)], run)
+                    if _key(one) in owners
+                    else self._pin_view(one, {topic: ends[topic] for topic in one.topics})
+                    for one in versions
+                ]
             except PassedError:
                 if tries <= 0:
                     raise
             finally:
-                for _, future in waiting:
+                for future in waiting.values():
                     future.cancel()
+
+    def advance_to(self, version: Version, position: Mapping[str, int], run: Run) -> Pin:
+        if self._view(version):
+            return self.pin(version)
+        (topic,) = version.topics
+        owner = self.owner(version)
+        return self._await(owner, owner.pin_at(position.get(topic, 0), exact=False), run)
+
+    @contextmanager
+    def hold(self, versions: Iterable[Version], limit_s: float) -> Iterator[list[dict[str, int]]]:
+        go_on = threading.Event()
+        versions = list(versions)
+        try:
+            owners = [self.owner(version) for version in versions if not self._view(version)]
+            for future in [owner.hold(go_on, limit_s) for owner in owners]:
+                future.result(limit_s)
+            yield [self.position(version) for version in versions]
+        finally:
+            go_on.set()
 
     @contextmanager
     def lane(self, version: Version, wait_s: float = 0, run: Run | None = None) -> Iterator[None]:
-        """Hold the version's batch lane; BusyError when somebody else holds it all the time."""
-        lane = self._owner(version).lane
-        until = time.monotonic() + wait_s
-        while not lane.acquire(timeout=max(0.01, min(POLL_S, until - time.monotonic()))):
+        lane = self.owner(version).lane
+
+        def take() -> bool | None:
             if run:
                 run.check_cancelled()
-                run.progress(0, 0, "", "waiting for the batch lane")
-            if time.monotonic() >= until:
-                raise BusyError(
-                    f"the batch lane of {version.table} {version.name} is busy",
-                    "a rebuild, a merge or the clean-up of the same version is running",
-                    "wait for it (`twinlake jobs list`) and start again",
-                )
+            return lane.acquire(timeout=min(POLL_S, max(wait_s, 0.01))) or None
+
+        try:
+            wait_for(f"the batch lane of {version}", take, wait_s, run, every_s=0)
+        except TimedOutError as error:
+            raise BusyError(
+                f"the batch lane of {version} is busy",
+                "a rebuild, a merge or the clean-up of the same version is running",
+                "wait for it (`twinlake jobs list`) and start again",
+            ) from error
         try:
             yield
         finally:
             lane.release()
 
+    def close_segment(self, version: Version) -> Closed:
+        return self.owner(version).close_segment().result(ANSWER_WAIT_S)
+
+    def open_segment(self, version: Version) -> int:
+        return self.owner(version).standing.segment
+
     def health(self) -> list[Health]:
-        """What is known of every living version, from memory."""
-        return [self._health(owner) for owner in self._all()]
+        return [self._health(version) for version in self.living()]
 
-    def stop(self) -> None:
-        self._merging.shutdown(wait=False, cancel_futures=True)
-        with ThreadPoolExecutor(max_workers=8) as stopping:
-            list(stopping.map(Owner.stop, self._all()))
-        self._merging.shutdown(wait=True)
+    # -- below: how
 
-    def _own(self, version: Version) -> None:
-        log = self._logs.get(version.topic)
-        if log is None:
+    def owner(self, version: Version) -> Owner:
+        """The owner of a stored version; NotFoundError where it is not living."""
+        with self._lock:
+            owner = self._owners.get(_key(version))
+        if owner is None:
+            self.get(version.table, version.name)
+            raise NotFoundError(f"{version} stores no rows", "its kind is a view", "")
+        return owner
+
+    def _open(self, version: Version) -> None:
+        if missing := [topic for topic in version.topics if topic not in self._logs]:
             raise NotFoundError(
-                f"{version.table} {version.name} reads topic {version.topic}, which this lake has not",
+                f"{version} reads topic {missing[0]}, which this lake has not",
                 "its contract or schema is gone", "put the files of the topic back",
             )  # fmt: skip
-        owner = Owner(self._lake, version, log, self._segment_closed)
+        if not stores_rows(version):
+            view = open_version(self._lake, version, self._logs)
+            assert isinstance(view, LogView)
+            with self._lock:
+                self._views[_key(version)] = view
+            return
+        (topic,) = version.topics
+        owner = Owner(self._lake, version, self._logs[topic], self._segment_closed)
         with self._lock:
-            self._owners[(version.table, version.name)] = owner
-        owner.signal(self.feeds.end(version.topic))
+            self._owners[_key(version)] = owner
+        owner.signal(self.lags.end(topic).batch)
 
     def _prepare(self) -> None:
         """Merges yield to the stream."""
@@ -217,56 +261,54 @@ class Versions:
 
     def _merge(self, owner: Owner) -> None:
         """Merge small closed segments; whoever holds the lane now leaves fewer of them behind anyway."""
-        version = owner.version
+        version, said = owner.version, journal.bind(table=owner.version.table, version=owner.version.name)
         try:
             with self.lane(version):
-                merge_small(owner.feed(), owner.standing.segment)
+                self._merge_small(owner.feed(), owner.standing.segment)
         except BusyError:
-            logger.info("no merge of %s %s: its lane is busy", version.table, version.name)
+            said.info("no merge: the lane is busy")
         except Exception:
-            logger.exception("the segments of %s %s were not merged", version.table, version.name)
+            said.exception("the segments were not merged")
 
-    def _await(self, owner: Owner, future: Future[T], batch: int, run: Run | None) -> T:
+    def _await(self, owner: Owner, future: Future[T], run: Run) -> T:
         """Wait, show how far it is, and give up when the version fails again and again meanwhile."""
-        started_at, first, failures = time.monotonic(), owner.standing.records, owner.failures
-        total = max(1, self.feeds.records(owner.version.topic) - first)
-        while True:
-            done, _ = wait([future], timeout=POLL_S)
-            if done:
-                return future.result()
-            if run:
-                if run.cancelled.is_set():
-                    future.cancel()
-                    run.check_cancelled()
-                run.progress(
-                    owner.standing.records - first,
-                    total,
-                    "records",
-                    f"{owner.version.table} to batch {batch}",
-                )
-            if owner.failures - failures >= FAILURES_BORNE:
-                future.cancel()
-                raise StalledVersionError(
-                    f"{owner.version.table} {owner.version.name} does not come to batch {batch}",
-                    str(owner.error),
-                    "mend what the error names, then start again",
-                )
-            if run is None and time.monotonic() - started_at > 600:
-                future.cancel()
-                raise BusyError(
-                    f"{owner.version.table} {owner.version.name} is far from batch {batch}", "", "wait"
-                )
+        first, failures = owner.standing.records, owner.failures
+        total = max(1, self.lags.end(owner.version.topics[0]).records - first)
 
-    def _health(self, owner: Owner) -> Health:
-        at, topic = owner.standing, owner.version.topic
-        behind = at.position < self.feeds.end(topic)
+        def look() -> Future[T] | None:
+            wait([future], timeout=POLL_S)
+            if future.done():
+                return future
+            run.progress(owner.standing.records - first, total, "records", f"advancing {owner.version}")
+            if owner.failures - failures < FAILURES_BORNE:
+                return None
+            raise StalledVersionError(
+                f"{owner.version} does not advance from batch {owner.standing.position}",
+                str(owner.error),
+                "mend what the error names, then start again",
+            )
+
+        try:
+            return wait_for(f"a position of {owner.version}", look, None, run, every_s=0).result()
+        finally:
+            future.cancel()
+
+    def _pin_view(self, version: Version, position: dict[str, int]) -> Pin:
+        watermarks = {topic: self.lags.end(topic).watermark for topic in version.topics}
+        return Pin(version=version, position=position, watermarks=watermarks)
+
+    def _health(self, version: Version) -> Health:
+        if self._view(version):
+            return Health(table=version.table, version=version.name, position=self.position(version))
+        owner, (topic,) = self.owner(version), version.topics
+        at, end = owner.standing, self.lags.end(topic)
+        behind = at.position < end.batch
         return Health(
-            table=owner.version.table,
-            version=owner.version.name,
-            topic=topic,
-            position=at.position,
-            lag_records=max(0, self.feeds.records(topic) - at.records) if behind else 0,
-            lag_seconds=round(self.feeds.waiting_s(topic, at.position), 3) if behind else 0.0,
+            table=version.table,
+            version=version.name,
+            position={topic: at.position},
+            lag_records=max(0, end.records - at.records) if behind else 0,
+            lag_seconds=round(self.lags.waiting_s(topic, at.position), 3) if behind else 0.0,
             step=at.step,
             segment=at.segment,
             stalled=owner.error is not None,
@@ -274,19 +316,14 @@ class Versions:
             watermark=at.watermark,
         )
 
-    def _all(self) -> list[Owner]:
+    def _all_owners(self) -> list[Owner]:
         with self._lock:
             return list(self._owners.values())
 
-    def _owner(self, version: Version) -> Owner:
-        return self._find(version.table, version.name)
-
-    def _find(self, table: str, name: str) -> Owner:
+    def _view(self, version: Version) -> LogView | None:
         with self._lock:
-            owner = self._owners.get((table, name))
-        if owner is None:
-            known = ", ".join(sorted(v for t, v in self._owners if t == table)) or "none"
-            raise NotFoundError(
-                f"table {table} has no living version {name}", f"living: {known}", "see `twinlake status`"
-            )
-        return owner
+            return self._views.get(_key(version))
+
+
+def _key(version: Version) -> tuple[str, str]:
+    return version.table, version.name

@@ -1,10 +1,10 @@
 """The newest order of each customer."""
 
-from jobs.kinds.table import Latest
+from jobs.kinds.latest import Latest
 
 TABLE = Latest(
     name="latest_order",
-    source="orders",
+    inputs=("orders",),
     columns={
         "customer": "customer",
         "order_id": "order_id",

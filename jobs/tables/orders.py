@@ -1,10 +1,10 @@
 """Every valid order event, as it was sent."""
 
-from jobs.kinds.table import Events
+from jobs.kinds.events import Events
 
 TABLE = Events(
     name="orders",
-    source="orders",
+    inputs=("orders",),
     columns={
         "event_id": "event_id",
         "order_id": "order_id",

@@ -1,17 +1,26 @@
-"""The edge to the schema registry: Confluent's API, version 7 (Apicurio serves it below /apis/ccompat/v7)."""
+"""The edge to the schema registry: Confluent's client (Apicurio serves its API below /apis/ccompat/v7)."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
-from urllib.parse import quote
 
-import httpx
+import httpx2  # what Confluent's client speaks HTTP with; httpx is another library, with other errors
+from confluent_kafka.schema_registry import (
+    RegisteredSchema,
+    Schema,
+    SchemaRegistryClient,
+    SchemaRegistryError,
+)
 
 from jobs.errors import DifferenceError, UnreachableError
 
 COMPATIBILITY = "BACKWARD"
 SUBJECT_UNKNOWN = 40401
+REFUSED = (409, 422)
+"""HTTP's word for a schema that is not compatible, and for one that is no schema."""
 
 
 class Registry:
@@ -19,53 +28,63 @@ class Registry:
 
     def __init__(self, url: str, timeout_s: float = 10.0) -> None:
         self.url = url.rstrip("/")
-        self._http = httpx.Client(timeout=timeout_s)
-        self._known: dict[tuple[str, int], tuple[int, dict[str, Any]]] = {}
+        try:
+            # Whoever asks decides when to ask again, and without a timeout the client waits for ever.
+            self._client = SchemaRegistryClient({"url": self.url, "timeout": timeout_s, "max.retries": 0})
+        except ValueError as error:
+            raise self._unreachable(str(error)) from error
+        # The client uses the environment's proxies, and has no option against it; no proxy reaches a
+        # registry on the loopback interface.
+        rest = self._client._rest_client
+        rest.session = httpx2.Client(verify=rest.verify, timeout=rest.timeout, trust_env=False)
 
     def schemas(self, subject: str) -> dict[int, dict[str, Any]]:
         """Every schema of the subject by its id: what its records' headers may name.
 
         Only versions not seen before are fetched, so asking again costs one call.
         """
-        versions = self._ask("GET", f"/subjects/{_path(subject)}/versions", missing=[])
-        for version in versions:
-            if (subject, version) not in self._known:
-                found = self._ask("GET", f"/subjects/{_path(subject)}/versions/{version}")
-                self._known[subject, version] = (int(found["id"]), json.loads(found["schema"]))
-        return {
-            schema_id: schema for (of, _), (schema_id, schema) in sorted(self._known.items()) if of == subject
-        }
+        with self._asking(subject):
+            try:
+                versions = sorted(self._client.get_versions(subject))
+                found = [self._client.get_version(subject, version) for version in versions]
+            except SchemaRegistryError as error:
+                if error.error_code == SUBJECT_UNKNOWN:
+                    return {}
+                raise
+            return dict(_read(one) for one in found)
 
     def register(self, subject: str, schema: dict[str, Any]) -> int:
         """Makes the subject BACKWARD compatible, registers the schema (once) and returns its id.
 
         A schema that cannot read the records of the one before it is refused with the registry's reasons.
         """
-        body = {"schema": json.dumps(schema), "schemaType": "AVRO"}
-        self._ask("PUT", f"/config/{_path(subject)}", {"compatibility": COMPATIBILITY})
-        # Apicurio's compatibility check says no without a reason; the refusal of the registration has one.
-        return int(self._ask("POST", f"/subjects/{_path(subject)}/versions", body)["id"])
+        asked = Schema(json.dumps(schema), "AVRO")
+        # The client answers from memory for a schema that it has read before; only the registry knows
+        # what it holds now.
+        self._client.clear_caches()
+        with self._asking(subject):
+            self._client.set_compatibility(subject, COMPATIBILITY)
+            try:
+                # Apicurio's compatibility check says no without a reason; the refusal here has one.
+                return int(self._client.register_schema(subject, asked, normalize_schemas=False))
+            except SchemaRegistryError as error:
+                if error.http_status_code in REFUSED:
+                    raise self._refused(subject, error) from error
+                raise
 
-    def _ask(self, method: str, path: str, body: dict[str, Any] | None = None, missing: Any = None) -> Any:
+    @contextmanager
+    def _asking(self, subject: str) -> Iterator[None]:
+        """One error for all that the client raises when no registry answers, or something else does."""
         try:
-            answer = self._http.request(
-                method,
-                self.url + path,
-                json=body,
-                headers={"Accept": "application/vnd.schemaregistry.v1+json, application/json"},
-            )
-        except httpx.HTTPError as error:
+            yield
+        except SchemaRegistryError as error:
+            said = str(error.error_message or "it gave no reason")[:500]
+            raise self._unreachable(f"{subject}: HTTP {error.http_status_code}: {said}") from error
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise self._unreachable(str(error) or type(error).__name__) from error
-        if answer.status_code == 404 and missing is not None and _code(answer) == SUBJECT_UNKNOWN:
-            return missing
-        if answer.status_code == 409 or (answer.status_code == 422 and method == "POST"):
-            raise self._incompatible(path.split("/")[2], _message(answer))
-        if answer.status_code >= 300:
-            raise self._unreachable(f"{method} {path}: HTTP {answer.status_code}: {_message(answer)}")
-        try:
-            return answer.json() if answer.content else {}
-        except ValueError as error:
-            raise self._unreachable(f"{method} {path} answered something that is no JSON") from error
+        except (ValueError, TypeError, AttributeError, LookupError) as error:
+            # The client does not check a 200: no JSON is a ValueError, JSON of another shape one of the rest.
+            raise self._unreachable(f"{subject}: the answer is no schema registry's: {error}") from error
 
     def _unreachable(self, why: str) -> UnreachableError:
         return UnreachableError(
@@ -74,27 +93,15 @@ class Registry:
             remedy="see `twinlake status` and `twinlake logs registry`",
         )
 
-    def _incompatible(self, subject: str, why: str) -> DifferenceError:
+    def _refused(self, subject: str, error: SchemaRegistryError) -> DifferenceError:
         return DifferenceError(
             what=f"the registry refused the new schema of {subject}",
-            why=why or f"it is not {COMPATIBILITY} compatible with the newest one",
+            why=str(error.error_message or f"it is not {COMPATIBILITY} compatible with the newest one"),
             remedy="give a new field a default, and do not change the type of a field that exists",
         )
 
 
-def _path(name: str) -> str:
-    return quote(name, safe="")
-
-
-def _code(answer: httpx.Response) -> int:
-    try:
-        return int(answer.json().get("error_code", 0))
-    except (ValueError, AttributeError):
-        return 0
-
-
-def _message(answer: httpx.Response) -> str:
-    try:
-        return str(answer.json().get("message", answer.text))
-    except (ValueError, AttributeError):
-        return answer.text[:500]
+def _read(found: RegisteredSchema) -> tuple[int, dict[str, Any]]:
+    if found.schema_id is None or found.schema.schema_str is None:
+        raise ValueError("a version without an id or without a schema")
+    return found.schema_id, json.loads(found.schema.schema_str)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jobs import quote
 from jobs.errors import ContractError
 
 FILE_NAME = re.compile(r"(?P<topic>[a-z][a-z0-9_]*)\.v(?P<number>[1-9][0-9]*)\.avsc")
@@ -69,6 +70,37 @@ class Schema:
     def field(self, name: str) -> Field | None:
         """The field of that name, if there is one."""
         return next((field for field in self.fields if field.name == name), None)
+
+
+def logical_type(field: Field) -> str | None:
+    """The Avro logical type of a simple field, looked up inside a union with null."""
+    parts = field.avro if isinstance(field.avro, list) else [field.avro]
+    return next((part.get("logicalType") for part in parts if isinstance(part, dict)), None)
+
+
+def default_sql(field: Field) -> str:
+    """A field's default as a SQL literal of the field's type."""
+    value = field.default
+    if value is None:
+        return f"CAST(NULL AS {field.type})"
+    if field.precision:
+        unscaled = int.from_bytes(str(value).encode("latin-1"), "big", signed=True)
+        precision, scale = field.precision
+        digits = f"{abs(unscaled):0{scale + 1}d}"
+        text = digits[: len(digits) - scale] + ("." + digits[len(digits) - scale :] if scale else "")
+        return f"CAST('{'-' if unscaled < 0 else ''}{text}' AS decimal({precision},{scale}))"
+    logical = logical_type(field)
+    if logical == "timestamp-millis":
+        return f"timestamp_millis({int(value)}L)"
+    if logical == "timestamp-micros":
+        return f"timestamp_micros({int(value)}L)"
+    if logical == "date":
+        return f"date_from_unix_date({int(value)})"
+    if field.type == "binary":
+        return f"X'{str(value).encode('latin-1').hex()}'"
+    if field.type == "string":
+        return quote.string(str(value))
+    return f"CAST({quote.string(str(value).lower())} AS {field.type})"
 
 
 def load_schema(path: Path) -> Schema:

@@ -7,12 +7,10 @@ from pathlib import Path
 
 from jobs.errors import ContractError, NotFoundError
 from jobs.settings import PROJECT
+from jobs.topics import coordinate
 from jobs.topics.contract import Contract
 from jobs.topics.contract_file import load_contract
 from jobs.topics.schema import FILE_NAME, Schema, load_schema
-
-COORDINATE = (("_epoch", "int"), ("_partition", "int"), ("_offset", "bigint"), ("_timestamp", "timestamp"))
-"""Columns that every row read from a log carries beside the event's own fields."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +29,7 @@ class Topic:
     @property
     def columns(self) -> tuple[tuple[str, str], ...]:
         """(name, Spark type) of every column of the rows that definitions read."""
-        return tuple((field.name, field.type) for field in self.newest.fields) + COORDINATE
+        return tuple((field.name, field.type) for field in self.newest.fields) + coordinate.COLUMNS
 
 
 def topic_names(project: Path = PROJECT) -> tuple[str, ...]:

@@ -5,11 +5,16 @@ Codes are stable: queries, dashboards and replays depend on them. They are added
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 VALID = "valid"
 INVALID = "invalid"
 DUPLICATE = "duplicate"
 TOO_LATE = "too_late"
 VERDICTS = (VALID, INVALID, DUPLICATE, TOO_LATE)
+"""Every record of a log has exactly one of them."""
+LATE = "late"
+"""Counted beside the verdicts: valid records that came after the contract's `late_after`."""
 
 # Undecodable: the bytes are no event. Reported alone, for no rule can be asked about them.
 NULL_VALUE = "null_value"
@@ -55,6 +60,11 @@ UNDECODABLE = (
     NULL_VALUE, BAD_HEADER, UNKNOWN_SCHEMA, MALFORMED_BODY, INVALID_UTF8, DECIMAL_OUT_OF_RANGE,
     TIME_OUT_OF_RANGE,
 )  # fmt: skip
+
+
+def records_in(counts: Mapping[str, int]) -> int:
+    """How many records these counts by verdict are about; late ones are valid ones counted again."""
+    return sum(counts.get(verdict, 0) for verdict in VERDICTS)
 
 
 def reason(code: str, field: str = "") -> str:

@@ -1,5 +1,4 @@
-"""The batch layer on real Delta: rebuild, certificate, repair, merge, and everything beside the running
-stream."""
+"""The batch layer on real Delta: rebuild, certificate, repair, merge, and all that beside the stream."""
 
 from __future__ import annotations
 
@@ -11,11 +10,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.batch.maintain import drop_old_commits
+from jobs.batch.merge import choose
 from jobs.batch.rebuild import replace_closed
 from jobs.errors import BusyError, SilentSkipError
 from jobs.kinds.windows import WindowRange
 from jobs.lake import delta
-from jobs.lake.segments import Segment, batch_epoch, choose, segments
+from jobs.lake.segments import Segment, batch_epoch, segments
 from jobs.run import CancelledError, Run
 from tests.history import MINUTE, START
 from tests.world import World
@@ -35,9 +35,7 @@ def world(spark: SparkSession, tmp_path: Path) -> World:
 
 
 def staged(world: World, position: int):
-    from jobs.kinds import compile
-
-    return compile.partial(world.feed.definition, world.log.rows(0, position))
+    return world.feed.definition.partial(world.log.rows(0, position))
 
 
 def test_a_rebuild_replaces_closed_segments_by_one(world: World) -> None:
@@ -50,8 +48,7 @@ def test_a_rebuild_replaces_closed_segments_by_one(world: World) -> None:
 
 
 def test_a_late_replace_with_an_outdated_segment_is_refused(world: World) -> None:
-    """It would not conflict: its rows would stand beside the newer base and count twice (9,000 became
-    15,000)."""
+    """It would not conflict but stand beside the newer base and count twice (9,000 became 15,000)."""
     late, epoch = world.closed(), batch_epoch(world.feed)
     batch = staged(world, 3)
     world.produce()
@@ -70,7 +67,7 @@ def test_a_replace_of_an_open_segment_is_refused(world: World) -> None:
     closed = world.closed()
 
     with pytest.raises(BusyError, match="not closed"):
-        replace_closed(world.feed, closed, WindowRange(), staged(world, 3), closed.pin.segment, 1, "early")
+        replace_closed(world.feed, closed, WindowRange(), staged(world, 3), closed.through, 1, "early")
 
     assert world.shows() == world.expected()
 
@@ -244,8 +241,7 @@ def test_parts_of_a_range_touch_and_cover_it() -> None:
 
 
 def test_commit_files_before_an_old_checkpoint_go_and_the_version_stands_where_it_stood(world: World) -> None:
-    """A day of steps leaves 86,400 commit files otherwise; the newest step's metadata must survive all
-    clean-up."""
+    """A day of steps leaves 86,400 files otherwise; the newest step's metadata survives all clean-up."""
     from jobs.speed.advance import standing
 
     snapshot = delta.snapshot(world.spark, world.feed.path)

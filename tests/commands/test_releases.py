@@ -3,128 +3,248 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
-from typer.testing import CliRunner
+from click.testing import Result
 
-from jobs.__main__ import build_app
-from jobs.commands import releases
-from jobs.errors import DifferenceError
-from jobs.releases.plan import Change, Plan
-from jobs.server.client import LakeClient
+from jobs.errors import DifferenceError, NotFoundError, UsageError
+from jobs.lake.plans import Change, Plans
+from jobs.releases.promote import Refused
+from jobs.run import Failed
+from jobs.server.release_jobs import Planned
 from jobs.settings import Services, Settings
-from tests.releases.test_report import DIFF, GATE
+from tests.commands.answers import PLAN, Answers, lines
+from tests.releases.test_report import DIFF, GATE, NASTY
 
-PLAN = Plan(
-    id="b" * 12,
-    release_before=1,
-    changes=(
-        Change(table="t", action="changed", fingerprint="f", blue="b-1", why=("where: a -> b",),
-               records=1_000_000, bytes=9_000_000, minutes_estimate=0.5),
-    ),
-    definitions={},
-    created_at="2026-01-31T12:00:00Z",
-)  # fmt: skip
+Twinlake = Callable[..., Result]
+
+PLANNED = Planned(plan=PLAN).to_json()
+UNCHANGED = Change(table="t", action="unchanged", fingerprint="f", blue="b-1", green="b-1")
+EMPTY = replace(PLAN, id="c" * 12, changes=(UNCHANGED,))
+BUILT = {
+    "plan": PLAN.id, "greens": {"t": "g-2", "u": "g-3"}, "built": ["t"], "records": 5, "seconds": 1.0,
+    "certificates": {"t": {"rows_compared": 12_345}, "u": None},
+}  # fmt: skip
 RELEASE = {
     "release": 2, "kind": "promote", "tables": {"t": "g-2"}, "positions": {"t": {"orders": 7}},
     "restores": None, "approved_by": "ann", "changed": True,
     "followed": True, "follow_seconds": 0.3, "follow_problem": None,
 }  # fmt: skip
+REFUSED = DifferenceError("the gate refuses plan b", "t lag", "mend it")
+PROMOTE = ("promote", PLAN.id, "--approved-by", "ann")
 
 
-class Answers:
-    """A lake server that has the result, or the error, of every kind of job at once."""
-
-    def __init__(self, **results: Any) -> None:
-        self.results, self.asked = results, []  # type: ignore[var-annotated]
-
-    def __call__(self, request: httpx.Request) -> httpx.Response:
-        if request.method == "POST":
-            asked = json.loads(request.content)
-            self.asked.append(asked)
-            return httpx.Response(202, json=self._job(asked["kind"], asked["params"]))
-        name = request.url.path.rsplit("/", 1)[1]
-        if name == "jobs":
-            return httpx.Response(200, json=[self._job("plan", {})])
-        return httpx.Response(200, json=self._job(name, {}))
-
-    def _job(self, kind: str, params: dict[str, Any]) -> dict[str, Any]:
-        found = self.results[kind]
-        failed = isinstance(found, DifferenceError)
-        return {
-            "id": kind, "kind": kind, "params": params, "progress": {}, "ended_at": "now",
-            "started_at": "now",
-            "state": "failed" if failed else "succeeded", "error": found.to_json() if failed else None,
-            "result": getattr(found, "result", None) if failed else found,
-        }  # fmt: skip
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    settings = Settings(home=tmp_path)
-    Services(api_url="http://lake", sql_url="http://sql").save(settings.services_file)
-    PLAN.save(settings.lake)
-    monkeypatch.setenv("TWINLAKE_HOME", str(tmp_path))
-    return tmp_path
-
-
-def run(monkeypatch: pytest.MonkeyPatch, answers: Answers, *arguments: str) -> Any:
-    client = LakeClient("http://lake", "token", httpx.MockTransport(answers))
-    monkeypatch.setattr(releases, "_client", lambda settings: client)
-    return CliRunner().invoke(build_app(), list(arguments))
-
-
-def test_plan_says_what_changes_and_what_comes_next(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = Answers(plan=PLAN.to_json())
-    done = run(monkeypatch, answers, "plan")
+def test_plan_says_what_changes_and_what_comes_next(twinlake: Twinlake) -> None:
+    answers = Answers(plan=PLANNED)
+    done = twinlake(answers, "plan", "--key", "k")
 
     assert done.exit_code == 0, done.output
-    assert "where: a -> b" in done.stderr
-    assert "1,000,000 records, 9.0 MB of log, about 0.5 min" in done.stderr
-    assert f"twinlake build {PLAN.id}" in done.stderr
-    assert sorted(answers.asked[0]["params"]["definitions"]) == ["latest_order", "orders", "sales_per_region"]
+    assert lines(done) == [
+        "plan (job plan): succeeded",
+        f"plan {PLAN.id}: from release 1",
+        "t: changed",
+        "    where: a -> b",
+        "    to build: 1,000,000 records, 9.0 MB of log, about 0.5 min",
+        f"next: twinlake build {PLAN.id}",
+    ]
+    (asked,) = answers.asked
+    assert sorted(asked["params"]["definitions"]) == ["latest_order", "orders", "sales_per_region"]
+    assert asked["key"] == "k"
 
 
-def test_diff_ends_with_1_where_the_versions_differ(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = Answers(plan=PLAN.to_json(), build={"greens": {"t": "g-2"}}, diff=DIFF.to_json())
-    told = run(monkeypatch, answers, "diff")
-    as_json = run(monkeypatch, answers, "diff", PLAN.id, "--json")
+def test_a_plan_that_changes_nothing_leads_nowhere(twinlake: Twinlake) -> None:
+    done = twinlake(Answers(plan=Planned(plan=EMPTY).to_json()), "plan")
+
+    assert lines(done)[1:] == [f"plan {EMPTY.id}: nothing to change, every table means what release 1 means"]
+
+
+def test_plan_as_json_is_the_plan_with_its_lines(twinlake: Twinlake) -> None:
+    done = twinlake(Answers(plan=PLANNED), "plan", "--json")
+
+    assert json.loads(done.stdout) == {**PLAN.to_json(), "lines": PLANNED["lines"]}
+
+
+def test_build_says_what_was_built_and_how_far_it_is_certified(twinlake: Twinlake) -> None:
+    answers = Answers(plan=PLANNED, build=BUILT)
+    done = twinlake(answers, "build")
+
+    assert lines(done) == [
+        "build (job build): succeeded",
+        "t g-2 built, certified over 12,345 rows",
+        "u g-3 was there already",
+        f"next: twinlake diff {PLAN.id}",
+    ]
+    assert answers.asked == [{"kind": "build", "params": {"plan": PLAN.id}}]
+
+
+def test_build_of_nothing_says_so(twinlake: Twinlake) -> None:
+    nothing = {**BUILT, "greens": {}, "built": [], "certificates": {}}
+    done = twinlake(Answers(build=nothing), "build", PLAN.id)
+
+    assert lines(done)[1:] == ["nothing to build", f"next: twinlake diff {PLAN.id}"]
+
+
+def test_a_build_that_failed_ends_with_its_error(twinlake: Twinlake) -> None:
+    done = twinlake(Answers(build=Failed(error=REFUSED, result=Refused(gate=GATE))), "build", PLAN.id)
+
+    assert isinstance(done.exception, DifferenceError)
+    assert done.exception.to_json() == REFUSED.to_json()
+
+
+def test_a_command_without_a_plan_takes_the_newest_and_says_when_there_is_none(twinlake: Twinlake) -> None:
+    done = twinlake(Answers(), "build")
+
+    assert isinstance(done.exception, NotFoundError) and done.exception.exit_code == 2
+    assert done.exception.what == "there is no plan yet"
+
+
+def test_diff_ends_with_1_where_the_versions_differ(twinlake: Twinlake) -> None:
+    answers = Answers(plan=PLANNED, build=BUILT, diff=DIFF.to_json())
+    told = twinlake(answers, "diff")
+    as_json = twinlake(answers, "diff", PLAN.id, "--json", "--key", "k")
 
     assert (told.exit_code, as_json.exit_code) == (1, 1)
-    assert "99,999 rows the same, 1 changed, 2 only in blue, 0 only in green" in told.stderr
-    assert "http://sql/reports/" in told.stderr
-    assert json.loads(as_json.stdout)["diffs"][0]["columns"][0]["blue_total"] == "10.50"
-    assert answers.asked[-1]["params"] == {"table": "t", "blue": "b-1", "green": "g-2", "plan": PLAN.id}
+    assert lines(told) == [
+        "build (job build): succeeded",
+        "diff t (job diff): succeeded",
+        "t: blue b-1 and green g-2 at orders batch 7: different",
+        "  99,999 rows the same, 1 changed, 2 only in blue, 0 only in green",
+        "column  rows changed  total in blue  total in green",
+        "sales   1             10.50          9.00",
+        f"  changed: region={NASTY}; sales {NASTY} -> 1",
+        "  only blue: region=x",
+        f"report: http://sql/reports/{PLAN.id}",
+    ]
+    printed = json.loads(as_json.stdout)
+    assert printed == {"plan": PLAN.id, "equal": False, "diffs": [DIFF.to_json()]}
+    assert printed["diffs"][0]["columns"][0]["blue_total"] == "10.50"
+    assert answers.asked[-1] == {
+        "kind": "diff",
+        "params": {"table": "t", "blue": "b-1", "green": "g-2", "plan": PLAN.id},
+        "key": "k/t",
+    }
 
 
-def test_promote_tells_the_release_and_that_readers_have_it(
-    home: Path, monkeypatch: pytest.MonkeyPatch
+def test_diff_of_equal_versions_ends_with_0(twinlake: Twinlake, home: Path) -> None:
+    equal = replace(DIFF, changed=0, only_blue=0, columns=(), samples=())
+    Services(api_url="http://lake").save(Settings(home=home).services_file)  # nobody shows reports
+    done = twinlake(Answers(build=BUILT, diff=equal.to_json()), "diff", PLAN.id)
+
+    assert done.exit_code == 0
+    assert lines(done)[2:] == [
+        "t: blue b-1 and green g-2 at orders batch 7: equal",
+        "  100,000 rows the same, 0 changed, 0 only in blue, 0 only in green",
+    ]
+
+
+def test_columns_that_only_one_version_has_are_named(twinlake: Twinlake) -> None:
+    other = replace(DIFF, columns_only_blue=("old",), columns_only_green=("new", "newer"))
+    done = twinlake(Answers(build=BUILT, diff=other.to_json()), "diff", PLAN.id)
+
+    assert lines(done)[4:6] == ["  columns only in blue: old", "  columns only in green: new, newer"]
+
+
+def test_diff_without_a_changed_table_asks_nobody(twinlake: Twinlake, home: Path) -> None:
+    Plans(Settings(home=home).lake).save(EMPTY)
+    answers = Answers()
+    done = twinlake(answers, "diff", EMPTY.id)
+
+    assert (done.exit_code, answers.asked) == (0, [])
+    assert lines(done) == ["nothing to compare: no table with a live version changes"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "what"),
+    [
+        ((PLAN.id, "--table", "x"), NotFoundError, f"plan {PLAN.id} does not change table 'x'"),
+        (("e" * 12,), NotFoundError, f"there is no plan {'e' * 12}"),
+        (("../services",), UsageError, "'../services' is not the id of a plan"),
+    ],
+)
+def test_diff_of_what_is_not_there_is_wrong_use(
+    twinlake: Twinlake, arguments: tuple[str, ...], error: type, what: str
 ) -> None:
+    done = twinlake(Answers(), "diff", *arguments)
+
+    assert type(done.exception) is error
+    assert (done.exception.what, done.exception.exit_code) == (what, 2)
+
+
+@pytest.mark.parametrize(
+    ("passed", "exit_code", "shown"),
+    [(True, 0, f"ok     t lag: {NASTY}"), (False, 1, f"FAILED t lag: {NASTY}")],
+)
+def test_gate_shows_each_check_and_ends_with_1_if_one_failed(
+    twinlake: Twinlake, passed: bool, exit_code: int, shown: str
+) -> None:
+    checks = (replace(GATE.checks[0], passed=passed), replace(GATE.checks[0], table="", passed=True))
+    gate = replace(GATE, checks=checks).to_json()
+    done = twinlake(Answers(gate=gate), "gate", PLAN.id)
+    as_json = twinlake(Answers(gate=gate), "gate", PLAN.id, "--json")
+
+    assert (done.exit_code, as_json.exit_code) == (exit_code, exit_code)
+    assert lines(done) == ["gate (job gate): succeeded", shown, f"ok     lag: {NASTY}"]
+    assert json.loads(as_json.stdout) == gate
+
+
+def test_promote_tells_the_release_and_that_readers_have_it(twinlake: Twinlake) -> None:
     answers = Answers(promote=RELEASE)
-    done = run(monkeypatch, answers, "promote", PLAN.id, "--approved-by", "ann")
+    done = twinlake(answers, *PROMOTE)
 
     assert done.exit_code == 0, done.output
-    assert "release 2 is live (approved by ann)" in done.stderr
-    assert "t g-2 at orders batch 7" in done.stderr
-    assert "followed in 0.3 s" in done.stderr
-    assert answers.asked[0]["params"] == {"plan": PLAN.id, "approved_by": "ann"}
+    assert lines(done) == [
+        "promote (job promote): succeeded",
+        "release 2 is live (approved by ann)",
+        "  t g-2 at orders batch 7",
+        "the SQL server followed in 0.3 s",
+    ]
+    assert answers.asked == [{"kind": "promote", "params": {"plan": PLAN.id, "approved_by": "ann"}}]
+    assert json.loads(twinlake(answers, *PROMOTE, "--json").stdout) == RELEASE
 
 
-def test_a_refused_promotion_shows_the_gate(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    refused = DifferenceError("the gate refuses plan b", "t lag", "mend it")
-    refused.result = {"gate": GATE.to_json()}  # type: ignore[attr-defined]
-    done = run(monkeypatch, Answers(promote=refused), "promote", PLAN.id)
+def test_promote_says_why_readers_do_not_have_it_yet(twinlake: Twinlake) -> None:
+    away: dict[str, Any] = {**RELEASE, "followed": False, "follow_problem": "the SQL server [is] away"}
+    done = twinlake(Answers(promote=away), *PROMOTE)
 
-    assert isinstance(done.exception, DifferenceError) and done.exception.exit_code == 1
-    assert "FAILED t lag: <script>" in done.stderr
+    assert (done.exit_code, lines(done)[-1]) == (0, "the SQL server [is] away")
 
 
-def test_rollback_names_the_release_it_restores(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_promote_of_what_is_live_already_says_so(twinlake: Twinlake) -> None:
+    done = twinlake(Answers(promote={**RELEASE, "changed": False}), *PROMOTE)
+
+    assert lines(done)[1:] == ["nothing to promote: release 2 means the same"]
+
+
+def test_a_refused_promotion_shows_the_gate(twinlake: Twinlake) -> None:
+    refused = Answers(promote=Failed(error=REFUSED, result=Refused(gate=GATE)))
+    done = twinlake(refused, *PROMOTE)
+    as_json = twinlake(refused, *PROMOTE, "--json")
+
+    assert lines(done) == ["promote (job promote): failed", f"FAILED t lag: {NASTY}"]
+    assert lines(as_json) == ["promote (job promote): failed"]
+    for one in (done, as_json):
+        assert isinstance(one.exception, DifferenceError) and one.exception.exit_code == 1
+        assert one.exception.to_json() == REFUSED.to_json()
+
+
+def test_rollback_names_the_release_it_restores(twinlake: Twinlake) -> None:
     answers = Answers(rollback={**RELEASE, "release": 3, "restores": 1})
-    done = run(monkeypatch, answers, "rollback", "--to", "1", "--approved-by", "ann")
+    done = twinlake(answers, "rollback", "--to", "1", "--approved-by", "ann")
 
-    assert "release 3 is live, the tables of release 1 again" in done.stderr
+    assert lines(done)[1:] == [
+        "release 3 is live, the tables of release 1 again (approved by ann)",
+        "  t g-2 at orders batch 7",
+        "the SQL server followed in 0.3 s",
+    ]
     assert answers.asked[0]["params"] == {"approved_by": "ann", "to": 1}
+
+
+def test_rollback_without_a_number_leaves_the_choice_to_the_lake_server(twinlake: Twinlake) -> None:
+    answers = Answers(rollback={**RELEASE, "restores": 1})
+    twinlake(answers, "rollback", "--approved-by", "ann")
+
+    assert answers.asked[0]["params"] == {"approved_by": "ann"}

@@ -14,6 +14,8 @@ import pytest
 from jobs.settings import PROJECT
 from tests.kill.server import LakeProcess, lake_process
 
+pytestmark = pytest.mark.services
+
 RUN = """
 import json
 from airflow.dag_processing.dagbag import DagBag
@@ -45,10 +47,10 @@ def test_batch_rebuilds_and_certifies_every_table(server: LakeProcess, tmp_path:
 
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     told = json.loads(done.stdout.splitlines()[-1])
-    asked = [job for job in server.client.jobs() if (job["key"] or "").startswith("batch/")]
+    asked = [job for job in server.client.jobs() if (job.key or "").startswith("batch/")]
     assert told["state"] == "success"
     assert {state for _, _, state in told["tasks"]} == {"success"} and len(told["tasks"]) == 5
-    assert {(job["kind"], job["params"]["table"], job["result"]["equal"]) for job in asked} == {
+    assert {(job.kind, job.params["table"], job.succeeded()["equal"]) for job in asked} == {
         ("rebuild", "sales_per_region", True),
         ("rebuild", "latest_order", True),
         ("verify", "sales_per_region", True),

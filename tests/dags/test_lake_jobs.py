@@ -12,7 +12,14 @@ import lake_jobs
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
+from jobs import waiting
+from jobs.server import client
 from jobs.server.client import LakeClient
+
+JOB: dict[str, Any] = {
+    "state": "running", "progress": {}, "result": None, "error": None, "attempt": 1,
+    "created_at": "2026-01-31T12:00:00Z", "started_at": "2026-01-31T12:00:01Z", "ended_at": None,
+}  # fmt: skip
 
 
 class FakeLake:
@@ -31,14 +38,12 @@ class FakeLake:
         if request.method == "POST":
             asked = json.loads(request.content)
             self.keys.append(asked["key"])
-            job = self.jobs.setdefault(
-                asked["key"], {"id": f"job{len(self.jobs)}", "state": "running", "progress": {}, **asked}
-            )
+            job = self.jobs.setdefault(asked["key"], {**JOB, "id": f"job{len(self.jobs)}", **asked})
             return httpx.Response(202, json=job)
         if request.url.path == "/status":
             return httpx.Response(200, json={"release": self.release})
         job = next(job for job in self.jobs.values() if request.url.path.endswith(job["id"]))
-        job.update({"result": None, "error": None, **self.outcome(job)})
+        job.update(self.outcome(job))
         return httpx.Response(200, json=job)
 
 
@@ -82,7 +87,6 @@ def test_the_parts_of_one_task_are_jobs_of_their_own(lake: FakeLake) -> None:
         ("failed", "DifferenceError", AirflowFailException),
         ("failed", "UsageError", AirflowFailException),
         ("failed", "NotFoundError", AirflowFailException),
-        ("cancelled", "CancelledError", AirflowFailException),
         ("failed", "BusyError", RuntimeError),
         ("failed", "TwinlakeError", RuntimeError),
         ("interrupted", "TwinlakeError", RuntimeError),
@@ -97,6 +101,37 @@ def test_only_what_may_go_well_next_time_is_tried_again(
     with pytest.raises(raised, match=r"it went wrong[\s\S]*because[\s\S]*mend it") as caught:
         lake_jobs.run_job("verify", {"table": "t"})
     assert isinstance(caught.value, AirflowFailException) == (raised is AirflowFailException)
+
+
+def test_a_job_that_somebody_cancelled_is_not_tried_again_and_says_which(lake: FakeLake) -> None:
+    told = {"error": "CancelledError", "what": "job job0 was cancelled", "why": "someone", "remedy": "again"}
+    lake.outcome = lambda job: {"state": "cancelled", "error": told}
+
+    with pytest.raises(AirflowFailException, match="job job0 was cancelled"):
+        lake_jobs.run_job("verify", {"table": "t"})
+
+
+def test_a_failed_job_fails_the_task_even_if_it_has_a_result(lake: FakeLake) -> None:
+    told = {"error": "DifferenceError", "what": "they differ", "why": "because", "remedy": "look"}
+    lake.outcome = lambda job: {"state": "failed", "error": told, "result": {"equal": False}}
+
+    with pytest.raises(AirflowFailException, match="they differ"):
+        lake_jobs.run_job("verify", {"table": "t"})
+
+
+def test_a_server_that_does_not_come_back_is_asked_again_in_the_next_try(
+    lake: FakeLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(job: dict[str, Any]) -> dict[str, Any]:
+        raise httpx.ConnectError("connection refused")
+
+    lake.outcome = away
+    monkeypatch.setattr(client, "AWAY_S", 0.01)
+    monkeypatch.setattr(waiting, "sleep_using_event", lambda event: lambda seconds: None)
+
+    with pytest.raises(RuntimeError, match="waiting for the lake server to come back took longer") as caught:
+        lake_jobs.run_job("verify", {"table": "t"})
+    assert not isinstance(caught.value, AirflowFailException)
 
 
 def test_the_progress_of_the_job_is_in_the_task_log(lake: FakeLake, caplog: pytest.LogCaptureFixture) -> None:

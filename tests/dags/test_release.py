@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import release as dag_file
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from jobs.errors import TwinlakeError
 from jobs.tables import TABLES
@@ -45,3 +48,39 @@ def test_the_line_of_a_difference_has_its_counts() -> None:
     assert dag_file.difference_lines([diff]) == [
         "t: 900 rows the same, 100 changed, 3 only in blue, 0 only in green; changed columns: sales (90)"
     ]
+
+
+MADE = {"id": "p", "empty": False, "changes": [], "lines": ["plan p: from release 1", "t: changed"]}
+
+
+@pytest.fixture
+def plan(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """The task `plan`, run here: `plan(made, definitions)` with what the lake server answers."""
+
+    def run(made: dict[str, Any], definitions: dict[str, Any] | None = None) -> Any:
+        monkeypatch.setattr(dag_file, "run_job", lambda kind, params: {"plan": made}[kind])
+        context = {"params": {"definitions": definitions}}
+        monkeypatch.setattr(dag_file, "get_current_context", lambda: context)
+        return dag_file.release().get_task("plan").python_callable()
+
+    return run
+
+
+def test_the_plan_s_lines_are_logged_and_handed_on(
+    plan: Callable[..., Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO", logger=dag_file.log.name):
+        handed_on = plan(MADE)
+
+    assert caplog.messages == MADE["lines"]
+    assert handed_on == {"id": "p", "changes": [], "lines": MADE["lines"]}
+
+
+def test_a_plan_that_changes_nothing_ends_the_run_as_skipped(plan: Callable[..., Any]) -> None:
+    with pytest.raises(AirflowSkipException, match="plan p changes nothing"):
+        plan({**MADE, "empty": True})
+
+
+def test_definitions_that_are_none_are_not_tried_again(plan: Callable[..., Any]) -> None:
+    with pytest.raises(AirflowFailException, match="unknown table kind"):
+        plan(MADE, {"t": {"kind": "nothing"}})

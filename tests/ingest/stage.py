@@ -14,7 +14,7 @@ import fastavro
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
-from jobs.ingest.accept import accept
+from jobs.ingest.accept import Accepted, accept
 from jobs.ingest.ingest import RUNNING, Ingest
 from jobs.lake.log import Log
 from jobs.settings import PROJECT, Services, Settings
@@ -117,7 +117,7 @@ class Stage:
 
     def caught_up(self, ingest: Ingest) -> Ingest:
         """Waits until everything that is in Kafka now is in the log."""
-        self.until(lambda: ingest.state == RUNNING and ingest.lag()["records"] == 0, ingest)
+        self.until(lambda: ingest.state == RUNNING and ingest.lag() == 0, ingest)
         return ingest
 
     def until(self, reached: Any, ingest: Ingest) -> None:
@@ -139,7 +139,7 @@ class Stage:
         self.until(lambda: ingest.state == "stopped", ingest)
         return ingest
 
-    def accept(self) -> dict[str, Any]:
+    def accept(self) -> Accepted:
         """`twinlake topic accept`."""
         return accept(self.settings, Log(self.spark, self.settings.lake, self.topic))
 

@@ -104,7 +104,7 @@ def test_records_that_retention_took_before_they_were_read_stop_the_topic(stage:
     refused = stage.stopped()
 
     assert refused.error is not None and "partition 0 offsets 1 to 2" in refused.error.what
-    assert stage.accept()["lost"] == {0: (1, 3)}
+    assert stage.accept().lost == {0: (1, 3)}
     assert [row[2] for row in stage.verdicts(stage.run())] == [0, 3]
 
 
@@ -126,14 +126,14 @@ def test_only_committed_records_are_read_and_a_new_partition_from_its_start(stag
         producer.flush()
         ends(30)
     ingest = stage.ingest()
-    stage.until(lambda: ingest.place.counts["valid"] == 1, ingest)
+    stage.until(lambda: ingest.log_end.counts["valid"] == 1, ingest)
     admin = AdminClient({"bootstrap.servers": stage.broker.bootstrap})
     for future in admin.create_partitions([NewPartitions(stage.topic.name, 2)]).values():
         future.result()
     stage.until(lambda: len(stage.kafka.topic(stage.topic.name).partitions) == 2, ingest)  # type: ignore[union-attr]
     stage.orders("more", partition=1)
 
-    stage.until(lambda: ingest.place.counts["valid"] == 2, ingest)
+    stage.until(lambda: ingest.log_end.counts["valid"] == 2, ingest)
 
     ingest.stop()
     assert sorted(row.event_id for row in ingest.log.rows(0, 9).collect()) == ["more", "yes"]
@@ -147,7 +147,7 @@ def test_a_killed_broker_costs_time_and_no_record(stage: Stage) -> None:
     stage.broker.start()
     stage.orders("b")
 
-    stage.until(lambda: ingest.place.counts["valid"] == 2, ingest)
+    stage.until(lambda: ingest.log_end.counts["valid"] == 2, ingest)
 
     ingest.stop()
     assert [row[2:4] for row in stage.verdicts(ingest.log)] == [(0, "valid"), (1, "valid")]

@@ -5,37 +5,37 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from jobs.ingest.log_end import IDLE, Place
+from jobs.ingest.log_end import IDLE, LogEnd
 
 SECOND = 1_000_000
 ENDS = {0: {0: 10, 1: 5}}
-PLACE = Place(topic="orders", batch=3, topic_id="a", topics={0: "a"}, ends=ENDS, counts={"valid": 15})
+END = LogEnd(topic="orders", batch=3, topic_id="a", topics={0: "a"}, ends=ENDS, counts={"valid": 15})
 
 
-def test_a_place_survives_its_commit() -> None:
-    text = json.dumps(PLACE.metadata("batch", 4))
+def test_a_log_s_end_survives_its_commit() -> None:
+    text = json.dumps(END.metadata("batch", 4))
 
-    assert Place.of("orders", json.loads(text)) == PLACE
+    assert LogEnd.of("orders", json.loads(text)) == END
 
 
 def test_a_log_ahead_of_the_broker_is_refused() -> None:
-    assert PLACE.refuse("a", {0: 0, 1: 0}, {0: 10, 1: 5}, "LogAppendTime") is None
-    behind = PLACE.refuse("a", {0: 0, 1: 0}, {0: 9, 1: 5}, "LogAppendTime")
-    without = PLACE.refuse("a", {0: 0}, {0: 10}, "LogAppendTime")
+    assert END.refuse("a", {0: 0, 1: 0}, {0: 10, 1: 5}, "LogAppendTime") is None
+    behind = END.refuse("a", {0: 0, 1: 0}, {0: 9, 1: 5}, "LogAppendTime")
+    without = END.refuse("a", {0: 0}, {0: 10}, "LogAppendTime")
 
     assert behind is not None and "partition 0: log 10, broker 9" in behind.what
     assert without is not None and "partition 1: log 5, broker 0" in without.what
 
 
 def test_a_partition_that_began_and_lost_records_before_it_was_read_is_refused() -> None:
-    refused = PLACE.refuse("a", {0: 0, 1: 0, 2: 7}, {0: 10, 1: 5, 2: 9}, "LogAppendTime")
+    refused = END.refuse("a", {0: 0, 1: 0, 2: 7}, {0: 10, 1: 5, 2: 9}, "LogAppendTime")
 
     assert refused is not None and "partition 2 offsets 0 to 6" in refused.what
 
 
 def test_an_empty_log_starts_where_the_topic_starts() -> None:
-    assert Place(topic="orders").starts({0: 4, 1: 0}) == {0: 4, 1: 0}
-    assert PLACE.starts({0: 0, 1: 0, 2: 0}) == {0: 10, 1: 5, 2: 0}
+    assert LogEnd(topic="orders").starts({0: 4, 1: 0}) == {0: 4, 1: 0}
+    assert END.starts({0: 0, 1: 0, 2: 0}) == {0: 10, 1: 5, 2: 0}
 
 
 def test_the_watermark_is_the_least_of_active_partitions_and_never_goes_back() -> None:
@@ -51,7 +51,7 @@ def test_the_watermark_is_the_least_of_active_partitions_and_never_goes_back() -
 def test_an_accepted_topic_starts_without_active_partitions() -> None:
     from jobs.ingest.accept import _accepted
 
-    seen = replace(PLACE, seen={0: 1}, event_times={0: 1}, watermark=1)
+    seen = replace(END, seen={0: 1}, event_times={0: 1}, watermark=1)
     change, accepted, _ = _accepted(seen, "b", {0: 0}, {0: 3})
 
     assert (change, accepted.epoch, accepted.batch, accepted.watermark) == ("recreated", 1, 4, 1)

@@ -81,7 +81,7 @@ def test_every_record_is_kept_with_the_verdict_and_reasons_it_deserves(stage: St
     counts = log.metadata()["counts"]
     assert counts == {"valid": 6, "invalid": 20, "duplicate": 1, "too_late": 2, "late": 1}
     assert stage.spark.sql(log.quarantine_sql()).count() == 23
-    assert log.rows(0, log.end()).count() == stage.spark.sql(log.events_sql()).count() == 6
+    assert log.rows(0, log.end()).count() == stage.spark.sql(log.rows_sql()).count() == 6
 
 
 def test_verdicts_do_not_depend_on_how_micro_batches_are_cut(stage: Stage, tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def test_a_server_killed_anywhere_goes_on_without_loss_or_double_counting(server
         server.kill()
         server.start()
     job = server.client.submit("rebuild", {"table": "sales_per_region"}, key="nightly")
-    server.until(lambda: server.client.job(job["id"])["state"] != "queued", every_s=0.01)
+    server.until(lambda: server.client.job(job.id).state != "queued", every_s=0.01)
     server.kill()
     server.start()
     server.until(server.caught_up)
@@ -44,7 +44,7 @@ def test_a_server_killed_anywhere_goes_on_without_loss_or_double_counting(server
     coordinate = ["epoch", "partition", "offset"]
     log = DeltaTable(str(server.lake / "logs" / "orders")).to_pyarrow_table(columns=coordinate)
     assert log.num_rows == log.group_by(coordinate).aggregate([]).num_rows == server.produced
-    assert server.client.job(job["id"])["state"] in ("interrupted", "succeeded")
+    assert server.client.job(job.id).state in ("interrupted", "succeeded")
     assert server.do("rebuild", key="nightly", table="sales_per_region")["equal"]
     for name in ("orders", "sales_per_region", "latest_order"):
         assert server.do("verify", table=name)["equal"], name

@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jobs.kinds import compile
 from jobs.kinds import fingerprint as module
-from jobs.kinds.measure import Avg, Count, Max, Sum
-from jobs.kinds.table import Aggregate, Latest, Table, Tumbling
+from jobs.kinds.aggregate import Aggregate
+from jobs.kinds.all import from_json
+from jobs.kinds.fingerprint import fingerprint
+from jobs.kinds.kind import Kind
+from jobs.kinds.latest import Latest
+from jobs.kinds.measures.counts import Count
+from jobs.kinds.measures.extremes import Max
+from jobs.kinds.measures.totals import Avg, Sum
+from jobs.kinds.windows import Tumbling
 from jobs.tables import TABLES
 from jobs.topics.topic import Topic, load_topic
 
@@ -20,10 +26,11 @@ if TYPE_CHECKING:
 
 ORDERS = load_topic("orders")
 BASE = Aggregate(
-    name="t", source="orders", where="status <> 'cancelled'",
+    name="t", inputs=("orders",), where="status <> 'cancelled'",
     columns={"k": "region", "at": "ordered_at", "x": "amount * 2"}, keys=("k",),
     window=Tumbling(on="at", size="1 minute"), measures={"total": Sum("x"), "n": Count()},
 )  # fmt: skip
+TOPICS = {ORDERS.name: ORDERS}
 MANY = ", ".join(f"'{n}'" for n in range(60))
 
 SAME = {
@@ -53,18 +60,18 @@ OTHER = {
 
 @pytest.fixture(scope="module")
 def base(spark: SparkSession) -> str:
-    return compile.fingerprint(BASE, ORDERS, spark)
+    return fingerprint(BASE, TOPICS, spark)
 
 
 @pytest.mark.parametrize("what", SAME)
 def test_how_it_is_written_does_not_count(spark: SparkSession, base: str, what: str) -> None:
-    assert compile.fingerprint(SAME[what], ORDERS, spark) == base
+    assert fingerprint(SAME[what], TOPICS, spark) == base
 
 
 def test_what_it_means_counts(spark: SparkSession, base: str) -> None:
-    found = {what: compile.fingerprint(table, ORDERS, spark) for what, table in OTHER.items()}
-    found["the 50th of 60 constants, as it was"] = compile.fingerprint(
-        replace(BASE, where=f"status IN ({MANY})"), ORDERS, spark
+    found = {what: fingerprint(table, TOPICS, spark) for what, table in OTHER.items()}
+    found["the 50th of 60 constants, as it was"] = fingerprint(
+        replace(BASE, where=f"status IN ({MANY})"), TOPICS, spark
     )
 
     assert len({base, *found.values()}) == len(found) + 1
@@ -72,7 +79,7 @@ def test_what_it_means_counts(spark: SparkSession, base: str) -> None:
 
 def test_deleting_and_ordering_count(spark: SparkSession) -> None:
     table = Latest(
-        name="t", source="orders",
+        name="t", inputs=("orders",),
         columns={"k": "customer", "a": "ordered_at", "b": "order_id", "c": "status"},
         keys=("k",), order=("a",), values=("c",),
     )  # fmt: skip
@@ -83,7 +90,7 @@ def test_deleting_and_ordering_count(spark: SparkSession) -> None:
         replace(table, values=("c", "b")),
     ]
 
-    assert len({compile.fingerprint(one, ORDERS, spark) for one in (table, *others)}) == 5
+    assert len({fingerprint(one, TOPICS, spark) for one in (table, *others)}) == 5
 
 
 def test_upstream_and_versions_count(spark: SparkSession, base: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,10 +98,10 @@ def test_upstream_and_versions_count(spark: SparkSession, base: str, monkeypatch
     other_contract: Topic = replace(ORDERS, contract=late)
     other_words = replace(ORDERS, contract=replace(ORDERS.contract, version="9.9.9", file="elsewhere"))
 
-    assert compile.fingerprint(BASE, other_contract, spark) != base
-    assert compile.fingerprint(BASE, other_words, spark) == base
+    assert fingerprint(BASE, {ORDERS.name: other_contract}, spark) != base
+    assert fingerprint(BASE, {ORDERS.name: other_words}, spark) == base
     monkeypatch.setattr(module, "STATE_CODE", module.STATE_CODE + 1)
-    assert compile.fingerprint(BASE, ORDERS, spark) != base
+    assert fingerprint(BASE, TOPICS, spark) != base
 
 
 def test_time_zone_and_ansi_count(spark: SparkSession, base: str) -> None:
@@ -102,32 +109,14 @@ def test_time_zone_and_ansi_count(spark: SparkSession, base: str) -> None:
         before = spark.conf.get(key)
         spark.conf.set(key, value)
         try:
-            assert compile.fingerprint(BASE, ORDERS, spark) != base, key
+            assert fingerprint(BASE, TOPICS, spark) != base, key
         finally:
             spark.conf.set(key, before)
-    assert compile.fingerprint(BASE, ORDERS, spark) == base
+    assert fingerprint(BASE, TOPICS, spark) == base
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
-def test_a_stored_definition_has_the_fingerprint_of_its_file(spark: SparkSession, table: Table) -> None:
-    stored = Table.from_json(table.to_json())
+def test_a_stored_definition_has_the_fingerprint_of_its_file(spark: SparkSession, table: Kind) -> None:
+    stored = from_json(table.to_json())
 
-    assert compile.fingerprint(stored, ORDERS, spark) == compile.fingerprint(table, ORDERS, spark)
-
-
-def test_filters_on_key_and_window_reach_the_scan(spark: SparkSession, tmp_path) -> None:
-    """No filter of a reader may be held up by the merge."""
-    topic_rows = module.empty_rows(ORDERS, spark)
-    path = str(tmp_path / "partials")
-    compile.partial(BASE, topic_rows).write.format("delta").save(path)
-    text = compile.view_sql(
-        BASE, f"delta.`{path}`", "TIMESTAMP '2026-01-01 00:00:00Z'", late_after=timedelta(hours=3)
-    )
-
-    plan = (
-        spark.sql(text).where("k = 'north' AND window_start >= TIMESTAMP '2026-01-01 00:00:00Z'")
-        ._jdf.queryExecution().executedPlan().toString()
-    )  # fmt: skip
-
-    pushed = plan[plan.index("PushedFilters") :]
-    assert "EqualTo(k,north)" in pushed and "GreaterThanOrEqual(window_start" in pushed
+    assert fingerprint(stored, TOPICS, spark) == fingerprint(table, TOPICS, spark)

@@ -57,6 +57,8 @@ def measures(records: list[Record]) -> dict[str, Any]:
         "wide_average": mean(r.wide for r in records),
         "ratio": sum(ratios) if ratios else None,
         "ratio_size": sum(map(abs, ratios)),
+        "ratio_average": sum(ratios) / len(ratios) if ratios else None,
+        "ratio_average_size": sum(map(abs, ratios)) / len(ratios) if ratios else 0,
         "first_word": min((r.words for r in records if r.words is not None), default=None),
         "distinct": len({r.words for r in records if r.words is not None}),
     }

@@ -5,9 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from jobs.kinds import compile
-from jobs.kinds.measure import Avg, Count, CountDistinct, Max, Min, Sum
-from jobs.kinds.table import Aggregate, Events, Explode, Latest, Tumbling
+from jobs.kinds.aggregate import Aggregate
+from jobs.kinds.events import Events
+from jobs.kinds.kind import UNKNOWN_TIME, Moment, StoredKind
+from jobs.kinds.latest import Latest
+from jobs.kinds.measures.counts import Count, CountDistinct
+from jobs.kinds.measures.extremes import Max, Min
+from jobs.kinds.measures.totals import Avg, Sum
+from jobs.kinds.steps import Explode
+from jobs.kinds.windows import Tumbling
 from jobs.times import parse_duration
 from tests.laws.histories import LEVELS
 
@@ -26,23 +32,26 @@ MEASURES = {
     "wide": Sum("wide"),
     "wide_average": Avg("wide"),
     "ratio": Sum("ratio"),
+    "ratio_average": Avg("ratio"),
     "first_word": Min("words"),
     "distinct": CountDistinct("words"),
 }
 WINDOWED = Aggregate(
-    name="windowed", source="made", where="amount IS NULL OR amount <> 1.00", columns=_PLACES | _MEASURED,
+    name="windowed", inputs=("made",), where="amount IS NULL OR amount <> 1.00", columns=_PLACES | _MEASURED,
     keys=("history", "key"), window=Tumbling(on="at", size="1 minute"), measures=MEASURES,
 )  # fmt: skip
 TOTALS = replace(WINDOWED, name="totals", window=None)
 WORDS = Aggregate(
-    name="words", source="made", explode=Explode(name="word", array="split(words, ' ')"),
+    name="words", inputs=("made",), explode=Explode(name="word", array="split(words, ' ')"),
     columns=_PLACES | {"word": "word"}, keys=("history", "word"), measures={"n": Count()},
 )  # fmt: skip
 NEWEST = Latest(
-    name="newest", source="made", columns=_PLACES | _MEASURED | {"gone": "gone"}, keys=("history", "key"),
+    name="newest", inputs=("made",), columns=_PLACES | _MEASURED | {"gone": "gone"}, keys=("history", "key"),
     order=("at",), delete_when="gone", values=("at", "amount", "words"),
 )  # fmt: skip
-PLAIN = Events(name="plain", source="made", where="key <> ''", columns={"history": "history", "key": "key"})
+PLAIN = Events(
+    name="plain", inputs=("made",), where="key <> ''", columns={"history": "history", "key": "key"}
+)
 
 
 def stored(table: Aggregate | Latest, rows: DataFrame) -> DataFrame:
@@ -50,11 +59,16 @@ def stored(table: Aggregate | Latest, rows: DataFrame) -> DataFrame:
     state = None
     for depth in (3, 2, 1):
         level = replace(table, keys=(*LEVELS[3 - depth :], *table.keys))
-        state = compile.partial(level, rows) if state is None else compile.merge(level, state)
+        state = level.partial(rows) if state is None else level.merge(state)
     assert state is not None
     return state
 
 
-def view_text(table: Aggregate | Latest, relation: str, watermark: str = "CAST(NULL AS TIMESTAMP)") -> str:
+def view_text(
+    table: StoredKind, relation: str, watermark: str = UNKNOWN_TIME, scaled: tuple[str, ...] = ()
+) -> str:
     """The view that a reader would get."""
-    return compile.view_sql(table, relation, watermark, late_after=parse_duration("3 hours"))
+    late_after = {"made": parse_duration("3 hours")}
+    return table.view(
+        {table.name: relation}, Moment(watermarks={"made": watermark}, late_after=late_after), scaled
+    )

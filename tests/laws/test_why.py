@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.kinds import compile, state
-from jobs.kinds.measure import CountDistinct, Sum
-from jobs.kinds.table import Aggregate
+from jobs.kinds.aggregate import Aggregate
+from jobs.kinds.latest import Latest
+from jobs.kinds.measures.counts import CountDistinct
+from jobs.kinds.measures.totals import Sum
+from jobs.topics import coordinate
 from tests.laws import oracle
 from tests.laws.histories import START, History, Record, packed
 from tests.laws.tables import NEWEST, WINDOWED, stored, view_text
@@ -48,10 +50,13 @@ def test_ties_are_decided_by_the_coordinate(spark: SparkSession) -> None:
 def test_without_the_coordinate_at_its_end_an_order_decides_ties_wrongly(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(state, "ORDER_END", ())
+    whole = NEWEST._orders
+    without = tuple(name for name in whole if name not in coordinate.KEY)
+    monkeypatch.setattr(Latest, "_orders", property(lambda table: without))
 
     seen = _seen(spark, NEWEST, TIES)
 
+    assert whole == (*without, *coordinate.KEY) and without
     assert [row["words"] for row in seen] == ["z"]
 
 
@@ -98,13 +103,13 @@ def test_sketches_have_one_byte_form_however_the_ids_were_cut(spark: SparkSessio
         "TIMESTAMP '2026-01-01 00:00:00Z' AS _timestamp", "id AS n",
     )  # fmt: skip
     table = Aggregate(
-        name="ids", source="made", columns={"key": "key", "words": "words"}, keys=("key",),
+        name="ids", inputs=("made",), columns={"key": "key", "words": "words"}, keys=("key",),
         measures={"ids": CountDistinct("words")},
     )  # fmt: skip
     forms = set()
     for block in ("1", "n DIV 5000", "n % 7"):
         cut = replace(table, columns={**table.columns, "block": block}, keys=("block", "key"))
-        forms.add(compile.merge(table, compile.partial(cut, rows)).select("ids__sketch").first()[0])  # type: ignore[index]
+        forms.add(table.merge(cut.partial(rows)).select("ids__sketch").first()[0])  # type: ignore[index]
 
     assert len(forms) == 1
 
@@ -146,11 +151,8 @@ def test_the_companions_tell_lost_from_doubled_records(spark: SparkSession) -> N
     table = replace(WINDOWED, window=None, measures={"sales": Sum("amount")})
     other = History(records=(replace(one.records[0], coordinate=(0, 1, 7)),), places=one.places)
 
-    found = (
-        compile.merge(table, stored(table, packed(spark, [one, other])))
-        .where("history LIKE '%cut'")
-        .collect()
-    )
+    merged = table.merge(stored(table, packed(spark, [one, other])))
+    found = merged.where("history LIKE '%cut'").collect()
 
     assert len({(row["_hash_low"], row["_hash_high"]) for row in found}) == 2
     assert {row["_rows"] for row in found} == {1}

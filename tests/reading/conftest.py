@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,7 +15,7 @@ import httpx
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.kinds import compile
+from jobs.kinds.kind import is_stored
 from jobs.lake import delta, release_log
 from jobs.lake.log import Log
 from jobs.lake.release_log import Release
@@ -24,16 +23,12 @@ from jobs.lake.version import Version
 from jobs.settings import Settings
 from jobs.tables import latest_order, orders, sales_per_region
 from jobs.topics.topic import load_topic
+from jobs.waiting import wait_for
+from tests.broker import free_port
 
 ALL, PAID = 2000, 1800
 """Orders in the log; those that are not cancelled."""
 UP_S = 120
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.path.is_relative_to(Path(__file__).parent):
-            item.add_marker(pytest.mark.services)
 
 
 @dataclass
@@ -51,7 +46,7 @@ class SqlServer:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        self.port, self.jdbc_port = _free_port(), _free_port()
+        self.port, self.jdbc_port = free_port(), free_port()
         self.scratch.mkdir(exist_ok=True)
         arguments = [
             sys.executable, "-m", "jobs.reading.sql_server", "--home", str(self.home),
@@ -74,17 +69,20 @@ class SqlServer:
         return found
 
     def wait_until(self, right: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        until, last = time.monotonic() + UP_S, None
-        while time.monotonic() < until:
-            assert self._process is not None and self._process.poll() is None, "the SQL server has ended"
-            try:
-                last = self.status()
-                if right(last):
-                    return last
-            except httpx.HTTPError:
-                pass
-            time.sleep(0.02)
-        raise AssertionError(f"not within {UP_S} s; the last status was {last}")
+        def asked() -> dict[str, Any]:
+            if self._process is None or self._process.poll() is not None:
+                raise RuntimeError("the SQL server has ended")
+            status = self.status()
+            assert right(status), status
+            return status
+
+        unready = (httpx.HTTPError, AssertionError)
+        return wait_for("the SQL server's status", asked, UP_S, every_s=0.02, unready=unready)
+
+    def logged(self) -> list[dict[str, Any]]:
+        """What the process itself has logged; Java's lines are of another form."""
+        text = (self.scratch / "sql.log").read_text()
+        return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
     def ask(self, sql: str, limit: int = 100, **headers: str) -> httpx.Response:
         return httpx.post(
@@ -142,12 +140,12 @@ def released(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> R
     for build, table in enumerate((orders.TABLE, latest_order.TABLE, sales_per_region.TABLE, paid), start=1):
         version = Version(
             table=table.name, fingerprint=f"{build:012x}", build=build, definition=table.to_json(),
-            topic="orders", contract="1.0.0", created_at="2026-01-31T12:00:00Z",
+            topics=table.inputs, contracts={"orders": "1.0.0"}, created_at="2026-01-31T12:00:00Z",
         )  # fmt: skip
         version.save(lake)
         versions.append(version)
-        if table.kind != "events":
-            rows = compile.partial(table, log.rows(0, 1)).selectExpr("*", "0 AS _segment")
+        if is_stored(table):
+            rows = table.partial(log.rows(0, 1)).selectExpr("*", "0 AS _segment")
             told = {
                 "kind": "step",
                 "step": 1,
@@ -189,10 +187,3 @@ def jdbc(sql: SqlServer) -> Iterator[Callable[[], Any]]:
 
     yield connect
     gateway.shutdown()
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port

@@ -12,6 +12,8 @@ import pytest
 
 from jobs.commands.query import ask
 from jobs.errors import UnreachableError, UsageError
+from jobs.times import parse_moment, utc_now
+from jobs.waiting import wait_for
 from tests.reading.conftest import ALL, PAID, Released, SqlServer
 
 TOTAL = "SELECT sum(orders) AS orders, count(DISTINCT region) AS regions FROM serve.sales_per_region"
@@ -112,13 +114,21 @@ def test_what_a_jdbc_client_drops_or_changes_comes_back(sql: SqlServer, jdbc: Ca
     statement.execute("DROP VIEW serve.latest_order")
     statement.execute("ALTER VIEW serve.orders AS SELECT 1 AS hijacked")
     connection.close()
-    until = time.monotonic() + 30
-    while time.monotonic() < until:
+
+    def counted() -> bool | None:
         answers = [sql.ask(f"SELECT count(*) AS n FROM serve.{name}") for name in ("latest_order", "orders")]
-        if [answer.json().get("rows") for answer in answers] == [[{"n": 50}], [{"n": ALL}]]:
-            return
-        time.sleep(0.2)
-    raise AssertionError("the views were not put right")
+        return [answer.json().get("rows") for answer in answers] == [[{"n": 50}], [{"n": ALL}]] or None
+
+    assert wait_for("the views to be put right", counted, 30, every_s=0.2)
+
+
+def test_what_it_logs_is_one_json_object_a_line(sql: SqlServer) -> None:
+    (line,) = (
+        line for line in sql.logged() if line["event"] == "JDBC is open" and line["port"] == sql.jdbc_port
+    )
+
+    assert (line["level"], line["logger"], line["host"]) == ("info", "__main__", "127.0.0.1")
+    assert parse_moment(line["timestamp"]) <= utc_now()
 
 
 def test_a_reader_sees_old_or_new_and_never_an_error_or_a_mixture(

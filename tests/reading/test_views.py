@@ -33,10 +33,21 @@ def test_a_release_is_served_twice_once_for_good() -> None:
     ]  # fmt: skip
 
 
-def test_the_watermark_of_a_version_has_a_name_that_the_catalog_takes() -> None:
-    view = watermark_view("t", "abc-1", 1_700_000_000_000_000)
+def test_the_watermark_of_a_version_and_a_topic_has_a_name_that_the_catalog_takes() -> None:
+    view = watermark_view("t", "abc-1", "orders", 1_700_000_000_000_000)
 
-    assert view.place == "`meta`.`t_abc_1`"
+    assert view.place == "`meta`.`t_abc_1_orders`"
     assert view.sql == "SELECT TIMESTAMP '2023-11-14T22:13:20Z' AS watermark"
-    assert watermark_sql("t", "abc-1") == "(SELECT watermark FROM `meta`.`t_abc_1`)"
-    assert "CAST(NULL AS TIMESTAMP)" in watermark_view("t", "abc-1", None).sql
+    assert watermark_sql("t", "abc-1", "orders") == "(SELECT watermark FROM `meta`.`t_abc_1_orders`)"
+
+
+def test_each_topic_of_a_version_has_a_watermark_of_its_own() -> None:
+    one, other = (watermark_view("t", "abc-1", topic, 0) for topic in ("orders", "returns"))
+
+    assert one.place != other.place
+
+
+def test_a_topic_that_has_no_watermark_yet_has_a_null_of_the_right_type() -> None:
+    view = watermark_view("t", "abc-1", "orders", None)
+
+    assert view.sql == "SELECT CAST(NULL AS TIMESTAMP) AS watermark"

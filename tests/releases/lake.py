@@ -6,7 +6,6 @@ import json
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,13 +14,14 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from jobs.kinds.table import Table
+from jobs.ingest.log_end import LogEnd
+from jobs.kinds.kind import Kind
 from jobs.lake import delta, release_log
 from jobs.lake.log import Log
-from jobs.run import Run
-from jobs.server.lake_server import LakeServer
-from jobs.settings import Services, Settings
-from jobs.topics.topic import Topic
+from jobs.run import Failed, Run
+from jobs.server.lake_server import LakeServer, OnBatch
+from jobs.settings import PROJECT, Services, Settings
+from jobs.times import utc_now
 
 START = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 EVENT = ("event_id", "order_id", "customer", "region", "status", "amount", "ordered_at")
@@ -37,21 +37,12 @@ def order(number: int, **changed: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@dataclass
-class Place:
-    batch: int = 0
-    epoch: int = 0
-    offsets: dict[int, int] = field(default_factory=dict)
-    counts: dict[str, int] = field(default_factory=dict)
-    watermark: int | None = None
-
-
 class WrittenIngest:
     """Stands where ingest stands: `append` commits one batch to the real log and tells the versions."""
 
-    def __init__(self, server: LakeServer, topic: Topic, log: Log) -> None:
-        self.state, self.error, self.place = "running", None, Place()
-        self._server, self._topic, self._log = server, topic, log
+    def __init__(self, settings: Settings, log: Log, on_batch: OnBatch) -> None:
+        self.state, self.error, self.log_end = "running", None, LogEnd.of(log.topic.name, {})
+        self._log, self._on_batch = log, on_batch
         self._records = 0
 
     def start(self) -> None:
@@ -60,8 +51,8 @@ class WrittenIngest:
     def stop(self) -> None:
         """Nothing runs by itself."""
 
-    def lag(self) -> dict[str, Any]:
-        return {"records": 0}
+    def lag(self) -> int:
+        return 0
 
     def append(self, records: list[dict[str, Any]]) -> int:
         batch = self._log.end() + 1
@@ -77,47 +68,47 @@ class WrittenIngest:
             "watermark": int(watermark.timestamp() * 1_000_000),
             "counts": {"valid": self._records, "invalid": 0, "duplicate": 0, "too_late": 0, "late": 0},
         }  # fmt: skip
-        frame = self._server.spark.createDataFrame(rows, self._log.ddl)
+        frame = self._log.spark.createDataFrame(rows, self._log.ddl)
         delta.append(frame, self._log.path, "test-log", batch, metadata)
-        self._server.on_batch(self._topic.name, batch, None)
+        self._on_batch(batch, None)
         return batch
 
 
 class Lake:
     """The lake server and what tests ask of it."""
 
-    def __init__(self, spark: SparkSession, home: Path, sql_url: str = "") -> None:
-        settings = Settings(home=home)
+    def __init__(self, spark: SparkSession, home: Path, sql_url: str = "", project: Path = PROJECT) -> None:
+        settings = Settings(home=home, project=project)
         settings.lake.mkdir(parents=True, exist_ok=True)
         Services(sql_url=sql_url, lake=str(settings.lake)).save(settings.services_file)
         self.path = settings.lake
-        self.server = LakeServer(settings)
-        self.server._session = lambda: spark  # type: ignore[method-assign]
-        self.server.start(lambda server, topic, log: WrittenIngest(server, topic, log))  # type: ignore[arg-type]
+        self.server = LakeServer(settings, utc_now, lambda settings: spark, WrittenIngest)
+        self.server.start()
         self._runs = 0
 
     def stop(self) -> None:
         """Ends the server's threads and leaves the session to the other tests."""
-        self.server.__dict__.pop("spark")
         self.server.stop()
 
     def append(self, records: list[dict[str, Any]]) -> int:
         return self.server.ingests["orders"].append(records)  # type: ignore[attr-defined]
 
     def do(self, kind: str, job: str | None = None, **params: Any) -> dict[str, Any]:
-        """One job, done here and now."""
+        """One job, done here and now; one that fails raises its error."""
         self._runs += 1
         known = self.server.jobs._kinds[kind]
-        return known.handler(
-            self.server, known.params.model_validate(params), Run(id=job or f"job{self._runs}")
-        )
+        run = Run(id=job or f"job{self._runs}")
+        done = known.handler(self.server.lake, known.params.model_validate(params), run)
+        if isinstance(done, Failed):
+            raise done.error
+        return done.to_json()
 
-    def plan(self, tables: Mapping[str, Table]) -> dict[str, Any]:
+    def plan(self, tables: Mapping[str, Kind]) -> dict[str, Any]:
         return self.do(
             "plan", definitions={name: table.to_json() for name, table in tables.items()}, git_commit="abc"
         )
 
-    def build(self, tables: Mapping[str, Table]) -> str:
+    def build(self, tables: Mapping[str, Kind]) -> str:
         """Plan and build; the plan's id."""
         plan: str = self.plan(tables)["id"]
         self.do("build", plan=plan)

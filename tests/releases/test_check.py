@@ -91,7 +91,7 @@ def test_a_view_that_its_contract_does_not_promise_is_reported_with_the_definiti
     report = Report()
     contract = load_topic("orders").contract
 
-    check_table(replace(SALES, place=SALES.place), load_topic("orders"), contract, spark, report)
+    check_table(replace(SALES, place=SALES.place), {"orders": load_topic("orders")}, contract, spark, report)
 
     problem = report.problems[0]
     assert isinstance(problem, DefinitionError) and problem.file == "jobs/tables/sales_per_region.py"

@@ -7,21 +7,24 @@ from typing import Any
 import pytest
 
 from jobs.errors import DifferenceError, NotFoundError, UsageError
+from jobs.lake.plans import Change, Plan, Plans
 from jobs.lake.release_log import Release, commit, live, releases, rollback_target
 from jobs.lake.version import Version
-from jobs.releases.plan import Change, History, Plan, Proposal, decide, describe, differences, load
+from jobs.releases.plan import History, Proposal, decide, describe, differences
 
 HISTORY = {"orders": History(topic="orders", records=900_000, bytes=5_000_000)}
 
 
 def version(table: str, fingerprint: str, build: int, state: Any = "living") -> Version:
-    return Version(table=table, fingerprint=fingerprint * 12, build=build, definition={"where": fingerprint},
-                   topic="orders", contract="1", created_at="2026-01-31T12:00:00Z", state=state)  # fmt: skip
+    return Version(
+        table=table, fingerprint=fingerprint * 12, build=build, definition={"where": fingerprint},
+        topics=("orders",), contracts={}, created_at="2026-01-31T12:00:00Z", state=state,
+    )  # fmt: skip
 
 
 def proposal(table: str, fingerprint: str) -> Proposal:
     return Proposal(table=table, definition={"where": fingerprint}, fingerprint=fingerprint * 12,
-                    topic="orders", kind="aggregate")  # fmt: skip
+                    topics=("orders",), stores_rows=True)  # fmt: skip
 
 
 def released(number: int, tables: dict[str, str], **more: Any) -> Release:
@@ -103,7 +106,7 @@ def test_differences_name_the_place() -> None:
 @pytest.mark.parametrize("id", ["../../etc/passwd", "A" * 12, "0" * 11, ""])
 def test_an_id_that_is_none_reaches_no_file(tmp_path: Any, id: str) -> None:
     with pytest.raises(UsageError):
-        load(tmp_path, id)
+        Plans(tmp_path).load(id)
 
 
 def test_of_two_commits_of_the_same_release_one_wins(tmp_path: Any) -> None:

@@ -10,13 +10,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.errors import DifferenceError, NotFoundError, UsageError
-from jobs.kinds.table import Table
+from jobs.kinds.kind import Kind
 from jobs.lake import release_log
-from jobs.server import promote_jobs
+from jobs.releases import promote
 from jobs.tables import TABLES
 from tests.releases.lake import Lake, following_sql_server, order
 
-DEFINED: dict[str, Table] = {table.name: table for table in TABLES}
+DEFINED: dict[str, Kind] = {table.name: table for table in TABLES}
 NO_CANCELLED = {
     **DEFINED,
     "sales_per_region": replace(DEFINED["sales_per_region"], where="status <> 'cancelled'"),
@@ -145,14 +145,14 @@ def test_a_job_killed_after_its_commit_finds_its_release(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(promote_jobs, "_finish", killed)
+        patched.setattr(promote, "_finish", killed)
         with pytest.raises(KeyboardInterrupt):
             lake.promote(plan, job="p")
     committed = live(lake)
     assert lake.promote(plan, job="p")["release"] == committed.number
 
     with monkeypatch.context() as patched:
-        patched.setattr(promote_jobs, "_finish", killed)
+        patched.setattr(promote, "_finish", killed)
         with pytest.raises(KeyboardInterrupt):
             lake.do("rollback", job="r", approved_by="tester")
     rolled_back = live(lake)
@@ -176,7 +176,7 @@ def test_a_version_that_breaks_its_contract_is_not_promoted(lake: Lake, back_to_
 
 def test_an_unequal_or_missing_certificate_is_not_promoted(lake: Lake, back_to_first: None) -> None:
     plan = lake.build(NO_CANCELLED)
-    newest = lake.server.certificates._newest
+    newest = lake.server.lake.certificates._newest
     green = lake.do("build", plan=plan)["greens"]["sales_per_region"]
     made = newest.pop(("sales_per_region", green))
     before = live(lake)
@@ -221,7 +221,7 @@ def test_a_first_release_over_a_log_that_filled_meanwhile_is_certified_first(
         plan = lake.build({"sales_per_region": DEFINED["sales_per_region"]})
         lake.append([order(number) for number in range(20)])
         result = lake.promote(plan)
-        certificate = lake.server.certificates.last()
+        certificate = lake.server.lake.certificates.last()
     finally:
         lake.stop()
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from jobs.batch.diff import ColumnDiff, Diff, Sample, Side
-from jobs.releases.gate import Check, Gate
-from jobs.releases.plan import Change, Plan
+from jobs.lake.plans import Change, Plan
+from jobs.releases.compare import ComparedColumn, ComparedVersion, Comparison, Sample
+from jobs.releases.gate_checks import Check, Gate
 from jobs.releases.report import render
 
 NASTY = "<script>alert('x')</script>"
@@ -17,10 +17,10 @@ PLAN = Plan(
     definitions={},
     created_at="2026-01-31T12:00:00Z",
 )
-DIFF = Diff(
+DIFF = Comparison(
     table="t",
-    blue=Side(version="b-1", delta_version=3),
-    green=Side(version="g-2", delta_version=5),
+    blue=ComparedVersion(version="b-1", delta_version=3),
+    green=ComparedVersion(version="g-2", delta_version=5),
     position={"orders": 7},
     keys=("region",),
     common=100_000,
@@ -28,7 +28,7 @@ DIFF = Diff(
     only_blue=2,
     only_green=0,
     columns=(
-        ColumnDiff(name="sales", type="decimal(38,2)", changed=1, blue_total="10.50", green_total="9.00"),
+        ComparedColumn(name="sales", type="decimal(38,2)", changed=1, blue_total="10.50", green_total="9.00"),
     ),
     samples=(
         Sample(
@@ -69,5 +69,5 @@ def test_a_kind_of_rows_that_occurs_is_visible_on_the_bar() -> None:
 
 
 def test_diff_and_gate_survive_their_json() -> None:
-    assert Diff.from_json(DIFF.to_json()) == DIFF
+    assert Comparison.from_json(DIFF.to_json()) == DIFF
     assert Gate.from_json(GATE.to_json()) == GATE

@@ -2,21 +2,47 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from fastapi.testclient import TestClient
 
 from jobs.errors import DifferenceError, NotFoundError, UnreachableError, UsageError
+from jobs.lake.runs import Runs
+from jobs.run import Failed
 from jobs.server.api import build_app
 from jobs.server.client import LakeClient, error_of
-from jobs.server.job_kinds import Kind, Params
+from jobs.server.job_kinds import JobKind, Params
 from jobs.server.jobs import Jobs
+from jobs.times import utc_now
+
+DIFFERENCE = DifferenceError("they differ", "because", "look")
 
 
 class EchoParams(Params):
     text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Echoed:
+    text: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"text": self.text}
+
+
+def echo(lake: Any, params: EchoParams, run: Any) -> Echoed:
+    return Echoed(text=params.text)
+
+
+def differ(lake: Any, params: EchoParams, run: Any) -> Failed:
+    return Failed(error=DIFFERENCE, result=Echoed(text=params.text))
+
+
+KINDS = {name: JobKind(params=EchoParams, handler=do) for name, do in (("echo", echo), ("differ", differ))}  # type: ignore[arg-type]
 
 
 class Server:
@@ -24,8 +50,8 @@ class Server:
 
     def __init__(self, lake: Path) -> None:
         self.ready, self.lake_id = True, "lake"
-        echo = Kind(params=EchoParams, handler=lambda server, params, run: {"text": params.text})
-        self.jobs = Jobs(lake, {"echo": echo}, lambda kind, params, run: kind.handler(None, params, run))  # type: ignore[arg-type]
+        do: Any = lambda kind, params, run: kind.handler(None, params, run)  # noqa: E731
+        self.jobs = Jobs(Runs(lake), KINDS, do, utc_now)
 
     def status(self) -> dict[str, Any]:
         return {"topics": []}
@@ -33,7 +59,21 @@ class Server:
 
 @pytest.fixture
 def web(tmp_path: Path) -> TestClient:
-    return TestClient(build_app(Server(tmp_path), "secret"), headers={"Authorization": "Bearer secret"})  # type: ignore[arg-type]
+    return TestClient(build_app(Server(tmp_path), "secret"), headers={"Authorization": "Bearer secret"})
+
+
+@pytest.fixture
+def client(web: TestClient) -> LakeClient:
+    """The client of the commands and the DAGs, on this API."""
+
+    def pass_on(request: httpx.Request) -> httpx.Response:
+        answer = web.request(
+            request.method, request.url.raw_path.decode(), content=request.content,
+            headers=dict(request.headers),
+        )  # fmt: skip
+        return httpx.Response(answer.status_code, content=answer.content)
+
+    return LakeClient("http://testserver", "secret", httpx.MockTransport(pass_on))
 
 
 @pytest.mark.parametrize(
@@ -58,6 +98,23 @@ def test_a_job_is_accepted_followed_and_found_again(web: TestClient) -> None:
     assert asked.status_code == 202
     assert (job["state"], job["result"]) == ("succeeded", {"text": "hi"})
     assert [one["id"] for one in web.get("/jobs").json()] == [job["id"]]
+
+
+def test_the_client_reads_back_every_field_that_the_server_tells(web: TestClient, client: LakeClient) -> None:
+    job = client.follow(client.submit("echo", {"text": "hi"}, key="k").id)
+
+    assert job.succeeded() == {"text": "hi"}
+    assert job.to_json() == web.get(f"/jobs/{job.id}").json()
+    assert client.jobs() == [job] and client.cancel(job.id) == job
+
+
+def test_a_failed_job_has_its_result_and_its_error_on_the_other_side(client: LakeClient) -> None:
+    job = client.follow(client.submit("differ", {"text": "hi"}).id)
+
+    assert (job.state, job.result, job.error) == ("failed", {"text": "hi"}, DIFFERENCE.to_json())
+    with pytest.raises(DifferenceError) as caught:
+        job.succeeded()
+    assert caught.value.to_json() == DIFFERENCE.to_json()
 
 
 @pytest.mark.parametrize(

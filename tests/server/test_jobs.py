@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.contextvars import merge_contextvars
+from structlog.testing import capture_logs
 
-from jobs.errors import DifferenceError, NotFoundError, UsageError
-from jobs.run import Run
-from jobs.server.job_kinds import Kind, Params
-from jobs.server.jobs import Jobs
+from jobs.errors import BusyError, DifferenceError, NotFoundError, UsageError
+from jobs.lake.runs import Job, Runs
+from jobs.run import Failed, Run
+from jobs.server.job_kinds import JobKind, Params
+from jobs.server.jobs import QUEUE_LIMIT, Jobs
+from jobs.waiting import wait_for
+
+DIFFERENCE = DifferenceError("they differ", "because", "look")
 
 
 class CopyParams(Params):
@@ -20,25 +29,54 @@ class CopyParams(Params):
     times: int = 1
 
 
+@dataclass(frozen=True, kw_only=True)
+class Copied:
+    table: str
+    times: int
+
+    def to_json(self) -> dict[str, Any]:
+        return {"table": self.table, "times": self.times}
+
+
+class Untold:
+    """A result that cannot be told."""
+
+    def to_json(self) -> dict[str, Any]:
+        raise ValueError("no words")
+
+
 class Work:
-    """A handler that counts its calls, waits for leave, and fails when told to."""
+    """A handler that counts its calls, waits for leave, and ends as it is told to."""
 
     def __init__(self) -> None:
         self.calls = 0
         self.go_on = threading.Event()
         self.error: Exception | None = None
+        self.end: Callable[[Copied], Any] = lambda copied: copied
 
-    def __call__(self, kind: Kind, params: CopyParams, run: Run) -> dict[str, Any]:
+    def __call__(self, kind: JobKind, params: CopyParams, run: Run) -> Any:
         self.calls += 1
         run.progress(1, 4, "chunks", "working")
         while not self.go_on.wait(0.01):
             run.check_cancelled()
         if self.error:
             raise self.error
-        return {"table": params.table, "times": params.times}
+        return self.end(Copied(table=params.table, times=params.times))
 
 
-KINDS = {"copy": Kind(params=CopyParams, handler=lambda server, params, run: {})}
+def ticking() -> Callable[[], datetime]:
+    """A clock that is a second further each time it is asked."""
+    seconds = count()
+    return lambda: datetime(2026, 1, 31, 12, 0, tzinfo=UTC) + timedelta(seconds=next(seconds))
+
+
+KINDS = {"copy": JobKind(params=CopyParams, handler=lambda lake, params, run: Untold())}
+CLOCK = ticking()
+
+
+def jobs_of(lake: Path, work: Work) -> Jobs:
+    """The jobs as a server finds them that starts on this lake."""
+    return Jobs(Runs(lake), KINDS, work, CLOCK)
 
 
 @pytest.fixture
@@ -50,11 +88,17 @@ def work() -> Iterator[Work]:
 
 @pytest.fixture
 def jobs(tmp_path: Path, work: Work) -> Jobs:
-    return Jobs(tmp_path, KINDS, work)
+    return jobs_of(tmp_path, work)
 
 
-def test_a_job_runs_and_keeps_its_result(jobs: Jobs, work: Work) -> None:
+def once(jobs: Jobs, id: str, true: Callable[[Job], Any]) -> Job:
+    """The job as soon as it is like this."""
+    return wait_for("the job", lambda: job if true(job := jobs.get(id)) else None, 10, every_s=0.002)
+
+
+def test_a_job_runs_and_keeps_its_result(tmp_path: Path, work: Work) -> None:
     work.go_on.set()
+    jobs = Jobs(Runs(tmp_path), KINDS, work, ticking())
 
     job = jobs.wait(jobs.submit("copy", {"table": "t", "times": 2}).id, 10)
 
@@ -64,7 +108,11 @@ def test_a_job_runs_and_keeps_its_result(jobs: Jobs, work: Work) -> None:
         None,
         1,
     )
-    assert job.created_at <= (job.started_at or "") <= (job.ended_at or "")
+    assert (job.created_at, job.started_at, job.ended_at) == (
+        "2026-01-31T12:00:00Z",
+        "2026-01-31T12:00:01Z",
+        "2026-01-31T12:00:02Z",
+    )
 
 
 def test_the_same_key_is_the_same_job_and_runs_once(jobs: Jobs, work: Work) -> None:
@@ -88,41 +136,49 @@ def test_a_job_that_was_running_when_the_server_died_is_interrupted_and_its_key_
     tmp_path: Path, jobs: Jobs, work: Work
 ) -> None:
     job = jobs.submit("copy", {"table": "t"}, key="k")
-    while jobs.get(job.id).state != "running":
-        pass
+    once(jobs, job.id, lambda job: job.state == "running")
     after = Work()
     after.go_on.set()
 
-    again = Jobs(tmp_path, KINDS, after)
+    again = jobs_of(tmp_path, after)
 
-    assert again.get(job.id).state == "interrupted"
-    assert again.get(job.id).error["what"] == f"job {job.id} was interrupted"
+    found = again.get(job.id)
+    assert found.state == "interrupted" and found.error is not None
+    assert found.error["what"] == f"job {job.id} was interrupted"
     resumed = again.wait(again.submit("copy", {"table": "t"}, key="k").id, 10)
     assert (resumed.id, resumed.state, resumed.attempt, after.calls) == (job.id, "succeeded", 2, 1)
-    assert Jobs(tmp_path, KINDS, after).get(job.id).state == "succeeded"
-    work.go_on.set()
+    assert jobs_of(tmp_path, after).get(job.id).state == "succeeded"
 
 
 def test_a_job_that_was_accepted_but_not_started_is_done_after_the_restart(
     tmp_path: Path, work: Work
 ) -> None:
-    busy = Jobs(tmp_path, KINDS, work)
+    busy = jobs_of(tmp_path, work)
     accepted = [busy.submit("copy", {"table": f"t{number}"}) for number in range(8)]
     after = Work()
     after.go_on.set()
 
-    again = Jobs(tmp_path, KINDS, after)
+    again = jobs_of(tmp_path, after)
     again.start()
 
     states = [again.wait(job.id, 10).state for job in accepted]
     assert set(states) == {"succeeded", "interrupted"} and states.count("succeeded") == after.calls >= 2
-    work.go_on.set()
+
+
+def test_only_so_many_jobs_wait_and_the_next_one_is_not_accepted(tmp_path: Path, work: Work) -> None:
+    runs = Runs(tmp_path)
+    for number in range(QUEUE_LIMIT):
+        runs.show(Job(id=f"j{number}", kind="copy", params={"table": "t"}))
+    jobs = Jobs(runs, KINDS, work, ticking())
+
+    with pytest.raises(BusyError, match="too many jobs are waiting"):
+        jobs.submit("copy", {"table": "t"})
+    assert len(jobs.list()) == QUEUE_LIMIT
 
 
 def test_cancel_ends_a_job_between_its_parts_and_frees_its_key(jobs: Jobs, work: Work) -> None:
     job = jobs.submit("copy", {"table": "t"}, key="k")
-    while not jobs.get(job.id).progress:
-        pass
+    once(jobs, job.id, lambda job: job.progress)
 
     jobs.cancel(job.id)
 
@@ -131,28 +187,107 @@ def test_cancel_ends_a_job_between_its_parts_and_frees_its_key(jobs: Jobs, work:
     assert jobs.wait(jobs.submit("copy", {"table": "t"}, key="k").id, 10).attempt == 2
 
 
-def test_an_error_that_an_operator_can_fix_keeps_its_three_parts_and_its_result(
+def test_cancel_reaches_what_runs_in_spark_under_the_job_s_tag(tmp_path: Path, work: Work) -> None:
+    tags: list[str] = []
+    jobs = Jobs(Runs(tmp_path), KINDS, work, CLOCK, tags.append)
+    job = jobs.submit("copy", {"table": "t"})
+    once(jobs, job.id, lambda job: job.progress)
+
+    jobs.cancel(job.id)
+
+    assert jobs.wait(job.id, 10).state == "cancelled"
+    assert tags == [f"job-{job.id}"]
+
+
+def test_a_handler_that_raises_an_error_fails_with_its_three_parts_and_without_a_result(
     jobs: Jobs, work: Work
 ) -> None:
-    work.error = DifferenceError("they differ", "because", "look")
-    work.error.result = {"equal": False}  # type: ignore[attr-defined]
+    work.error = DIFFERENCE
     work.go_on.set()
 
     job = jobs.wait(jobs.submit("copy", {"table": "t"}).id, 10)
 
     told = {"error": "DifferenceError", "what": "they differ", "why": "because", "remedy": "look"}
-    assert (job.state, job.error, job.result) == ("failed", told, {"equal": False})
+    assert (job.state, job.error, job.result) == ("failed", told, None)
+
+
+def test_a_failed_job_keeps_its_error_and_its_result_over_a_restart(
+    tmp_path: Path, jobs: Jobs, work: Work
+) -> None:
+    work.end = lambda copied: Failed(error=DIFFERENCE, result=copied)
+    work.go_on.set()
+
+    job = jobs.wait(jobs.submit("copy", {"table": "t"}).id, 10)
+
+    assert (job.state, job.error, job.result) == (
+        "failed",
+        DIFFERENCE.to_json(),
+        {"table": "t", "times": 1},
+    )
+    assert jobs_of(tmp_path, work).get(job.id) == Job(**{**vars(job), "progress": {}})
+
+
+def test_a_failed_job_starts_again_under_its_key_without_its_old_error_and_result(
+    jobs: Jobs, work: Work
+) -> None:
+    work.end = lambda copied: Failed(error=DIFFERENCE, result=copied)
+    work.go_on.set()
+    jobs.wait(jobs.submit("copy", {"table": "t"}, key="k").id, 10)
+    work.go_on.clear()
+
+    again = jobs.submit("copy", {"table": "t"}, key="k")
+
+    assert (again.state, again.error, again.result, again.attempt) == ("queued", None, None, 2)
+
+
+def test_an_error_that_nobody_foresaw_fails_the_job_and_says_where_to_look(jobs: Jobs, work: Work) -> None:
+    work.error = ZeroDivisionError("by nothing")
+    work.go_on.set()
+
+    job = jobs.wait(jobs.submit("copy", {"table": "t"}).id, 10)
+
+    assert (job.state, job.error) == (
+        "failed",
+        {
+            "error": "TwinlakeError",
+            "what": "copy failed",
+            "why": "ZeroDivisionError: by nothing",
+            "remedy": "see `twinlake logs lake` for the whole error",
+        },
+    )
+
+
+def test_what_a_job_logs_names_the_job_its_kind_and_its_table(jobs: Jobs, work: Work) -> None:
+    work.error = ZeroDivisionError("by nothing")
+    work.go_on.set()
+
+    with capture_logs([merge_contextvars]) as lines:
+        job = jobs.wait(jobs.submit("copy", {"table": "t"}).id, 10)
+
+    assert lines == [
+        {
+            "event": "the job failed", "log_level": "error", "exc_info": True,
+            "job": job.id, "kind": "copy", "table": "t",
+        }
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("end", [lambda copied: Untold(), lambda copied: None])
+def test_a_result_that_cannot_be_told_fails_the_job(jobs: Jobs, work: Work, end: Any) -> None:
+    work.end = end
+    work.go_on.set()
+
+    job = jobs.wait(jobs.submit("copy", {"table": "t"}).id, 10)
+
+    assert (job.state, (job.error or {}).get("what"), job.result) == ("failed", "copy failed", None)
 
 
 def test_progress_tells_the_time_that_is_left(jobs: Jobs, work: Work) -> None:
     job = jobs.submit("copy", {"table": "t"})
-    while not jobs.get(job.id).progress:
-        pass
 
-    shown = jobs.get(job.id).progress
+    shown = once(jobs, job.id, lambda job: job.progress).progress
 
     assert (shown["done"], shown["total"], shown["unit"]) == (1, 4, "chunks") and shown["eta_s"] >= 0
-    work.go_on.set()
 
 
 @pytest.mark.parametrize("params", [{}, {"table": "t", "tiems": 2}, {"table": 1}])

@@ -1,5 +1,4 @@
-"""Whole histories on real Delta: any interleaving of steps, closes, rebuilds, merges and restarts shows
-the same."""
+"""Whole histories on real Delta: any interleaving of steps, rebuilds, merges, restarts shows the same."""
 
 from __future__ import annotations
 

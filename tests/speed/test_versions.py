@@ -11,13 +11,17 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from jobs.batch.merge import merge_small
 from jobs.errors import BusyError, NotFoundError
 from jobs.lake.version import Version
+from jobs.run import Run
 from jobs.server import lock
 from jobs.speed.owner import PassedError
 from jobs.speed.versions import Versions
 from tests.history import LATEST, SALES, MemoryLog, Orders, version_of
 from tests.world import World
+
+RUN = Run(id="test")
 
 
 class BrittleLog(MemoryLog):
@@ -38,7 +42,7 @@ def log(spark: SparkSession, tmp_path: Path) -> BrittleLog:
 
 @pytest.fixture
 def versions(log: BrittleLog, tmp_path: Path) -> Iterator[Versions]:
-    made = Versions(tmp_path, {"orders": log})
+    made = Versions(tmp_path, {"orders": log}, merge_small)
     made.start(version_of(SALES))
     made.start(version_of(LATEST))
     yield made
@@ -76,11 +80,11 @@ def test_a_version_that_fails_is_stalled_alone_and_catches_up_after_the_fix(
     offered(versions, log, orders, 2)
 
     until(lambda: {h.table: h.stalled for h in versions.health()} == {SALES.name: False, LATEST.name: True})
-    assert versions.advance_to(good, 3).position == {"orders": 3}
+    assert versions.advance_to(good, {"orders": 3}, RUN).position == {"orders": 3}
     stalled = next(health for health in versions.health() if health.stalled)
     assert stalled.error and "the logic fails" in stalled.error["why"] and stalled.lag_records > 0
     log.broken = False
-    assert versions.advance_to(bad, 3).position == {"orders": 3}
+    assert versions.advance_to(bad, {"orders": 3}, RUN).position == {"orders": 3}
     assert not any(health.stalled for health in versions.health())
     for world in (shown(versions, log, good), shown(versions, log, bad)):
         assert world.shows() == world.expected()
@@ -94,11 +98,13 @@ def test_versions_are_pinned_together_at_exactly_one_position_while_batches_come
     feeding = threading.Thread(target=offered, args=(versions, log, orders, 4))
     feeding.start()
 
-    pins = versions.pin_together([version_of(SALES), version_of(LATEST)])
+    pins = versions.pin_together([version_of(SALES), version_of(LATEST)], RUN)
     feeding.join()
 
     assert pins[0].position == pins[1].position
-    assert [versions.advance_to(version, 5).position["orders"] for version in versions.living()] == [5, 5]
+    assert [
+        versions.advance_to(version, {"orders": 5}, RUN).position["orders"] for version in versions.living()
+    ] == [5, 5]
     with pytest.raises(PassedError):
         versions.owner(version_of(SALES)).pin_at(1).result(30)
 
@@ -109,15 +115,15 @@ def test_a_new_version_starts_at_nothing_catches_up_and_a_restart_finds_all(
     offered(versions, log, Orders(3), 2)
     green = replace(version_of(SALES), build=2)
     versions.start(green)
-    versions.advance_to(green, 2)
+    versions.advance_to(green, {"orders": 2}, RUN)
     versions.retire(version_of(LATEST))
     versions.stop()
 
-    again = Versions(tmp_path, {"orders": log})
+    again = Versions(tmp_path, {"orders": log}, merge_small)
     again.load()
 
     assert again.living() == [version_of(SALES), green] and again.newest(SALES.name) == green
-    assert {again.advance_to(version, 2).segment for version in again.living()} == {1}
+    assert {again.advance_to(version, {"orders": 2}, RUN).segment for version in again.living()} == {1}
     with pytest.raises(NotFoundError):
         again.get(LATEST.name, version_of(LATEST).name)
     world = shown(again, log, green)

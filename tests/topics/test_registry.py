@@ -1,69 +1,212 @@
-"""The edge to the registry, on what it does when the registry does not answer or refuses."""
+"""The edge to the registry, on what it does when the registry answers, refuses, or does not answer."""
 
 from __future__ import annotations
 
+import logging
+import socket
+import time
+from collections.abc import Iterator
 from typing import Any
 
-import httpx
 import pytest
 
 from jobs.errors import DifferenceError, UnreachableError
 from jobs.topics.registry import Registry
 from tests.registry import FakeRegistry
 
-SCHEMA = {"type": "record", "name": "R", "fields": []}
+SUBJECT = "orders-value"
+VERSIONS = f"GET /subjects/{SUBJECT}/versions"
+REFUSED = (
+    "io.apicurio.registry.rules.violation.RuleViolationException: Incompatible artifact: "
+    "orders-value [AVRO], num of incompatible diffs: {1}, list of diff types: [note at /fields/2]"
+)
+"""Apicurio 3.3.3, word for word."""
 
 
-def answering(answers: dict[tuple[str, str], tuple[int, Any]]) -> Registry:
-    registry = Registry("http://registry")
-
-    def answer(request: httpx.Request) -> httpx.Response:
-        status, body = answers[request.method, request.url.path]
-        return httpx.Response(status, json=body)
-
-    registry._http = httpx.Client(transport=httpx.MockTransport(answer))
-    return registry
+def schema(*fields: str) -> dict[str, Any]:
+    return {"type": "record", "name": "R", "fields": [{"name": one, "type": "long"} for one in fields]}
 
 
-def test_schemas_are_known_by_id_and_fetched_once() -> None:
-    server = FakeRegistry()
-    try:
-        server.add("orders-value", 5, SCHEMA)
-        registry = Registry(server.url)
-
-        assert registry.schemas("orders-value") == {5: SCHEMA}
-        assert registry.schemas("orders-value") == {5: SCHEMA}
-        assert registry.schemas("nobody-value") == {}
-        assert server.calls == 4
-        server.down = True
-        with pytest.raises(UnreachableError, match="did not answer"):
-            registry.schemas("orders-value")
-    finally:
-        server.close()
+@pytest.fixture
+def server() -> Iterator[FakeRegistry]:
+    found = FakeRegistry()
+    yield found
+    found.close()
 
 
-def test_an_incompatible_schema_is_refused_with_the_reason() -> None:
-    versions = "/subjects/orders-value/versions"
-    refused = {"error_code": 409, "message": "incompatible: note at /fields/7"}
-    registry = answering(
-        {
-            ("PUT", "/config/orders-value"): (200, {}),
-            ("POST", versions): (409, refused),
-        }
-    )
+@pytest.fixture
+def registry(server: FakeRegistry) -> Registry:
+    return Registry(server.url)
+
+
+def test_schemas_are_known_by_id(server: FakeRegistry, registry: Registry) -> None:
+    server.add(SUBJECT, 5, schema("a"))
+    server.add("payments-value", 6, schema("p"))
+    server.add(SUBJECT, 9, schema("a", "b"))
+
+    assert registry.schemas(SUBJECT) == {5: schema("a"), 9: schema("a", "b")}
+
+
+def test_only_a_version_that_was_not_seen_before_is_fetched(server: FakeRegistry, registry: Registry) -> None:
+    server.add(SUBJECT, 5, schema("a"))
+    registry.schemas(SUBJECT)
+    registry.schemas(SUBJECT)
+    server.add(SUBJECT, 9, schema("a", "b"))
+    registry.schemas(SUBJECT)
+
+    assert server.asked == [VERSIONS, f"{VERSIONS}/1", VERSIONS, VERSIONS, f"{VERSIONS}/2"]
+
+
+def test_what_a_caller_does_to_its_schemas_stays_with_the_caller(
+    server: FakeRegistry, registry: Registry
+) -> None:
+    server.add(SUBJECT, 5, schema("a"))
+    registry.schemas(SUBJECT)[5].clear()
+
+    assert registry.schemas(SUBJECT) == {5: schema("a")}
+
+
+def test_a_subject_that_nobody_registered_has_no_schemas(registry: Registry) -> None:
+    assert registry.schemas("nobody-value") == {}
+
+
+def test_a_subject_is_made_backward_compatible_before_its_schema_is_registered(
+    server: FakeRegistry, registry: Registry
+) -> None:
+    assert registry.register(SUBJECT, schema("a")) == 1
+    assert server.compatibility == {SUBJECT: "BACKWARD"}
+    assert server.asked == [f"PUT /config/{SUBJECT}", f"POST /subjects/{SUBJECT}/versions"]
+    assert registry.schemas(SUBJECT) == {1: schema("a")}
+
+
+def test_a_schema_that_is_registered_answers_with_its_id(server: FakeRegistry, registry: Registry) -> None:
+    server.add(SUBJECT, 5, schema("a"))
+    server.add(SUBJECT, 9, schema("a", "b"))
+
+    assert [registry.register(SUBJECT, schema("a")) for _ in range(2)] == [5, 5]
+
+
+def test_an_id_comes_from_the_registry_and_not_from_memory(server: FakeRegistry, registry: Registry) -> None:
+    server.add(SUBJECT, 5, schema("a"))
+    registry.schemas(SUBJECT)
+    server.subjects = {"payments-value": [(7, schema("p"))]}
+
+    assert registry.register(SUBJECT, schema("a")) == 8
+    assert registry.schemas(SUBJECT) == {8: schema("a")}
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "reason"),
+    [(409, 409, REFUSED), (422, 42201, "Failed to discover artifact type from content.")],
+)
+def test_a_refused_schema_is_told_in_the_words_of_the_registry(
+    server: FakeRegistry, registry: Registry, status: int, code: int, reason: str
+) -> None:
+    server.refusal = status, {"error_code": code, "message": reason}
 
     with pytest.raises(DifferenceError) as error:
-        registry.register("orders-value", SCHEMA)
-    assert "note" in error.value.why and "default" in error.value.remedy
+        registry.register(SUBJECT, schema("note"))
+
+    assert error.value.why == reason
+    assert SUBJECT in error.value.what and "default" in error.value.remedy
 
 
-def test_a_registered_schema_answers_with_its_id() -> None:
-    versions = "/subjects/orders-value/versions"
-    registry = answering(
-        {
-            ("PUT", "/config/orders-value"): (200, {}),
-            ("POST", versions): (200, {"id": 9}),
-        }
-    )
+def test_a_refusal_without_a_reason_is_told_as_one(server: FakeRegistry, registry: Registry) -> None:
+    server.refusal = 409, {}
 
-    assert registry.register("orders-value", SCHEMA) == 9
+    with pytest.raises(DifferenceError) as error:
+        registry.register(SUBJECT, schema("note"))
+
+    assert error.value.why == "it is not BACKWARD compatible with the newest one"
+
+
+def test_a_registry_that_fails_is_asked_once_and_told_with_its_reason(
+    server: FakeRegistry, registry: Registry
+) -> None:
+    server.down = True
+
+    with pytest.raises(UnreachableError, match="did not answer") as error:
+        registry.schemas(SUBJECT)
+
+    assert error.value.why == "orders-value: HTTP 503: down"
+    assert server.calls == 1
+
+
+def test_what_was_seen_before_is_no_answer_when_the_registry_is_down(
+    server: FakeRegistry, registry: Registry
+) -> None:
+    server.add(SUBJECT, 5, schema("a"))
+    registry.schemas(SUBJECT)
+    server.down = True
+
+    with pytest.raises(UnreachableError):
+        registry.schemas(SUBJECT)
+    with pytest.raises(UnreachableError):
+        registry.register(SUBJECT, schema("a"))
+
+
+def test_a_port_where_nobody_listens_is_told_and_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        registry = Registry(f"http://127.0.0.1:{unused.getsockname()[1]}")
+
+        with pytest.raises(UnreachableError, match="did not answer") as error:
+            registry.schemas(SUBJECT)
+        with pytest.raises(UnreachableError, match="did not answer"):
+            registry.register(SUBJECT, schema("a"))
+
+    assert "refused" in error.value.why
+    assert caplog.records == []
+
+
+def test_a_registry_that_says_nothing_is_waited_for_until_the_timeout() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        registry = Registry(f"http://127.0.0.1:{silent.getsockname()[1]}", timeout_s=0.1)
+        asked_at = time.monotonic()
+
+        with pytest.raises(UnreachableError, match="did not answer") as error:
+            registry.schemas(SUBJECT)
+
+    assert error.value.why == "timed out"
+    assert time.monotonic() - asked_at < 3
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [b"<html>hello</html>", b"", b"\xff", b"null", b"7", b'"up"', b'["one"]', b'{"status": "up"}', b"[[1]]"],
+)
+def test_something_else_on_the_port_is_no_registry(
+    server: FakeRegistry, registry: Registry, garbage: bytes
+) -> None:
+    server.garbage = garbage
+
+    with pytest.raises(UnreachableError, match="did not answer"):
+        registry.schemas(SUBJECT)
+    with pytest.raises(UnreachableError, match="did not answer"):
+        registry.register(SUBJECT, schema("a"))
+
+
+def test_a_url_with_another_path_is_no_registry_without_the_subject(server: FakeRegistry) -> None:
+    with pytest.raises(UnreachableError) as error:
+        Registry(f"{server.url}/elsewhere").schemas(SUBJECT)
+
+    assert "HTTP 404" in error.value.why and "no such page" in error.value.why
+
+
+@pytest.mark.parametrize("url", ["", "registry:8081", "http://[::1", "http://127.0.0.1:99999999"])
+def test_a_url_that_is_none_is_an_unreachable_registry(url: str) -> None:
+    with pytest.raises(UnreachableError, match="did not answer"):
+        Registry(url).schemas(SUBJECT)
+
+
+@pytest.mark.parametrize("name", ["HTTP_PROXY", "http_proxy", "ALL_PROXY"])
+def test_a_proxy_of_the_environment_is_not_used(
+    server: FakeRegistry, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    for no_proxy in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(no_proxy, raising=False)
+    monkeypatch.setenv(name, "http://127.0.0.1:9")
+    server.add(SUBJECT, 5, schema("a"))
+
+    assert Registry(server.url).schemas(SUBJECT) == {5: schema("a")}

@@ -21,9 +21,12 @@ def _refuse(context: Context) -> None:
 
 def parts() -> tuple[Part, ...]:
     return (
-        Part(name="first", service="first", command=_sleep, probe=lambda context: "here"),
+        Part(
+            name="first", service="first", command=_sleep, probe=lambda context: "here",
+            note=lambda context: f"sleeps in {context.folders.run.name}",
+        ),
         Part(name="second", service="second", needs=("first",), prepare=_refuse, command=_sleep),
-    )
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.parts.part import all_parts
+from infra.parts.all import all_parts
 from infra.parts.ports import HOST, NAMES
 from infra.supervise import containers
 

@@ -1,10 +1,10 @@
 import os
 import signal
 import sys
-import time
 from pathlib import Path
 
 from infra.supervise.process import Identity, end, identity_of, in_session, marked, start
+from jobs.waiting import wait_for
 
 STUBBORN = """
 import os, signal, subprocess, sys, time
@@ -34,10 +34,7 @@ def test_a_pid_given_to_someone_else_is_not_taken_for_ours() -> None:
 def test_ending_a_part_ends_what_ignores_the_request_and_what_left_the_group(tmp_path: Path) -> None:
     mark = f"stubborn@{tmp_path}"
     identity = _start(tmp_path, STUBBORN, mark)
-    until = time.monotonic() + 20
-    while len(marked(mark)) < 2 and time.monotonic() < until:
-        time.sleep(0.05)
-    assert len(marked(mark)) == 2
+    wait_for("both processes", lambda: len(marked(mark)) == 2 or None, 20)
 
     end(identity, mark, grace_s=0.3)
 
@@ -55,9 +52,7 @@ time.sleep(300)
 def test_a_child_whose_environment_is_gone_is_found_in_the_session_of_its_dead_leader(tmp_path: Path) -> None:
     mark = f"forgetful@{tmp_path}"
     identity = _start(tmp_path, FORGETFUL, mark)
-    until = time.monotonic() + 20
-    while len(in_session(identity)) < 2 and time.monotonic() < until:
-        time.sleep(0.05)
+    wait_for("both processes", lambda: len(in_session(identity)) == 2 or None, 20)
     os.kill(identity.pid, signal.SIGKILL)
 
     end(identity, mark, 0.1)

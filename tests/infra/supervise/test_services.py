@@ -24,6 +24,7 @@ from jobs.topics.kafka import Kafka
 from jobs.topics.registry import Registry
 from jobs.topics.schema import Schema
 from jobs.topics.topic import Topic, load_topic
+from jobs.waiting import wait_for
 
 pytestmark = pytest.mark.services
 
@@ -137,18 +138,23 @@ def test_a_killed_broker_comes_back_with_its_topics_and_a_killed_registry_with_i
 ) -> None:
     before = Kafka(twinlake.services.bootstrap_servers).topic("orders")
     schemas = Registry(twinlake.services.registry_url).schemas("orders-value")
-    killed = {part["part"]: part["pid"] for part in twinlake.status()["parts"] if part["pid"]}
-    for pid in killed.values():
+    killed = _pids(twinlake.status())
+    for pid in killed:
         os.kill(pid, signal.SIGKILL)
-    until = time.monotonic() + 90
-    while time.monotonic() < until:
+
+    def back() -> bool | None:
         status = twinlake.status()
-        if status["ready"] and not {part["pid"] for part in status["parts"]} & set(killed.values()):
-            break
+        return True if status["ready"] and not _pids(status) & killed else None
+
+    wait_for("new processes of all parts", back, 90)
 
     assert Kafka(twinlake.services.bootstrap_servers).topic("orders") == before
     assert Kafka(twinlake.services.bootstrap_servers).cluster_id() == twinlake.services.cluster_id
     assert Registry(twinlake.services.registry_url).schemas("orders-value") == schemas
+
+
+def _pids(status: dict[str, Any]) -> set[int]:
+    return {part["pid"] for part in status["parts"] if part["pid"]}
 
 
 def test_a_home_where_nothing_runs_is_not_reachable(tmp_path: Path) -> None:

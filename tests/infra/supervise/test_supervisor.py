@@ -4,16 +4,17 @@ import signal
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from infra.parts.folders import Folders
 from infra.supervise import control, record
 from infra.supervise.process import marked
-from infra.supervise.record import Folders
 from jobs.settings import Services, Settings
+from jobs.waiting import wait_for
 from tests.infra.supervise import dummies
 
 PROJECT = Path(__file__).resolve().parents[3]
@@ -35,12 +36,11 @@ class Home:
         return self._supervisors[-1]
 
     def wait(self, part: str, holds: Callable[[record.Record], bool]) -> record.Record:
-        until = time.monotonic() + 30
-        while time.monotonic() < until:
-            if holds(found := record.load(self.folders, part)):
-                return found
-            time.sleep(0.05)
-        raise AssertionError(f"{part} stayed {record.load(self.folders, part)}")
+        def found() -> record.Record | None:
+            now = record.load(self.folders, part)
+            return now if holds(now) else None
+
+        return wait_for(f"the record of {part}", found, 30)
 
     def ready(self, part: str, other_than: int = 0) -> int:
         found = self.wait(
@@ -78,11 +78,12 @@ def test_a_supervisor_adopts_what_still_lives_after_its_predecessor_was_killed(h
     pid = home.ready("first")
     first.kill()
     first.wait()
+    forgotten = replace(record.load(home.folders, "first"), note="")
+    record.save(home.folders, forgotten)
 
-    second = home.supervise("first")
+    home.supervise("first")
 
-    home.wait("supervisor", lambda r: r.identity is not None and r.identity.pid == second.pid)
-    time.sleep(1)
+    home.wait("first", lambda r: r.note == "here")  # the second one has asked the part itself
     assert home.ready("first") == pid
     assert len(marked(home.folders.mark("first"))) == 1
 
@@ -104,6 +105,16 @@ def test_a_part_waits_for_what_it_needs_and_says_why_it_cannot_start(home: Home)
     assert failed.error["why"] == "nobody allowed it"
     (home.settings.home / "allowed").touch()
     home.ready("second")
+
+
+def test_a_part_is_described_with_its_answer_and_its_note(home: Home) -> None:
+    home.supervise("first")
+    pid = home.ready("first")
+
+    (described,) = control.describe(home.settings)
+
+    shown = {name: described[name] for name in ("part", "pid", "answers", "answer", "note")}
+    assert shown == {"part": "first", "pid": pid, "answers": True, "answer": "here", "note": "sleeps in run"}
 
 
 def test_down_leaves_no_process_even_after_the_supervisor_was_killed(home: Home) -> None:

@@ -1,0 +1,52 @@
+"""Folders: the places under $TWINLAKE_HOME that belong to the services."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from jobs.settings import Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Folders:
+    """What lies where in one home."""
+
+    home: Path
+
+    @property
+    def run(self) -> Path:
+        return self.home / "run"
+
+    @property
+    def records(self) -> Path:
+        return self.run / "parts"
+
+    @property
+    def logs(self) -> Path:
+        return self.home / "logs"
+
+    @property
+    def supervisor_lock(self) -> Path:
+        return self.run / "supervisor.lock"
+
+    def of(self, name: str) -> Path:
+        """The state of one service: kafka, registry, airflow, sql."""
+        return self.home / name
+
+    def log(self, part: str) -> Path:
+        return self.logs / f"{part}.log"
+
+    def mark(self, part: str) -> str:
+        """What every process of the part carries in its environment."""
+        return f"{part}@{self.home}"
+
+    def make(self) -> None:
+        """Makes the folders; what holds secrets is closed to other users."""
+        self.home.mkdir(parents=True, exist_ok=True)
+        for folder in (self.run, self.records, self.logs):
+            folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def folders_of(settings: Settings) -> Folders:
+    return Folders(home=settings.home)

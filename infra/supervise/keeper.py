@@ -1,0 +1,156 @@
+"""Keeper: one thread that starts one part, watches it, and starts it again when it ends."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+import traceback
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Protocol
+
+from infra.parts.folders import Folders
+from infra.parts.part import Context, Part
+from infra.supervise import record
+from infra.supervise.process import end, end_marked, identity_of, start
+from jobs.errors import TwinlakeError
+from jobs.run import Run
+from jobs.waiting import wait_for
+
+BACKOFF_S = (0.5, 1, 2, 4, 8, 15, 30)
+_STEADY_S = 60.0  # a part that lived this long is given the short pauses again
+_TICK_S = 0.25
+_PROBE_S = 0.5
+
+
+class Home(Protocol):
+    """What a keeper asks of the supervisor; any of it from any thread."""
+
+    folders: Folders
+    environ: Mapping[str, str]
+    ending: threading.Event
+    """Set once; every keeper then returns and leaves its part running."""
+
+    def is_ready(self, name: str) -> bool: ...
+
+    def context(self) -> Context:
+        """What parts may know, as it is now."""
+
+    def renew_ports(self, part: Part) -> None:
+        """Called before a start: other ports where strangers sit on the part's own."""
+
+
+class Keeper(threading.Thread):
+    """Keeps one part running until the supervisor ends."""
+
+    def __init__(self, home: Home, part: Part) -> None:
+        super().__init__(name=part.name, daemon=True)
+        self._home = home
+        self._folders = home.folders
+        self.part = part
+        self.ready = threading.Event()
+        self.renew = threading.Event()
+        """Set when the part must start again because an address it uses has changed."""
+        self._record = record.load(self._folders, part.name)
+        self._gone = threading.Event()
+        """Set when a process that this supervisor started has ended; an adopted one has to be looked at."""
+        self._how = ""
+        self._last = self._record.identity
+
+    def run(self) -> None:
+        """Start, watch, start again; never returns before the supervisor ends."""
+        attempt = 0
+        adopted = self._record.alive
+        while not self._home.ending.is_set():
+            began = time.monotonic()
+            try:
+                if not adopted:
+                    self._wait_for_needs()
+                    self._start()
+                self._watch(adopted)
+                why = None
+            except Exception as error:  # whatever goes wrong with one part must not end the keeping of it
+                why = error
+            if self._home.ending.is_set():
+                return
+            adopted = False
+            was_ready = self.ready.is_set()
+            self.ready.clear()
+            attempt = 0 if time.monotonic() - began > _STEADY_S else attempt + 1
+            self._failed(why, was_ready)
+            self._home.ending.wait(BACKOFF_S[min(attempt, len(BACKOFF_S) - 1)])
+
+    def _wait_for_needs(self) -> None:
+        self._last = self._record.identity or self._last
+        self._become("waiting", identity=None)
+        wait_for(
+            f"what {self.part.name} needs",
+            lambda: all(self._home.is_ready(need) for need in self.part.needs) or None,
+            limit_s=None, run=Run(id=self.part.name, cancelled=self._home.ending),
+        )  # fmt: skip
+
+    def _start(self) -> None:
+        mark = self._folders.mark(self.part.name)
+        end_marked(mark, self._last)  # children that outlived a killed part would hold its ports and files
+        self._home.renew_ports(self.part)
+        self.renew.clear()
+        self._become("preparing")
+        record.rotate(self._folders.log(self.part.name))
+        context = self._home.context()
+        self.part.prepare(context)
+        if self.part.command is None:
+            return
+        command = self.part.command(context)
+        process = start(
+            command.arguments, environ={**self._home.environ, **command.environ}, mark=mark,
+            folder=self._folders.run, log=self._folders.log(self.part.name),
+        )  # fmt: skip
+        self._become("starting", identity=identity_of(process.pid))
+        self._gone = threading.Event()  # a new one: the predecessor's thread may still set the old
+        threading.Thread(target=self._take_exit, args=(process, self._gone), daemon=True).start()
+
+    def _take_exit(self, process: subprocess.Popen[bytes], gone: threading.Event) -> None:
+        code = process.wait()
+        self._how = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
+        gone.set()
+
+    def _watch(self, adopted: bool) -> None:
+        """Returns when the process has ended, or has to start again."""
+        probed_at = 0.0
+        has_process = self.part.command is not None
+        while not self._home.ending.is_set():
+            if has_process and (self._gone.is_set() or (adopted and not self._record.alive)):
+                return
+            if self.renew.is_set():
+                if has_process:
+                    end(self._record.identity, self._folders.mark(self.part.name), self.part.grace_s)
+                return
+            if not self.ready.is_set() and time.monotonic() - probed_at > _PROBE_S:
+                try:
+                    answer = self.part.probe(self._home.context())
+                    self._become("ready", note=answer, failures=0, error=None)
+                    self.ready.set()
+                except Exception as error:
+                    self._record = replace(self._record, note=str(error)[:300])
+                probed_at = time.monotonic()
+            # A process of its own wakes it at once; adopted ones are looked at.
+            self._gone.wait(_TICK_S if has_process else 1.0)
+
+    def _failed(self, error: Exception | None, was_ready: bool) -> None:
+        said = None
+        if isinstance(error, TwinlakeError):
+            said = error.to_json()
+        elif error is not None:
+            why = f"{type(error).__name__}: {error}"
+            said = {"what": f"{self.part.name} could not be started", "why": why}
+            traceback.print_exception(error)
+        print(f"{self.part.name} ended ({said or self._how or 'its process is gone'})", flush=True)
+        self._become(
+            "failed", restarts=self._record.restarts + 1, error=said,
+            failures=0 if was_ready else self._record.failures + 1,
+        )  # fmt: skip
+
+    def _become(self, state: str, **changes: object) -> None:
+        self._record = self._record.become(state, **changes)
+        record.save(self._folders, self._record)

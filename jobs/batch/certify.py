@@ -1,0 +1,141 @@
+"""Certify: verify or rebuild one living version of the open lake, and keep the certificate."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import structlog
+
+from jobs.batch.rebuild import Rebuilt, rebuild
+from jobs.batch.verify import verify
+from jobs.errors import DifferenceError
+from jobs.kinds.kind import grid_of
+from jobs.kinds.windows import WindowRange, window_range
+from jobs.lake.certificates import Certificate
+from jobs.lake.feed import Feed
+from jobs.lake.open_lake import OpenLake
+from jobs.lake.version import Version
+from jobs.run import Failed, Run
+from jobs.times import format_moment
+
+LANE_WAIT_S = 15 * 60.0
+"""A rebuild waits so long for another one of the same version; then it ends "busy"."""
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certified:
+    """How a version stands after it was verified or rebuilt.
+
+    `repaired` are the differences that a rebuild replaced; `certificate` was made after that.
+    """
+
+    certificate: Certificate
+    replaced: bool = False
+    chunks: int = 0
+    chunks_done_before: int = 0
+    repaired: list[dict[str, Any]] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        made = self.certificate
+        said = {
+            name: getattr(made, name)
+            for name in ("table", "version", "equal", "position", "rows_compared", "differing", "differences")
+        }
+        return {**asdict(self), **said}
+
+
+def verify_version(lake: OpenLake, version: Version, run: Run, repair: bool = False) -> Certified | Failed:
+    """Certify a version at a pinned position; with `repair` a difference is rebuilt away."""
+    run.progress(0, 1, "comparisons", f"comparing {version.table} with its log")
+    made = new_certificate(lake, version, run)
+    if made.equal or not repair:
+        return _ended(Certified(certificate=made))
+    return rebuild_version(lake, version, run, repair=True)
+
+
+def rebuild_version(
+    lake: OpenLake,
+    version: Version,
+    run: Run,
+    start: str | None = None,
+    end: str | None = None,
+    repair: bool = False,
+) -> Certified | Failed:
+    """Replace the closed segments by the batch result; a repaired difference is verified once more.
+
+    `start` and `end` (RFC 3339) limit it to windows that start in [start, end); UsageError for a table
+    without windows. A version of a view kind has nothing to replace: it is verified.
+    """
+    opened = lake.versions.opened(version)
+    windows = window_range(start, end, grid_of(opened.definition), version.table)
+    if not isinstance(opened, Feed):
+        return _ended(Certified(certificate=new_certificate(lake, version, run)))
+    rebuilt = _rebuild(lake, opened, windows, repair, run)
+    found = Certified(
+        certificate=rebuilt.certificate, replaced=rebuilt.replaced, chunks=rebuilt.chunks,
+        chunks_done_before=rebuilt.skipped,
+    )  # fmt: skip
+    if rebuilt.replaced and not rebuilt.certificate.equal:
+        run.say("verifying what was repaired")
+        again = new_certificate(lake, version, run)
+        found = Certified(**{
+            **vars(found), "certificate": again, "repaired": rebuilt.certificate.differences,
+        })  # fmt: skip
+    return _ended(found)
+
+
+def new_certificate(lake: OpenLake, version: Version, run: Run) -> Certificate:
+    """Verify the version where it stands now; the certificate is kept, a difference is an incident."""
+    opened, pin = lake.versions.opened(version), lake.versions.pin(version)
+    return _kept(lake, verify(opened, pin, run, format_moment(lake.clock())))
+
+
+def difference_error(made: Certificate, whose: str, remedy: str) -> DifferenceError:
+    """What a job that found a difference ends with."""
+    why = "; ".join(sorted({found["why"] for found in made.differences}))
+    return DifferenceError(f"speed and batch differ in {made.differing} keys of {whose}", why, remedy)
+
+
+def _rebuild(lake: OpenLake, feed: Feed, windows: WindowRange, repair: bool, run: Run) -> Rebuilt:
+    """With the lane held from before the segment is closed until the last replace."""
+    version, staging = feed.version, lake.staging(run.id)
+    with lake.versions.lane(version, LANE_WAIT_S, run):
+        closed = lake.versions.close_segment(version)
+        done = rebuild(
+            feed,
+            closed,
+            lambda: lake.versions.open_segment(version),
+            run,
+            staging,
+            format_moment(lake.clock()),
+            windows,
+            repair,
+        )
+    _kept(lake, done.certificate)
+    shutil.rmtree(staging, ignore_errors=True)
+    return done
+
+
+def _kept(lake: OpenLake, made: Certificate) -> Certificate:
+    lake.certificates.add(made)
+    if not made.equal:
+        log.error(
+            "speed and batch differ", job=made.job, table=made.table, version=made.version,
+            position=made.position, differing=made.differing, differences=made.differences,
+        )  # fmt: skip
+    return made
+
+
+def _ended(found: Certified) -> Certified | Failed:
+    """A difference is an incident: the job fails, and keeps its whole result."""
+    made = found.certificate
+    if made.equal:
+        return found
+    remedy = "find the cause; `twinlake rebuild` with --repair replaces what is stored by what the log gives"
+    if found.replaced:
+        remedy = "find what changes the table beside the lake server; the difference came back after a repair"
+    return Failed(error=difference_error(made, f"{made.table} {made.version}", remedy), result=found)

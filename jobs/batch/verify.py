@@ -1,0 +1,173 @@
+"""Verify: compares what a version shows with what the same definition yields from the log alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+from uuid import uuid4
+
+from jobs.as_json import to_json
+from jobs.batch.diff import Differing, Side, diff
+from jobs.kinds.evidence import HASH_HIGH, HASH_LOW, ROWS, SEGMENT
+from jobs.kinds.kind import Moment
+from jobs.kinds.windows import ALL, WindowRange
+from jobs.lake.certificates import SHOWN, Certificate
+from jobs.lake.feed import Feed, LogView, Opened
+from jobs.lake.version import Pin
+from jobs.run import Run
+from jobs.topics import coordinate
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row
+
+CAUSES = {
+    "only_in_speed": "the table has a key that no record of the log yields",
+    "only_in_batch": "the table has lost a key that records of the log yield",
+    "counted_more_than_once": "the table has counted more records for the key than the log has",
+    "records_missing": "the table has counted fewer records for the key than the log has",
+    "other_records": "as many records, but not the same ones",
+    "state_differs": "the same records, but another state: the row was changed, or the logic is not pure",
+}
+
+
+def verify(opened: Opened, pin: Pin, run: Run, created_at: str) -> Certificate:
+    """Compare the whole view, open segment included, with the batch result at the pinned position."""
+    certificate = begin("verify", pin, run, created_at)
+    if isinstance(opened, LogView):
+        return replace(certificate, **_doubled(opened, pin))
+    batch = opened.definition.partial(opened.log.rows(0, pin.position[opened.topic]))
+    return replace(certificate, **compare(opened, opened.rows(pin.delta_version), batch))
+
+
+def begin(
+    kind: Literal["verify", "rebuild"], pin: Pin, run: Run, created_at: str, windows: WindowRange = ALL
+) -> Certificate:
+    """The certificate of this comparison before anything has been compared."""
+    version = pin.version
+    return Certificate(
+        id=f"{run.id}-{version.table}-{version.name}",
+        job=run.id,
+        kind=kind,
+        table=version.table,
+        version=version.name,
+        fingerprint=version.fingerprint,
+        position=pin.position,
+        delta_version=pin.delta_version,
+        step=pin.step,
+        through_segment=pin.segment,
+        windows=windows.to_json(),
+        rows_compared=0,
+        differing=0,
+        equal=True,
+        created_at=created_at,
+    )
+
+
+def compare(feed: Feed, speed_rows: DataFrame, batch: DataFrame) -> dict[str, Any]:
+    """Merge the stored partial rows and compare them with the batch's states, key by key.
+
+    In the fields of a certificate: rows_compared, differing, equal, differences.
+    """
+    scales = feed.definition.scales(feed.state_types)
+    speed = feed.definition.merge(speed_rows.drop(SEGMENT))
+    found = diff(
+        Side(rows=speed, scales=scales), Side(rows=batch.select(*speed.columns), scales=scales),
+        feed.definition.state_keys, shown=SHOWN,
+    )  # fmt: skip
+    return {
+        "rows_compared": found.compared,
+        "differing": found.differing,
+        "equal": found.differing == 0,
+        "differences": _differences(feed, found.rows[:SHOWN]),
+    }
+
+
+def _doubled(view: LogView, pin: Pin) -> dict[str, Any]:
+    """A view kind is its logs; what can be wrong is a coordinate that is in one of them twice."""
+    from pyspark.sql import functions as F
+
+    rows = differing = 0
+    differences: list[dict[str, Any]] = []
+    for name, log in view.logs.items():
+        by_coordinate = log.rows(0, pin.position[name]).groupBy(*coordinate.KEY).count()
+        twice = F.expr("count > 1")
+        counted = by_coordinate.agg(F.count("*").alias("rows"), F.count_if(twice).alias("differing")).first()
+        assert counted is not None  # an aggregate without groups has one row
+        rows, differing = rows + counted["rows"], differing + counted["differing"]
+        if counted["differing"]:
+            differences += [
+                _difference(
+                    {key: row[key] for key in coordinate.KEY}, "counted_more_than_once", (),
+                    {"rows": row["count"]}, {"rows": 1},
+                )
+                for row in by_coordinate.where(twice).limit(SHOWN).collect()
+            ]  # fmt: skip
+    return {
+        "rows_compared": rows, "differing": differing, "equal": differing == 0, "differences": differences,
+    }  # fmt: skip
+
+
+def _differences(feed: Feed, rows: Sequence[Differing]) -> list[dict[str, Any]]:
+    """The differing keys, with what a reader sees on both sides, and the class of the cause."""
+    keys = feed.definition.state_keys
+    speed = _seen(feed, [row.left for row in rows if row.left is not None])
+    batch = _seen(feed, [row.right for row in rows if row.right is not None])
+    found = []
+    for row in rows:
+        known = row.left if row.left is not None else row.right
+        assert known is not None  # a differing row is on one side at least
+        place = _place(feed, known.asDict())
+        key = {name: to_json(known[name]) for name in keys}
+        sides = (None if row.left is None else speed[place], None if row.right is None else batch[place])
+        found.append(_difference(key, cause_of(row.left, row.right), row.columns, *sides))
+    return found
+
+
+def _difference(
+    key: dict[str, Any], cause: str, columns: Sequence[str], speed: Any, batch: Any
+) -> dict[str, Any]:
+    why = CAUSES[cause]
+    return {
+        "key": key, "cause": cause, "why": why, "columns": list(columns), "speed": speed, "batch": batch,
+    }  # fmt: skip
+
+
+def _seen(feed: Feed, states: Sequence[Row]) -> dict[str, dict[str, Any]]:
+    """What a reader of the view sees for merged states, by key; a hidden row shows its record count only."""
+    from pyspark.sql.types import StructType
+
+    found = {_place(feed, row.asDict()): {ROWS: to_json(row[ROWS])} for row in states}
+    if not states:
+        return found
+    schema = StructType([entry for entry in feed.schema if entry.name != SEGMENT])
+    stated = feed.spark.createDataFrame([tuple(row[name] for name in schema.names) for row in states], schema)
+    relation = f"certificate_{uuid4().hex}"
+    stated.createOrReplaceTempView(relation)
+    try:
+        definition = feed.definition
+        shown = feed.spark.sql(definition.view({definition.name: relation}, Moment()))
+        for row in shown.select(*definition.timeless).collect():
+            values = {name: to_json(value) for name, value in row.asDict().items()}
+            found[_place(feed, row.asDict())].update(values)
+    finally:
+        feed.spark.catalog.dropTempView(relation)
+    return found
+
+
+def _place(feed: Feed, row: dict[str, Any]) -> str:
+    return json.dumps({name: to_json(row[name]) for name in feed.definition.view_keys}, sort_keys=True)
+
+
+def cause_of(speed: Any, batch: Any) -> str:
+    """The class of the cause, from the exact evidence: how many records, and which."""
+    if batch is None:
+        return "only_in_speed"
+    if speed is None:
+        return "only_in_batch"
+    if speed[ROWS] != batch[ROWS]:
+        return "counted_more_than_once" if speed[ROWS] > batch[ROWS] else "records_missing"
+    if (speed[HASH_LOW], speed[HASH_HIGH]) != (batch[HASH_LOW], batch[HASH_HIGH]):
+        return "other_records"
+    return "state_differs"

@@ -1,0 +1,142 @@
+"""`twinlake jobs list|follow|cancel`, and how every command follows the job that it asked for."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table as Grid
+
+from jobs.commands.output import console, load_settings, print_json
+from jobs.server.client import Job, LakeClient
+from jobs.times import parse_moment, utc_now
+
+AS_JSON = Annotated[bool, typer.Option("--json", help="print the result as JSON")]
+KEY = Annotated[str | None, typer.Option(help="idempotency key: the same key finds the same job again")]
+LOG_SECONDS = 5.0
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands about jobs of the lake server."""
+    jobs = typer.Typer(help="Jobs of the lake server.", no_args_is_help=True)
+    jobs.command("list")(list_command)
+    jobs.command("follow")(follow_command)
+    jobs.command("cancel")(cancel_command)
+    app.add_typer(jobs, name="jobs")
+
+
+def list_command(
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="how many, newest first")] = 20,
+    as_json: AS_JSON = False,
+) -> None:
+    """The jobs of this lake, newest first."""
+    found = lake_client().jobs(limit)
+    if as_json:
+        print_json([job.to_json() for job in found])
+        return
+    grid = Grid(box=None, pad_edge=False)
+    for title in ("job", "kind", "state", "created", "seconds"):
+        grid.add_column(title, no_wrap=True)
+    grid.add_column("parameters and progress", overflow="fold")
+    for job in found:
+        params = ", ".join(
+            f"{name}={value}"
+            for name, value in job.params.items()
+            if value not in (None, False) and not isinstance(value, dict)
+        )
+        words = params if job.ended_at else f"{params} ({_progress_text(job)})"
+        cells = (job.id, job.kind, job.state, job.created_at[:19], _seconds(job), words)
+        grid.add_row(*map(escape, cells))
+    console.print(grid)
+
+
+def follow_command(
+    id: Annotated[str, typer.Argument(help="a job's id, see `twinlake jobs list`")], as_json: AS_JSON = False
+) -> None:
+    """Follow a job to its end; exit code 1 when it did not succeed."""
+    client = lake_client()
+    job = follow(client, client.job(id))
+    if as_json:
+        print_json(job.to_json())
+    else:
+        job.succeeded()  # or its error, which the command line shows
+        console.print(f"job {job.id} ({job.kind}) {job.state}")
+    if job.state != "succeeded":
+        raise typer.Exit(1)
+
+
+def cancel_command(
+    id: Annotated[str, typer.Argument(help="a job's id, see `twinlake jobs list`")], as_json: AS_JSON = False
+) -> None:
+    """Ask a job to end where nothing is half done."""
+    client = lake_client()
+    client.cancel(id)
+    job = client.job(id, wait_s=20)
+    if as_json:
+        print_json(job.to_json())
+    else:
+        console.print(f"job {job.id} ({job.kind}) is {job.state}")
+
+
+def follow(client: LakeClient, job: Job) -> Job:
+    """Follow with a bar and the time left on a terminal, a line now and then elsewhere."""
+    with _reporter(f"{job.kind} {job.params.get('table', '')}".strip(), job.id) as report:
+        return client.follow(job.id, on_progress=report)
+
+
+@contextmanager
+def _reporter(title: str, id: str) -> Iterator[Callable[[Job], None]]:
+    if not sys.stderr.isatty():
+        yield _line_reporter(title, id)
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(),
+               TextColumn("{task.fields[text]}"),
+               TimeElapsedColumn())  # fmt: skip
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(escape(title), total=None, text=id)
+        yield lambda job: bar.update(
+            task, total=job.progress.get("total") or None, completed=job.progress.get("done") or 0,
+            text=escape(_progress_text(job)),
+        )  # fmt: skip
+
+
+def _line_reporter(title: str, id: str) -> Callable[[Job], None]:
+    last: dict[str, Any] = {"state": "", "at": 0.0}
+
+    def line(job: Job) -> None:
+        if job.state != last["state"] or time.monotonic() - last["at"] >= LOG_SECONDS:
+            last.update(state=job.state, at=time.monotonic())
+            console.print(f"{escape(title)} (job {id}): {escape(_progress_text(job))}", soft_wrap=True)
+
+    return line
+
+
+def _progress_text(job: Job) -> str:
+    progress = job.progress
+    parts = [job.state]
+    if not job.ended_at:
+        if progress.get("total"):
+            parts.append(f"{progress['done']:,.0f} of {progress['total']:,.0f} {progress['unit']}")
+        if progress.get("message"):
+            parts.append(progress["message"])
+        if progress.get("eta_s") is not None:
+            parts.append(f"about {progress['eta_s']:.0f} s left")
+    return ", ".join(parts)
+
+
+def _seconds(job: Job) -> str:
+    if not job.started_at:
+        return ""
+    end = parse_moment(job.ended_at) if job.ended_at else utc_now()
+    return f"{(end - parse_moment(job.started_at)).total_seconds():.1f}"
+
+
+def lake_client() -> LakeClient:
+    """The client of the lake server that runs for this home; UnreachableError without one."""
+    return LakeClient.of(load_settings().services())

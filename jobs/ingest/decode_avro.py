@@ -1,0 +1,153 @@
+"""Decoding Avro in Confluent's wire format as Spark SQL: which bytes are an event, and its fields.
+
+Twice over the same records: bodies that nobody has looked at yet are decoded into unchecked types, to find
+out what is wrong with them; those found sound are decoded again into the log's column `event`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from jobs import quote
+from jobs.ingest.writer_schema import END, RANGES, Writer
+from jobs.topics import verdict
+from jobs.topics.schema import Field, default_sql, logical_type
+from jobs.topics.topic import Topic
+
+NO_SCHEMA_YET = "no_schema_yet"  # never leaves ingest: the registry is asked first
+SEPARATOR = ","
+HEADER_BYTES = 5
+
+MAKE = {
+    "date": "date_from_unix_date",
+    "timestamp-millis": "timestamp_millis",
+    "timestamp-micros": "timestamp_micros",
+}
+
+SCHEMA_ID = (
+    f"CASE WHEN length(value) >= {HEADER_BYTES} AND substring(value, 1, 1) = X'00' "
+    "THEN try_cast(conv(hex(substring(value, 2, 4)), 16, 10) AS int) END"
+)
+
+
+def unchecked(writer: Writer, end_marker: bytes) -> str:
+    """The column e<id>: the body of a record of this writer, decoded without trust; NULL for another's."""
+    body = f"concat(substring(value, {HEADER_BYTES + 1}), X'{end_marker.hex()}')"
+    decoded = _from_avro(body, writer.checking_schema_text, "PERMISSIVE")
+    return f"CASE WHEN schema_id = {writer.id} THEN {decoded} END AS e{writer.id}"
+
+
+def _from_avro(body: str, schema: str, mode: str) -> str:
+    options = f"map('mode', '{mode}', 'datetimeRebaseMode', 'CORRECTED')"
+    return f"from_avro({body}, {quote.string(schema)}, {options})"
+
+
+def undecodable(writers: Sequence[Writer], end_marker: bytes) -> str:
+    """Reasons why the bytes are no event, as text; NULL where they are one."""
+    cases = [
+        f"WHEN value IS NULL THEN '{verdict.NULL_VALUE}'",
+        f"WHEN length(value) < {HEADER_BYTES} OR substring(value, 1, 1) <> X'00' THEN '{verdict.BAD_HEADER}'",
+    ]
+    for writer in writers:
+        end = f"e{writer.id}.{END}"
+        bad_fields = [_bad_field(writer, field) for field in writer.fields]
+        bad = f"nullif(concat_ws('{SEPARATOR}', {', '.join(b for b in bad_fields if b) or 'NULL'}), '')"
+        cases.append(
+            f"WHEN schema_id = {writer.id} THEN CASE WHEN {end} IS NULL OR {end} <> X'{end_marker.hex()}' "
+            f"THEN '{verdict.MALFORMED_BODY}' ELSE {bad} END"
+        )
+    # ids beyond 31 bits cannot be registered
+    cases.append(f"WHEN schema_id IS NULL OR schema_id < 0 THEN '{verdict.UNKNOWN_SCHEMA}'")
+    return f"CASE {' '.join(cases)} ELSE '{NO_SCHEMA_YET}' END"
+
+
+def _bad_field(writer: Writer, field: Field) -> str | None:
+    """SQL: the reason if the field's value cannot be kept, else NULL; no SQL for types always fine."""
+    value = f"e{writer.id}.{quote.name(field.name)}"
+    logical = logical_type(field)
+    if field.type == "string":
+        code = verdict.reason(verdict.INVALID_UTF8, field.name)
+        return f"CASE WHEN NOT is_valid_utf8({value}) THEN '{code}' END"
+    if field.precision:
+        code = verdict.reason(verdict.DECIMAL_OUT_OF_RANGE, field.name)
+        kept = f"try_cast({value} AS {field.type})"
+        return f"CASE WHEN {value} IS NOT NULL AND {kept} IS NULL THEN '{code}' END"
+    if logical in RANGES:
+        low, high = RANGES[logical]
+        code = verdict.reason(verdict.TIME_OUT_OF_RANGE, field.name)
+        return f"CASE WHEN {value} NOT BETWEEN {low} AND {high} THEN '{code}' END"
+    return None
+
+
+def fields(topic: Topic, writer: Writer) -> dict[str, str]:
+    """SQL of every field of the newest schema, read from what this writer wrote."""
+    found = {}
+    for field in topic.newest.fields:
+        theirs = writer.field(field.name)
+        if theirs is None:
+            found[field.name] = default_sql(field)
+            continue
+        value = f"e{writer.id}.{quote.name(field.name)}"
+        logical = logical_type(theirs)
+        if theirs.precision:
+            value = f"try_cast({value} AS {field.type})"
+        elif logical in RANGES:
+            low, high = RANGES[logical]
+            make = MAKE[logical]
+            value = f"CASE WHEN {value} BETWEEN {low} AND {high} THEN {make}({value}) END"
+        elif theirs.type != field.type:
+            value = f"CAST({value} AS {field.type})"
+        found[field.name] = value
+    return found
+
+
+def by_writer(per_writer: Mapping[int, str]) -> str:
+    """The SQL of the record's own writer."""
+    if len(per_writer) == 1:
+        return next(iter(per_writer.values()))
+    cases = " ".join(f"WHEN schema_id = {i} THEN {sql}" for i, sql in per_writer.items())
+    return f"CASE {cases} END" if cases else "NULL"
+
+
+def event_micros(topic: Topic, writers: Sequence[Writer]) -> str:
+    """Event time in microseconds, straight from the number that was written."""
+    name = topic.contract.event_time
+    field = topic.newest.field(name or "")
+    if name is None or field is None:
+        return "CAST(NULL AS bigint)"
+    per_writer = {}
+    for writer in writers:
+        theirs = writer.field(name)
+        logical = logical_type(theirs or field)
+        if theirs is None or logical not in RANGES:
+            per_writer[writer.id] = f"unix_micros(CAST({default_sql(field)} AS timestamp))"
+            continue
+        low, high = RANGES[logical]
+        value = f"e{writer.id}.{quote.name(name)}"
+        factor = {"date": 86_400_000_000, "timestamp-millis": 1000}.get(logical, 1)
+        per_writer[writer.id] = f"CASE WHEN {value} BETWEEN {low} AND {high} THEN {value} * {factor}L END"
+    return by_writer(per_writer) if per_writer else "CAST(NULL AS bigint)"
+
+
+def event_columns(topic: Topic, writers: Sequence[Writer]) -> tuple[tuple[str, ...], str]:
+    """The second pass's decoding: columns to add to the records, and the SQL of the log's `event` on top.
+
+    Only for records that the first pass found decodable (column `decodable`): anything else fails loudly.
+    """
+    columns = []
+    cases = {}
+    for writer in writers:
+        body = f"substring(value, {HEADER_BYTES + 1})"
+        decoded = _from_avro(body, writer.schema_text, "FAILFAST")
+        columns.append(f"CASE WHEN decodable AND schema_id = {writer.id} THEN {decoded} END AS e{writer.id}")
+        cases[writer.id] = f"e{writer.id}" if writer.reads_like(topic.newest) else _event(topic, writer)
+    return tuple(columns), by_writer(cases) if cases else "NULL"
+
+
+def _event(topic: Topic, writer: Writer) -> str:
+    """A struct of the newest schema's fields, as the writer wrote them; NULL where it had none."""
+    parts = []
+    for field in topic.newest.fields:
+        value = f"e{writer.id}.{quote.name(field.name)}" if writer.field(field.name) else "NULL"
+        parts.append(f"{quote.string(field.name)}, CAST({value} AS {field.type})")
+    return f"CASE WHEN e{writer.id} IS NOT NULL THEN named_struct({', '.join(parts)}) END"

@@ -1,0 +1,166 @@
+"""Aggregate: measures per key, and per window where it has one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from jobs import quote
+from jobs.kinds import evidence, steps
+from jobs.kinds.definition import Definition, pairs, read
+from jobs.kinds.equality import scale_of
+from jobs.kinds.expression import Stage
+from jobs.kinds.kind import Moment
+from jobs.kinds.measures.all import from_json as measure_from_json
+from jobs.kinds.measures.measure import Measure, Part
+from jobs.kinds.steps import Explode
+from jobs.kinds.windows import END, START, Grid, Tumbling, interval_sql, refuse_window
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from jobs.errors import DefinitionError
+
+FINAL = "final"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Aggregate(Definition):
+    """State: the keys, `window_start` where there are windows, the measures' parts, and the evidence."""
+
+    kind = "aggregate"
+    stores_rows = True
+    explode: Explode | None = None
+    where: str | None = None
+    columns: dict[str, str]
+    keys: tuple[str, ...]
+    window: Tumbling | None = None
+    measures: dict[str, Measure]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        steps.refuse_shape(self, self.columns)
+        if self.explode:
+            steps.refuse_explode(self, self.explode)
+        self.refuse_unknown("key", self.keys, self.columns)
+        measured = (measure.of for measure in self.measures.values() if measure.of is not None)
+        self.refuse_unknown("measured column", measured, self.columns)
+        for name in (*self.keys, *self.measures):
+            if "__" in name:
+                raise self.error(f"output column {name!r} has two _ in a row, which states use themselves")
+        if not self.measures:
+            raise self.error("it has no measures")
+        if not self.keys and not self.window:
+            raise self.error("it has neither keys nor a window", "use a constant column as the key")
+        if self.window:
+            self.refuse_unknown("window column", (self.window.on,), self.columns)
+            refuse_window(self, self.window)
+        self.refuse_names("output column", self.output)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Aggregate:
+        return read(
+            cls, data, columns=pairs, keys=tuple, window=Tumbling.from_json, explode=Explode.from_json,
+            measures=lambda found: {name: measure_from_json(one) for name, one in found},
+        )  # fmt: skip
+
+    @property
+    def view_keys(self) -> tuple[str, ...]:
+        return (*self.keys, START) if self.window else self.keys
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        return self.view_keys
+
+    @property
+    def state_keys(self) -> tuple[str, ...]:
+        return self.view_keys
+
+    @property
+    def grid(self) -> Grid | None:
+        return self.window.grid if self.window else None
+
+    @property
+    def output(self) -> tuple[str, ...]:
+        return (*self.timeless, FINAL) if self.window else self.timeless
+
+    @property
+    def implied(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def timeless(self) -> tuple[str, ...]:
+        return (*self.keys, *((START, END) if self.window else ()), *self.measures)
+
+    def stages(self, rows: Mapping[str, DataFrame]) -> Iterator[Stage]:
+        return steps.stages(self, rows[self.inputs[0]], self.explode)
+
+    def problems(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
+        if self.explode:
+            yield from steps.taken(self, self.explode, rows[self.inputs[0]])
+        stepped = steps.apply(self, rows[self.inputs[0]], self.explode)
+        yield from steps.untyped(self, self.columns, stepped)
+        types = dict(stepped.dtypes)
+        for name in self.keys:
+            if types[name].startswith(("map<", "variant")):
+                yield self.error_at_text(self.columns[name], f"column {name}: {types[name]} cannot be a key")
+        if self.window and types[self.window.on] != "timestamp":
+            why = f"the window is on {self.window.on}, which is {types[self.window.on]}, not timestamp"
+            yield self.error_at_text(self.window.on, why)
+        for name, measure in self.measures.items():
+            why_not = measure.refuses(types[measure.of]) if measure.of is not None else None
+            if why_not:
+                yield self.error_at_text(name, f"measure {name} ({measure.kind} of {measure.of}): {why_not}")
+
+    def partial(self, rows: DataFrame) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        stepped = steps.apply(self, rows, self.explode)
+        types = dict(stepped.dtypes)
+        stepped = evidence.hashed(stepped)
+        if self.window:
+            timed = stepped.where(F.expr(f"{quote.name(self.window.on)} IS NOT NULL"))
+            stepped = timed.withColumn(START, F.expr(self.window.start_sql()))
+        parts = [
+            part
+            for name, measure in self.measures.items()
+            for part in measure.parts(name, types.get(measure.of or "", ""))
+        ]
+        measured = [F.expr(part.from_rows).alias(part.name) for part in parts]
+        return stepped.groupBy(*map(quote.name, self.state_keys)).agg(*measured, *evidence.from_rows())
+
+    def merge(self, states: DataFrame) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        merged = [F.expr(part.merge).alias(part.name) for part in self._parts(dict(states.dtypes))]
+        return states.groupBy(*map(quote.name, self.state_keys)).agg(*merged, *evidence.merged())
+
+    def scales(self, states: Mapping[str, str]) -> dict[str, str]:
+        return {part.name: part.scale for part in self._parts(states) if part.scale is not None}
+
+    def view(self, relations: Mapping[str, str], moment: Moment, scaled: tuple[str, ...] = ()) -> str:
+        keys = quote.names(self.view_keys)
+        values = {name: measure.value(name) for name, measure in self.measures.items()}
+        scales = {name: self.measures[name].scale(name) for name in scaled if name in self.measures}
+        values |= {scale_of(name): scale for name, scale in scales.items() if scale is not None}
+        shown = ",\n  ".join(f"{sql} AS {quote.name(name)}" for name, sql in values.items())
+        merged = f"SELECT {keys},\n  {shown}\nFROM {relations[self.name]}\nGROUP BY {keys}"
+        if self.window is None:
+            return merged
+        end = f"`{START}` + {interval_sql(self.window.length)} AS `{END}`"
+        columns = ", ".join([*map(quote.name, self.keys), f"`{START}`", end, quote.names(tuple(values))])
+        final = self._final(self.window.length, moment)
+        return f"SELECT {columns},\n  {final} AS `{FINAL}`\nFROM (\n{merged}\n)"
+
+    def _parts(self, states: Mapping[str, str]) -> list[Part]:
+        """The measures' parts in states that are there already."""
+        return [part for name, one in self.measures.items() for part in one.stored_parts(name, states)]
+
+    def _final(self, length: timedelta, moment: Moment) -> str:
+        late_after = moment.late_after.get(self.inputs[0])
+        if late_after is None:
+            return "CAST(NULL AS BOOLEAN)"
+        end = f"`{START}` + {interval_sql(length + late_after)}"
+        return f"coalesce({end} <= {moment.watermark(self.inputs[0])}, false)"

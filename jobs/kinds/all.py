@@ -1,0 +1,24 @@
+"""The only list of kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from jobs.errors import UsageError
+from jobs.kinds.aggregate import Aggregate
+from jobs.kinds.events import Events
+from jobs.kinds.kind import Kind
+from jobs.kinds.latest import Latest
+
+KINDS: dict[str, Any] = {kind.kind: kind for kind in (Events, Aggregate, Latest)}
+"""By the name in JSON."""
+
+
+def from_json(data: Mapping[str, Any]) -> Kind:
+    """The definition that `to_json` came from; unknown kinds and keys are refused by name."""
+    kind = KINDS.get(str(data.get("kind")))
+    if kind is None:
+        raise UsageError(f"unknown table kind {data.get('kind')!r}", "", f"known: {', '.join(KINDS)}")
+    found: Kind = kind.from_json(data)
+    return found

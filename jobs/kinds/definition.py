@@ -1,0 +1,151 @@
+"""Owns what every definition has: a name, its inputs, its place in a file, and its form as JSON."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+from jobs.errors import DefinitionError, UsageError
+from jobs.settings import PROJECT
+from jobs.topics.schema import COLUMN_NAME
+
+D = TypeVar("D", bound="Definition")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where in the project a definition was written."""
+
+    file: str
+    line: int
+
+
+def _caller() -> Place | None:
+    """The nearest frame outside this module and the dataclass machinery."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if file != __file__ and not file.startswith("<"):
+            return Place(file=file, line=frame.f_lineno)
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Definition:
+    """The fields that definitions of all kinds share, and how they say what is wrong with them.
+
+    It carries no behaviour of a table: what a kind does stands in the kind's own module.
+    """
+
+    kind: ClassVar[str] = ""
+    stores_rows: ClassVar[bool] = False
+    name: str
+    inputs: tuple[str, ...]
+    """The topics it reads."""
+    place: Place | None = field(default_factory=_caller, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.inputs, str):
+            raise self.error(f"inputs is the text {self.inputs!r}", f'write inputs=("{self.inputs}",)')
+        if not isinstance(self.inputs, tuple) or not self.inputs:
+            raise self.error("it has no inputs", 'name its topic, like inputs=("orders",)')
+        if self.stores_rows and len(self.inputs) != 1:
+            raise self.error(f"a table of kind {self.kind} reads one topic, not {len(self.inputs)}")
+        self.refuse_names("name", [self.name])
+        self.refuse_names("input", self.inputs)
+
+    def error(self, why: str, remedy: str = "") -> DefinitionError:
+        """An error at the place of this definition."""
+        return self._error_at(self.place.line if self.place else 0, why, remedy)
+
+    def error_at_text(self, text: str, why: str) -> DefinitionError:
+        """An error at the line of this definition in which `text` is written."""
+        return self._error_at(self._line_of(text), why)
+
+    def refuse_names(self, what: str, texts: Iterable[str]) -> None:
+        """DefinitionError for a name that is none, or that is given twice."""
+        seen: set[str] = set()
+        for text in texts:
+            if not isinstance(text, str) or not COLUMN_NAME.fullmatch(text):
+                raise self.error(f"{what} {text!r} is not made of letters, digits and _, a letter first")
+            if text.lower() in seen:
+                raise self.error(f"{what} {text!r} is given twice (case is ignored)")
+            seen.add(text.lower())
+
+    def refuse_unknown(self, what: str, texts: Iterable[str], known: Iterable[str]) -> None:
+        """DefinitionError for a text that is not one of the known ones."""
+        for text in texts:
+            if text not in known:
+                raise self.error(f"{what} {text!r} is not one of its columns: {', '.join(known)}")
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, the place left out; `kinds.all.from_json` is its exact inverse.
+
+        Maps become lists of pairs: their order is meaning, and JSON objects promise none.
+        """
+        values = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "place"}
+        return {"kind": self.kind, **{name: _to_json(value) for name, value in values.items()}}
+
+    def _error_at(self, line: int, why: str, remedy: str = "") -> DefinitionError:
+        file = self.place.file if self.place else ""
+        if Path(file).is_relative_to(PROJECT):
+            file = str(Path(file).relative_to(PROJECT))
+        return DefinitionError(self.name, file, line, why, remedy)
+
+    def _line_of(self, text: str) -> int:
+        if self.place is None:
+            return 0
+        try:
+            tree = ast.parse(Path(self.place.file).read_text())
+        except (OSError, SyntaxError):
+            return self.place.line
+        calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and n.lineno == self.place.line]
+        for call in calls:
+            for node in ast.walk(call):
+                if isinstance(node, ast.Constant) and node.value == text:
+                    return node.lineno
+        return self.place.line
+
+
+def _to_json(value: Any) -> Any:
+    if hasattr(value, "to_json"):
+        return value.to_json()
+    if isinstance(value, dict):
+        return [[key, _to_json(item)] for key, item in value.items()]
+    return list(value) if isinstance(value, tuple) else value
+
+
+def read(cls: type[D], data: Mapping[str, Any], **readers: Callable[[Any], Any]) -> D:
+    """The definition of this kind in JSON data; UsageError for an unknown key or a wrong value.
+
+    `readers` turn the JSON of a field into its value; NULL stays None.
+    """
+    what = f"table of kind {cls.kind}"
+    refuse_keys(data, {"kind", *(one.name for one in fields(cls))} - {"place"}, what)
+    readers = {"inputs": tuple, **readers}
+    try:
+        values = {
+            key: readers[key](value) if key in readers and value is not None else value
+            for key, value in data.items()
+            if key != "kind"
+        }
+        return cls(**values, place=None)
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"this is no {what}: {error}", "", "compare it with to_json()") from error
+
+
+def pairs(found: Iterable[Iterable[Any]]) -> dict[str, Any]:
+    """The map that became a list of pairs."""
+    return {name: value for name, value in found}
+
+
+def refuse_keys(data: Mapping[str, Any], known: set[str], where: str) -> None:
+    """UsageError for a key that nobody knows."""
+    for key in data:
+        if key not in known:
+            raise UsageError(f"unknown key {key!r} in {where}", "", f"known: {', '.join(sorted(known))}")

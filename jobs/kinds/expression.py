@@ -1,0 +1,26 @@
+"""Owns the expressions of a definition as data: what each is, and the rows that it sees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expression:
+    """One expression of a definition: what it is there, its SQL, and the type that it must have, if any."""
+
+    what: str
+    sql: str
+    type: Literal["boolean", "array"] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """Expressions that see the same rows; `rows` has their columns."""
+
+    rows: DataFrame
+    expressions: tuple[Expression, ...]

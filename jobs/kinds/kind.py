@@ -1,0 +1,143 @@
+"""Owns what a kind is: the two seams through which everybody else sees a table's definition.
+
+Nobody outside this room asks which kind a definition is of. Whatever differs between kinds is a member here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeGuard
+
+from jobs.kinds.windows import Grid
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from jobs.errors import DefinitionError
+    from jobs.kinds.definition import Place
+    from jobs.kinds.expression import Stage
+
+UNKNOWN_TIME = "CAST(NULL AS TIMESTAMP)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moment:
+    """What a view says about time rather than history: per topic, the watermark and the contract's lateness.
+
+    `watermarks` are scalar SQL expressions; a topic that is not named has no watermark yet.
+    """
+
+    watermarks: Mapping[str, str] = field(default_factory=dict)
+    late_after: Mapping[str, timedelta] = field(default_factory=dict)
+
+    def watermark(self, topic: str) -> str:
+        return self.watermarks.get(topic, UNKNOWN_TIME)
+
+
+class Kind(Protocol):
+    """A definition of any kind: frozen data that round-trips to JSON and runs the same anywhere.
+
+    Two sorts: a stored kind (`StoredKind`) keeps partial rows and reads exactly one topic. A view kind reads
+    the valid rows of any number of topics and stores nothing: no rows, no owner, no step.
+    """
+
+    kind: ClassVar[str]
+    """Its name in JSON; `kinds/all.py` lists it under this."""
+    stores_rows: ClassVar[bool]
+    """Whether it is a StoredKind; ask `is_stored`, which tells the type checker too."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The topics it reads; their rows have the newest schema's fields and the coordinate columns."""
+
+    @property
+    def place(self) -> Place | None:
+        """Where it was written, None for a stored definition."""
+
+    @property
+    def view_keys(self) -> tuple[str, ...]:
+        """The columns that identify a row of the view."""
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """Columns of the view such that its rows depend only on input rows with equal values."""
+
+    @property
+    def output(self) -> tuple[str, ...]:
+        """The columns of the view, in order."""
+
+    @property
+    def implied(self) -> tuple[str, ...]:
+        """Those of them that every table of the kind has, so that its contract need not list them."""
+
+    @property
+    def timeless(self) -> tuple[str, ...]:
+        """The columns that history alone decides: all but those that follow the watermark."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; `kinds.all.from_json` is its exact inverse."""
+
+    def error(self, why: str, remedy: str = "") -> DefinitionError:
+        """An error at the place of this definition."""
+
+    def error_at_text(self, text: str, why: str) -> DefinitionError:
+        """An error at the line of this definition in which `text` is written."""
+
+    def stages(self, rows: Mapping[str, DataFrame]) -> Iterator[Stage]:
+        """The expressions that are refused unless they are row-local, in the order in which they run.
+
+        `rows` has an empty relation per topic. A stage is taken only when the one before it was sound.
+        """
+
+    def problems(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
+        """What else keeps it from running alike anywhere, such as types; its expressions are sound."""
+
+    def view(self, relations: Mapping[str, str], moment: Moment, scaled: tuple[str, ...] = ()) -> str:
+        """SELECT text with the columns of `output`, plain Spark SQL that every reader runs.
+
+        `relations` are what follows FROM: for a stored kind its own states under its own name, for a view
+        kind the valid rows of each topic. For each column in `scaled` that is compared with a tolerance
+        there is one more, `equality.scale_of(column)`. Filters on keys and windows reach the scans.
+        """
+
+
+class StoredKind(Kind, Protocol):
+    """A kind with mergeable states: any cut of its rows into partials, merged in any order, is one state.
+
+    Every state has the columns of `state_keys`, its own, and the evidence of `kinds.evidence`.
+    """
+
+    @property
+    def state_keys(self) -> tuple[str, ...]:
+        """The columns that identify a merged state; NULL is a key."""
+
+    @property
+    def grid(self) -> Grid | None:
+        """The time cells in which the states lie, None where they lie in none: batch work is cut along it."""
+
+    def partial(self, rows: DataFrame) -> DataFrame:
+        """The states of these rows of its topic: one per key. Speed and batch both run exactly this."""
+
+    def merge(self, states: DataFrame) -> DataFrame:
+        """One state per key out of many; the same columns as `partial`, in the same order."""
+
+    def scales(self, states: Mapping[str, str]) -> dict[str, str]:
+        """For each double state column with a tolerance, the state column with its sum of absolute values.
+
+        `states` maps the state's columns to their Spark types. Columns that are not named compare exactly.
+        """
+
+
+def is_stored(kind: Kind) -> TypeGuard[StoredKind]:
+    """Whether versions of the table hold rows of their own."""
+    return kind.stores_rows
+
+
+def grid_of(kind: Kind) -> Grid | None:
+    """The time cells by which the table can be limited to a range; None for a kind without."""
+    return kind.grid if is_stored(kind) else None

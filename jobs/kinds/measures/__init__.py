@@ -1,0 +1,1 @@
+"""Measures, one module per family; `all.py` lists them."""

@@ -1,0 +1,25 @@
+"""The only list of measures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from jobs.errors import UsageError
+from jobs.kinds.definition import refuse_keys
+from jobs.kinds.measures.counts import Count, CountDistinct
+from jobs.kinds.measures.extremes import Max, Min
+from jobs.kinds.measures.measure import Measure
+from jobs.kinds.measures.totals import Avg, Sum
+
+MEASURES: dict[str, type[Measure]] = {m.kind: m for m in (Count, Sum, Min, Max, Avg, CountDistinct)}
+
+
+def from_json(data: Mapping[str, Any]) -> Measure:
+    """The measure that `to_json` came from; unknown kinds and keys are refused by name."""
+    kind = MEASURES.get(str(data.get("kind")))
+    if kind is None:
+        raise UsageError(f"unknown measure kind {data.get('kind')!r}", "", f"known: {', '.join(MEASURES)}")
+    refuse_keys(data, {"kind", *(field.name for field in fields(kind))}, f"measure {kind.kind}")
+    return kind(**{key: value for key, value in data.items() if key != "kind"})

@@ -1,0 +1,39 @@
+"""Owns the measures that pick an end: Min, Max."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from jobs import quote
+from jobs.kinds.measures.measure import Measure, Part, state_column
+
+
+class _Extreme(Measure):
+    function: ClassVar[str]
+
+    def refuses(self, type_: str) -> str | None:
+        return f"{type_} has no order" if type_.startswith(("map<", "variant")) else None
+
+    def parts(self, name: str, type_: str) -> tuple[Part, ...]:
+        from_rows = f"{self.function}({quote.name(self.of)})"
+        return (Part(name=f"{name}__{self.function}", from_rows=from_rows, merge=self.value(name)),)
+
+    def value(self, name: str) -> str:
+        return f"{self.function}({state_column(name, self.function)})"
+
+
+@dataclass(frozen=True)
+class Min(_Extreme):
+    """Smallest non-null value."""
+
+    kind = "min"
+    function = "min"
+
+
+@dataclass(frozen=True)
+class Max(_Extreme):
+    """Greatest non-null value."""
+
+    kind = "max"
+    function = "max"

@@ -1,0 +1,63 @@
+"""Owns what a measure is: three pieces of Spark SQL (state from rows, merge, value from state).
+
+A state must be a function of the *set* of inputs, so that any cut of history gives the same one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+from jobs import quote
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One state column."""
+
+    name: str
+    from_rows: str
+    """Aggregate SQL over the rows' columns."""
+    merge: str
+    """Aggregate SQL over the state columns."""
+    scale: str | None = None
+    """For a double that compares with a tolerance: the state column with its sum of absolute values."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """The field that measures share; what one computes stands in its family's module."""
+
+    kind: ClassVar[str] = ""
+    of: str
+    """A column of the row-local steps."""
+
+    def parts(self, name: str, type_: str) -> tuple[Part, ...]:
+        """State columns `<name>__<part>`; `type_` is the Spark type of column `of`."""
+        raise NotImplementedError
+
+    def stored_parts(self, name: str, states: Mapping[str, str]) -> tuple[Part, ...]:
+        """The parts of a state that is there already; `states` maps its columns to their Spark types."""
+        return self.parts(name, "")
+
+    def value(self, name: str) -> str:
+        """Aggregate SQL over state columns: what a reader sees."""
+        raise NotImplementedError
+
+    def scale(self, name: str) -> str | None:
+        """Aggregate SQL over state columns by which a double value's tolerance is measured; None: exact."""
+        return None
+
+    def refuses(self, type_: str) -> str | None:
+        """Why a column of that type cannot be measured, if so."""
+        return None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; `measures.all.from_json` is its exact inverse."""
+        return {"kind": self.kind, **{field.name: getattr(self, field.name) for field in fields(self)}}
+
+
+def state_column(name: str, part: str) -> str:
+    """The quoted state column of a measure's part."""
+    return quote.name(f"{name}__{part}")

@@ -1,0 +1,100 @@
+"""Owns the row-local steps of a definition: explode, then where, then columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from jobs.kinds.definition import Definition, refuse_keys
+from jobs.kinds.expression import Expression, Stage
+from jobs.topics import coordinate
+from jobs.topics.schema import COLUMN_NAME
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from jobs.errors import DefinitionError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explode:
+    """One row per element of an array, the element as a further column `name`; an empty array gives none."""
+
+    name: str
+    array: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, "array": self.array}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Explode:
+        """The inverse of `to_json`; an unknown key is refused by name."""
+        refuse_keys(data, {"name", "array"}, "explode")
+        return cls(**data)
+
+
+class Stepped(Protocol):
+    """A definition whose rows go through these steps. All texts are Spark SQL over the topic's rows."""
+
+    @property
+    def where(self) -> str | None: ...
+
+    @property
+    def columns(self) -> dict[str, str]: ...
+
+
+def refuse_shape(definition: Definition, columns: Mapping[str, str]) -> None:
+    """DefinitionError for columns that are none."""
+    if not columns:
+        raise definition.error("it has no columns")
+    definition.refuse_names("column", columns)
+
+
+def refuse_explode(definition: Definition, explode: Explode) -> None:
+    """DefinitionError for an element's name that is none."""
+    if not COLUMN_NAME.fullmatch(explode.name):
+        raise definition.error(f"explode name {explode.name!r} is not made of letters, digits and _")
+
+
+def taken(definition: Definition, explode: Explode, rows: DataFrame) -> Iterator[DefinitionError]:
+    """A problem where the element's name is a column already; every use of it would be ambiguous."""
+    if explode.name.lower() in (name.lower() for name in rows.columns):
+        topic = definition.inputs[0]
+        yield definition.error(f"explode name {explode.name!r} is a column of topic {topic} already")
+
+
+def apply(table: Stepped, rows: DataFrame, explode: Explode | None = None) -> DataFrame:
+    """The rows after all steps: the columns of `columns`, then the coordinate columns."""
+    from pyspark.sql import functions as F
+
+    if explode:
+        rows = exploded(explode, rows)
+    if table.where is not None:
+        rows = rows.where(F.expr(table.where))
+    shown = [F.expr(sql).alias(name) for name, sql in table.columns.items()]
+    return rows.select(*shown, *coordinate.NAMES)
+
+
+def exploded(explode: Explode, rows: DataFrame) -> DataFrame:
+    """The rows once per element, the element as the last column."""
+    from pyspark.sql import functions as F
+
+    return rows.select("*", F.explode(F.expr(explode.array)).alias(explode.name))
+
+
+def stages(table: Stepped, rows: DataFrame, explode: Explode | None = None) -> Iterator[Stage]:
+    """The expressions of the steps, each over the rows that it will see."""
+    if explode:
+        yield Stage(rows=rows, expressions=(Expression(what="explode", sql=explode.array, type="array"),))
+        rows = exploded(explode, rows)
+    where = () if table.where is None else (Expression(what="where", sql=table.where, type="boolean"),)
+    columns = (Expression(what=f"column {name}", sql=sql) for name, sql in table.columns.items())
+    yield Stage(rows=rows, expressions=(*where, *columns))
+
+
+def untyped(definition: Definition, columns: Mapping[str, str], rows: DataFrame) -> Iterator[DefinitionError]:
+    """A problem for each column without a type; `rows` have been through the steps."""
+    for name, type_ in rows.dtypes:
+        if type_ == "void":
+            yield definition.error_at_text(columns[name], f"column {name}: it has no type; cast it")

@@ -1,0 +1,95 @@
+"""Certificate: the stored result of comparing speed with batch at one position, and where they are kept."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from jobs.kinds.windows import ALL
+from jobs.lake.ledger import Ledger
+
+SHOWN = 100
+"""At most this many differing keys are kept with both sides; all of them are counted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certificate:
+    """`speed` is what the table showed, `batch` what the same definition yields from the log alone."""
+
+    id: str
+    job: str
+    kind: Literal["verify", "rebuild"]
+    table: str
+    version: str
+    fingerprint: str
+    position: dict[str, int]
+    delta_version: int | None
+    step: int | None
+    through_segment: int | None
+    windows: dict[str, str | None]
+    rows_compared: int
+    differing: int
+    equal: bool
+    differences: list[dict[str, Any]] = field(default_factory=list)
+    created_at: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def summary(self) -> dict[str, Any]:
+        """Without the differing rows themselves."""
+        return {name: value for name, value in asdict(self).items() if name != "differences"}
+
+
+SCHEMA = pa.schema(
+    [
+        *[
+            (name, pa.string())
+            for name in ("id", "job", "kind", "table", "version", "fingerprint", "position")
+        ],
+        *[(name, pa.int64()) for name in ("delta_version", "step", "through_segment")],
+        ("windows", pa.string()),
+        *[(name, pa.int64()) for name in ("rows_compared", "differing")],
+        ("equal", pa.bool_()),
+        ("differences", pa.string()),
+        ("created_at", pa.string()),
+    ]
+)
+_NESTED = ("position", "windows", "differences")
+
+
+class Certificates:
+    """`<lake>/certificates`, and the newest of each version in memory."""
+
+    def __init__(self, lake: Path) -> None:
+        self._ledger = Ledger(lake / "certificates", SCHEMA)
+        rows = sorted(self._ledger.rows(), key=lambda row: row["created_at"])
+        self._newest: dict[tuple[str, str], Certificate] = {}
+        for row in rows:
+            self._remember(Certificate(**{**row, **{name: json.loads(row[name]) for name in _NESTED}}))
+
+    def add(self, certificate: Certificate) -> Certificate:
+        row = asdict(certificate)
+        self._ledger.append([{**row, **{name: json.dumps(row[name]) for name in _NESTED}}])
+        self._remember(certificate)
+        return certificate
+
+    def newest(self, table: str, version: str) -> Certificate | None:
+        """The last certificate over the whole of a version (one over a range of windows proves less)."""
+        return self._newest.get((table, version))
+
+    def last(self, table: str | None = None) -> Certificate | None:
+        """The last one at all, or of a table."""
+        found = [made for (name, _), made in self._newest.items() if table in (None, name)]
+        return max(found, key=lambda made: made.created_at, default=None)
+
+    def compact(self) -> bool:
+        return self._ledger.compact()
+
+    def _remember(self, certificate: Certificate) -> None:
+        if certificate.windows == ALL.to_json() or not certificate.equal:
+            self._newest[(certificate.table, certificate.version)] = certificate

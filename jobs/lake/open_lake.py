@@ -1,0 +1,138 @@
+"""OpenLake: what is handed to everybody who works on the lake while its server runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from jobs.errors import NotFoundError
+from jobs.lake import release_log
+from jobs.lake.certificates import Certificates
+from jobs.lake.feed import Opened
+from jobs.lake.log import Log
+from jobs.lake.plans import Plans
+from jobs.lake.runs import Runs
+from jobs.lake.segments import Closed
+from jobs.lake.version import Health, Pin, Version
+from jobs.run import Run
+from jobs.settings import Settings
+from jobs.times import Clock
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class LivingVersions(Protocol):
+    """The versions that are kept fresh. The speed layer implements it; batch work and releases ask it.
+
+    A version of a view kind has no owner: it is always where its logs are, so nothing waits for it, nothing
+    has to hold it, and it has no lane.
+    """
+
+    def living(self) -> list[Version]: ...
+
+    def get(self, table: str, name: str) -> Version:
+        """The living version of that name, or NotFoundError."""
+
+    def newest(self, table: str) -> Version | None:
+        """The living version of the table that was built last."""
+
+    def start(self, version: Version) -> None:
+        """Make a version living: its JSON first, then its table and its feed. Twice changes nothing."""
+
+    def opened(self, version: Version) -> Opened:
+        """The version ready to be computed or read, or the error that stalls it."""
+
+    def position(self, version: Version) -> dict[str, int]:
+        """Where the version is now: by topic, a batch number."""
+
+    def pin(self, version: Version) -> Pin:
+        """The version between two of its steps: what everybody may read as one state."""
+
+    def pin_together(self, versions: Sequence[Version], run: Run) -> list[Pin]:
+        """All versions (of the same topics) at exactly the same position: the log's end, or a later one."""
+
+    def advance_to(self, version: Version, position: Mapping[str, int], run: Run) -> Pin:
+        """Wait until the version is at the position or beyond; StalledVersionError if it cannot get there."""
+
+    def hold(
+        self, versions: Iterable[Version], limit_s: float
+    ) -> AbstractContextManager[list[dict[str, int]]]:
+        """The versions take no step inside, for `limit_s` seconds at most; their positions, in order."""
+
+    def lane(
+        self, version: Version, wait_s: float = 0, run: Run | None = None
+    ) -> AbstractContextManager[None]:
+        """Hold the batch lane of a stored version; BusyError when somebody else holds it all the time."""
+
+    def close_segment(self, version: Version) -> Closed:
+        """Close the open segment of a stored version and pin what is closed by it; hold its lane."""
+
+    def open_segment(self, version: Version) -> int:
+        """The segment that a stored version appends to now."""
+
+    def health(self) -> list[Health]:
+        """What is known of every living version, from memory."""
+
+
+class RunningIngest(Protocol):
+    """A topic's ingest, as far as whoever mends its log must know it."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None:
+        """Lets the batch under way finish; returns when nothing writes the log any more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenLake:
+    """The lake, open for writing in the one process that may."""
+
+    settings: Settings
+    spark: SparkSession
+    logs: Mapping[str, Log]
+    ingests: Mapping[str, RunningIngest]
+    versions: LivingVersions
+    certificates: Certificates
+    plans: Plans
+    runs: Runs
+    clock: Clock
+
+    @property
+    def path(self) -> Path:
+        return self.settings.lake
+
+    @property
+    def contracts(self) -> Path:
+        """The folder with the contracts in force."""
+        return self.settings.contracts
+
+    def live_version(self, table: str) -> str | None:
+        """The name of the version that readers of the table see."""
+        found = release_log.live(self.path)
+        return found.tables.get(table) if found else None
+
+    def version(self, table: str, name: str | None = None) -> Version:
+        """The named version, else the live one of the table, else the one built last; NotFoundError."""
+        if name is not None:
+            return self.versions.get(table, name)
+        live = self.live_version(table)
+        version = self.versions.get(table, live) if live else self.versions.newest(table)
+        if version is None:
+            known = ", ".join(sorted({v.table for v in self.versions.living()})) or "none yet"
+            raise NotFoundError(
+                f"there is no table {table!r}", f"tables with a living version: {known}", "check the name"
+            )
+        return version
+
+    def staging(self, job: str) -> Path:
+        """Where a job keeps what it has computed but not yet committed."""
+        return staging_folder(self.path) / job
+
+
+def staging_folder(lake: Path) -> Path:
+    """Below it one folder a job."""
+    return lake / "staging"

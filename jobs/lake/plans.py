@@ -1,0 +1,123 @@
+"""Plans: what releases would change, kept in the lake with what was found out about each."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from jobs.errors import NotFoundError, UsageError
+from jobs.files import replace_file
+
+Action = Literal["new", "changed", "unchanged", "removed"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """`green` is a living version that already means the same (nothing to build), or None: build one."""
+
+    table: str
+    action: Action
+    fingerprint: str | None
+    blue: str | None = None
+    green: str | None = None
+    why: tuple[str, ...] = ()
+    records: int = 0
+    bytes: int = 0
+    minutes_estimate: float = 0.0
+    reaches_back: bool = True
+    history: str = ""
+
+    @property
+    def builds(self) -> bool:
+        return self.action in ("new", "changed") and self.green is None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """The same release and the same meanings give the same id, so planning again finds the same plan."""
+
+    id: str
+    release_before: int | None
+    changes: tuple[Change, ...]
+    definitions: dict[str, dict[str, Any]]
+    created_at: str
+    git_commit: str | None = None
+
+    @property
+    def empty(self) -> bool:
+        return all(change.action == "unchanged" for change in self.changes)
+
+    @property
+    def switched(self) -> tuple[Change, ...]:
+        """The tables whose version changes hands: what is built, compared and gated."""
+        return tuple(change for change in self.changes if change.action in ("new", "changed"))
+
+    def to_json(self) -> dict[str, Any]:
+        return {**json.loads(json.dumps(asdict(self))), "empty": self.empty}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Plan:
+        known = {key: value for key, value in stored.items() if key != "empty"}
+        changes = tuple(Change(**{**change, "why": tuple(change["why"])}) for change in known.pop("changes"))
+        return cls(changes=changes, **known)
+
+
+class Plans:
+    """`<lake>/plans`: for each plan its JSON, the diff of each table, the gate, and the report to read."""
+
+    def __init__(self, lake: Path) -> None:
+        self._folder = lake / "plans"
+
+    def save(self, plan: Plan) -> None:
+        self._store(self._file(plan.id, ".json"), plan.to_json())
+
+    def load(self, plan: str) -> Plan:
+        """NotFoundError for a plan that this lake never made, UsageError for what is no plan's id."""
+        found = self._read(self._file(plan, ".json"))
+        if found is None:
+            raise NotFoundError(f"there is no plan {plan}", "this lake never made one of that id",
+                                "make one with `twinlake plan`")  # fmt: skip
+        return Plan.from_json(found)
+
+    def save_diff(self, plan: str, table: str, diff: Mapping[str, Any]) -> None:
+        self._store(self._file(plan, f".diff.{table}.json"), diff)
+
+    def diff(self, plan: str, table: str) -> dict[str, Any] | None:
+        """The table's last comparison for this plan, None before the first."""
+        return self._read(self._file(plan, f".diff.{table}.json"))
+
+    def save_gate(self, plan: str, gate: Mapping[str, Any]) -> None:
+        self._store(self._file(plan, ".gate.json"), gate)
+
+    def gate(self, plan: str) -> dict[str, Any] | None:
+        """What the gate said last, None before it was asked."""
+        return self._read(self._file(plan, ".gate.json"))
+
+    def save_report(self, plan: str, page: str) -> Path:
+        file = self.report_file(plan)
+        replace_file(file, page)
+        return file
+
+    def report_file(self, plan: str) -> Path:
+        """The page that a person reads of the plan."""
+        return self._file(plan, ".html")
+
+    def _file(self, plan: str, ending: str) -> Path:
+        if not re.fullmatch(r"[0-9a-f]{12}", plan):
+            raise UsageError(f"{plan!r} is not the id of a plan", "ids are 12 hexadecimal digits",
+                             "take the id that `twinlake plan` printed")  # fmt: skip
+        return self._folder / f"{plan}{ending}"
+
+    def _store(self, file: Path, content: Mapping[str, Any]) -> None:
+        replace_file(file, json.dumps(content, indent=2, sort_keys=True))
+
+    def _read(self, file: Path) -> dict[str, Any] | None:
+        try:
+            found: dict[str, Any] = json.loads(file.read_text())
+        except FileNotFoundError:
+            return None
+        return found

@@ -1,0 +1,20 @@
+"""Relations and moments of the lake as SQL text, for whoever puts them into a view."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from jobs import quote
+from jobs.kinds.kind import UNKNOWN_TIME
+from jobs.times import format_moment, from_micros
+
+
+def relation_sql(path: Path | str, delta_version: int | None = None) -> str:
+    """A Delta table by its path, pinned at a Delta version where one is given."""
+    pinned = "" if delta_version is None else f" VERSION AS OF {delta_version}"
+    return f"delta.{quote.name(str(path))}{pinned}"
+
+
+def moment_sql(micros: int | None) -> str:
+    """Microseconds since 1970 as a timestamp literal, NULL as long as there are none."""
+    return UNKNOWN_TIME if micros is None else f"TIMESTAMP '{format_moment(from_micros(micros))}'"

@@ -1,0 +1,121 @@
+"""Build: every green version of a plan, brought to its logs' ends and certified there; then fed like blue."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jobs.batch.certify import difference_error, new_certificate
+from jobs.kinds.all import from_json
+from jobs.lake.certificates import Certificate
+from jobs.lake.open_lake import OpenLake
+from jobs.lake.plans import Change, Plan
+from jobs.lake.version import Version, next_build
+from jobs.run import Failed, Run
+from jobs.times import format_moment
+
+_creating = threading.Lock()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Built:
+    """The green version of each switched table; `built` are those that were not there before.
+
+    `records` of the logs were read for them in `seconds`. `certificates` has None where a log is empty.
+    """
+
+    plan: str
+    greens: dict[str, str]
+    built: tuple[str, ...]
+    records: int
+    seconds: float
+    certificates: dict[str, Certificate | None]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            **vars(self), "built": list(self.built), "certificates": _as_json(self.certificates)
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unequal:
+    """A new version that batch did not confirm."""
+
+    certificate: Certificate
+
+    def to_json(self) -> dict[str, Any]:
+        return {"certificate": self.certificate.to_json()}
+
+
+def build(lake: OpenLake, plan: Plan, run: Run) -> Built | Failed:
+    """Make every green version that is not there yet. Idempotent: killed anywhere, a second call goes on.
+
+    From its first step on a version is living: it is fed like blue, and a restarted server goes on with it.
+    """
+    began, records, built = time.monotonic(), 0, []
+    greens: dict[str, Version] = {}
+    for change in plan.switched:  # all at once: each is opened and brought forward by its own thread
+        run.check_cancelled()
+        green = green_version(lake, change)
+        if green is None:
+            green = _create(lake, plan, change)
+            built.append(green.table)
+        greens[change.table] = green
+        records += change.records
+    for green in greens.values():
+        ends = {topic: lake.logs[topic].end() for topic in green.topics}
+        lake.versions.advance_to(green, ends, run)
+        run.check_cancelled()
+        if any(ends.values()) and lake.certificates.newest(green.table, green.name) is None:
+            run.say(f"comparing {green.table} with its log")
+            made = new_certificate(lake, green, run)
+            if not made.equal:
+                remedy = "the definition is no pure function of its log, or the version's files were changed"
+                error = difference_error(made, f"the new version {green}", remedy)
+                return Failed(error=error, result=Unequal(certificate=made))
+    return Built(
+        plan=plan.id,
+        greens={table: green.name for table, green in greens.items()},
+        built=tuple(built),
+        records=records,
+        seconds=round(time.monotonic() - began, 1),
+        certificates={table: lake.certificates.newest(table, green.name) for table, green in greens.items()},
+    )
+
+
+def green_version(lake: OpenLake, change: Change) -> Version | None:
+    """The living version that means what the plan wants, the newest one; None as long as it is not built."""
+    same = [
+        version
+        for version in lake.versions.living()
+        if version.table == change.table and version.fingerprint == change.fingerprint
+    ]
+    return max(same, key=lambda version: version.build, default=None)
+
+
+def _create(lake: OpenLake, plan: Plan, change: Change) -> Version:
+    assert change.fingerprint is not None  # only a removed table has none
+    with _creating:
+        there = green_version(lake, change)
+        if there is not None:
+            return there
+        topics = from_json(plan.definitions[change.table]).inputs
+        version = Version(
+            table=change.table,
+            fingerprint=change.fingerprint,
+            build=next_build(lake.path, change.table),
+            definition=plan.definitions[change.table],
+            topics=topics,
+            contracts={topic: lake.logs[topic].topic.contract.version for topic in topics},
+            created_at=format_moment(lake.clock()),
+            git_commit=plan.git_commit,
+        )
+        lake.versions.start(version)
+        return version
+
+
+def _as_json(certificates: Mapping[str, Certificate | None]) -> dict[str, Any]:
+    return {table: made.to_json() if made else None for table, made in certificates.items()}

@@ -1,0 +1,171 @@
+"""Promote and rollback: one commit to the release log switches all tables.
+
+Nobody goes back in time: while the switch happens, the versions that readers leave hold still, and those that
+they come to are at least as far. A job killed after its commit finds its release when it is started again.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from jobs.errors import DifferenceError
+from jobs.lake import release_log
+from jobs.lake.open_lake import OpenLake
+from jobs.lake.plans import Plan
+from jobs.lake.release_log import Release
+from jobs.releases import gate
+from jobs.releases.build import build, green_version
+from jobs.releases.follow import follow_problem
+from jobs.releases.gate_checks import Gate
+from jobs.releases.report import write_report
+from jobs.run import Failed, Run
+from jobs.times import format_moment
+
+HOLD_S = 20.0
+"""A version is held still at most so long; a switch that takes longer goes on without holding it."""
+_switching = threading.Lock()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Switched:
+    """What is live, and whether the SQL server has followed; `changed` is false where it was live before."""
+
+    release: Release
+    changed: bool
+    follow_seconds: float
+    follow_problem: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        made = self.release
+        return {
+            "release": made.number,
+            **{
+                name: value
+                for name, value in asdict(made).items()
+                if name in ("kind", "tables", "positions", "restores", "plan", "approved_by", "created_at")
+            },
+            "changed": self.changed,
+            "followed": self.follow_problem is None,
+            "follow_seconds": self.follow_seconds,
+            "follow_problem": self.follow_problem,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refused:
+    """A promotion that the gate did not let pass."""
+
+    gate: Gate
+
+    def to_json(self) -> dict[str, Any]:
+        return {"gate": self.gate.to_json()}
+
+
+def promote(lake: OpenLake, plan: Plan, approved_by: str, run: Run) -> Switched | Failed:
+    """Make the plan live, or refuse: production moved, a certificate is missing or unequal, a gate failed."""
+    with _switching:
+        live = release_log.live(lake.path)
+        if live and live.plan == plan.id:
+            return _finish(lake, live)  # an earlier attempt committed it
+        if live is not None and plan.empty and live.number == plan.release_before:
+            return replace(_finish(lake, live), changed=False)
+        if (live.number if live else None) != plan.release_before:
+            raise release_log.moved(plan.release_before, live)
+        filled = any(log.end() for log in lake.logs.values())
+        if live is None and filled:  # what was built over an empty log has no certificate yet
+            built = build(lake, plan, run)
+            if isinstance(built, Failed):
+                return built
+        if live is not None or filled:
+            asked = gate.ask(lake, plan, run, recent=True)
+            write_report(lake, plan)
+            if not asked.passed:
+                return Failed(error=_refused(plan, asked), result=Refused(gate=asked))
+        draft = Release(
+            number=(live.number if live else 0) + 1,
+            kind="initial" if live is None else "promote",
+            tables=_mapping(lake, plan),
+            created_at="",
+            approved_by=approved_by,
+            plan=plan.id,
+            git_commit=plan.git_commit,
+            job=run.id,
+        )
+        return _switch(lake, live, draft, run)
+
+
+def rollback(lake: OpenLake, to: int | None, approved_by: str, run: Run) -> Switched:
+    """Make an earlier release's versions live again: the named one, else the one before the live one."""
+    with _switching:
+        history = release_log.releases(lake.path)
+        mine = next((one for one in history if one.job == run.id), None)
+        if mine is not None:
+            return _finish(lake, mine)
+        target = release_log.rollback_target(history, to)
+        for table, name in target.tables.items():
+            lake.versions.get(table, name)  # a retired version cannot come back, and says so
+        draft = Release(
+            number=history[-1].number + 1,
+            kind="rollback",
+            tables=dict(target.tables),
+            created_at="",
+            approved_by=approved_by,
+            plan=target.plan,
+            git_commit=target.git_commit,
+            restores=target.number,
+            job=run.id,
+        )
+        return _switch(lake, history[-1], draft, run)
+
+
+def _refused(plan: Plan, asked: Gate) -> DifferenceError:
+    failed = "; ".join(f"{check.table} {check.name}: {check.detail}".strip() for check in asked.failures)
+    remedy = "mend what failed, then promote again; nothing has changed for readers"
+    return DifferenceError(f"the gate refuses plan {plan.id}", failed, remedy)
+
+
+def _mapping(lake: OpenLake, plan: Plan) -> dict[str, str]:
+    tables = {}
+    for change in plan.changes:
+        if change.action == "unchanged" and change.blue:
+            tables[change.table] = change.blue
+        elif change.action != "removed":
+            green = green_version(lake, change)
+            if green is None:
+                raise DifferenceError(f"table {change.table} of plan {plan.id} is not built", "",
+                                      f"run `twinlake build {plan.id}`")  # fmt: skip
+            tables[change.table] = green.name
+    return tables
+
+
+def _switch(lake: OpenLake, before: Release | None, draft: Release, run: Run) -> Switched:
+    """Bring the new versions to the old ones' position, commit, and wait until readers have it."""
+    versions = {table: lake.versions.get(table, name) for table, name in draft.tables.items()}
+    leaving = {
+        table: lake.versions.get(table, name)
+        for table, name in (before.tables if before else {}).items()
+        if table in versions and versions[table].name != name
+    }
+    for table, version in leaving.items():
+        run.progress(0, 3, "steps", f"bringing {table} to the position that readers know")
+        lake.versions.advance_to(versions[table], lake.versions.position(version), run)
+    run.check_cancelled()
+    with lake.versions.hold(leaving.values(), HOLD_S) as positions:
+        for table, position in zip(leaving, positions, strict=True):
+            lake.versions.advance_to(versions[table], position, run)
+        run.progress(1, 3, "steps", f"committing release {draft.number}")
+        reached = {table: lake.versions.position(version) for table, version in versions.items()}
+        made = replace(draft, positions=reached, created_at=format_moment(lake.clock()))
+        release_log.commit(lake.path, made)
+        run.progress(2, 3, "steps", "waiting for the SQL server")
+        return _finish(lake, made)
+
+
+def _finish(lake: OpenLake, made: Release) -> Switched:
+    began = time.monotonic()
+    problem = follow_problem(lake.settings, made.number)
+    seconds = round(time.monotonic() - began, 2)
+    return Switched(release=made, changed=True, follow_seconds=seconds, follow_problem=problem)

@@ -1,0 +1,90 @@
+"""The lake server's process: `python -m jobs.server --home HOME --port PORT`.
+
+The token comes from HOME/services.json (mode 600); the log goes to stderr, one JSON object a line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+from jobs import service_log
+from jobs.errors import TwinlakeError
+from jobs.server import lock
+from jobs.server.api import build_app
+from jobs.server.lake_server import LakeServer, lake_session
+from jobs.settings import Settings
+from jobs.times import utc_now
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def serve(settings: Settings, port: int) -> int:
+    """Run until SIGTERM. /health answers at once and says when the server is ready."""
+    held = lock.take(settings.lake)
+    sessions: list[SparkSession] = []
+
+    def session(settings: Settings) -> SparkSession:
+        sessions.append(lake_session(settings))
+        return sessions[-1]
+
+    server = LakeServer(settings, utc_now, session)
+    app = build_app(server, settings.services().api_token)
+    web = uvicorn.Server(
+        uvicorn.Config(
+            app, host="127.0.0.1", port=port, log_level="warning", log_config=None, access_log=False
+        )
+    )
+    failed: list[BaseException] = []
+
+    def begin() -> None:
+        try:
+            server.start()
+        except BaseException as error:
+            failed.append(error)
+            web.should_exit = True
+
+    def ending(number: int, frame: FrameType | None) -> None:
+        """uvicorn raises the signal again when it has ended: without this the process dies before `stop`."""
+        web.should_exit = True
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, ending)
+    threading.Thread(target=begin, name="start", daemon=True).start()
+    web.run()
+    server.stop()
+    for spark in sessions:
+        spark.stop()
+    held.close()
+    if failed:
+        raise failed[0]
+    return 0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m jobs.server", description=__doc__)
+    parser.add_argument("--home", type=Path, required=True)
+    parser.add_argument("--port", type=int, required=True)
+    given = parser.parse_args(arguments)
+    service_log.start()
+    os.environ["TZ"] = "UTC"  # PySpark collects timestamps in the process's zone
+    time.tzset()
+    try:
+        return serve(Settings(home=given.home), given.port)
+    except TwinlakeError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

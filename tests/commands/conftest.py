@@ -1,0 +1,40 @@
+"""A home with a plan, and the command line against a lake server that has every answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from jobs.__main__ import build_app
+from jobs.commands.output import console
+from jobs.lake.plans import Plans
+from jobs.server.client import LakeClient
+from jobs.settings import Services, Settings
+from tests.commands.answers import PLAN, Answers
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    settings = Settings(home=tmp_path)
+    Services(api_url="http://lake", sql_url="http://sql").save(settings.services_file)
+    Plans(settings.lake).save(PLAN)
+    monkeypatch.setenv("TWINLAKE_HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def twinlake(home: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """`twinlake(answers, "verify", "t")`: one command against these answers."""
+    monkeypatch.setattr(console, "width", 300)
+
+    def run(answers: Answers, *arguments: str) -> Result:
+        client = LakeClient("http://lake", "token", httpx.MockTransport(answers))
+        monkeypatch.setattr(LakeClient, "of", staticmethod(lambda services: client))
+        return CliRunner().invoke(build_app(), list(arguments))
+
+    return run

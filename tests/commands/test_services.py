@@ -1,0 +1,142 @@
+"""What `twinlake status` shows of the lake: topics, versions of both sorts, the release, the certificate."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Any
+
+import pytest
+
+from jobs.commands import services
+from jobs.lake.version import Health
+
+PART = {
+    "part": "lake", "state": "ready", "answers": True, "pid": 12, "restarts": 0, "answer": "http://lake",
+    "error": None, "note": "",
+}  # fmt: skip
+TOPIC = {
+    "name": "orders", "state": "running", "error": None, "batch": 7, "epoch": 0,
+    "ends": {"1": 2_000, "0": 3_000}, "records": 5_000,
+    "counts": {"valid": 4_990, "invalid": 4, "duplicate": 3, "too_late": 2, "late": 1},
+    "watermark": "2026-01-31T12:00:00Z", "lag_records": 12,
+}  # fmt: skip
+STORED = Health(
+    table="sales", version="v-1", position={"orders": 1_007}, lag_records=0, lag_seconds=0.04, step=12,
+    segment=3, watermark=1_700_000_000_000_000,
+)  # fmt: skip
+VIEW = Health(table="events", version="v-2", position={"orders": 7, "returns": 3})
+NOTHING: dict[str, Any] = {"topics": [], "versions": [], "release": None, "certificate": None}
+
+
+def shown(capsys: pytest.CaptureFixture[str], part: dict[str, Any] = PART, **lake: Any) -> list[str]:
+    services._show([part], {**NOTHING, **lake})
+    return [line.rstrip() for line in capsys.readouterr().out.splitlines() if line.strip()]
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+
+
+def test_a_part_is_shown_with_its_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    assert shown(capsys) == ["part  state  pid  restarts  answer", "lake  ready  12   0         http://lake"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"answers": False}, "lake does not answer 12 0 http://lake"),
+        (
+            {"answers": False, "state": "failed", "pid": None, "error": {"what": "it [died]"}},
+            "lake failed 0 it [died]",
+        ),
+        ({"note": "restarted"}, "lake ready 12 0 http://lake; restarted"),
+    ],
+)
+def test_a_part_that_is_not_well_says_why(
+    capsys: pytest.CaptureFixture[str], changed: dict[str, Any], words: str
+) -> None:
+    assert shown(capsys, {**PART, **changed})[1].split() == words.split()
+
+
+def test_a_topic_is_shown_with_its_end_its_lag_and_what_became_of_its_records(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    head, row = shown(capsys, topics=[TOPIC])[2:]
+
+    assert head.split() == [
+        "topic", "state", "batch", "log", "end", "lag", "valid", "invalid", "duplicate", "too_late", "late",
+        "watermark",
+    ]  # fmt: skip
+    assert row.split() == [
+        "orders", "running", "7", "0:3000", "1:2000", "12", "4,990", "4", "3", "2", "1",
+        "2026-01-31T12:00:00Z",
+    ]  # fmt: skip
+
+
+def test_a_topic_that_stopped_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    stopped = {**TOPIC, "state": "stopped", "error": {"what": "the topic was recreated"}}
+
+    assert "orders  the topic was recreated  7" in shown(capsys, topics=[stopped])[3]
+
+
+def test_a_stored_version_is_shown_with_its_position_lag_step_and_segment(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert shown(capsys, versions=[asdict(STORED)])[2:] == [
+        "table  version  position     lag  seconds  step  segment  state",
+        "sales  v-1      orders:1007  0    0.0      12    3        fed",
+    ]
+
+
+def test_a_version_of_a_view_kind_has_no_lag_no_step_and_no_segment(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert shown(capsys, versions=[asdict(VIEW)])[2:] == [
+        "table   version  position             lag  seconds  step  segment  state",
+        "events  v-2      orders:7, returns:3                               reads its logs",
+    ]
+
+
+def test_both_sorts_of_versions_stand_in_one_table(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = shown(capsys, versions=[asdict(VIEW), asdict(STORED)])[3:]
+
+    assert [row.split()[-1] for row in rows] == ["logs", "fed"]
+
+
+def test_a_stalled_version_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    stalled = replace(
+        STORED, stalled=True, lag_records=1_500, lag_seconds=71.26, error={"what": "a file is gone"}
+    )
+
+    (row,) = shown(capsys, versions=[asdict(stalled)])[3:]
+
+    assert row.split(maxsplit=7) == [
+        "sales", "v-1", "orders:1007", "1,500", "71.3", "12", "3", "stalled: a file is gone"
+    ]  # fmt: skip
+
+
+def test_a_version_that_has_taken_no_step_yet_is_fed_all_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    new = replace(STORED, position={"orders": 0}, step=0, segment=0, watermark=None)
+
+    (row,) = shown(capsys, versions=[asdict(new)])[3:]
+
+    assert row.split() == ["sales", "v-1", "orders:0", "0", "0.0", "0", "0", "fed"]
+
+
+def test_the_live_release_and_the_last_certificate_are_one_line_each(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    release = {
+        "number": 2, "kind": "promote", "created_at": "2026-01-31T12:00:00Z", "approved_by": "ann [admin]",
+        "tables": {"orders": "v-2", "sales": "v-1"},
+    }  # fmt: skip
+    certificate = {
+        "table": "sales", "version": "v-1", "equal": False, "rows_compared": 12_345,
+        "created_at": "2026-01-31T12:05:00Z",
+    }  # fmt: skip
+
+    assert shown(capsys, release=release, certificate=certificate)[2:] == [
+        "release 2 (promote, 2026-01-31T12:00:00Z, by ann [admin]): orders v-2, sales v-1",
+        "last certificate: sales v-1 different, 12,345 rows, 2026-01-31T12:05:00Z",
+    ]

@@ -1,0 +1,43 @@
+"""A keeper without a supervisor process: what it does while it waits."""
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+from infra.parts.folders import Folders
+from infra.parts.part import Context, Part
+from infra.supervise import record
+from infra.supervise.keeper import Keeper
+from jobs.waiting import wait_for
+
+
+class NothingReady:
+    """A home in which no part ever gets ready."""
+
+    def __init__(self, folders: Folders) -> None:
+        self.folders = folders
+        self.environ: Mapping[str, str] = {}
+        self.ending = threading.Event()
+
+    def is_ready(self, name: str) -> bool:
+        return False
+
+    def context(self) -> Context:
+        raise AssertionError("nothing may be started here")
+
+    def renew_ports(self, part: Part) -> None:
+        raise AssertionError("nothing may be started here")
+
+
+def test_a_part_that_waits_for_another_is_left_at_once_when_the_supervisor_ends(tmp_path: Path) -> None:
+    home = NothingReady(Folders(home=tmp_path))
+    home.folders.make()
+    keeper = Keeper(home, Part(name="second", service="second", needs=("first",)))
+    keeper.start()
+    wait_for("the keeper to wait", lambda: record.load(home.folders, "second").state == "waiting" or None, 10)
+
+    home.ending.set()
+    keeper.join(10)
+
+    assert not keeper.is_alive()
+    assert record.load(home.folders, "second").state == "waiting"

@@ -1,0 +1,194 @@
+"""What Spark says of a definition before any row is read: its problems, its columns, its view."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jobs.errors import DefinitionError
+from jobs.kinds.aggregate import Aggregate
+from jobs.kinds.analysis import columns, empty_rows, empty_view, problems
+from jobs.kinds.definition import Definition
+from jobs.kinds.expression import Expression, Stage
+from jobs.kinds.fingerprint import fingerprint
+from jobs.kinds.kind import Kind, Moment
+from jobs.kinds.latest import Latest
+from jobs.kinds.measures.counts import Count, CountDistinct
+from jobs.kinds.measures.extremes import Min
+from jobs.kinds.measures.totals import Avg, Sum
+from jobs.kinds.steps import Explode
+from jobs.kinds.windows import Tumbling
+from jobs.tables import TABLES
+from jobs.topics import coordinate
+from jobs.topics.topic import load_topic
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ORDERS = load_topic("orders")
+TOPICS = {ORDERS.name: ORDERS}
+TABLE = Aggregate(name="t", inputs=("orders",), columns={"k": "region"}, keys=("k",), measures={"n": Count()})
+NEWEST = Latest(
+    name="t", inputs=("orders",), columns={"k": "region", "at": "ordered_at", "m": "map(region, 1)"},
+    keys=("k",), order=("at",), values=("at",),
+)  # fmt: skip
+
+
+def _why(table: Kind, spark: SparkSession) -> list[str]:
+    return [problem.why_text for problem in problems(table, TOPICS, spark)]
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_every_listed_table_is_sound(spark: SparkSession, table: Kind) -> None:
+    assert _why(table, spark) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"where": "amount"}, "not a condition"),
+        ({"columns": {"k": "region", "x": "status"}, "measures": {"n": Sum("x")}}, "string is no number"),
+        ({"columns": {"k": "region", "x": "status"}, "measures": {"n": Avg("x")}}, "string is no number"),
+        (
+            {"columns": {"k": "region", "x": "ordered_at"}, "measures": {"n": CountDistinct("x")}},
+            "cannot take",
+        ),
+        (
+            {"columns": {"k": "region", "x": "map(region, 1)"}, "measures": {"n": Min("x")}},
+            "has no order",
+        ),
+        ({"columns": {"k": "map(region, 1)"}}, "cannot be a key"),
+        ({"window": Tumbling(on="k", size="1 minute")}, "not timestamp"),
+        ({"explode": Explode(name="part", array="region")}, "no array"),
+        ({"explode": Explode(name="region", array="split(region, ' ')")}, "already"),
+        ({"explode": Explode(name="STATUS", array="split(region, ' ')")}, "already"),
+        ({"explode": Explode(name="part", array="shuffle(array(1))")}, "not deterministic"),
+    ],
+)
+def test_what_has_the_wrong_type_is_refused(spark: SparkSession, changes: dict, expected: str) -> None:
+    found = _why(replace(TABLE, **changes), spark)
+
+    assert len(found) == 1 and expected in found[0], found
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, []),
+        ({"keys": ("m",)}, ["column m: map<string,int> cannot be a key or order"]),
+        ({"order": ("m",)}, ["column m: map<string,int> cannot be a key or order"]),
+        ({"values": ("at", "m")}, ["column m: map<string,int> cannot be a value"]),
+        ({"delete_when": "at"}, ["delete_when: it is timestamp, not a condition"]),
+        ({"where": "at IS NULL"}, ["where: [UNRESOLVED_COLUMN"]),
+    ],
+)
+def test_what_a_latest_cannot_hold_is_refused(
+    spark: SparkSession, changes: dict, expected: list[str]
+) -> None:
+    found = _why(replace(NEWEST, **changes), spark)
+
+    assert [why[: len(words)] for why, words in zip(found, expected, strict=True)] == expected
+
+
+def test_all_bad_expressions_of_a_step_are_named_at_once(spark: SparkSession) -> None:
+    found = _why(replace(TABLE, where="rand() > 0", columns={"k": "region", "x": "no_such"}), spark)
+
+    assert [why.split(":")[0] for why in found] == ["where", "column x"]
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_a_view_has_the_columns_that_its_definition_names(spark: SparkSession, table: Kind) -> None:
+    assert tuple(name for name, _ in columns(table, TOPICS, spark)) == table.output
+
+
+def test_a_view_keeps_the_types_of_what_it_shows(spark: SparkSession) -> None:
+    table = replace(
+        TABLE, columns={"k": "region", "at": "ordered_at", "x": "amount", "y": "CAST(amount AS DOUBLE)"},
+        window=Tumbling(on="at", size="1 minute"),
+        measures={"n": Count(), "sum": Sum("x"), "mean": Avg("x"), "ratio": Avg("y"), "least": Min("x")},
+    )  # fmt: skip
+
+    assert columns(table, TOPICS, spark) == [
+        ("k", "string"), ("window_start", "timestamp"), ("window_end", "timestamp"), ("n", "bigint"),
+        ("sum", "decimal(38,2)"), ("mean", "decimal(38,6)"), ("ratio", "double"), ("least", "decimal(12,2)"),
+        ("final", "boolean"),
+    ]  # fmt: skip
+
+
+def test_rows_and_view_of_nothing_are_empty(spark: SparkSession) -> None:
+    rows = empty_rows(TABLE, TOPICS, spark)
+
+    assert {name: (tuple(one.dtypes), one.collect()) for name, one in rows.items()} == {
+        "orders": (ORDERS.columns, [])
+    }
+    assert empty_view(TABLE, TOPICS, spark).collect() == []
+
+
+@dataclass(frozen=True, kw_only=True)
+class Both(Definition):
+    """A view kind over any number of topics, of which the room's own list has none yet."""
+
+    kind = "both"
+    column: str
+
+    view_keys = by = (*coordinate.KEY, "topic")
+    output = timeless = ("topic", "shown", *coordinate.KEY)
+    implied = coordinate.KEY
+
+    def stages(self, rows: Mapping[str, DataFrame]) -> Iterator[Stage]:
+        expression = Expression(what="column", sql=self.column)
+        return (Stage(rows=rows[name], expressions=(expression,)) for name in self.inputs)
+
+    def problems(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
+        return iter(())
+
+    def view(self, relations: Mapping[str, str], moment: Moment, scaled: tuple[str, ...] = ()) -> str:
+        shown = ", ".join(coordinate.KEY)
+        return "\nUNION ALL\n".join(
+            f"SELECT '{name}' AS topic, {self.column} AS shown, {shown} FROM {relations[name]}"
+            for name in self.inputs
+        )
+
+
+REFUNDS = replace(ORDERS, name="refunds", contract=replace(ORDERS.contract, name="refunds"))
+SEVERAL = {"orders": ORDERS, "refunds": REFUNDS}
+BOTH = Both(name="t", inputs=("orders", "refunds"), column="upper(region)")
+
+
+def test_a_view_kind_may_read_several_topics(spark: SparkSession) -> None:
+    assert list(problems(BOTH, SEVERAL, spark)) == []
+    assert [name for name, _ in columns(BOTH, SEVERAL, spark)] == list(BOTH.output)
+
+
+def test_the_first_bad_stage_of_a_view_kind_ends_the_search(spark: SparkSession) -> None:
+    found = list(problems(replace(BOTH, column="rand()"), SEVERAL, spark))
+
+    assert ["not deterministic" in problem.why_text for problem in found] == [True]
+
+
+def test_each_of_several_topics_counts_for_the_fingerprint(spark: SparkSession) -> None:
+    late = replace(REFUNDS, contract=replace(REFUNDS.contract, discard_after=None))
+    one = replace(BOTH, inputs=("orders",))
+    found: list[tuple[Any, Any]] = [
+        (BOTH, SEVERAL), (BOTH, {**SEVERAL, "refunds": late}), (one, SEVERAL),
+        (replace(BOTH, column="lower(region)"), SEVERAL),
+    ]  # fmt: skip
+
+    assert len({fingerprint(table, topics, spark) for table, topics in found}) == len(found)
+
+
+class Broken(Both):
+    def view(self, relations: Mapping[str, str], moment: Moment, scaled: tuple[str, ...] = ()) -> str:
+        return f"SELECT no_such_column FROM {relations['orders']}"
+
+
+def test_a_view_that_does_not_compile_is_a_problem_of_the_definition(spark: SparkSession) -> None:
+    table = Broken(name="t", inputs=("orders",), column="region")
+
+    found = list(problems(table, SEVERAL, spark))
+
+    assert [problem.why_text.split(":")[0] for problem in found] == ["it does not compile"]
+    assert "no_such_column" in found[0].why_text and found[0].line == table.place.line  # type: ignore[union-attr]

@@ -1,0 +1,321 @@
+"""A kind or a measure is one module and one line of a list: three toys live here, and all layers run them.
+
+`Ages` (stored) keeps the first and last event time of each region, `Statuses` (a view) counts the records of
+each status, `LogSum` is a measure of doubles that compares with a tolerance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jobs.batch.verify import verify
+from jobs.kinds import all as kinds
+from jobs.kinds import evidence, steps
+from jobs.kinds.aggregate import Aggregate
+from jobs.kinds.definition import Definition, pairs, read
+from jobs.kinds.equality import scale_of
+from jobs.kinds.expression import Stage
+from jobs.kinds.kind import Kind, Moment, is_stored
+from jobs.kinds.measures import all as measures
+from jobs.kinds.measures.measure import Measure, Part, state_column
+from jobs.lake import release_log
+from jobs.lake.feed import LogView
+from jobs.lake.version import Pin
+from jobs.run import Run
+from jobs.settings import PROJECT
+from tests.history import MemoryLog, Orders, version_of
+from tests.releases.lake import Lake, following_sql_server, order
+from tests.world import World
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from jobs.errors import DefinitionError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ages(Definition):
+    """Stored: the first and last time of each key."""
+
+    kind = "ages"
+    stores_rows = True
+    where: str | None = None
+    columns: dict[str, str]
+    key: str
+    time: str
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Ages:
+        return read(cls, data, columns=pairs)
+
+    view_keys = by = state_keys = property(lambda self: (self.key,))
+    grid = property(lambda self: None)
+    output = timeless = property(lambda self: (self.key, "oldest", "newest"))
+    implied = property(lambda self: ())
+
+    def stages(self, rows: Mapping[str, DataFrame]) -> Iterator[Stage]:
+        return steps.stages(self, rows[self.inputs[0]])
+
+    def problems(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
+        return steps.untyped(self, self.columns, steps.apply(self, rows[self.inputs[0]]))
+
+    def partial(self, rows: DataFrame) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        stepped = evidence.hashed(steps.apply(self, rows))
+        ends = (F.min(self.time).alias("oldest"), F.max(self.time).alias("newest"))
+        return stepped.groupBy(self.key).agg(*ends, *evidence.from_rows())
+
+    def merge(self, states: DataFrame) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        ends = (F.min("oldest").alias("oldest"), F.max("newest").alias("newest"))
+        return states.groupBy(self.key).agg(*ends, *evidence.merged())
+
+    def scales(self, states: Mapping[str, str]) -> dict[str, str]:
+        return {}
+
+    def view(self, relations: Mapping[str, str], moment: Moment, scaled: tuple[str, ...] = ()) -> str:
+        shown = f"{self.key}, min(oldest) AS oldest, max(newest) AS newest"
+        return f"SELECT {shown} FROM {relations[self.name]} GROUP BY {self.key}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statuses(Definition):
+    """View: how many records have each status."""
+
+    kind = "statuses"
+    column: str
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Statuses:
+        return read(cls, data)
+
+    view_keys = by = property(lambda self: (self.column,))
+    output = timeless = property(lambda self: (self.column, "n"))
+    implied = property(lambda self: ())
+
+    def stages(self, rows: Mapping[str, DataFrame]) -> Iterator[Stage]:
+        return iter(())
+
+    def problems(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
+        return iter(())
+
+    def view(self, relations: Mapping[str, str], moment: Moment, scaled: tuple[str, ...] = ()) -> str:
+        parts = " UNION ALL ".join(f"SELECT {self.column} FROM {relations[name]}" for name in self.inputs)
+        return f"SELECT {self.column}, count(1) AS n FROM ({parts}) GROUP BY {self.column}"
+
+
+@dataclass(frozen=True)
+class LogSum(Measure):
+    """The sum of the natural logarithms of positive numbers."""
+
+    kind = "log_sum"
+
+    def parts(self, name: str, type_: str) -> tuple[Part, ...]:
+        logarithm = f"ln(CAST({self.of} AS DOUBLE))"
+        size = f"{name}__size"
+        return (
+            Part(name=f"{name}__logs", from_rows=f"sum({logarithm})", merge=self.value(name), scale=size),
+            Part(name=size, from_rows=f"sum(abs({logarithm}))", merge=f"sum({size})", scale=size),
+        )
+
+    def value(self, name: str) -> str:
+        return f"sum({state_column(name, 'logs')})"
+
+    def scale(self, name: str) -> str | None:
+        return f"sum({state_column(name, 'size')})"
+
+
+AGES = Ages(
+    name="ages", inputs=("orders",), columns={"region": "region", "at": "ordered_at"}, key="region", time="at"
+)
+STATUSES = Statuses(name="statuses", inputs=("orders",), column="status")
+LOGS = Aggregate(
+    name="logs", inputs=("orders",), where="amount > 0", columns={"region": "region", "amount": "amount"},
+    keys=("region",), measures={"logs": LogSum("amount")},
+)  # fmt: skip
+CONTRACT = """
+apiVersion: v3.2.0
+kind: DataContract
+id: {name}
+name: {name}
+version: 1.0.0
+status: active
+description: {{purpose: A toy of the tests.}}
+schema:
+  - name: {name}
+    properties:
+"""
+LOGICAL = {"string": "string", "timestamp": "timestamp", "double": "number", "bigint": "integer"}
+
+
+@pytest.fixture(autouse=True)
+def listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one line of each list."""
+    monkeypatch.setitem(kinds.KINDS, "ages", Ages)
+    monkeypatch.setitem(kinds.KINDS, "statuses", Statuses)
+    monkeypatch.setitem(measures.MEASURES, "log_sum", LogSum)
+
+
+def expected(table: Kind, records: list[dict[str, Any]]) -> dict[str, Any]:
+    """What each toy shows, by definition and without merging."""
+    groups: dict[str, list[Any]] = defaultdict(list)
+    if table.name == "ages":
+        for one in records:
+            groups[one["region"]].append(one["ordered_at"])
+        return {key: (min(times), max(times)) for key, times in groups.items()}
+    if table.name == "statuses":
+        for one in records:
+            groups[one["status"]].append(1)
+        return {key: len(held) for key, held in groups.items()}
+    for one in records:
+        if one["amount"] > 0:
+            groups[one["region"]].append(math.log(float(one["amount"])))
+    return {key: pytest.approx(sum(logs), rel=1e-9) for key, logs in groups.items()}
+
+
+def shown(rows: list[Any]) -> dict[str, Any]:
+    plain = [
+        tuple(value.astimezone(UTC) if hasattr(value, "astimezone") else value for value in row)
+        for row in rows
+    ]
+    return {key: values[0] if len(values) == 1 else tuple(values) for key, *values in plain}
+
+
+@pytest.mark.parametrize("table", [AGES, STATUSES, LOGS], ids=lambda table: table.name)
+def test_a_new_kind_and_a_new_measure_come_back_from_json(table: Kind) -> None:
+    assert kinds.from_json(table.to_json()) == table
+
+
+@pytest.mark.parametrize("table", [AGES, LOGS], ids=lambda table: table.name)
+def test_any_interleaving_of_steps_merges_and_rebuilds_shows_what_the_oracle_shows(
+    spark: SparkSession, tmp_path: Path, table: Any
+) -> None:
+    world = World(spark=spark, lake=tmp_path, table=table)
+    for _ in range(3):
+        world.produce()
+        world.step()
+        world.close()
+    world.merge()
+    world.produce()
+    world.restart()
+    world.step()
+    rebuilt = world.rebuild()
+    world.produce()
+    world.step()
+
+    records = [record for batch in world.log.batches for record in batch]
+    assert rebuilt.certificate.equal and rebuilt.replaced and world.verify().equal
+    assert shown(world.feed.view(world.pin()).collect()) == expected(table, records)
+
+
+def test_a_tampered_state_of_a_new_kind_is_found(spark: SparkSession, tmp_path: Path) -> None:
+    world = World(spark=spark, lake=tmp_path, table=AGES)  # type: ignore[arg-type]
+    world.produce()
+    world.step()
+    spark.sql(f"UPDATE delta.`{world.feed.path}` SET oldest = oldest - INTERVAL 1 DAY WHERE region = 'north'")
+
+    found = world.verify()
+
+    assert [(one["key"], one["cause"], one["columns"]) for one in found.differences] == [
+        ({"region": "north"}, "state_differs", ["oldest"])
+    ]
+
+
+def test_a_double_of_a_new_measure_has_its_tolerance_in_states_and_views(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    world = World(spark=spark, lake=tmp_path, table=LOGS)
+    world.produce()
+    world.step()
+
+    types = dict(world.feed.view(world.pin(), scaled=("logs",)).dtypes)
+    assert LOGS.scales(world.feed.state_types) == {"logs__logs": "logs__size", "logs__size": "logs__size"}
+    assert types == {"region": "string", "logs": "double", scale_of("logs"): "double"}
+    spark.sql(f"UPDATE delta.`{world.feed.path}` SET logs__logs = logs__logs * (1 + 1e-12)")
+    assert world.verify().equal
+    spark.sql(f"UPDATE delta.`{world.feed.path}` SET logs__logs = logs__logs * (1 + 1e-6)")
+    assert not world.verify().equal
+
+
+def test_a_view_kind_is_verified_by_its_logs_alone(spark: SparkSession, tmp_path: Path) -> None:
+    log, orders = MemoryLog(spark, tmp_path), Orders(1)
+    log.append(orders.batch(5))
+    view = LogView(version=version_of(STATUSES), definition=STATUSES, logs={"orders": log})  # type: ignore[dict-item]
+    pin = Pin(version=view.version, position={"orders": 1})
+    assert verify(view, pin, Run(id="v"), "2026").equal
+    log.batches[0].append(log.batches[0][0])
+
+    found = verify(view, pin, Run(id="v"), "2026")
+
+    assert (found.equal, found.differing, found.rows_compared) == (False, 1, 5)
+    assert found.differences[0]["cause"] == "counted_more_than_once"
+
+
+def test_new_kinds_are_planned_built_compared_and_released_together(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Blue and green of each toy meet at one position; one release switches them all."""
+    records = [order(number) for number in range(60)]
+    toys: dict[str, Any] = {table.name: table for table in (AGES, STATUSES, LOGS)}
+    greens = {
+        "ages": replace(AGES, where="status <> 'cancelled'"),
+        "statuses": replace(STATUSES, column="region"),
+        "logs": replace(LOGS, where="amount > 0.10"),
+    }
+    with following_sql_server(tmp_path / "home" / "lake") as sql_url:
+        lake = Lake(spark, tmp_path / "home", sql_url, project_of(tmp_path / "project"))
+        try:
+            lake.promote(lake.build(toys))
+            lake.append(records)
+            plan = lake.build(greens)
+            found = {name: lake.do("diff", table=name, plan=plan) for name in toys}
+            release = lake.promote(plan)
+            served = {name: view_of(lake, name) for name in toys}
+            status = {one["table"]: one for one in lake.server.status()["versions"]}
+        finally:
+            lake.stop()
+
+    assert {name: one["position"] for name, one in found.items()} == {name: {"orders": 1} for name in toys}
+    assert found["ages"]["changed"] == 1 and found["logs"]["changed"] > 0
+    assert (found["statuses"]["common"], found["statuses"]["only_green"]) == (0, 5)
+    assert set(release["tables"]) == set(toys) == set(release_log.live(lake.path).tables)  # type: ignore[union-attr]
+    assert served["ages"] == expected(AGES, [one for one in records if one["status"] != "cancelled"])
+    assert served["statuses"] == {f"r{number}": 12 for number in range(5)}
+    assert (status["statuses"]["step"], status["statuses"]["lag_records"]) == (None, None)
+    assert not is_stored(STATUSES) and not list((lake.path / "tables" / "statuses").glob("*/_delta_log"))
+
+
+def view_of(lake: Lake, table: str) -> dict[str, Any]:
+    open_lake = lake.server.lake
+    version = open_lake.version(table)
+    opened = open_lake.versions.opened(version)
+    return shown(opened.view(open_lake.versions.pin(version)).collect())
+
+
+def project_of(folder: Path) -> Path:
+    """A project in which the toys are promised: the real topic's files, and a contract for each toy."""
+    for name in ("schemas/orders.v1.avsc", "contracts/orders.yaml"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text((PROJECT / name).read_text())
+    promised = {
+        "ages": {"region": "string", "oldest": "timestamp", "newest": "timestamp"},
+        "logs": {"region": "string", "logs": "double"},
+        "statuses": {"region": "string", "n": "bigint"},
+    }
+    for name, columns in promised.items():
+        lines = [
+            f"      - {{name: {column}, logicalType: {LOGICAL[type_]}, physicalType: {type_}}}\n"
+            for column, type_ in columns.items()
+        ]
+        (folder / "contracts" / f"{name}.yaml").write_text(CONTRACT.format(name=name) + "".join(lines))
+    return folder

@@ -1,0 +1,184 @@
+"""Windows lie on one grid whatever the rows are, and ranges of them are half-open."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.errors import DefinitionError, UsageError
+from jobs.kinds.aggregate import Aggregate
+from jobs.kinds.measures.counts import Count
+from jobs.kinds.windows import ALL, Grid, Tumbling, WindowRange, interval_sql, window_range
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+START = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+GRID = Grid(column="window_start", size=MINUTE)
+
+
+@pytest.mark.parametrize(
+    ("size", "length"),
+    [("1 minute", MINUTE), ("90 seconds", 1.5 * MINUTE), ("PT1H", 60 * MINUTE), ("2 weeks", timedelta(14))],
+)
+def test_a_tumbling_window_lies_on_a_grid_of_its_size(size: str, length: timedelta) -> None:
+    window = Tumbling(on="at", size=size)
+
+    assert window.length == length and window.grid == Grid(column="window_start", size=length)
+
+
+def test_a_tumbling_window_comes_back_from_json() -> None:
+    window = Tumbling(on="at", size="PT1H")
+
+    assert window.to_json() == {"kind": "tumbling", "on": "at", "size": "PT1H"}
+    assert Tumbling.from_json(window.to_json()) == window
+
+
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [
+        ("PT0.5S", "window size 'PT0.5S' is not made of whole seconds"),
+        ("PT1.000001S", "is not made of whole seconds"),
+        ("soon", "window size: 'soon' is not a duration"),
+        ("0 seconds", "window size: '0 seconds' is not a duration"),
+    ],
+)
+def test_a_window_is_made_of_whole_seconds(size: str, words: str) -> None:
+    with pytest.raises(DefinitionError, match=words):
+        Aggregate(
+            name="t", inputs=("orders",), columns={"at": "ordered_at"}, keys=(), measures={"n": Count()},
+            window=Tumbling(on="at", size=size),
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("size", "at", "start"),
+    [
+        ("1 minute", "2026-01-31 12:00:00", "2026-01-31 12:00:00"),
+        ("1 minute", "2026-01-31 12:00:59.999999", "2026-01-31 12:00:00"),
+        ("1 minute", "1969-12-31 23:59:59.999999", "1969-12-31 23:59:00"),
+        ("1 minute", "1969-12-31 23:59:00", "1969-12-31 23:59:00"),
+        ("7 seconds", "1970-01-01 00:00:15", "1970-01-01 00:00:14"),
+        ("7 seconds", "1969-12-31 23:59:59", "1969-12-31 23:59:53"),
+        ("1 day", "2026-03-29 23:30:00", "2026-03-29 00:00:00"),
+        ("1 week", "1970-01-09 05:00:00", "1970-01-08 00:00:00"),
+    ],
+)
+def test_windows_are_aligned_to_1970_in_utc(spark: SparkSession, size: str, at: str, start: str) -> None:
+    sql = Tumbling(on="moment in time", size=size).start_sql()
+
+    found = spark.sql(f"SELECT {sql} FROM (SELECT TIMESTAMP '{at}Z' AS `moment in time`)").first()
+
+    assert found is not None
+    assert found[0].astimezone(UTC) == datetime.fromisoformat(start).replace(tzinfo=UTC)
+
+
+@pytest.mark.parametrize("length", [MINUTE, timedelta(days=400), timedelta(seconds=1)])
+def test_a_length_is_written_as_seconds(spark: SparkSession, length: timedelta) -> None:
+    found = spark.sql(f"SELECT {interval_sql(length)}").first()
+
+    assert found is not None and found[0] == length
+
+
+def test_a_range_holds_its_start_and_not_its_end(spark: SparkSession) -> None:
+    rows = spark.sql(
+        "SELECT n, TIMESTAMP '2026-01-31 12:00:00Z' + make_dt_interval(0, 0, n) AS `odd name`"
+        " FROM range(-2, 5) AS r(n)"
+    )
+    ranges = {
+        "both": WindowRange(start=START, end=START + 2 * MINUTE),
+        "start": WindowRange(start=START),
+        "end": WindowRange(end=START),
+        "all": ALL,
+    }
+
+    found = {
+        what: sorted(row["n"] for row in rows.where(asked.predicate("odd name")).collect())
+        for what, asked in ranges.items()
+    }
+
+    assert found == {"both": [0, 1], "start": [0, 1, 2, 3, 4], "end": [-2, -1], "all": list(range(-2, 5))}
+
+
+def test_a_range_is_all_only_when_both_sides_are_open() -> None:
+    assert ALL == WindowRange() and ALL.is_all
+    assert not WindowRange(start=START).is_all and not WindowRange(end=START).is_all
+
+
+def test_a_range_is_told_in_utc() -> None:
+    tokyo = timezone(timedelta(hours=9))
+    asked = WindowRange(start=START.astimezone(tokyo))
+
+    assert asked.to_json() == {"from": "2026-01-31T12:00:00Z", "to": None}
+    assert ALL.to_json() == {"from": None, "to": None}
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "expected"),
+    [
+        (None, None, ALL),
+        ("2026-01-31T12:00:00Z", None, WindowRange(start=START)),
+        (None, "2026-01-31T13:00:00+01:00", WindowRange(end=START)),
+        (
+            "2026-01-31T12:00:00Z",
+            "2026-01-31T12:00:01Z",
+            WindowRange(start=START, end=START + timedelta(seconds=1)),
+        ),
+    ],
+)
+def test_a_range_is_read_from_rfc_3339(start: str | None, end: str | None, expected: WindowRange) -> None:
+    found = window_range(start, end, GRID, "t")
+
+    assert found == expected and found.to_json() == expected.to_json()
+
+
+def test_a_table_without_a_grid_has_no_range_but_all_of_it() -> None:
+    assert window_range(None, None, None, "t") == ALL
+    for start, end in (("2026-01-31T12:00:00Z", None), (None, "2026-01-31T12:00:00Z")):
+        with pytest.raises(UsageError, match="t cannot be limited to a range") as caught:
+            window_range(start, end, None, "t")
+        assert caught.value.remedy == "leave out --from and --to"
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "words"),
+    [
+        ("2026-01-31T12:00:00Z", "2026-01-31T12:00:00Z", "is empty"),
+        ("2026-01-31T12:00:00Z", "2026-01-31T11:00:00Z", "is empty"),
+        ("2026-01-31T12:00:00Z", "2026-01-31T12:30:00+01:00", "is empty"),
+        ("2026-01-31", None, "'2026-01-31' is not a moment"),
+        ("2026-01-31T12:00:00", None, "is not a moment"),
+        (None, "tomorrow", "'tomorrow' is not a moment"),
+    ],
+)
+def test_what_is_no_range_is_refused(start: str | None, end: str | None, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        window_range(start, end, GRID, "t")
+
+
+MINUTES = st.integers(-50, 50).map(lambda n: START + n * MINUTE)
+
+
+@given(st.none() | MINUTES, st.none() | MINUTES, MINUTES, st.integers(0, 40), st.integers(1, 50))
+def test_parts_touch_cover_their_range_and_lie_on_the_grid(
+    start: datetime | None, end: datetime | None, first: datetime, further: int, count: int
+) -> None:
+    """Whatever cells hold rows, inside the range or not: no cell is left out or in two parts."""
+    if start is not None and end is not None and start >= end:
+        start, end = None, start
+    asked = WindowRange(start=start, end=end)
+
+    parts = list(asked.parts(first, first + further * MINUTE, MINUTE, count))
+
+    inner = [part.end for part in parts[:-1]]
+    assert (parts[0].start, parts[-1].end) == (start, end)
+    assert [part.start for part in parts[1:]] == inner and None not in inner
+    assert 1 <= len(parts) <= count
+    bounds = [bound for bound in (start, *inner, end) if bound is not None]
+    assert bounds == sorted(set(bounds))
+    assert all((bound - first) % MINUTE == timedelta(0) for bound in inner if bound is not None)

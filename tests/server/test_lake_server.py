@@ -1,0 +1,69 @@
+"""The lake server before its lake is open: it answers, and what it cannot do yet it says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jobs.errors import BusyError
+from jobs.server.lake_server import LakeServer
+from jobs.settings import Settings
+from jobs.times import utc_now
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def no_session(settings: Settings) -> SparkSession:
+    raise AssertionError("nobody may need Spark here")
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> LakeServer:
+    return LakeServer(Settings(home=tmp_path), utc_now, no_session)
+
+
+def test_a_job_that_comes_too_early_fails_and_its_error_says_that_the_lake_is_not_open(
+    server: LakeServer,
+) -> None:
+    job = server.jobs.wait(server.jobs.submit("verify", {"table": "orders"}).id, 10)
+
+    assert (job.state, job.result, job.error) == (
+        "failed",
+        None,
+        {
+            "error": "BusyError",
+            "what": "the lake is not open yet",
+            "why": "the lake server is starting",
+            "remedy": "try again in a moment",
+        },
+    )
+    with pytest.raises(BusyError, match="the lake is not open yet"):
+        _ = server.lake
+
+
+def test_a_job_that_came_too_early_is_accepted_again_under_its_key(server: LakeServer) -> None:
+    early = server.jobs.wait(server.jobs.submit("maintain", {}, key="k").id, 10)
+
+    again = server.jobs.submit("maintain", {}, key="k")
+
+    assert (again.id, again.attempt) == (early.id, 2)
+
+
+def test_the_status_is_answered_before_the_lake_is_open(server: LakeServer) -> None:
+    assert server.status() == {
+        "lake_id": server.lake_id, "topics": [], "versions": [], "release": None, "certificate": None,
+    }  # fmt: skip
+    assert not server.ready
+
+
+def test_a_lake_keeps_its_id_and_its_jobs_over_a_restart(tmp_path: Path, server: LakeServer) -> None:
+    job = server.jobs.wait(server.jobs.submit("maintain", {}).id, 10)
+    server.stop()
+
+    again = LakeServer(Settings(home=tmp_path), utc_now, no_session)
+
+    assert again.lake_id == server.lake_id
+    assert again.jobs.get(job.id).error == job.error
