@@ -1,1 +1,2 @@
-"""What Twinlake does: nouns, definitions, edges, verbs, servers and commands."""
+"""What Twinlake does. Imports point down: the plain files here <- topics <- kinds <- lake <- {ingest, speed,
+batch, reading} <- releases <- server <- commands; `tables` are the definitions."""

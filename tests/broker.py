@@ -7,11 +7,13 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 import uuid
 from pathlib import Path
 
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
+
+from jobs.waiting import wait_for
 
 PROJECT = Path(__file__).resolve().parents[1]
 KAFKA_JARS = PROJECT / ".jars" / "kafka"
@@ -86,14 +88,15 @@ log.initial.task.delay.ms=1000
     def start(self) -> Broker:
         """Starts and returns once the broker answers."""
         self.process = self._java("kafka.Kafka", str(self.folder / "server.properties"))
-        until = time.monotonic() + 60
-        while True:
-            assert self.process.poll() is None, (self.folder / "out.log").read_text()
-            try:
-                AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0}).list_topics(timeout=2)
-                return self
-            except Exception:
-                assert time.monotonic() < until, (self.folder / "out.log").read_text()
+        admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
+
+        def answers() -> object:
+            assert self.process and self.process.poll() is None, (self.folder / "out.log").read_text()
+            return admin.list_topics(timeout=2)
+
+        remedy = f"see {self.folder / 'out.log'}"
+        wait_for("the broker", answers, 60, every_s=0, unready=(KafkaException,), remedy=remedy)
+        return self
 
     def kill(self) -> None:
         """kill -9."""

@@ -98,8 +98,9 @@ class Aggregate(Definition):
         return steps.stages(self, rows[self.inputs[0]], self.explode)
 
     def problems(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
-        if self.explode:
-            yield from steps.taken(self, self.explode, rows[self.inputs[0]])
+        if self.explode and (taken := steps.taken(self, self.explode, rows[self.inputs[0]])):
+            yield taken
+            return
         stepped = steps.apply(self, rows[self.inputs[0]], self.explode)
         yield from steps.untyped(self, self.columns, stepped)
         types = dict(stepped.dtypes)

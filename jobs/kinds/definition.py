@@ -123,14 +123,15 @@ def _to_json(value: Any) -> Any:
 def read(cls: type[D], data: Mapping[str, Any], **readers: Callable[[Any], Any]) -> D:
     """The definition of this kind in JSON data; UsageError for an unknown key or a wrong value.
 
-    `readers` turn the JSON of a field into its value; NULL stays None.
+    `readers` turn the JSON of a field into its value; where None is a field's default, NULL is that.
     """
     what = f"table of kind {cls.kind}"
     refuse_keys(data, {"kind", *(one.name for one in fields(cls))} - {"place"}, what)
     readers = {"inputs": tuple, **readers}
+    optional = {one.name for one in fields(cls) if one.default is None}
     try:
         values = {
-            key: readers[key](value) if key in readers and value is not None else value
+            key: readers[key](value) if key in readers and not (value is None and key in optional) else value
             for key, value in data.items()
             if key != "kind"
         }

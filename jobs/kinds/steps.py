@@ -57,11 +57,12 @@ def refuse_explode(definition: Definition, explode: Explode) -> None:
         raise definition.error(f"explode name {explode.name!r} is not made of letters, digits and _")
 
 
-def taken(definition: Definition, explode: Explode, rows: DataFrame) -> Iterator[DefinitionError]:
-    """A problem where the element's name is a column already; every use of it would be ambiguous."""
-    if explode.name.lower() in (name.lower() for name in rows.columns):
-        topic = definition.inputs[0]
-        yield definition.error(f"explode name {explode.name!r} is a column of topic {topic} already")
+def taken(definition: Definition, explode: Explode, rows: DataFrame) -> DefinitionError | None:
+    """The problem where the element's name is a column already; every use of it would be ambiguous."""
+    if not _is_taken(explode, rows):
+        return None
+    topic = definition.inputs[0]
+    return definition.error(f"explode name {explode.name!r} is a column of topic {topic} already")
 
 
 def apply(table: Stepped, rows: DataFrame, explode: Explode | None = None) -> DataFrame:
@@ -87,6 +88,8 @@ def stages(table: Stepped, rows: DataFrame, explode: Explode | None = None) -> I
     """The expressions of the steps, each over the rows that it will see."""
     if explode:
         yield Stage(rows=rows, expressions=(Expression(what="explode", sql=explode.array, type="array"),))
+        if _is_taken(explode, rows):
+            return  # `taken` says it; what follows would only be called ambiguous
         rows = exploded(explode, rows)
     where = () if table.where is None else (Expression(what="where", sql=table.where, type="boolean"),)
     columns = (Expression(what=f"column {name}", sql=sql) for name, sql in table.columns.items())
@@ -98,3 +101,7 @@ def untyped(definition: Definition, columns: Mapping[str, str], rows: DataFrame)
     for name, type_ in rows.dtypes:
         if type_ == "void":
             yield definition.error_at_text(columns[name], f"column {name}: it has no type; cast it")
+
+
+def _is_taken(explode: Explode, rows: DataFrame) -> bool:
+    return explode.name.lower() in (name.lower() for name in rows.columns)

@@ -1,1 +1,1 @@
-"""The servers: thin processes around the verbs. `lake` is the only writer, `sql` the readers' door."""
+"""The lake server: the one process that writes the lake, its job API, and the client of that."""

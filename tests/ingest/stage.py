@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -14,12 +13,14 @@ import fastavro
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
+from jobs.errors import TimedOutError
 from jobs.ingest.accept import Accepted, accept
 from jobs.ingest.ingest import RUNNING, Ingest
 from jobs.lake.log import Log
 from jobs.settings import PROJECT, Services, Settings
 from jobs.topics.kafka import Kafka
 from jobs.topics.topic import Topic, load_topic
+from jobs.waiting import wait_for
 from tests.broker import Broker
 from tests.registry import FakeRegistry
 
@@ -76,18 +77,20 @@ class Stage:
 
     def create(self, partitions: int = 2, config: dict[str, str] | None = None) -> None:
         """The topic, waited for: a broker may answer before it knows."""
-        until = time.monotonic() + 30
-        while not self.kafka.create(self.topic.name, partitions, config):
-            assert time.monotonic() < until
-        while (found := self.kafka.topic(self.topic.name)) is None or len(found.partitions) < partitions:
-            assert time.monotonic() < until
+        name = self.topic.name
+        wait_for("the topic", lambda: self.kafka.create(name, partitions, config) or None, 30, every_s=0)
+
+        def whole() -> bool | None:
+            found = self.kafka.topic(name)
+            return True if found is not None and len(found.partitions) >= partitions else None
+
+        wait_for("the topic's partitions", whole, 30, every_s=0)
 
     def recreate(self, partitions: int = 2) -> None:
         """Delete and make again."""
         self.kafka.delete(self.topic.name)
-        until = time.monotonic() + 30
-        while self.kafka.topic(self.topic.name) is not None:
-            assert time.monotonic() < until
+        gone = lambda: True if self.kafka.topic(self.topic.name) is None else None  # noqa: E731
+        wait_for("the topic to be gone", gone, 30, every_s=0)
         self.create(partitions)
 
     def produce(self, *values: bytes | None, partition: int = 0, key: bytes | None = b"anna") -> None:
@@ -122,10 +125,10 @@ class Stage:
 
     def until(self, reached: Any, ingest: Ingest) -> None:
         """Waits for a condition, at most a minute."""
-        end = time.monotonic() + LONG.total_seconds()
-        while not reached():
-            assert time.monotonic() < end, (ingest.state, str(ingest.error))
-            time.sleep(0.05)
+        try:
+            wait_for("the ingest", lambda: True if reached() else None, LONG.total_seconds(), every_s=0.05)
+        except TimedOutError as error:
+            raise AssertionError(ingest.state, str(ingest.error)) from error
 
     def run(self, settings: Settings | None = None, **options: Any) -> Log:
         """Ingests all there is, stops, and returns the log."""

@@ -7,7 +7,6 @@ import secrets
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,12 +14,14 @@ from typing import Any
 
 import httpx
 
+from jobs.errors import TimedOutError
 from jobs.server.client import LakeClient
 from jobs.settings import PROJECT, Services
 from jobs.tables import TABLES
 from jobs.topics.kafka import Kafka
 from jobs.topics.produce import produce
 from jobs.topics.sample_orders import FaultShares, Sample
+from jobs.waiting import wait_for
 from tests.broker import Broker, free_port
 from tests.registry import FakeRegistry
 
@@ -100,11 +101,15 @@ class LakeProcess:
 
     def until(self, true: Callable[[], bool], seconds: float = 120, every_s: float = 0.2) -> None:
         """Wait for it, while the server lives."""
-        end = time.monotonic() + seconds
-        while not true():
-            assert self.process and self.process.poll() is None, (self.home / "lake.log").read_text()[-4000:]
-            assert time.monotonic() < end, (self.home / "lake.log").read_text()[-4000:]
-            time.sleep(every_s)
+
+        def look() -> bool | None:
+            assert self.process and self.process.poll() is None, "the lake server has ended"
+            return True if true() else None
+
+        try:
+            wait_for("the lake server", look, seconds, every_s=every_s)
+        except (AssertionError, TimedOutError) as error:
+            raise AssertionError(str(error), (self.home / "lake.log").read_text()[-4000:]) from error
 
     def until_more(self, place: str, ending: str, before: int) -> None:
         self.until(lambda: self.files(place, ending) > before, every_s=0.002)

@@ -7,7 +7,10 @@ and without its scales it would not hold.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
 from functools import reduce
+from math import isclose
 from operator import and_
 from typing import TYPE_CHECKING
 
@@ -16,7 +19,8 @@ import pytest
 from jobs.kinds.aggregate import Aggregate
 from jobs.kinds.equality import same, scale_of
 from jobs.kinds.measures.totals import Avg, Sum
-from tests.laws.histories import History, generated, packed
+from tests.laws import oracle
+from tests.laws.histories import START, History, generated, packed
 from tests.laws.tables import TOTALS, WINDOWED, WORDS, stored, view_text
 
 if TYPE_CHECKING:
@@ -31,7 +35,14 @@ DOUBLES = tuple(name for name, one in WINDOWED.measures.items() if one in ADDING
 
 @pytest.fixture(scope="module")
 def many() -> list[History]:
-    return generated(250)
+    """Each history as it is, and with all its records in one group, where many doubles meet in a sum."""
+    found = generated(250)
+    return [*found, *map(_gathered, found)]
+
+
+def _gathered(history: History) -> History:
+    records = tuple(replace(one, key="a", at=START, amount=None) for one in history.records)
+    return replace(history, records=records)
 
 
 def _differing(
@@ -120,3 +131,25 @@ def test_without_scales_some_sums_of_doubles_and_nothing_else_differ(
     adding_up = set(table.scales(dict(states.dtypes)))
     assert {f"{name}__sum" for name in DOUBLES} <= in_states.keys() <= adding_up
     assert in_view.keys() == set(DOUBLES)
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_the_scale_of_a_view_is_the_size_of_what_went_in(
+    spark: SparkSession, table: Aggregate, many: list[History]
+) -> None:
+    """A greater one would forgive more than an order of adding up can do."""
+    wrong = []
+    for row in _view(spark, table, many).collect():
+        history = many[int(row["history"].split("/")[0])]
+        key = tuple(
+            value.astimezone(UTC) if isinstance(value, datetime) else value
+            for value in (row[name] for name in _keys(table))
+        )
+        expected = oracle.aggregate(history.records, windowed=table.window is not None)[key]
+        for name in DOUBLES:
+            found, size = row[scale_of(name)], expected[f"{name}_size"]
+            # where nothing is added up there may be no size
+            if not isclose(found or 0.0, size, rel_tol=1e-12):
+                wrong.append((name, key, found, size, history))
+
+    assert wrong == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from jobs.run import Run
 from jobs.server import lock
 from jobs.speed.owner import PassedError
 from jobs.speed.versions import Versions
+from jobs.waiting import wait_for
 from tests.history import LATEST, SALES, MemoryLog, Orders, version_of
 from tests.world import World
 
@@ -56,10 +56,7 @@ def offered(versions: Versions, log: BrittleLog, orders: Orders, batches: int) -
 
 
 def until(true: Callable[[], bool], seconds: float = 180) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.05)
+    wait_for("what the test expects", lambda: True if true() else None, seconds, every_s=0.05)
 
 
 def shown(versions: Versions, log: BrittleLog, version: Version) -> World:
