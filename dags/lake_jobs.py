@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import logging
 import os
-from pathlib import Path
 from typing import Any
 
 from airflow.sdk import get_current_context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from jobs.errors import DifferenceError, NotFoundError, TwinlakeError, UsageError
-from jobs.run import CancelledError
-from jobs.server.client import Job, LakeClient
-from jobs.settings import PROJECT, Settings
+from jobs.run import CancelledError, Job
+from jobs.server.client import LakeClient
+from jobs.settings import Settings
 
 log = logging.getLogger("airflow.task.twinlake")
 
@@ -25,8 +24,8 @@ FINAL = (CancelledError, DifferenceError, NotFoundError, UsageError)
 
 
 def settings() -> Settings:
-    """The installation this Airflow belongs to: $TWINLAKE_HOME, or .twinlake in the project."""
-    return Settings(home=Path(os.environ.get("TWINLAKE_HOME") or PROJECT / ".twinlake"))
+    """The installation this Airflow belongs to."""
+    return Settings.of(os.environ)
 
 
 def run_job(kind: str, params: dict[str, Any], part: str = "") -> dict[str, Any]:

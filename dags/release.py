@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from datetime import timedelta
 from importlib import import_module
@@ -14,6 +13,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from lake_jobs import log, report_link, run_job, settings
 
 from jobs.errors import TwinlakeError
+from jobs.git import commit_of
 from jobs.kinds.all import from_json
 
 MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_{}[]()<>#+-.!|~"})
@@ -26,15 +26,6 @@ def definitions(given: dict[str, Any] | None) -> dict[str, dict[str, Any]]:
     for name in [name for name in sys.modules if name.split(".")[:2] == ["jobs", "tables"]]:
         del sys.modules[name]
     return {table.name: table.to_json() for table in import_module("jobs.tables").TABLES}
-
-
-def git_commit() -> str | None:
-    """The commit the project is at, None outside of git."""
-    try:
-        asked = ["git", "-C", str(settings().project), "rev-parse", "HEAD"]
-        return subprocess.run(asked, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
-    except (OSError, subprocess.SubprocessError):
-        return None
 
 
 def difference_lines(diffs: list[dict[str, Any]]) -> list[str]:
@@ -75,7 +66,7 @@ def release() -> None:
         """What changes, why, and what it will cost; nothing to change ends the run as skipped."""
         given = get_current_context()["params"].get("definitions")
         try:
-            asked = {"definitions": definitions(given), "git_commit": git_commit()}
+            asked = {"definitions": definitions(given), "git_commit": commit_of(settings().project)}
         except TwinlakeError as error:
             raise AirflowFailException(str(error)) from error
         made = run_job("plan", asked)

@@ -1,4 +1,4 @@
-"""Row: how one row of a result is written as JSON, for every command, report and API alike.
+"""How one row of a result is written as JSON, for every command, report and API alike.
 
 Decimals are strings (no digit is lost), times RFC 3339 in UTC, bytes hex digits, NaN and infinities strings.
 """

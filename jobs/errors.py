@@ -12,12 +12,15 @@ TwinlakeError                 exit 1
 |- StalledVersionError        exit 1   a table version cannot be advanced
 |- SilentSkipError            exit 1   Delta dropped a write without a word
 |- NotFoundError              exit 2   a table, version, job or release of that name does not exist
+
+Three live beside what raises them: CancelledError (run.py), PassedError and ClosedMailboxError (speed/).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 
 class TwinlakeError(Exception):
@@ -111,3 +114,25 @@ class DefinitionError(UsageError):
         place = f"{file}:{line}" if file else "(stored definition)"
         facts = {"table": table, "file": file, "line": str(line), "why": why}
         super().__init__(f"{place}: table {table}: {why}", "", remedy, facts)
+
+
+def error_of(told: Mapping[str, Any]) -> TwinlakeError:
+    """The error that `to_json` told, of the class that it was (so that its exit code is the same)."""
+    kind = _classes().get(str(told.get("error")), TwinlakeError)
+    error = kind.__new__(kind)
+    what, remedy = str(told.get("what", "")), str(told.get("remedy", ""))
+    facts = {name: str(value) for name, value in told.items() if name not in ("error", "what", "remedy")}
+    # a file's error says why within what already, and repeats it among its facts
+    why = "" if issubclass(kind, (ContractError, DefinitionError)) else facts.pop("why", "")
+    TwinlakeError.__init__(error, what, why, remedy, facts)
+    return error
+
+
+def _classes() -> dict[str, type[TwinlakeError]]:
+    found: dict[str, type[TwinlakeError]] = {}
+    open_ = [TwinlakeError]
+    while open_:
+        kind = open_.pop()
+        found[kind.__name__] = kind
+        open_ += kind.__subclasses__()
+    return found

@@ -1,13 +1,55 @@
-"""Run: what a job's verb sees of the job (id, progress, whether it was cancelled), and how it ends."""
+"""A job: what is known of it, what its verb sees of it while it runs, and how it ends."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal, Protocol
 
-from jobs.errors import TwinlakeError
+from jobs.errors import TwinlakeError, error_of
+
+State = Literal["queued", "running", "succeeded", "failed", "cancelled", "interrupted"]
+ENDED = ("succeeded", "failed", "cancelled", "interrupted")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One asked-for piece of work; `attempt` counts how often it was started under the same key.
+
+    Moments are RFC 3339, UTC.
+    """
+
+    id: str
+    kind: str
+    params: dict[str, Any]
+    key: str | None = None
+    state: State = "queued"
+    progress: dict[str, Any] = field(default_factory=dict)
+    result: dict[str, Any] | None = None
+    error: dict[str, Any] | None = None
+    created_at: str = ""
+    started_at: str | None = None
+    ended_at: str | None = None
+    attempt: int = 1
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ENDED
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> Job:
+        """The job that `to_json` told; what this code does not know of it is left out."""
+        return cls(**{one.name: told[one.name] for one in fields(cls) if one.name in told})
+
+    def succeeded(self) -> dict[str, Any]:
+        """Its result; a job that ended otherwise raises its error, of the class that it was."""
+        if self.state == "succeeded":
+            return self.result or {}
+        raise error_of(self.error or {"what": f"job {self.id} is {self.state}"})
 
 
 class CancelledError(TwinlakeError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
@@ -58,6 +59,12 @@ class Settings:
     home: Path
     """State of this installation ($TWINLAKE_HOME)."""
     project: Path = PROJECT
+
+    @classmethod
+    def of(cls, environ: Mapping[str, str]) -> Settings:
+        """The installation in use: $TWINLAKE_HOME, or .twinlake in the project."""
+        home = environ.get("TWINLAKE_HOME") or str(PROJECT / ".twinlake")
+        return cls(home=Path(home).expanduser().absolute())
 
     @property
     def lake(self) -> Path:

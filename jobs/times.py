@@ -45,13 +45,8 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def to_micros(moment: datetime) -> int:
-    """Exact microseconds since 1970-01-01 UTC."""
-    return (moment - EPOCH) // _MICROSECOND
-
-
 def from_micros(micros: int) -> datetime:
-    """The moment that `to_micros` came from."""
+    """The moment so many microseconds after 1970-01-01 UTC."""
     return EPOCH + timedelta(microseconds=micros)
 
 

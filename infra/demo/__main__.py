@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
@@ -13,12 +12,11 @@ from rich.markup import escape
 from infra.demo.story import Story
 from infra.demo.summary import DemoError, Summary
 from jobs.errors import TwinlakeError
-from jobs.settings import PROJECT, Settings
+from jobs.settings import Settings
 
 
 def main() -> int:
-    home = Path(os.environ.get("TWINLAKE_HOME") or PROJECT / ".twinlake")
-    settings = Settings(home=home.expanduser().absolute())
+    settings = Settings.of(os.environ)
     console = Console(highlight=False)
     summary = Summary(file=settings.home / "demo" / "summary.json", console=console)
     story = Story(settings=settings, summary=summary)

@@ -12,8 +12,8 @@ from typing import Any
 
 from infra.demo.airflow_api import AirflowApi
 from infra.demo.crash import kill, wait_back
-from infra.demo.feed import Feed, twinlake
 from infra.demo.lake_view import LakeView
+from infra.demo.producer import Producer, twinlake
 from infra.demo.reader import Query, Range, Reader, expected, served
 from infra.demo.summary import DemoError, Summary
 from infra.oracle.topic import end_offsets
@@ -35,7 +35,7 @@ class Story:
 
     settings: Settings
     summary: Summary
-    steady: Feed | None = None
+    steady: Producer | None = None
     reader: Reader | None = None
     windows: Range = field(default_factory=lambda: Range(start_ms=0, end_ms=0))
     sent: int = 0
@@ -79,12 +79,12 @@ class Story:
         with self.summary.step(title) as figures:
             began, wall_ms = time.monotonic(), time.time_ns() // 1_000_000
             arguments = ["--count", str(FIRST), "--seed", "1", "--faults", "--span", "2h"]
-            made = Feed(arguments, self.summary.file.parent, "first").wait()
+            made = Producer(arguments, self.summary.file.parent, "first").wait()
             self.sent += made["acknowledged"]
             figures["produced_per_second"] = round(made["records_per_second"])
             ends = self._ends()
             steady = ["--rate", str(STEADY_PER_SECOND), "--seed", "2", "--faults"]
-            self.steady = Feed(steady, self.summary.file.parent, "steady")
+            self.steady = Producer(steady, self.summary.file.parent, "steady")
             self.lake.caught_up(TOPIC, ends)
             seconds = time.monotonic() - began
             figures["in_all_tables_after_seconds"] = round(seconds, 1)

@@ -100,7 +100,7 @@ def tail(log: Path, lines: int) -> list[str]:
 def remove_state(folders: Folders) -> None:
     """Removes what Twinlake made in its home, and the home itself when nothing else is in it."""
     names = (
-        "lake", "kafka", "registry", "airflow", "sql", "run", "logs", "demo", "bench", "reports",
+        "lake", "kafka", "registry", "airflow", "sql", "run", "logs", "demo", "bench",
         "services.json",
     )  # fmt: skip
     for name in names:

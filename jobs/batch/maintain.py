@@ -72,7 +72,7 @@ def drop_old_commits(path: Path, now_s: float, keep_s: float = KEEP_COMMITS_S) -
 
 def vacuum(spark: SparkSession, path: Path, keep_hours: int = KEEP_FILES_HOURS) -> None:
     """Delete the data files that no version younger than `keep_hours` uses."""
-    quiet(spark).sql(f"VACUUM delta.`{path}` RETAIN {keep_hours} HOURS")
+    clean_up_session(spark).sql(f"VACUUM delta.`{path}` RETAIN {keep_hours} HOURS")
 
 
 def compact_log(log: Log) -> bool:
@@ -83,11 +83,11 @@ def compact_log(log: Log) -> bool:
     listed = DataFrame(delta.snapshot(spark, log.path).allFiles().toDF(), spark)
     if listed.where(f"size < {SMALL_BYTES}").count() < SMALL_FILES:
         return False
-    quiet(spark).sql(f"OPTIMIZE delta.`{log.path}`")
+    clean_up_session(spark).sql(f"OPTIMIZE delta.`{log.path}`")
     return True
 
 
-def quiet(spark: SparkSession) -> SparkSession:
+def clean_up_session(spark: SparkSession) -> SparkSession:
     """A session with the settings of clean-up, so that nobody else's are touched."""
     session = spark.newSession()
     for key, value in {

@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jobs.batch.verify import begin, compare
 from jobs.errors import BusyError
@@ -20,7 +20,7 @@ from jobs.files import replace_file
 from jobs.kinds.evidence import SEGMENT
 from jobs.kinds.windows import ALL, WindowRange
 from jobs.lake import delta
-from jobs.lake.certificates import SHOWN, Certificate
+from jobs.lake.certificates import Certificate, Outcome
 from jobs.lake.feed import Feed
 from jobs.lake.segments import Closed, arranged, batch_epoch
 from jobs.run import Run
@@ -64,6 +64,7 @@ def rebuild(
     made = begin("rebuild", replace(closed.pin, segment=closed.through), run, created_at, windows)
     parts = chunks(feed, closed, windows, chunk_records)
     done = _Done(staging / "done.json")
+    outcome = Outcome(rows_compared=0, differing=0)
     replaced = skipped = 0
     for number, part in enumerate(parts):
         run.check_cancelled()
@@ -73,8 +74,8 @@ def rebuild(
             continue
         batch = _staged(feed, closed, part, staging / f"chunk-{number}")
         found = compare(feed, closed_rows(feed, closed, part), batch)
-        made = _joined(made, found)
-        if found["equal"] or repair:
+        outcome += found
+        if found.equal or repair:
             run.check_cancelled()
             run.progress(number, len(parts), "chunks", f"replacing {_named(part)}")
             _replace_or_retry(feed, closed, part, batch, open_segment, run)
@@ -82,7 +83,9 @@ def rebuild(
             done.add(part)
         shutil.rmtree(staging / f"chunk-{number}", ignore_errors=True)
     run.progress(len(parts), len(parts), "chunks", "done")
-    return Rebuilt(certificate=made, replaced=replaced > 0, chunks=len(parts), skipped=skipped)
+    return Rebuilt(
+        certificate=made.with_outcome(outcome), replaced=replaced > 0, chunks=len(parts), skipped=skipped
+    )
 
 
 def _replace_or_retry(
@@ -177,17 +180,6 @@ def _staged(feed: Feed, closed: Closed, windows: WindowRange, place: Path) -> Da
     batch = feed.definition.partial(rows).where(_within(feed, windows))
     batch.write.mode("overwrite").parquet(str(place))
     return feed.spark.read.schema(batch.schema).parquet(str(place))
-
-
-def _joined(made: Certificate, found: dict[str, Any]) -> Certificate:
-    differing = made.differing + found["differing"]
-    return replace(
-        made,
-        rows_compared=made.rows_compared + found["rows_compared"],
-        differing=differing,
-        equal=differing == 0,
-        differences=[*made.differences, *found["differences"]][:SHOWN],
-    )
 
 
 def _named(windows: WindowRange) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
@@ -13,7 +12,7 @@ from jobs.batch.diff import Differing, Side, diff
 from jobs.kinds.evidence import HASH_HIGH, HASH_LOW, ROWS, SEGMENT
 from jobs.kinds.kind import Moment
 from jobs.kinds.windows import ALL, WindowRange
-from jobs.lake.certificates import SHOWN, Certificate
+from jobs.lake.certificates import SHOWN, Certificate, Outcome
 from jobs.lake.feed import Feed, LogView, Opened
 from jobs.lake.version import Pin
 from jobs.run import Run
@@ -36,9 +35,9 @@ def verify(opened: Opened, pin: Pin, run: Run, created_at: str) -> Certificate:
     """Compare the whole view, open segment included, with the batch result at the pinned position."""
     certificate = begin("verify", pin, run, created_at)
     if isinstance(opened, LogView):
-        return replace(certificate, **_doubled(opened, pin))
+        return certificate.with_outcome(_doubled(opened, pin))
     batch = opened.definition.partial(opened.log.rows(0, pin.position[opened.topic]))
-    return replace(certificate, **compare(opened, opened.rows(pin.delta_version), batch))
+    return certificate.with_outcome(compare(opened, opened.rows(pin.delta_version), batch))
 
 
 def begin(
@@ -65,48 +64,42 @@ def begin(
     )
 
 
-def compare(feed: Feed, speed_rows: DataFrame, batch: DataFrame) -> dict[str, Any]:
-    """Merge the stored partial rows and compare them with the batch's states, key by key.
-
-    In the fields of a certificate: rows_compared, differing, equal, differences.
-    """
+def compare(feed: Feed, speed_rows: DataFrame, batch: DataFrame) -> Outcome:
+    """Merge the stored rows (`_segment` among their columns) and compare them with the batch's states."""
     scales = feed.definition.scales(feed.state_types)
     speed = feed.definition.merge(speed_rows.drop(SEGMENT))
     found = diff(
         Side(rows=speed, scales=scales), Side(rows=batch.select(*speed.columns), scales=scales),
         feed.definition.state_keys, shown=SHOWN,
     )  # fmt: skip
-    return {
-        "rows_compared": found.compared,
-        "differing": found.differing,
-        "equal": found.differing == 0,
-        "differences": _differences(feed, found.rows[:SHOWN]),
-    }
+    return Outcome(
+        rows_compared=found.compared,
+        differing=found.differing,
+        differences=tuple(_differences(feed, found.rows[:SHOWN])),
+    )
 
 
-def _doubled(view: LogView, pin: Pin) -> dict[str, Any]:
+def _doubled(view: LogView, pin: Pin) -> Outcome:
     """A view kind is its logs; what can be wrong is a coordinate that is in one of them twice."""
     from pyspark.sql import functions as F
 
-    rows = differing = 0
-    differences: list[dict[str, Any]] = []
+    outcome, twice = Outcome(rows_compared=0, differing=0), F.expr("count > 1")
     for name, log in view.logs.items():
         by_coordinate = log.rows(0, pin.position[name]).groupBy(*coordinate.KEY).count()
-        twice = F.expr("count > 1")
         counted = by_coordinate.agg(F.count("*").alias("rows"), F.count_if(twice).alias("differing")).first()
         assert counted is not None  # an aggregate without groups has one row
-        rows, differing = rows + counted["rows"], differing + counted["differing"]
-        if counted["differing"]:
-            differences += [
-                _difference(
-                    {key: row[key] for key in coordinate.KEY}, "counted_more_than_once", (),
-                    {"rows": row["count"]}, {"rows": 1},
-                )
-                for row in by_coordinate.where(twice).limit(SHOWN).collect()
-            ]  # fmt: skip
-    return {
-        "rows_compared": rows, "differing": differing, "equal": differing == 0, "differences": differences,
-    }  # fmt: skip
+        doubled = by_coordinate.where(twice).limit(SHOWN).collect() if counted["differing"] else []
+        differences = (
+            _difference(
+                {key: row[key] for key in coordinate.KEY}, "counted_more_than_once", (),
+                {"rows": row["count"]}, {"rows": 1},
+            )
+            for row in doubled
+        )  # fmt: skip
+        outcome += Outcome(
+            rows_compared=counted["rows"], differing=counted["differing"], differences=tuple(differences)
+        )
+    return outcome
 
 
 def _differences(feed: Feed, rows: Sequence[Differing]) -> list[dict[str, Any]]:
@@ -118,7 +111,7 @@ def _differences(feed: Feed, rows: Sequence[Differing]) -> list[dict[str, Any]]:
     for row in rows:
         known = row.left if row.left is not None else row.right
         assert known is not None  # a differing row is on one side at least
-        place = _place(feed, known.asDict())
+        place = _key_text(feed, known.asDict())
         key = {name: to_json(known[name]) for name in keys}
         sides = (None if row.left is None else speed[place], None if row.right is None else batch[place])
         found.append(_difference(key, cause_of(row.left, row.right), row.columns, *sides))
@@ -138,7 +131,7 @@ def _seen(feed: Feed, states: Sequence[Row]) -> dict[str, dict[str, Any]]:
     """What a reader of the view sees for merged states, by key; a hidden row shows its record count only."""
     from pyspark.sql.types import StructType
 
-    found = {_place(feed, row.asDict()): {ROWS: to_json(row[ROWS])} for row in states}
+    found = {_key_text(feed, row.asDict()): {ROWS: to_json(row[ROWS])} for row in states}
     if not states:
         return found
     schema = StructType([entry for entry in feed.schema if entry.name != SEGMENT])
@@ -150,13 +143,13 @@ def _seen(feed: Feed, states: Sequence[Row]) -> dict[str, dict[str, Any]]:
         shown = feed.spark.sql(definition.view({definition.name: relation}, Moment()))
         for row in shown.select(*definition.timeless).collect():
             values = {name: to_json(value) for name, value in row.asDict().items()}
-            found[_place(feed, row.asDict())].update(values)
+            found[_key_text(feed, row.asDict())].update(values)
     finally:
         feed.spark.catalog.dropTempView(relation)
     return found
 
 
-def _place(feed: Feed, row: dict[str, Any]) -> str:
+def _key_text(feed: Feed, row: dict[str, Any]) -> str:
     return json.dumps({name: to_json(row[name]) for name in feed.definition.view_keys}, sort_keys=True)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jobs.commands.output import load_settings
-from jobs.commands.releases import git_commit
+from jobs.git import commit_of
 from jobs.server.client import LakeClient
 from jobs.settings import Settings
 from jobs.tables import TABLES
@@ -35,7 +35,7 @@ def ensure_release(settings: Settings, say: Callable[[str], None]) -> str | None
         job = client.submit(kind, params, key=f"first:{kind}:{params.get('plan', first)}")
         return client.follow(job.id).succeeded()
 
-    plan = do("plan", {"definitions": definitions, "git_commit": git_commit(settings.project)})["id"]
+    plan = do("plan", {"definitions": definitions, "git_commit": commit_of(settings.project)})["id"]
     do("build", {"plan": plan})
     do("promote", {"plan": plan, "approved_by": APPROVED_BY})
     return f"1 is live: {', '.join(definitions)}"

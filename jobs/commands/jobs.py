@@ -14,7 +14,8 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table as Grid
 
 from jobs.commands.output import console, load_settings, print_json
-from jobs.server.client import Job, LakeClient
+from jobs.run import Job
+from jobs.server.client import LakeClient
 from jobs.times import parse_moment, utc_now
 
 AS_JSON = Annotated[bool, typer.Option("--json", help="print the result as JSON")]
@@ -119,7 +120,7 @@ def _line_reporter(title: str, id: str) -> Callable[[Job], None]:
 
 def _progress_text(job: Job) -> str:
     progress = job.progress
-    parts = [job.state]
+    parts: list[str] = [job.state]
     if not job.ended_at:
         if progress.get("total"):
             parts.append(f"{progress['done']:,.0f} of {progress['total']:,.0f} {progress['unit']}")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -13,16 +11,15 @@ from rich.markup import escape
 
 from jobs.as_json import to_json
 from jobs.errors import TwinlakeError
-from jobs.settings import PROJECT, Settings
+from jobs.settings import Settings
 
 console = Console(stderr=True, highlight=False)
 """For words to a person: progress, tables, errors. Results of `--json` go to stdout."""
 
 
-def load_settings(environ: Mapping[str, str] = os.environ) -> Settings:
-    """The folders in use: $TWINLAKE_HOME, or .twinlake in the project."""
-    home = environ.get("TWINLAKE_HOME") or str(PROJECT / ".twinlake")
-    return Settings(home=Path(home).expanduser().absolute())
+def load_settings() -> Settings:
+    """The folders in use, by this shell's environment."""
+    return Settings.of(os.environ)
 
 
 def print_json(value: Any) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import getpass
-import subprocess
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -15,6 +13,7 @@ from rich.table import Table as Grid
 from jobs.commands.jobs import AS_JSON, KEY, follow
 from jobs.commands.output import console, load_settings, print_json
 from jobs.errors import NotFoundError
+from jobs.git import commit_of
 from jobs.lake.plans import Plans
 from jobs.server.client import LakeClient
 from jobs.settings import Settings
@@ -43,7 +42,7 @@ def plan_command(key: KEY = None, as_json: AS_JSON = False) -> None:
     settings = load_settings()
     asked = {
         "definitions": {table.name: table.to_json() for table in TABLES},
-        "git_commit": git_commit(settings.project),
+        "git_commit": commit_of(settings.project),
     }
     result = _run(settings, "plan", asked, key)
     if as_json:
@@ -142,18 +141,6 @@ def rollback_command(
     if to is not None:
         asked["to"] = to
     _switch(load_settings(), "rollback", asked, key, as_json)
-
-
-def git_commit(project: Path) -> str | None:
-    """The commit that the project is at, None outside of git."""
-    try:
-        asked = ["git", "-C", str(project), "rev-parse", "HEAD"]
-        return (
-            subprocess.run(asked, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
-            or None
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
 
 
 def _switch(settings: Settings, kind: str, asked: Mapping[str, Any], key: str | None, as_json: bool) -> None:

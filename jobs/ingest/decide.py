@@ -64,7 +64,7 @@ class Decision:
 def decide(found: pa.Table, ends: dict[int, int], index: Duplicates) -> Decision | None:
     """Decides in log order (partition, offset); None where every record is in the log already.
 
-    `found` has the columns of `judge.Look`; `ends` are the log's own end offsets. Changes nothing.
+    `found` has the columns of `first_pass.selections`; `ends` are the log's own end offsets. Changes nothing.
     """
     partition, offset = _numbers(found, "partition"), _numbers(found, "offset")
     log_end = np.zeros(int(partition.max(initial=0)) + 1, dtype=np.int64)

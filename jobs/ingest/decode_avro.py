@@ -13,10 +13,10 @@ from jobs.ingest.writer_schema import END, RANGES, Writer
 from jobs.topics import verdict
 from jobs.topics.schema import Field, default_sql, logical_type
 from jobs.topics.topic import Topic
+from jobs.topics.wire import HEADER_BYTES
 
 NO_SCHEMA_YET = "no_schema_yet"  # never leaves ingest: the registry is asked first
 SEPARATOR = ","
-HEADER_BYTES = 5
 
 MAKE = {
     "date": "date_from_unix_date",

@@ -41,15 +41,12 @@ class Aggregate(Definition):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        steps.refuse_shape(self, self.columns)
+        steps.refuse_shape(self, self.where, self.columns)
         if self.explode:
             steps.refuse_explode(self, self.explode)
         self.refuse_unknown("key", self.keys, self.columns)
         measured = (measure.of for measure in self.measures.values() if measure.of is not None)
         self.refuse_unknown("measured column", measured, self.columns)
-        for name in (*self.keys, *self.measures):
-            if "__" in name:
-                raise self.error(f"output column {name!r} has two _ in a row, which states use themselves")
         if not self.measures:
             raise self.error("it has no measures")
         if not self.keys and not self.window:
@@ -57,7 +54,7 @@ class Aggregate(Definition):
         if self.window:
             self.refuse_unknown("window column", (self.window.on,), self.columns)
             refuse_window(self, self.window)
-        self.refuse_names("output column", self.output)
+        self.refuse_shown("output column", self.output)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Aggregate:

@@ -8,10 +8,12 @@ from typing import Any
 from jobs.errors import UsageError
 from jobs.kinds.aggregate import Aggregate
 from jobs.kinds.events import Events
-from jobs.kinds.kind import Kind
+from jobs.kinds.kind import Kind, StoredKind
 from jobs.kinds.latest import Latest
 
-KINDS: dict[str, Any] = {kind.kind: kind for kind in (Events, Aggregate, Latest)}
+STORED: tuple[type[StoredKind], ...] = (Aggregate, Latest)
+VIEWS: tuple[type[Kind], ...] = (Events,)
+KINDS: dict[str, type[Kind]] = {kind.kind: kind for kind in (*STORED, *VIEWS)}
 """By the name in JSON."""
 
 
@@ -20,5 +22,4 @@ def from_json(data: Mapping[str, Any]) -> Kind:
     kind = KINDS.get(str(data.get("kind")))
     if kind is None:
         raise UsageError(f"unknown table kind {data.get('kind')!r}", "", f"known: {', '.join(KINDS)}")
-    found: Kind = kind.from_json(data)
-    return found
+    return kind.from_json(data)

@@ -77,6 +77,14 @@ class Definition:
                 raise self.error(f"{what} {text!r} is given twice (case is ignored)")
             seen.add(text.lower())
 
+    def refuse_shown(self, what: str, texts: Iterable[str]) -> None:
+        """DefinitionError for a name that no column of a view may have: states and scales use `__`."""
+        texts = list(texts)
+        for text in texts:
+            if "__" in text:
+                raise self.error(f"{what} {text!r} has two _ in a row, which states use themselves")
+        self.refuse_names(what, texts)
+
     def refuse_unknown(self, what: str, texts: Iterable[str], known: Iterable[str]) -> None:
         """DefinitionError for a text that is not one of the known ones."""
         for text in texts:

@@ -1,4 +1,4 @@
-"""Owns what equal means, wherever two results of Twinlake are compared: certificates, releases, changelogs.
+"""Owns what equal means, wherever two results of Twinlake are compared: certificates and releases.
 
 Rows meet by key, and NULL equals NULL. Exact types compare exactly, sketches by their bytes. A double that
 adds up compares within 1e-9 of the sum of the absolute values that went into it, which its state keeps: a
@@ -41,5 +41,6 @@ def same(left: Column, right: Column, types: tuple[str, str], scales: Sequence[C
     if not scales:
         return equal
     scale = F.greatest(*scales) if len(scales) > 1 else scales[0]
-    within = F.abs(left - right) <= F.lit(TOLERANCE) * scale
+    # a scale that is NaN or infinite forgives nothing: by Spark's order NaN <= NaN, and all is below infinity
+    within = (scale < F.lit(float("inf"))) & (F.abs(left - right) <= F.lit(TOLERANCE) * scale)
     return equal | F.coalesce(within, F.lit(False))

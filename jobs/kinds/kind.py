@@ -82,6 +82,10 @@ class Kind(Protocol):
     def to_json(self) -> dict[str, Any]:
         """Plain data; `kinds.all.from_json` is its exact inverse."""
 
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Kind:
+        """The definition that `to_json` of this kind came from; UsageError for an unknown key."""
+
     def error(self, why: str, remedy: str = "") -> DefinitionError:
         """An error at the place of this definition."""
 

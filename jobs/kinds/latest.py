@@ -40,12 +40,13 @@ class Latest(Definition):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        steps.refuse_shape(self, self.columns)
+        steps.refuse_shape(self, self.where, self.columns)
         for what, names in (("key", self.keys), ("order column", self.order), ("value", self.values)):
             if not names:
                 raise self.error(f"it has no {what}s")
             self.refuse_unknown(what, names, self.columns)
-        self.refuse_names("output column", self.output)
+        self.refuse_shown("output column", self.output)
+        steps.refuse_text(self, "delete_when", self.delete_when)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Latest:

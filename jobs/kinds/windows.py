@@ -47,8 +47,10 @@ class Tumbling:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Tumbling:
-        """The inverse of `to_json`; an unknown key is refused by name."""
+        """The inverse of `to_json`; an unknown key or kind is refused by name."""
         refuse_keys(data, {"kind", "on", "size"}, "window")
+        if data.get("kind") != "tumbling":
+            raise UsageError(f"unknown window kind {data.get('kind')!r}", "", "known: tumbling")
         return cls(on=data["on"], size=data["size"])
 
     def start_sql(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -40,9 +40,37 @@ class Certificate:
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
+    def with_outcome(self, found: Outcome) -> Certificate:
+        """The certificate of this comparison."""
+        return replace(
+            self, rows_compared=found.rows_compared, differing=found.differing, equal=found.equal,
+            differences=list(found.differences),
+        )  # fmt: skip
+
     def summary(self) -> dict[str, Any]:
         """Without the differing rows themselves."""
         return {name: value for name, value in asdict(self).items() if name != "differences"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What one comparison found; `differences` are the first SHOWN of `differing` keys, as JSON."""
+
+    rows_compared: int
+    differing: int
+    differences: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def equal(self) -> bool:
+        return self.differing == 0
+
+    def __add__(self, other: Outcome) -> Outcome:
+        """Two comparisons of different rows, told as one."""
+        return Outcome(
+            rows_compared=self.rows_compared + other.rows_compared,
+            differing=self.differing + other.differing,
+            differences=(*self.differences, *other.differences)[:SHOWN],
+        )
 
 
 SCHEMA = pa.schema(
@@ -82,10 +110,9 @@ class Certificates:
         """The last certificate over the whole of a version (one over a range of windows proves less)."""
         return self._newest.get((table, version))
 
-    def last(self, table: str | None = None) -> Certificate | None:
-        """The last one at all, or of a table."""
-        found = [made for (name, _), made in self._newest.items() if table in (None, name)]
-        return max(found, key=lambda made: made.created_at, default=None)
+    def last(self) -> Certificate | None:
+        """The last one at all."""
+        return max(self._newest.values(), key=lambda made: made.created_at, default=None)
 
     def compact(self) -> bool:
         return self._ledger.compact()

@@ -23,12 +23,9 @@ class Commit:
     """One commit of a Delta table as its `_delta_log` file tells it."""
 
     version: int
-    operation: str
-    timestamp_ms: int
     metadata: dict[str, Any] = field(default_factory=dict)  # our userMetadata; {} where there is none
     transactions: dict[str, int] = field(default_factory=dict)  # appId -> txnVersion
     added: tuple[str, ...] = ()  # paths below the table
-    removed: int = 0
 
 
 def exists(path: Path | str) -> bool:
@@ -53,7 +50,6 @@ def commit(path: Path | str, version: int) -> Commit | None:
     info: dict[str, Any] = {}
     transactions: dict[str, int] = {}
     added: list[str] = []
-    removed = 0
     for line in text.splitlines():
         action = json.loads(line)
         if "commitInfo" in action:
@@ -62,16 +58,11 @@ def commit(path: Path | str, version: int) -> Commit | None:
             transactions[action["txn"]["appId"]] = action["txn"]["version"]
         elif "add" in action:
             added.append(unquote(action["add"]["path"]))
-        elif "remove" in action:
-            removed += 1
     return Commit(
         version=version,
-        operation=info.get("operation", ""),
-        timestamp_ms=info.get("timestamp", 0),
         metadata=_metadata(info.get("userMetadata")),
         transactions=transactions,
         added=tuple(added),
-        removed=removed,
     )
 
 
@@ -83,11 +74,9 @@ def _metadata(text: str | None) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def newest_commit(
-    path: Path | str, where: Callable[[dict[str, Any]], bool] = bool, version: int | None = None
-) -> Commit | None:
-    """The newest commit (up to `version`) whose metadata `where` accepts; reads backwards, no Spark."""
-    at = newest_version(path) if version is None else version
+def newest_commit(path: Path | str, where: Callable[[dict[str, Any]], bool] = bool) -> Commit | None:
+    """The newest commit whose metadata `where` accepts; reads backwards, no Spark."""
+    at = newest_version(path)
     while at >= 0:
         found = commit(path, at)
         if found is None:
@@ -99,17 +88,11 @@ def newest_commit(
 
 
 def newest_metadata(
-    path: Path | str, where: Callable[[dict[str, Any]], bool] = bool, version: int | None = None
+    path: Path | str, where: Callable[[dict[str, Any]], bool] = bool
 ) -> dict[str, Any] | None:
     """The metadata of `newest_commit`, None where no commit fits."""
-    found = newest_commit(path, where, version)
+    found = newest_commit(path, where)
     return found.metadata if found else None
-
-
-def files(path: Path | str, version: int) -> list[str]:
-    """Absolute paths of the files that the commit of that version added."""
-    found = commit(path, version)
-    return [str(Path(path) / name) for name in found.added] if found else []
 
 
 def table_id(spark: SparkSession, path: Path | str) -> str:
@@ -138,7 +121,6 @@ def create(
     schema: StructType,
     properties: Mapping[str, str] = {},
     partition_by: Sequence[str] = (),
-    metadata: Mapping[str, Any] | None = None,
 ) -> str:
     """Creates an empty table and returns its id; an existing one is left as it is."""
     if not exists(path):
@@ -160,11 +142,10 @@ def append(
     txn_version: int,
     metadata: Mapping[str, Any],
     partition_by: Sequence[str] = (),
-    options: Mapping[str, str] = {},
 ) -> Commit:
     """Appends once; the commit it made. A write that Delta skipped without a word is a SilentSkipError."""
     before = newest_version(path)
-    writer = df.write.format("delta").mode("append").options(**options)
+    writer = df.write.format("delta").mode("append")
     if partition_by:
         writer = writer.partitionBy(*partition_by)
     _identified(writer, app_id, txn_version, metadata).save(str(path))
@@ -178,11 +159,10 @@ def replace(
     app_id: str,
     txn_version: int,
     metadata: Mapping[str, Any],
-    options: Mapping[str, str] = {},
 ) -> Commit:
     """Replaces the rows that match `predicate` by `df` in one commit, once; the commit it made."""
     before = newest_version(path)
-    writer = df.write.format("delta").mode("overwrite").option("replaceWhere", predicate).options(**options)
+    writer = df.write.format("delta").mode("overwrite").option("replaceWhere", predicate)
     _identified(writer, app_id, txn_version, metadata).save(str(path))
     return _made(path, before, app_id, txn_version)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 COMPACT_ABOVE_FILES = 200
 
@@ -22,17 +22,10 @@ class Ledger:
         self.schema = schema
         self._lock = threading.Lock()
 
-    def append(self, rows: list[dict[str, Any]], metadata: dict[str, str] | None = None) -> int:
-        """Commit the rows together; returns the ledger's new Delta version. On return they survive a kill."""
+    def append(self, rows: list[dict[str, Any]]) -> None:
+        """Commit the rows together; on return they survive a kill."""
         with self._lock:
-            table = self._open()
-            write_deltalake(
-                table,
-                pa.Table.from_pylist(rows, self.schema),
-                mode="append",
-                commit_properties=CommitProperties(custom_metadata=metadata or {}),
-            )
-            return table.version()
+            write_deltalake(self._open(), pa.Table.from_pylist(rows, self.schema), mode="append")
 
     def rows(self) -> list[dict[str, Any]]:
         """All rows, in no particular order; empty when nothing was ever written."""

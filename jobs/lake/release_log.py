@@ -16,7 +16,7 @@ from jobs.errors import DifferenceError, NotFoundError, UsageError
 from jobs.lake import delta
 
 APP_ID = "releases"
-Kind = Literal["initial", "promote", "rollback"]
+ReleaseKind = Literal["initial", "promote", "rollback"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +24,7 @@ class Release:
     """`positions`: per table, the log position that its version had reached at the moment of the commit."""
 
     number: int
-    kind: Kind
+    kind: ReleaseKind
     tables: dict[str, str]
     positions: dict[str, dict[str, int]] = field(default_factory=dict)
     created_at: str

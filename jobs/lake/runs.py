@@ -4,45 +4,13 @@ from __future__ import annotations
 
 import json
 import threading
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
 
 import pyarrow as pa
 
 from jobs.lake.ledger import Ledger
-
-State = Literal["queued", "running", "succeeded", "failed", "cancelled", "interrupted"]
-ENDED = ("succeeded", "failed", "cancelled", "interrupted")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Job:
-    """One asked-for piece of work; `attempt` counts how often it was started under the same key.
-
-    Moments are RFC 3339, UTC. `progress` is never persisted.
-    """
-
-    id: str
-    kind: str
-    params: dict[str, Any]
-    key: str | None = None
-    state: State = "queued"
-    progress: dict[str, Any] = field(default_factory=dict)
-    result: dict[str, Any] | None = None
-    error: dict[str, Any] | None = None
-    created_at: str = ""
-    started_at: str | None = None
-    ended_at: str | None = None
-    attempt: int = 1
-
-    @property
-    def ended(self) -> bool:
-        return self.state in ENDED
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
+from jobs.run import Job
 
 SCHEMA = pa.schema(
     [

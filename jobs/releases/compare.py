@@ -109,7 +109,10 @@ def compare_pinned(blue: tuple[Opened, Pin], green: tuple[Opened, Pin]) -> Compa
             raise ValueError(f"pinned at different positions: {blue_pin.position} and {green_pin.position}")
     old, new = _side(blue_opened, blue_pin), _side(green_opened, green_pin)
     keys = green_opened.definition.view_keys
-    found = _diff(old, new, keys) if blue_opened.definition.view_keys == keys else _disjoint(old, new)
+    if blue_opened.definition.view_keys == keys:
+        found = diff(old, new, keys, shown=SHOWN, totals=True)
+    else:
+        found = _disjoint(old, new)
     return Comparison(
         table=green_opened.definition.name,
         blue=ComparedVersion(version=blue_pin.version.name, delta_version=blue_pin.delta_version),
@@ -123,7 +126,7 @@ def compare_pinned(blue: tuple[Opened, Pin], green: tuple[Opened, Pin]) -> Compa
         columns=tuple(_column(column) for column in found.columns),
         columns_only_blue=tuple(name for name in old.types if name not in new.types),
         columns_only_green=tuple(name for name in new.types if name not in old.types),
-        samples=tuple(_sample(row, keys) for row in found.rows),
+        samples=tuple(_sample(row, keys, (tuple(old.types), tuple(new.types))) for row in found.rows),
     )
 
 
@@ -134,10 +137,6 @@ def _side(opened: Opened, pin: Pin) -> Side:
     view = opened.view(pin, scaled=doubles)
     scales = {name: scale_of(name) for name in doubles if scale_of(name) in view.columns}
     return Side(rows=view.select(*timeless, *scales.values()), scales=scales)
-
-
-def _diff(old: Side, new: Side, keys: tuple[str, ...]) -> Diff:
-    return diff(old, new, keys, shown=SHOWN, totals=True)
 
 
 def _disjoint(old: Side, new: Side) -> Diff:
@@ -157,11 +156,14 @@ def _column(column: ColumnDiff) -> ComparedColumn:
     )  # fmt: skip
 
 
-def _sample(row: Differing, keys: tuple[str, ...]) -> Sample:
+def _sample(row: Differing, keys: tuple[str, ...], shown: tuple[tuple[str, ...], tuple[str, ...]]) -> Sample:
+    """The row as a person reads it: the columns of each side that are shown, without scales."""
     known = row.left if row.left is not None else row.right
     assert known is not None  # a differing row is on one side at least
     kind = {"changed": "changed", "only_left": "only_blue", "only_right": "only_green"}[row.sort]
-    return Sample(
-        kind=kind, key={name: to_json(known[name]) for name in keys},
-        blue=to_json(row.left), green=to_json(row.right), columns=row.columns,
-    )  # fmt: skip
+    blue, green = (
+        None if side is None else {name: to_json(side[name]) for name in names}
+        for side, names in zip((row.left, row.right), shown, strict=True)
+    )
+    key = {name: to_json(known[name]) for name in keys}
+    return Sample(kind=kind, key=key, blue=blue, green=green, columns=row.columns)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from jobs.lake import release_log
 from jobs.lake.open_lake import OpenLake
 from jobs.lake.plans import Plan
 from jobs.lake.release_log import Release
+from jobs.lake.version import Version
 from jobs.releases import gate
 from jobs.releases.build import build, green_version
 from jobs.releases.follow import follow_problem
@@ -151,17 +153,24 @@ def _switch(lake: OpenLake, before: Release | None, draft: Release, run: Run) ->
     }
     for table, version in leaving.items():
         run.progress(0, 3, "steps", f"bringing {table} to the position that readers know")
-        lake.versions.advance_to(versions[table], lake.versions.position(version), run)
+        _catch_up(lake, versions[table], lake.versions.position(version), run)
     run.check_cancelled()
     with lake.versions.hold(leaving.values(), HOLD_S) as positions:
         for table, position in zip(leaving, positions, strict=True):
-            lake.versions.advance_to(versions[table], position, run)
+            _catch_up(lake, versions[table], position, run)
         run.progress(1, 3, "steps", f"committing release {draft.number}")
         reached = {table: lake.versions.position(version) for table, version in versions.items()}
         made = replace(draft, positions=reached, created_at=format_moment(lake.clock()))
         release_log.commit(lake.path, made)
         run.progress(2, 3, "steps", "waiting for the SQL server")
         return _finish(lake, made)
+
+
+def _catch_up(lake: OpenLake, version: Version, position: Mapping[str, int], run: Run) -> None:
+    """A version that is there already need not move, so that one can go back to it even if it is stalled."""
+    at = lake.versions.position(version)
+    if any(at.get(topic, batch) < batch for topic, batch in position.items()):
+        lake.versions.advance_to(version, position, run)
 
 
 def _finish(lake: OpenLake, made: Release) -> Switched:

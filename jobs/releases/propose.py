@@ -38,11 +38,12 @@ def propose(
         run.progress(number, len(definitions), "tables", f"analysing {name}")
         proposals.append(_proposal(lake, name, stored))
     run.progress(1, 1, "tables", "reading how far history reaches")
+    topics = {topic for proposal in proposals for topic in proposal.topics}
     plan = decide(
         live=release_log.live(lake.path),
         proposals=proposals,
         versions=lake.versions.living(),
-        histories={topic: history(lake.logs[topic]) for one in proposals for topic in one.topics},
+        histories={topic: history(lake.logs[topic]) for topic in topics},
         created_at=format_moment(lake.clock()),
         git_commit=git_commit,
         records_per_second=measured_rate(lake.runs) or RECORDS_PER_SECOND,

@@ -56,7 +56,7 @@ def build_app(server: Served, token: str) -> FastAPI:
     @app.exception_handler(RequestValidationError)
     async def _malformed(request: Request, error: RequestValidationError) -> Response:
         faults = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
-        return _error(400, "the request is malformed", faults, "see docs for the API")
+        return _error(400, "the request is malformed", faults, "mend the request")
 
     @app.get("/health")
     def health() -> dict[str, Any]:

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
 from typing import Any
 
 import httpx
 
-from jobs.errors import (
-    ContractError,
-    DefinitionError,
-    TimedOutError,
-    TwinlakeError,
-    UnreachableError,
-)
+from jobs.errors import TimedOutError, UnreachableError, error_of
+from jobs.run import Job
 from jobs.settings import Services
 from jobs.waiting import wait_for
 
@@ -23,38 +17,6 @@ WAIT_S = 2.0
 """One look at a job waits so long for a change; progress is shown as often."""
 AWAY_S = 120.0
 """A restarting lake server is waited for so long while a job is followed."""
-ENDED = ("succeeded", "failed", "cancelled", "interrupted")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Job:
-    """A job as the lake server tells it; moments are RFC 3339, UTC."""
-
-    id: str
-    kind: str
-    params: dict[str, Any]
-    key: str | None
-    state: str
-    progress: dict[str, Any]
-    result: dict[str, Any] | None
-    error: dict[str, Any] | None
-    created_at: str
-    started_at: str | None
-    ended_at: str | None
-    attempt: int
-
-    @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> Job:
-        return cls(**{field.name: told[field.name] for field in fields(cls)})
-
-    def to_json(self) -> dict[str, Any]:
-        return dict(vars(self))
-
-    def succeeded(self) -> dict[str, Any]:
-        """Its result; a job that ended otherwise raises its error, of the class that it was there."""
-        if self.state == "succeeded":
-            return self.result or {}
-        raise error_of(self.error or {"what": f"job {self.id} is {self.state}"})
 
 
 class LakeClient:
@@ -103,7 +65,7 @@ class LakeClient:
             if (job.state, job.progress) != shown:
                 on_progress(job)
                 shown = (job.state, job.progress)
-            if job.state in ENDED:
+            if job.ended:
                 return job
 
     def _job_of_restarting_server(self, id: str) -> Job:
@@ -131,25 +93,3 @@ class LakeClient:
         except ValueError:
             told = {"what": f"the lake server answered {answer.status_code}", "why": answer.text[:300]}
         raise error_of(told)
-
-
-def error_of(told: Mapping[str, Any]) -> TwinlakeError:
-    """The error that the server told, of the class that it was there (so that its exit code is the same)."""
-    kind = _classes().get(str(told.get("error")), TwinlakeError)
-    error = kind.__new__(kind)
-    what, remedy = str(told.get("what", "")), str(told.get("remedy", ""))
-    facts = {name: str(value) for name, value in told.items() if name not in ("error", "what", "remedy")}
-    # a file's error says why within what already, and repeats it among its facts
-    why = "" if issubclass(kind, (ContractError, DefinitionError)) else facts.pop("why", "")
-    TwinlakeError.__init__(error, what, why, remedy, facts)
-    return error
-
-
-def _classes() -> dict[str, type[TwinlakeError]]:
-    found: dict[str, type[TwinlakeError]] = {}
-    open_ = [TwinlakeError]
-    while open_:
-        kind = open_.pop()
-        found[kind.__name__] = kind
-        open_ += kind.__subclasses__()
-    return found

@@ -16,8 +16,8 @@ from pydantic import ValidationError
 
 from jobs import service_log
 from jobs.errors import BusyError, NotFoundError, TwinlakeError, UsageError
-from jobs.lake.runs import Job, Runs, State
-from jobs.run import CancelledError, Failed, Progress, Result, Run
+from jobs.lake.runs import Runs
+from jobs.run import CancelledError, Failed, Job, Progress, Result, Run, State
 from jobs.server.job_kinds import JobKind
 from jobs.times import Clock, format_moment
 
@@ -29,7 +29,7 @@ QUEUE_LIMIT = 200
 
 
 class Jobs:
-    """`do(kind, params, run)` does a job; what it returns is the result, what it raises the error."""
+    """`do(kind, params, run)` does a job: it returns its result or a `Failed`, or raises the error."""
 
     def __init__(
         self,

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
 
-from jobs.errors import BusyError, NotFoundError, StalledVersionError, TimedOutError
+from jobs.errors import (
+    BusyError,
+    NotFoundError,
+    StalledVersionError,
+    TimedOutError,
+    TwinlakeError,
+)
 from jobs.lake.feed import Feed, LogView, Opened, open_version, stores_rows
 from jobs.lake.log import Log
 from jobs.lake.segments import Closed
@@ -52,6 +58,8 @@ class Versions:
         self.lags = Lags(logs)
         self._owners: dict[tuple[str, str], Owner] = {}
         self._views: dict[tuple[str, str], LogView] = {}
+        self._unreadable: dict[tuple[str, str], tuple[Version, TwinlakeError]] = {}
+        """Living versions whose definition this code cannot read; they are stalled and stop nobody."""
         self._takers: dict[str, list[Future[Any]]] = {}
         self._lock = threading.Lock()
         self._merging = ThreadPoolExecutor(
@@ -67,12 +75,18 @@ class Versions:
         """
         for version in stored_versions(self._lake):
             if version.state == "living" and all(topic in self._logs for topic in version.topics):
-                self._open(version)
+                try:
+                    self._open(version)
+                except TwinlakeError as error:
+                    with self._lock:
+                        self._unreadable[_key(version)] = (version, error)
+                    said = journal.bind(table=version.table, version=version.name)
+                    said.error("the definition cannot be read", why=str(error))
         wait([owner.opened for owner in self._all_owners()], timeout=OPEN_WAIT_S)
 
     def start(self, version: Version) -> None:
         with self._lock:
-            known = _key(version) in self._owners or _key(version) in self._views
+            known = any(_key(version) in held for held in (self._owners, self._views, self._unreadable))
         if not known:
             version.save(self._lake)
             self._open(version)
@@ -83,6 +97,7 @@ class Versions:
         version.retired().save(self._lake)
         with self._lock:
             self._views.pop(_key(version), None)
+            self._unreadable.pop(_key(version), None)
             owner = self._owners.pop(_key(version), None)
         if owner:
             owner.stop()
@@ -119,6 +134,7 @@ class Versions:
         with self._lock:
             found = [owner.version for owner in self._owners.values()]
             found += [view.version for view in self._views.values()]
+            found += [version for version, _ in self._unreadable.values()]
         return sorted(found, key=lambda version: (version.table, version.build, version.name))
 
     def get(self, table: str, name: str) -> Version:
@@ -197,6 +213,7 @@ class Versions:
 
         def take() -> bool | None:
             if run:
+                run.say("waiting for the batch lane")
                 run.check_cancelled()
             return lane.acquire(timeout=min(POLL_S, max(wait_s, 0.01))) or None
 
@@ -228,6 +245,9 @@ class Versions:
         """The owner of a stored version; NotFoundError where it is not living."""
         with self._lock:
             owner = self._owners.get(_key(version))
+            unreadable = self._unreadable.get(_key(version))
+        if unreadable:
+            raise unreadable[1]
         if owner is None:
             self.get(version.table, version.name)
             raise NotFoundError(f"{version} stores no rows", "its kind is a view", "")
@@ -275,7 +295,7 @@ class Versions:
         first, failures = owner.standing.records, owner.failures
         total = max(1, self.lags.end(owner.version.topics[0]).records - first)
 
-        def look() -> Future[T] | None:
+        def reached() -> Future[T] | None:
             wait([future], timeout=POLL_S)
             if future.done():
                 return future
@@ -289,7 +309,7 @@ class Versions:
             )
 
         try:
-            return wait_for(f"a position of {owner.version}", look, None, run, every_s=0).result()
+            return wait_for(f"a position of {owner.version}", reached, None, run, every_s=0).result()
         finally:
             future.cancel()
 
@@ -300,6 +320,11 @@ class Versions:
     def _health(self, version: Version) -> Health:
         if self._view(version):
             return Health(table=version.table, version=version.name, position=self.position(version))
+        if unreadable := self._unreadable.get(_key(version)):
+            return Health(
+                table=version.table, version=version.name, position={}, stalled=True,
+                error=unreadable[1].to_json(),
+            )  # fmt: skip
         owner, (topic,) = self.owner(version), version.topics
         at, end = owner.standing, self.lags.end(topic)
         behind = at.position < end.batch

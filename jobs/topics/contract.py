@@ -31,7 +31,7 @@ class Rule:
 
     column: str
     code: str
-    """One of the rule codes of jobs.reason; NULL breaks only `missing`."""
+    """One of the rule codes of `topics/verdict.py`; NULL breaks only `missing`."""
     value: Decimal | int | tuple[str, ...] | None = None
 
     @property

@@ -103,14 +103,6 @@ class Kafka:
             raise self._unreachable(error) from error
         return True
 
-    def delete(self, name: str) -> None:
-        """Deletes the topic and its records."""
-        (future,) = self._admin.delete_topics([name], request_timeout=TIMEOUT_S).values()
-        try:
-            future.result()
-        except KafkaException as error:
-            raise self._unreachable(error) from error
-
     def _unreachable(self, error: KafkaException) -> UnreachableError:
         return UnreachableError(
             what=f"Kafka at {self.bootstrap_servers} did not answer",

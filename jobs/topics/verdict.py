@@ -72,10 +72,3 @@ def reason(code: str, field: str = "") -> str:
     if code not in REASONS:
         raise ValueError(f"unpublished reason {code!r}")
     return f"{code}:{field}" if field else code
-
-
-def explain(text: str) -> str:
-    """A reason in words."""
-    code, _, field = text.partition(":")
-    words = REASONS.get(code, "unpublished reason")
-    return f"{field}: {words}" if field else words

@@ -13,8 +13,7 @@ from rich.console import Console
 
 from jobs.commands import jobs as jobs_module
 from jobs.errors import BusyError, NotFoundError
-from jobs.run import CancelledError
-from jobs.server.client import Job
+from jobs.run import CancelledError, Job
 from tests.commands.answers import ENDED, Answers, Ended, lines
 
 Twinlake = Callable[..., Result]

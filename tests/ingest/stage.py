@@ -88,7 +88,8 @@ class Stage:
 
     def recreate(self, partitions: int = 2) -> None:
         """Delete and make again."""
-        self.kafka.delete(self.topic.name)
+        (deleted,) = self.kafka._admin.delete_topics([self.topic.name], request_timeout=10).values()
+        deleted.result()
         gone = lambda: True if self.kafka.topic(self.topic.name) is None else None  # noqa: E731
         wait_for("the topic to be gone", gone, 30, every_s=0)
         self.create(partitions)

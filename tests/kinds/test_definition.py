@@ -98,7 +98,9 @@ def test_the_place_is_no_part_of_a_definition(table: Kind) -> None:
         ({"keys": None}, "no table of kind"),
         ({"measures": None}, "no table of kind"),
         ({"source": "orders"}, "unknown key 'source'"),
-        ({"window": {"on": "at"}}, "no table of kind"),
+        ({"window": {"kind": "tumbling", "on": "at"}}, "no table of kind"),
+        ({"window": {"on": "at", "size": "1 minute"}}, "unknown window kind None"),
+        ({"window": {"kind": "sliding", "on": "at", "size": "1 minute"}}, "unknown window kind 'sliding'"),
         ({"explode": {"name": "part", "array": "a", "outer": True}}, "unknown key 'outer'"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The rules that design.md gives a reason for: each fails here without what the platform does about it."""
+"""The rules that have a reason: each fails here without what the platform does about it."""
 
 from __future__ import annotations
 

@@ -10,11 +10,11 @@ import httpx
 import pytest
 from fastapi.testclient import TestClient
 
-from jobs.errors import DifferenceError, NotFoundError, UnreachableError, UsageError
+from jobs.errors import DifferenceError, NotFoundError, UnreachableError, UsageError, error_of
 from jobs.lake.runs import Runs
 from jobs.run import Failed
 from jobs.server.api import build_app
-from jobs.server.client import LakeClient, error_of
+from jobs.server.client import LakeClient
 from jobs.server.job_kinds import JobKind, Params
 from jobs.server.jobs import Jobs
 from jobs.times import utc_now

@@ -10,8 +10,9 @@ import pytest
 
 from jobs import waiting
 from jobs.errors import BusyError, NotFoundError, TwinlakeError, UnreachableError
+from jobs.run import Job
 from jobs.server import client as client_module
-from jobs.server.client import Job, LakeClient
+from jobs.server.client import LakeClient
 
 BUSY = BusyError("the lane is busy", "a rebuild runs", "wait")
 RUNNING: dict[str, Any] = {

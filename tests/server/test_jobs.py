@@ -15,8 +15,8 @@ from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
 from jobs.errors import BusyError, DifferenceError, NotFoundError, UsageError
-from jobs.lake.runs import Job, Runs
-from jobs.run import Failed, Run
+from jobs.lake.runs import Runs
+from jobs.run import Failed, Job, Run
 from jobs.server.job_kinds import JobKind, Params
 from jobs.server.jobs import QUEUE_LIMIT, Jobs
 from jobs.waiting import wait_for
@@ -264,12 +264,12 @@ def test_what_a_job_logs_names_the_job_its_kind_and_its_table(jobs: Jobs, work: 
     with capture_logs([merge_contextvars]) as lines:
         job = jobs.wait(jobs.submit("copy", {"table": "t"}).id, 10)
 
+    of_job = {"job": job.id, "kind": "copy", "table": "t"}
     assert lines == [
-        {
-            "event": "the job failed", "log_level": "error", "exc_info": True,
-            "job": job.id, "kind": "copy", "table": "t",
-        }
-    ]  # fmt: skip
+        {"event": "the job begins", "log_level": "info", "attempt": 1, **of_job},
+        {"event": "the job failed", "log_level": "error", "exc_info": True, **of_job},
+        {"event": "the job ended", "log_level": "info", "state": "failed", "why": "copy failed", **of_job},
+    ]
 
 
 @pytest.mark.parametrize("end", [lambda copied: Untold(), lambda copied: None])

@@ -78,7 +78,8 @@ def test_a_small_step_is_one_file_and_an_empty_one_none(world: World) -> None:
     world.step()
 
     newest = delta.newest_version(world.feed.path)
-    assert [len(delta.files(world.feed.path, version)) for version in (newest - 1, newest)] == [1, 0]
+    commits = [delta.commit(world.feed.path, version) for version in (newest - 1, newest)]
+    assert [len(commit.added) for commit in commits if commit] == [1, 0]
     assert world.at.position == 2
 
 

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.batch.merge import merge_small
-from jobs.errors import BusyError, NotFoundError
+from jobs.errors import BusyError, NotFoundError, UsageError
 from jobs.lake.version import Version
 from jobs.run import Run
 from jobs.server import lock
@@ -148,3 +148,27 @@ def test_a_second_server_is_refused_as_long_as_the_first_lives(tmp_path: Path) -
         lock.take(tmp_path)
     held.close()
     lock.take(tmp_path).close()
+
+
+def test_a_version_whose_definition_cannot_be_read_is_stalled_and_stops_nobody(
+    versions: Versions, log: BrittleLog, tmp_path: Path
+) -> None:
+    """A kind or measure that is gone must not keep the lake server from starting."""
+    offered(versions, log, Orders(4), 1)
+    versions.stop()
+    odd = replace(version_of(SALES), build=9, definition={"kind": "gone"})
+    odd.save(tmp_path)
+
+    again = Versions(tmp_path, {"orders": log}, merge_small)
+    again.load()
+
+    health = {(one.table, one.version): one for one in again.health()}
+    assert {name: one.stalled for (_, name), one in health.items()} == {
+        version_of(SALES).name: False, version_of(LATEST).name: False, odd.name: True,
+    }  # fmt: skip
+    assert "unknown table kind 'gone'" in (health[odd.table, odd.name].error or {})["what"]
+    with pytest.raises(UsageError, match="unknown table kind"):
+        again.opened(odd)
+    again.retire(odd)
+    assert odd.name not in [version.name for version in again.living()]
+    again.stop()

@@ -19,7 +19,7 @@ def twinlake(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "jobs", *arguments]
 
 
-class Feed:
+class Producer:
     """One `twinlake produce`; its summary is known when it has ended."""
 
     def __init__(self, arguments: list[str], folder: Path, name: str) -> None:

@@ -1,0 +1,103 @@
+"""Certificates are kept in the lake; the newest of each version is known at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from jobs.lake.certificates import Certificate, Certificates
+
+RANGE = {"from": "2026-01-31T10:00:00Z", "to": "2026-01-31T11:00:00Z"}
+
+
+def certificate(minute: int, equal: bool = True, **more: Any) -> Certificate:
+    usual: dict[str, Any] = {
+        "id": f"c{minute}", "job": "j1", "kind": "verify", "table": "sales", "version": "a-1",
+        "fingerprint": "a" * 64, "position": {"orders": minute, "returns": 3}, "delta_version": 5,
+        "step": 4, "through_segment": None, "windows": {"from": None, "to": None}, "rows_compared": 100,
+        "differing": 0 if equal else 1, "equal": equal, "created_at": f"2026-01-31T12:{minute:02}:00Z",
+    }  # fmt: skip
+    return Certificate(**{**usual, **more})
+
+
+def added(lake: Path, *made: Certificate) -> Certificates:
+    certificates = Certificates(lake)
+    for one in made:
+        certificates.add(one)
+    return certificates
+
+
+def test_the_newest_certificate_of_a_version_is_the_one_that_was_added_last(tmp_path: Path) -> None:
+    certificates = added(tmp_path, certificate(1), certificate(2, equal=False), certificate(3))
+
+    assert certificates.newest("sales", "a-1") == certificate(3)
+
+
+def test_a_version_has_only_certificates_of_its_own(tmp_path: Path) -> None:
+    other_version, other_table = certificate(2, version="b-2"), certificate(3, table="returns")
+
+    certificates = added(tmp_path, certificate(1), other_version, other_table)
+
+    found = [certificates.newest(*key) for key in (("sales", "a-1"), ("sales", "b-2"), ("returns", "a-1"))]
+    assert found == [certificate(1), other_version, other_table]
+    assert certificates.newest("returns", "b-2") is None
+
+
+def test_an_equal_range_proves_less_than_the_whole_and_replaces_nothing(tmp_path: Path) -> None:
+    unequal = certificate(1, equal=False)
+
+    certificates = added(tmp_path, unequal, certificate(2, windows=RANGE))
+
+    assert certificates.newest("sales", "a-1") == unequal
+
+
+def test_an_equal_range_alone_certifies_nothing(tmp_path: Path) -> None:
+    certificates = added(tmp_path, certificate(1, windows=RANGE))
+
+    assert certificates.newest("sales", "a-1") is None
+
+
+def test_an_unequal_range_disproves_the_whole(tmp_path: Path) -> None:
+    unequal = certificate(2, equal=False, windows=RANGE)
+
+    certificates = added(tmp_path, certificate(1), unequal)
+
+    assert certificates.newest("sales", "a-1") == unequal
+
+
+def test_the_newest_survives_a_restart_with_the_differing_rows(tmp_path: Path) -> None:
+    differences = [{"why": "changed", "speed": {"sales": "1.50"}, "batch": {"sales": None}}]
+    unequal = certificate(2, equal=False, differences=differences, kind="rebuild", windows=RANGE,
+                          delta_version=None, step=None, through_segment=7)  # fmt: skip
+    added(tmp_path, certificate(1), unequal, certificate(3, windows=RANGE))
+
+    restarted = Certificates(tmp_path)
+
+    assert restarted.newest("sales", "a-1") == unequal
+
+
+def test_after_a_restart_and_a_new_one_the_new_one_is_the_newest_for_good(tmp_path: Path) -> None:
+    added(tmp_path, certificate(1, equal=False), certificate(2))
+    added(tmp_path, certificate(3, equal=False))
+
+    restarted = Certificates(tmp_path)
+
+    assert restarted.newest("sales", "a-1") == certificate(3, equal=False)
+
+
+def test_the_last_one_is_the_last_of_all_tables(tmp_path: Path) -> None:
+    latest = certificate(5, table="returns")
+    certificates = added(tmp_path, certificate(1), latest, certificate(4, version="b-2"))
+
+    assert (certificates.last(), Certificates(tmp_path).last()) == (latest, latest)
+
+
+def test_before_the_first_certificate_there_is_no_last_one(tmp_path: Path) -> None:
+    assert Certificates(tmp_path).last() is None
+
+
+def test_a_summary_leaves_out_only_the_differing_rows() -> None:
+    unequal = certificate(1, equal=False, differences=[{"why": "changed"}])
+
+    assert {**unequal.summary(), "differences": [{"why": "changed"}]} == unequal.to_json()
+    assert "differences" not in unequal.summary()

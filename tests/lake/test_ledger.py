@@ -1,0 +1,132 @@
+"""A ledger loses no fact: not to a restart, not to a clean-up, not to threads that write at once."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from jobs.lake import ledger
+from jobs.lake.ledger import Ledger
+
+SCHEMA = pa.schema([("number", pa.int64()), ("text", pa.string())])
+
+
+def fact(number: int, text: str | None = "said") -> dict[str, Any]:
+    return {"number": number, "text": text}
+
+
+def by_number(opened: Ledger) -> list[dict[str, Any]]:
+    """Rows come in no order of their own."""
+    return sorted(opened.rows(), key=lambda row: row["number"])
+
+
+def files(opened: Ledger) -> int:
+    return len(DeltaTable(str(opened.path)).file_uris())
+
+
+def test_a_ledger_that_was_never_written_is_empty_and_leaves_no_folder(tmp_path: Path) -> None:
+    opened = Ledger(tmp_path / "facts", SCHEMA)
+
+    found = (opened.rows(), opened.compact())
+
+    assert (found, list(tmp_path.iterdir())) == (([], False), [])
+
+
+def test_rows_survive_a_restart_as_they_were(tmp_path: Path) -> None:
+    before = Ledger(tmp_path / "deep" / "facts", SCHEMA)
+    before.append([fact(1), fact(2, None)])
+    before.append([fact(3, "größer 🚀")])
+
+    restarted = Ledger(tmp_path / "deep" / "facts", SCHEMA)
+
+    assert by_number(restarted) == [fact(1), fact(2, None), fact(3, "größer 🚀")]
+
+
+def test_the_rows_of_one_append_are_one_commit(tmp_path: Path) -> None:
+    opened = Ledger(tmp_path / "facts", SCHEMA)
+    opened.append([fact(1)])
+    before = DeltaTable(str(opened.path)).version()
+
+    opened.append([fact(2), fact(3), fact(4)])
+
+    assert DeltaTable(str(opened.path)).version() == before + 1
+    assert by_number(opened) == [fact(1), fact(2), fact(3), fact(4)]
+
+
+def test_rows_that_were_equal_stay_several(tmp_path: Path) -> None:
+    opened = Ledger(tmp_path / "facts", SCHEMA)
+
+    opened.append([fact(1)])
+    opened.append([fact(1)])
+
+    assert opened.rows() == [fact(1), fact(1)]
+
+
+def test_a_ledger_is_compacted_only_above_the_number_of_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger, "COMPACT_ABOVE_FILES", 3)
+    opened = Ledger(tmp_path / "facts", SCHEMA)
+    answers = []
+    for number in range(4):
+        opened.append([fact(number)])
+        answers.append((opened.compact(), files(opened)))
+
+    assert answers == [(False, 1), (False, 2), (False, 3), (True, 1)]
+    assert by_number(opened) == [fact(number) for number in range(4)]
+
+
+def test_what_a_clean_up_replaced_stays_for_a_reader_that_is_under_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger, "COMPACT_ABOVE_FILES", 1)
+    opened = Ledger(tmp_path / "facts", SCHEMA)
+    opened.append([fact(1)])
+    opened.append([fact(2)])
+    reader = DeltaTable(str(opened.path))
+
+    opened.compact()
+
+    assert sorted(reader.to_pyarrow_table()["number"].to_pylist()) == [1, 2]
+
+
+def test_a_ledger_goes_on_after_a_clean_up_and_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger, "COMPACT_ABOVE_FILES", 1)
+    before = Ledger(tmp_path / "facts", SCHEMA)
+    before.append([fact(1)])
+    before.append([fact(2)])
+    before.compact()
+
+    restarted = Ledger(tmp_path / "facts", SCHEMA)
+    restarted.append([fact(3)])
+
+    assert by_number(restarted) == [fact(1), fact(2), fact(3)]
+
+
+def test_threads_that_write_the_first_rows_at_once_lose_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a clean-up after each round, so that it too meets appends."""
+    monkeypatch.setattr(ledger, "COMPACT_ABOVE_FILES", 2)
+    opened, threads, rounds = Ledger(tmp_path / "facts", SCHEMA), 6, 4
+    together = threading.Barrier(threads)
+
+    def write(thread: int) -> None:
+        for number in range(rounds):
+            together.wait(timeout=60)
+            opened.append([fact(thread * rounds + number)])
+            opened.compact()
+
+    with ThreadPoolExecutor(threads) as pool:
+        for ended in [pool.submit(write, thread) for thread in range(threads)]:
+            ended.result()
+
+    assert by_number(opened) == [fact(number) for number in range(threads * rounds)]
