@@ -52,7 +52,9 @@ class Definition:
     def __post_init__(self) -> None:
         if isinstance(self.inputs, str):
             raise self.error(f"inputs is the text {self.inputs!r}", f'write inputs=("{self.inputs}",)')
-        if not isinstance(self.inputs, tuple) or not self.inputs:
+        if not isinstance(self.inputs, tuple):
+            raise self.error(f"inputs is {self.inputs!r}, no tuple", 'write inputs=("orders",)')
+        if not self.inputs:
             raise self.error("it has no inputs", 'name its topic, like inputs=("orders",)')
         if self.stores_rows and len(self.inputs) != 1:
             raise self.error(f"a table of kind {self.kind} reads one topic, not {len(self.inputs)}")
@@ -135,7 +137,7 @@ def read(cls: type[D], data: Mapping[str, Any], **readers: Callable[[Any], Any])
     """
     what = f"table of kind {cls.kind}"
     refuse_keys(data, {"kind", *(one.name for one in fields(cls))} - {"place"}, what)
-    readers = {"inputs": tuple, **readers}
+    readers = {"inputs": lambda found: found if isinstance(found, str) else tuple(found), **readers}
     optional = {one.name for one in fields(cls) if one.default is None}
     try:
         values = {

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jobs.kinds.analysis import Topics, empty_rows, empty_view
 from jobs.kinds.kind import Kind, is_stored
@@ -20,6 +21,7 @@ STATE_CODE = 1
 """Raise it whenever this package computes other states from the same plan."""
 
 _WATERMARK = "TIMESTAMP '2000-01-01 00:00:00Z'"
+_ATTRIBUTE = re.compile(r"[\w`.]*#(\d+)L?")
 _lock = threading.Lock()
 
 
@@ -47,8 +49,34 @@ def fingerprint(kind: Kind, topics: Topics, spark: SparkSession) -> str:
     return hashlib.sha256(json.dumps(meaning, sort_keys=True).encode()).hexdigest()
 
 
-def _plan(frame: DataFrame) -> str:
-    return str(frame._jdf.queryExecution().analyzed().canonicalized().toString())
+def _plan(frame: DataFrame) -> list[Any]:
+    """The analysed plan without local names, in two forms that make up for each other's gaps.
+
+    The tree as JSON has every literal, but not all settings of a node; the text has those, but a literal in
+    it may read like the number of an attribute. Spark's own canonical form is no name: it orders the operands
+    of commutative operators by hashes, some of which are of a class and so of one process only.
+    """
+    plan = frame._jdf.queryExecution().analyzed()
+    numbers: dict[str, int] = {}
+    tree = _renumbered(json.loads(plan.toJSON()), numbers)
+    text = _ATTRIBUTE.sub(lambda found: f"#{numbers.get(found[1], found[1])}", plan.toString())
+    return [tree, text]
+
+
+def _renumbered(value: Any, numbers: dict[str, int]) -> Any:
+    """The JSON of a plan with expression ids counted in order of appearance, and without their names."""
+    if isinstance(value, list):
+        return [_renumbered(item, numbers) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if str(value.get("product-class", "")).endswith(".ExprId"):
+        return numbers.setdefault(str(value["id"]), len(numbers))
+    named = "exprId" in value
+    return {
+        key: _renumbered(item, numbers)
+        for key, item in value.items()
+        if not (named and key in ("name", "qualifier"))
+    }
 
 
 @contextmanager

@@ -29,7 +29,12 @@ class Lake(LakeView):
         self._status = {
             "topics": [{"name": "orders", "batch": 7, "ends": {"0": 10, "1": end}}],
             "versions": [
-                {"table": "sales", "position": {"orders": position}, "stalled": stalled, "error": "cannot go on"}
+                {
+                    "table": "sales",
+                    "position": {"orders": position},
+                    "stalled": stalled,
+                    "error": "cannot go on",
+                }
             ],
         }
 
@@ -47,7 +52,7 @@ def test_a_log_that_stays_behind_is_shown() -> None:
 
 
 def test_a_table_that_stays_behind_is_shown() -> None:
-    with pytest.raises(DemoError, match=r"tables did not reach batch 7 within 0 s: .*'position': {'orders': 6}"):
+    with pytest.raises(DemoError, match=r"tables did not reach batch 7 within 0 s: .*{'orders': 6}"):
         Lake(end=20, position=6).caught_up("orders", ENDS, patience_s=0)
 
 
