@@ -95,8 +95,6 @@ def fields(topic: Topic, writer: Writer) -> dict[str, str]:
             low, high = RANGES[logical]
             make = MAKE[logical]
             value = f"CASE WHEN {value} BETWEEN {low} AND {high} THEN {make}({value}) END"
-        elif theirs.type != field.type:
-            value = f"CAST({value} AS {field.type})"
         found[field.name] = value
     return found
 

@@ -6,7 +6,7 @@ import json
 import secrets
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import structlog
@@ -278,11 +278,14 @@ class Ingest:
 
     # -- for `twinlake status`
 
-    def lag(self) -> int:
-        """Records in Kafka that the log does not have yet. Asks the broker."""
+    def broker_ends(self) -> dict[int, int]:
+        """The offset after the last committed record of each partition, asked of the broker."""
         kafka = Kafka(self.settings.services().bootstrap_servers)
         found = kafka.topic(self.topic.name)
-        ends = kafka.ends(self.topic.name, found.partitions) if found else {}
+        return kafka.ends(self.topic.name, found.partitions) if found else {}
+
+    def behind(self, ends: Mapping[int, int]) -> int:
+        """How many offsets below these ends the log has not reached yet."""
         offsets = self.log_end.offsets
         return sum(max(0, end - offsets.get(partition, 0)) for partition, end in ends.items())
 

@@ -8,14 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobs.errors import ContractError, StoppedTopicError
-from jobs.topics.schema import Field, Schema, parse_schema
+from jobs.topics.schema import Field, Schema, parse_schema, type_change
 from jobs.topics.topic import Topic
 
 END = "twinlake_end"  # field that a decoded record ends in when its body was consumed to the last byte
-PROMOTIONS = {
-    ("int", "bigint"), ("int", "float"), ("int", "double"), ("bigint", "float"), ("bigint", "double"),
-    ("float", "double"),
-}  # fmt: skip
 RANGES = {  # the years 1 to 9999 in each logical type's own unit
     "date": (-719_162, 2_932_896),
     "timestamp-millis": (-62_135_596_800_000, 253_402_300_799_999),
@@ -98,10 +94,8 @@ def _check(topic: Topic, writer: Writer, field: Field) -> None:
     if theirs is None:
         if not field.has_default:
             raise _incompatible(topic, writer.id, f"it has no field {field.name!r}, which has no default")
-    elif theirs.type != field.type and (theirs.type, field.type) not in PROMOTIONS:
-        raise _incompatible(
-            topic, writer.id, f"{field.name!r} is {theirs.type} there and {field.type} in {topic.newest.file}"
-        )
+    elif changed := type_change(theirs, field):
+        raise _incompatible(topic, writer.id, changed)
 
 
 def _incompatible(topic: Topic, schema_id: int, why: str) -> StoppedTopicError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -85,38 +86,48 @@ SCHEMA = pa.schema(
         ("equal", pa.bool_()),
         ("differences", pa.string()),
         ("created_at", pa.string()),
+        ("sequence", pa.int64()),
     ]
 )
 _NESTED = ("position", "windows", "differences")
 
 
 class Certificates:
-    """`<lake>/certificates`, and the newest of each version in memory."""
+    """`<lake>/certificates`, and the newest of each version in memory, by sequence and never by a clock."""
 
     def __init__(self, lake: Path) -> None:
         self._ledger = Ledger(lake / "certificates", SCHEMA)
-        rows = sorted(self._ledger.rows(), key=lambda row: row["created_at"])
+        self._lock = threading.Lock()
         self._newest: dict[tuple[str, str], Certificate] = {}
-        for row in rows:
+        self._sequence = 0
+        for row in sorted(self._ledger.rows(), key=lambda row: row["sequence"]):
+            self._sequence = row.pop("sequence")
             self._remember(Certificate(**{**row, **{name: json.loads(row[name]) for name in _NESTED}}))
 
     def add(self, certificate: Certificate) -> Certificate:
         row = asdict(certificate)
-        self._ledger.append([{**row, **{name: json.dumps(row[name]) for name in _NESTED}}])
-        self._remember(certificate)
+        row |= {name: json.dumps(row[name]) for name in _NESTED}
+        with self._lock:
+            self._sequence += 1
+            self._ledger.append([{**row, "sequence": self._sequence}])
+            self._remember(certificate)
         return certificate
 
     def newest(self, table: str, version: str) -> Certificate | None:
-        """The last certificate over the whole of a version (one over a range of windows proves less)."""
-        return self._newest.get((table, version))
+        """The last certificate over the whole of a version; over a range only one that found a difference."""
+        with self._lock:
+            return self._newest.get((table, version))
 
     def last(self) -> Certificate | None:
-        """The last one at all."""
-        return max(self._newest.values(), key=lambda made: made.created_at, default=None)
+        """The last one of them all."""
+        with self._lock:
+            return next(reversed(self._newest.values()), None)
 
     def compact(self) -> bool:
         return self._ledger.compact()
 
     def _remember(self, certificate: Certificate) -> None:
         if certificate.windows == ALL.to_json() or not certificate.equal:
-            self._newest[(certificate.table, certificate.version)] = certificate
+            key = (certificate.table, certificate.version)
+            self._newest.pop(key, None)  # so that the last one in order is the last that was made
+            self._newest[key] = certificate

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from jobs.errors import NotFoundError
+from jobs.errors import NotFoundError, TwinlakeError
 from jobs.lake import release_log
 from jobs.lake.certificates import Certificates
 from jobs.lake.feed import Opened
@@ -79,7 +79,16 @@ class LivingVersions(Protocol):
 
 
 class RunningIngest(Protocol):
-    """A topic's ingest, as far as whoever mends its log must know it."""
+    """A topic's ingest, as far as whoever mends or judges its log must know it."""
+
+    error: TwinlakeError | None
+    """Why it does not run."""
+
+    def broker_ends(self) -> dict[int, int]:
+        """The offset after the last committed record of each partition, asked of the broker."""
+
+    def behind(self, ends: Mapping[int, int]) -> int:
+        """How many offsets below these ends the log has not reached yet."""
 
     def start(self) -> None: ...
 

@@ -63,7 +63,8 @@ class Runs:
     def all(self) -> list[Job]:
         """Newest first."""
         with self._lock:
-            return sorted(self._jobs.values(), key=lambda job: job.created_at, reverse=True)
+            # without the Z a whole second comes before its own fractions
+            return sorted(self._jobs.values(), key=lambda job: job.created_at.rstrip("Z"), reverse=True)
 
     def compact(self) -> bool:
         return self._ledger.compact()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 from jobs.batch.certify import new_certificate
 from jobs.errors import TimedOutError
@@ -10,15 +11,16 @@ from jobs.kinds.kind import is_stored
 from jobs.lake import release_log
 from jobs.lake.open_lake import OpenLake
 from jobs.lake.plans import Plan
-from jobs.lake.version import Version
+from jobs.lake.version import Pin, Version
 from jobs.releases.build import green_version
 from jobs.releases.expectations import expectation_checks
 from jobs.releases.gate_checks import (
-    MAX_CERTIFICATE_AGE_SECONDS,
+    MAX_LAG_SECONDS,
     Check,
     Gate,
     certificate_check,
     columns_check,
+    is_recent,
     lag_check,
     production_check,
 )
@@ -35,11 +37,12 @@ _OF_CONTRACT = ("columns", "expectation")
 def ask(lake: OpenLake, plan: Plan, run: Run, recent: bool = False) -> Gate:
     """The gate of a plan, stored beside it.
 
-    With `recent`, what the contracts expect is not asked again of views that met it a few minutes ago;
-    production, certificates and lags are asked every time.
+    With `recent`, what the contracts expect is not asked again of a version that met it a few minutes ago at
+    the position where it still is; production, certificates and lags are asked every time.
     """
     met = _recently_met(lake, plan) if recent else {}
     checks = [production_check(plan, release_log.live(lake.path))]
+    asked_of: dict[str, list[Any]] = {}
     for number, change in enumerate(plan.switched):
         run.check_cancelled()
         run.progress(number, len(plan.switched), "tables", f"asking about {change.table}")
@@ -48,9 +51,17 @@ def ask(lake: OpenLake, plan: Plan, run: Run, recent: bool = False) -> Gate:
             detail = f"it is not built: run `twinlake build {plan.id}`"
             checks.append(Check(table=change.table, name="version", passed=False, detail=detail))
             continue
-        checks += [recent_certificate(lake, green, run), _lag(lake, green, run)]
-        checks += met.get(change.table) or _contract_checks(lake, green)
-    gate = Gate(plan=plan.id, at=format_moment(lake.clock()), checks=tuple(checks))
+        checks += [
+            recent_certificate(lake, green, run),
+            _broker_lag(lake, green, run),
+            _lag(lake, green, run),
+        ]
+        pin = lake.versions.pin(green)
+        asked_of[change.table] = [green.name, pin.position]
+        known = met.get(change.table)
+        same = known is not None and known[0] == asked_of[change.table]
+        checks += known[1] if known and same else _contract_checks(lake, green, pin)
+    gate = Gate(plan=plan.id, at=format_moment(lake.clock()), checks=tuple(checks), asked_of=asked_of)
     lake.plans.save_gate(plan.id, gate.to_json())
     return gate
 
@@ -59,7 +70,7 @@ def recent_certificate(lake: OpenLake, version: Version, run: Run) -> Check:
     """An equal certificate that has become old is made again; a missing or unequal one is not."""
     now = lake.clock()
     found = lake.certificates.newest(version.table, version.name)
-    if found and found.equal and _age_seconds(found.created_at, now) > MAX_CERTIFICATE_AGE_SECONDS:
+    if found and found.equal and not is_recent(_age_seconds(found.created_at, now)):
         run.say(f"comparing {version.table} with its log again")
         new_certificate(lake, version, run)
         now = lake.clock()
@@ -69,6 +80,24 @@ def recent_certificate(lake: OpenLake, version: Version, run: Run) -> Check:
 
 def _age_seconds(text: str, now: datetime) -> float:
     return (now - parse_moment(text)).total_seconds()
+
+
+def _broker_lag(lake: OpenLake, version: Version, run: Run) -> Check:
+    """The version's logs get what the broker has now: a topic that stands still must not look fresh."""
+    ends = {topic: lake.ingests[topic].broker_ends() for topic in version.topics}
+
+    def missing() -> dict[str, int]:
+        behind = {topic: lake.ingests[topic].behind(held) for topic, held in ends.items()}
+        return {topic: records for topic, records in behind.items() if records}
+
+    try:
+        wait_for("the logs", lambda: None if missing() else True, MAX_LAG_SECONDS, run, every_s=0.2)
+    except TimedOutError:
+        told = ", ".join(f"{records:,} records of topic {topic}" for topic, records in missing().items())
+        errors = [error.what for topic in ends if (error := lake.ingests[topic].error)]
+        detail = "; ".join([f"{told} are not in the log after {MAX_LAG_SECONDS:g} s", *errors])
+        return Check(table=version.table, name="lag", passed=not missing(), detail=detail)
+    return Check(table=version.table, name="lag", passed=True, detail="its logs have what the broker has")
 
 
 def _lag(lake: OpenLake, version: Version, run: Run) -> Check:
@@ -88,26 +117,24 @@ def _lag(lake: OpenLake, version: Version, run: Run) -> Check:
         return asked()
 
 
-def _recently_met(lake: OpenLake, plan: Plan) -> dict[str, list[Check]]:
-    """By table, the checks of its contract in a gate that passed not long ago."""
+def _recently_met(lake: OpenLake, plan: Plan) -> dict[str, tuple[list[Any], list[Check]]]:
+    """By table, of what its contract was asked in a gate that passed not long ago, and the checks."""
     stored = lake.plans.gate(plan.id)
     gate = Gate.from_json(stored) if stored else None
     if not gate or not gate.passed:
         return {}
-    if _age_seconds(gate.at, lake.clock()) > MAX_CERTIFICATE_AGE_SECONDS:
+    if not is_recent(_age_seconds(gate.at, lake.clock())):
         return {}
     return {
-        change.table: [
-            check for check in gate.checks if check.table == change.table and check.name in _OF_CONTRACT
-        ]
-        for change in plan.switched
+        table: (of, [check for check in gate.checks if check.table == table and check.name in _OF_CONTRACT])
+        for table, of in gate.asked_of.items()
     }
 
 
-def _contract_checks(lake: OpenLake, green: Version) -> list[Check]:
+def _contract_checks(lake: OpenLake, green: Version, pin: Pin) -> list[Check]:
     contract = load_contract(lake.contracts / f"{green.table}.yaml")
     opened = lake.versions.opened(green)
-    view = opened.view(lake.versions.pin(green))
+    view = opened.view(pin)
     columns = columns_check(opened.definition, contract, dict(view.dtypes))
     if not columns.passed:
         return [columns]

@@ -10,6 +10,7 @@ from fastapi import FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from jobs.errors import NotFoundError, TwinlakeError, UsageError
 from jobs.server.jobs import Jobs
@@ -36,16 +37,39 @@ class NewJob(BaseModel):
     key: str | None = Field(default=None, min_length=1, max_length=300)
 
 
+class LimitedBody:
+    """Refuses a body longer than LARGEST_BODY while it comes in, whatever length the client stated."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        messages: list[Message] = []
+        had = 0
+        while scope["type"] == "http" and (not messages or messages[-1].get("more_body", False)):
+            messages.append(await receive())
+            had += len(messages[-1].get("body", b""))
+            if had > LARGEST_BODY:
+                refused = _error(
+                    413, "the request is too large", f"the limit is {LARGEST_BODY} bytes", "send less"
+                )
+                return await refused(scope, receive, send)
+
+        async def again() -> Message:
+            return messages.pop(0) if messages else await receive()
+
+        await self._app(scope, again, send)
+
+
 def build_app(server: Served, token: str) -> FastAPI:
     app = FastAPI(title="Twinlake lake server", openapi_url=None, docs_url=None, redoc_url=None)
+    app.add_middleware(LimitedBody)  # the one added last is asked first: a stranger's body is not read
 
     @app.middleware("http")
     async def _admit(request: Request, go_on: Callable[[Request], Awaitable[Response]]) -> Response:
         given = request.headers.get("authorization", "").encode()
         if request.url.path != "/health" and not secrets.compare_digest(given, f"Bearer {token}".encode()):
             return _error(401, "the token is missing or wrong", "", "take api_token from services.json")
-        if int(request.headers.get("content-length") or 0) > LARGEST_BODY:
-            return _error(413, "the request is too large", f"the limit is {LARGEST_BODY} bytes", "send less")
         return await go_on(request)
 
     @app.exception_handler(TwinlakeError)

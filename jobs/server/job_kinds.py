@@ -26,3 +26,5 @@ class Params(BaseModel):
 class JobKind:
     params: type[Params]
     handler: Handler
+    urgent: bool = False
+    """Never waits for jobs that are not: it has workers of its own."""

@@ -25,6 +25,7 @@ journal = structlog.get_logger(__name__)
 
 AGAIN = ("failed", "cancelled", "interrupted")
 AT_ONCE = 6
+URGENT_AT_ONCE = 2
 QUEUE_LIMIT = 200
 
 
@@ -44,17 +45,21 @@ class Jobs:
         self._do = do
         self._clock = clock
         self._cancel_tag = cancel_tag
+        self._started = False
         self._running: dict[str, Run] = {}
         self._began: dict[str, float] = {}
         self._changed = threading.Condition(threading.RLock())
         self._workers = ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="job")
+        self._urgent = ThreadPoolExecutor(max_workers=URGENT_AT_ONCE, thread_name_prefix="urgent job")
         self._interrupt_running()
 
     def start(self) -> None:
-        """Begin with the jobs that were accepted but not started before the last stop."""
+        """Begin with the jobs that were accepted but not started; from here on each begins when it comes."""
+        with self._changed:
+            self._started = True
         for job in self._store.all():
             if job.state == "queued":
-                self._workers.submit(self._work, job.id)
+                self._hand_over(job)
 
     def submit(self, kind: str, params: Mapping[str, Any], key: str | None = None) -> Job:
         """Accept a job; on return it survives a kill. The same key finds the same job, or starts it again."""
@@ -65,6 +70,7 @@ class Jobs:
             plain = known.params.model_validate(dict(params)).model_dump(mode="json", by_alias=True)
         except ValidationError as error:
             raise UsageError(f"the parameters of {kind} are wrong", _faults(error), "correct them") from error
+        _refuse_untold(kind, plain)
         with self._changed:
             before = self._store.with_key(key) if key else None
             if before is not None:
@@ -87,7 +93,7 @@ class Jobs:
                     "too many jobs are waiting", f"the limit is {QUEUE_LIMIT}", "wait, or cancel some"
                 )
             self._put(job)
-        self._workers.submit(self._work, job.id)
+        self._hand_over(job)
         return job
 
     def get(self, id: str) -> Job:
@@ -121,7 +127,8 @@ class Jobs:
 
     def stop(self, wait_s: float = 20) -> None:
         """Cancel what runs; what cannot end in time is found interrupted at the next start."""
-        self._workers.shutdown(wait=False, cancel_futures=True)
+        for workers in (self._workers, self._urgent):
+            workers.shutdown(wait=False, cancel_futures=True)
         with self._changed:
             running = list(self._running.values())
         for run in running:
@@ -133,6 +140,14 @@ class Jobs:
     def alive(self) -> set[str]:
         """Jobs whose staging may still be needed: not ended, or to be continued under their key."""
         return {job.id for job in self._store.all() if not job.ended or job.state == "interrupted"}
+
+    def _hand_over(self, job: Job) -> None:
+        """To its worker; what comes before `start` waits for it."""
+        if not self._started:
+            return
+        kind = self._kinds.get(job.kind)
+        workers = self._urgent if kind and kind.urgent else self._workers
+        workers.submit(self._work, job.id)
 
     def _work(self, id: str) -> None:
         with self._changed:
@@ -147,11 +162,17 @@ class Jobs:
             journal.info("the job begins", attempt=job.attempt)
             state, result, error = self._outcome(job, run)
             journal.info("the job ended", state=state, why=error.what if error else None)
+        told = error.to_json() if error else None
         with self._changed:
             self._running.pop(id, None)
             self._began.pop(id, None)
-            told = error.to_json() if error else None
-            self._put(replace(self.get(id), state=state, result=result, error=told, ended_at=self._now()))
+            ended = replace(self.get(id), state=state, result=result, error=told, ended_at=self._now())
+            try:
+                self._put(ended)
+            except Exception as failed:  # a full disk, for instance: whoever waits must hear of the end
+                journal.exception("the end of the job was not persisted", job=id)
+                self._store.show(replace(ended, state="failed", error=_unpersisted(ended, failed).to_json()))
+                self._changed.notify_all()
 
     def _outcome(self, job: Job, run: Run) -> tuple[State, dict[str, Any] | None, TwinlakeError | None]:
         """Does the job: how it ended, what it found, what went wrong."""
@@ -159,13 +180,13 @@ class Jobs:
             kind = self._kinds[job.kind]
             done = self._do(kind, kind.params.model_validate(job.params), run)
             if isinstance(done, Failed):
-                return "failed", done.result.to_json(), done.error
-            return "succeeded", done.to_json(), None
+                return "failed", _told(done.result), done.error
+            return "succeeded", _told(done), None
         except CancelledError as cancelled:
             return "cancelled", None, cancelled
         except TwinlakeError as known:
             return "failed", None, known
-        except Exception as unknown:
+        except BaseException as unknown:  # whoever waits must hear of the end, whatever ended it
             if run.cancelled.is_set():
                 return "cancelled", None, CancelledError(job.id)
             journal.exception("the job failed")
@@ -176,6 +197,8 @@ class Jobs:
 
     def _report(self, id: str, progress: Progress) -> None:
         with self._changed:
+            if id not in self._began:
+                return  # it has ended
             eta = None
             if progress.done and progress.total:
                 taken = time.monotonic() - self._began[id]
@@ -207,6 +230,29 @@ def _interrupted(job: Job) -> TwinlakeError:
         "the lake server ended while it was running",
         "submit it again (with the same key, if it had one); what it had committed stays committed",
     )
+
+
+def _unpersisted(job: Job, error: Exception) -> TwinlakeError:
+    return TwinlakeError(
+        f"the end of job {job.id} could not be written down",
+        f"it {job.state}, then {type(error).__name__}: {error}",
+        "see that the disk of the lake has room, then submit it again; what it had committed stays committed",
+    )
+
+
+def _told(result: Result) -> dict[str, Any]:
+    """As JSON, or the error of what JSON cannot hold: here, where it ends the job and not its worker."""
+    told = result.to_json()
+    json.dumps(told)
+    return told
+
+
+def _refuse_untold(kind: str, params: dict[str, Any]) -> None:
+    """A text that no UTF-8 can hold would be accepted and could never be shown again."""
+    try:
+        json.dumps(params, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(f"the parameters of {kind} are wrong", str(error), "send valid Unicode") from error
 
 
 def _faults(error: ValidationError) -> str:

@@ -17,7 +17,7 @@ from jobs.batch.maintain import drop_staging, maintain
 from jobs.batch.merge import merge_small
 from jobs.errors import BusyError, TwinlakeError
 from jobs.files import replace_file
-from jobs.ingest.ingest import Ingest
+from jobs.ingest.ingest import STOPPED, Ingest
 from jobs.ingest.log_end import LogEnd
 from jobs.lake import release_log
 from jobs.lake.certificates import Certificates
@@ -58,11 +58,7 @@ class TopicIngest(RunningIngest, Protocol):
     """What the server shows of a topic's ingest."""
 
     state: str
-    error: TwinlakeError | None
     log_end: LogEnd
-
-    def lag(self) -> int:
-        """Records in Kafka that the log does not have yet."""
 
 
 def kafka_ingest(settings: Settings, log: Log, on_batch: OnBatch) -> TopicIngest:
@@ -93,6 +89,8 @@ class LakeServer:
         self.jobs = Jobs(self._runs, kinds, self._do, clock, self._cancel_tag)
         self._lake: OpenLake | None = None
         self._versions: Versions | None = None
+        self._broken: dict[str, TwinlakeError] = {}
+        """Topics whose contract or schema is wrong: stopped until the next start, the others run."""
         self._lags: dict[str, int | None] = {}
         self._ending = threading.Event()
         self._housekeeping = threading.Thread(target=self._keep_house, name="housekeeping", daemon=True)
@@ -111,7 +109,13 @@ class LakeServer:
         spark = self._session(self.settings)
         logs = {}
         for name in topic_names(self.settings.project):
-            logs[name] = Log(spark, self.settings.lake, load_topic(name, self.settings.project))
+            try:
+                topic = load_topic(name, self.settings.project)
+            except TwinlakeError as error:
+                self._broken[name] = error
+                journal.error("the topic's files cannot be read", topic=name, why=str(error))
+                continue
+            logs[name] = Log(spark, self.settings.lake, topic)
             logs[name].open()
         versions = self._versions = Versions(self.settings.lake, logs, merge_small)
         versions.load()
@@ -146,7 +150,10 @@ class LakeServer:
         health = self._versions.health() if self._versions and self.ready else []
         return {
             "lake_id": self.lake_id,
-            "topics": [self._topic_status(name) for name in self.ingests],
+            "topics": [
+                *(self._topic_status(name) for name in self.ingests),
+                *(_broken_status(name, error) for name, error in self._broken.items()),
+            ],
             "versions": [{**asdict(one), "watermark": _moment(one.watermark)} for one in health],
             "release": found.to_json() if found else None,
             "certificate": last.summary() if last else None,
@@ -200,7 +207,7 @@ class LakeServer:
         while not self._ending.wait(LAG_EVERY_S):
             for name, ingest in self.ingests.items():
                 try:
-                    self._lags[name] = ingest.lag()
+                    self._lags[name] = ingest.behind(ingest.broker_ends())
                 except Exception as error:
                     self._lags[name] = None
                     journal.warning("the lag is unknown", topic=name, why=str(error))
@@ -225,6 +232,12 @@ def lake_session(settings: Settings) -> SparkSession:
     pools = settings.run_dir / "pools.xml"
     replace_file(pools, POOLS)
     return session(settings, "twinlake-lake", more={"spark.scheduler.allocation.file": pools.as_uri()})
+
+
+def _broken_status(name: str, error: TwinlakeError) -> dict[str, Any]:
+    """A topic that was not opened."""
+    unknown = dict.fromkeys(("batch", "epoch", "records", "watermark", "lag_records"))
+    return {"name": name, "state": STOPPED, "error": error.to_json(), "ends": {}, "counts": {}, **unknown}
 
 
 def _moment(micros: int | None) -> str | None:

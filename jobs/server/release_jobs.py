@@ -127,6 +127,6 @@ KINDS = {
     "build": JobKind(params=BuildParams, handler=do_build),
     "diff": JobKind(params=DiffParams, handler=do_diff),
     "gate": JobKind(params=GateParams, handler=do_gate),
-    "promote": JobKind(params=PromoteParams, handler=do_promote),
-    "rollback": JobKind(params=RollbackParams, handler=do_rollback),
+    "promote": JobKind(params=PromoteParams, handler=do_promote, urgent=True),
+    "rollback": JobKind(params=RollbackParams, handler=do_rollback, urgent=True),
 }

@@ -104,6 +104,8 @@ class Owner:
             self._waiters.append(waiter)
         if self.error is not None:
             self._try_again()  # somebody waits for it now
+        else:
+            self.signal(self._target)
         self._ask_quietly(self._serve_waiters)
         return waiter.future
 
@@ -203,9 +205,13 @@ class Owner:
         """Do it; an error stalls this version only, and a later try starts from what Delta says."""
         try:
             work()
-            self.error = None
         except Exception as error:
             self._stall(error)
+            return
+        with self._lock:
+            was_stalled, self.error = self.error is not None, None
+        if was_stalled and self.standing.position < self._target:
+            self.signal(self._target)  # one that came while the error stood was not taken
 
     def _stall(self, error: Exception) -> None:
         known = error if isinstance(error, TwinlakeError) else StalledVersionError(

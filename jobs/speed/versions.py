@@ -59,7 +59,7 @@ class Versions:
         self._owners: dict[tuple[str, str], Owner] = {}
         self._views: dict[tuple[str, str], LogView] = {}
         self._unreadable: dict[tuple[str, str], tuple[Version, TwinlakeError]] = {}
-        """Living versions whose definition this code cannot read; they are stalled and stop nobody."""
+        """Living versions whose definition or topic cannot be read; they are stalled and stop nobody."""
         self._takers: dict[str, list[Future[Any]]] = {}
         self._lock = threading.Lock()
         self._merging = ThreadPoolExecutor(
@@ -74,14 +74,14 @@ class Versions:
         Returns when each knows where it stands, so that nobody is shown a position that goes back.
         """
         for version in stored_versions(self._lake):
-            if version.state == "living" and all(topic in self._logs for topic in version.topics):
+            if version.state == "living":
                 try:
                     self._open(version)
                 except TwinlakeError as error:
                     with self._lock:
                         self._unreadable[_key(version)] = (version, error)
                     said = journal.bind(table=version.table, version=version.name)
-                    said.error("the definition cannot be read", why=str(error))
+                    said.error("the version cannot be opened", why=str(error))
         wait([owner.opened for owner in self._all_owners()], timeout=OPEN_WAIT_S)
 
     def start(self, version: Version) -> None:
@@ -256,8 +256,8 @@ class Versions:
     def _open(self, version: Version) -> None:
         if missing := [topic for topic in version.topics if topic not in self._logs]:
             raise NotFoundError(
-                f"{version} reads topic {missing[0]}, which this lake has not",
-                "its contract or schema is gone", "put the files of the topic back",
+                f"{version} reads topic {missing[0]}, which is not open",
+                "its contract or schema is gone or wrong", "see `twinlake check`, then start again",
             )  # fmt: skip
         if not stores_rows(version):
             view = open_version(self._lake, version, self._logs)

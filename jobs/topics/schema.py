@@ -103,6 +103,13 @@ def default_sql(field: Field) -> str:
     return f"CAST({quote.string(str(value).lower())} AS {field.type})"
 
 
+def type_change(before: Field, after: Field) -> str | None:
+    """What is wrong where a field has another type than before, in the words that all say it in."""
+    if before.type == after.type:
+        return None
+    return f"field {after.name!r} was {before.type} and is {after.type}: a field keeps its type"
+
+
 def load_schema(path: Path) -> Schema:
     """Read one `<topic>.v<N>.avsc`; a wrong one raises ContractError with file and path."""
     named = FILE_NAME.fullmatch(path.name)

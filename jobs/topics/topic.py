@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from jobs.errors import ContractError, NotFoundError
@@ -10,7 +11,7 @@ from jobs.settings import PROJECT
 from jobs.topics import coordinate
 from jobs.topics.contract import Contract
 from jobs.topics.contract_file import load_contract
-from jobs.topics.schema import FILE_NAME, Schema, load_schema
+from jobs.topics.schema import FILE_NAME, Schema, load_schema, type_change
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +56,12 @@ def load_topic(name: str, project: Path = PROJECT) -> Topic:
             raise ContractError(
                 schema.file, "", f"version {expected} of topic {name} is missing", "add the file"
             )
+    for before, after in pairwise(schemas):
+        for index, field in enumerate(after.fields):
+            known = before.field(field.name)
+            if known and (changed := type_change(known, field)):
+                remedy = "give the new type a field of its own"
+                raise ContractError(after.file, f"fields[{index}].type", changed, remedy)
     contract = load_contract(project / "contracts" / f"{name}.yaml")
     if not contract.is_topic:
         raise ContractError(

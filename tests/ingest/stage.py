@@ -121,7 +121,7 @@ class Stage:
 
     def caught_up(self, ingest: Ingest) -> Ingest:
         """Waits until everything that is in Kafka now is in the log."""
-        self.until(lambda: ingest.state == RUNNING and ingest.lag() == 0, ingest)
+        self.until(lambda: ingest.state == RUNNING and ingest.behind(ingest.broker_ends()) == 0, ingest)
         return ingest
 
     def until(self, reached: Any, ingest: Ingest) -> None:

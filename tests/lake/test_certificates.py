@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from jobs.lake import ledger
 from jobs.lake.certificates import Certificate, Certificates
 
 RANGE = {"from": "2026-01-31T10:00:00Z", "to": "2026-01-31T11:00:00Z"}
@@ -85,11 +89,44 @@ def test_after_a_restart_and_a_new_one_the_new_one_is_the_newest_for_good(tmp_pa
     assert restarted.newest("sales", "a-1") == certificate(3, equal=False)
 
 
-def test_the_last_one_is_the_last_of_all_tables(tmp_path: Path) -> None:
-    latest = certificate(5, table="returns")
-    certificates = added(tmp_path, certificate(1), latest, certificate(4, version="b-2"))
+def test_a_clock_that_goes_back_makes_no_newer_certificate_older(tmp_path: Path) -> None:
+    """Nor does a long rebuild, which is dated when it began and added when it ended."""
+    unequal = certificate(1, equal=False)
 
-    assert (certificates.last(), Certificates(tmp_path).last()) == (latest, latest)
+    certificates = added(tmp_path, certificate(5), unequal)
+
+    found = (certificates.newest("sales", "a-1"), Certificates(tmp_path).newest("sales", "a-1"))
+    assert found == (unequal, unequal)
+
+
+def test_the_last_one_is_the_last_that_was_added_for_any_version(tmp_path: Path) -> None:
+    last = certificate(3)
+    certificates = added(tmp_path, certificate(1), certificate(5, table="returns"), last)
+
+    assert (certificates.last(), Certificates(tmp_path).last()) == (last, last)
+
+
+def test_the_newest_is_still_the_newest_after_a_clean_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger, "COMPACT_ABOVE_FILES", 1)
+    certificates = added(tmp_path, certificate(1, equal=False), certificate(2, equal=False), certificate(3))
+
+    compacted = certificates.compact()
+
+    assert (compacted, Certificates(tmp_path).newest("sales", "a-1")) == (True, certificate(3))
+
+
+def test_certificates_that_threads_add_at_once_all_survive(tmp_path: Path) -> None:
+    made = [certificate(minute, version=f"v-{minute}") for minute in range(16)]
+    certificates = Certificates(tmp_path)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(certificates.add, made))
+
+    restarted = Certificates(tmp_path)
+    assert [restarted.newest("sales", one.version) for one in made] == made
+    assert restarted.last() == certificates.last()
 
 
 def test_before_the_first_certificate_there_is_no_last_one(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from deltalake import DeltaTable
 from jobs.lake import ledger
 from jobs.lake.ledger import Ledger
 
+THREADS = 6
 SCHEMA = pa.schema([("number", pa.int64()), ("text", pa.string())])
 
 
@@ -111,22 +113,37 @@ def test_a_ledger_goes_on_after_a_clean_up_and_a_restart(
     assert by_number(restarted) == [fact(1), fact(2), fact(3)]
 
 
-def test_threads_that_write_the_first_rows_at_once_lose_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With a clean-up after each round, so that it too meets appends."""
+def at_once(work: Callable[[int], None]) -> None:
+    """`work(thread)` in every thread, all let go at the same moment; what one raises is raised."""
+    together = threading.Barrier(THREADS)
+
+    def started(thread: int) -> None:
+        together.wait(timeout=60)
+        work(thread)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(started, range(THREADS)))
+
+
+def test_threads_that_write_the_first_rows_at_once_lose_nothing(tmp_path: Path) -> None:
+    """Several ledgers, because they only seldom meet at the moment in which one is created."""
+    ledgers = [Ledger(tmp_path / f"facts{number}", SCHEMA) for number in range(8)]
+
+    for opened in ledgers:
+        at_once(lambda thread, opened=opened: opened.append([fact(thread)]))  # type: ignore[misc]
+
+    assert [by_number(opened) for opened in ledgers] == [[fact(n) for n in range(THREADS)]] * len(ledgers)
+
+
+def test_a_clean_up_that_meets_appends_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger, "COMPACT_ABOVE_FILES", 2)
-    opened, threads, rounds = Ledger(tmp_path / "facts", SCHEMA), 6, 4
-    together = threading.Barrier(threads)
+    opened, rounds = Ledger(tmp_path / "facts", SCHEMA), 4
 
     def write(thread: int) -> None:
         for number in range(rounds):
-            together.wait(timeout=60)
             opened.append([fact(thread * rounds + number)])
             opened.compact()
 
-    with ThreadPoolExecutor(threads) as pool:
-        for ended in [pool.submit(write, thread) for thread in range(threads)]:
-            ended.result()
+    at_once(write)
 
-    assert by_number(opened) == [fact(number) for number in range(threads * rounds)]
+    assert by_number(opened) == [fact(number) for number in range(THREADS * rounds)]

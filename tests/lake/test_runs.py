@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +10,10 @@ from typing import Any
 import pytest
 
 from jobs.lake import ledger
-from jobs.lake.runs import Job, Runs
+from jobs.lake.runs import Runs
+from jobs.run import Job
 
-PROGRESS: Mapping[str, Any] = {"done": 1, "total": 4, "unit": "chunks"}
+PROGRESS: dict[str, Any] = {"done": 1, "total": 4, "unit": "chunks"}
 
 
 def job(minute: int, **more: Any) -> Job:

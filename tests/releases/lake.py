@@ -43,7 +43,7 @@ class WrittenIngest:
     def __init__(self, settings: Settings, log: Log, on_batch: OnBatch) -> None:
         self.state, self.error, self.log_end = "running", None, LogEnd.of(log.topic.name, {})
         self._log, self._on_batch = log, on_batch
-        self._records = 0
+        self._records = self.unread = 0
 
     def start(self) -> None:
         """Nothing runs by itself."""
@@ -51,8 +51,11 @@ class WrittenIngest:
     def stop(self) -> None:
         """Nothing runs by itself."""
 
-    def lag(self) -> int:
-        return 0
+    def broker_ends(self) -> dict[int, int]:
+        return {0: self._records + self.unread}
+
+    def behind(self, ends: Mapping[int, int]) -> int:
+        return max(0, ends[0] - self._records)
 
     def append(self, records: list[dict[str, Any]]) -> int:
         batch = self._log.end() + 1
@@ -91,7 +94,13 @@ class Lake:
         self.server.stop()
 
     def append(self, records: list[dict[str, Any]]) -> int:
-        return self.server.ingests["orders"].append(records)  # type: ignore[attr-defined]
+        return self.ingest.append(records)
+
+    @property
+    def ingest(self) -> WrittenIngest:
+        found = self.server.ingests["orders"]
+        assert isinstance(found, WrittenIngest)
+        return found
 
     def do(self, kind: str, job: str | None = None, **params: Any) -> dict[str, Any]:
         """One job, done here and now; one that fails raises its error."""

@@ -104,7 +104,14 @@ def test_an_equal_certificate_passes_up_to_the_allowed_age() -> None:
 def test_an_equal_certificate_fails_above_the_allowed_age() -> None:
     made = certificate_check(VERSION, certificate(), MAX_CERTIFICATE_AGE_SECONDS + 1)
 
-    detail = "equal at orders batch 17, 12,345 rows compared, 901 s old; at most 900 s are allowed"
+    detail = "equal at orders batch 17, 12,345 rows compared, 901 s old; 0 to 900 s are allowed"
+    assert made == Check(table="sales", name="certificate", passed=False, detail=detail)
+
+
+def test_an_equal_certificate_of_the_future_fails_because_a_clock_went_back() -> None:
+    made = certificate_check(VERSION, certificate(), -5.0)
+
+    detail = "equal at orders batch 17, 12,345 rows compared, -5 s old; 0 to 900 s are allowed"
     assert made == Check(table="sales", name="certificate", passed=False, detail=detail)
 
 
@@ -182,7 +189,8 @@ def test_a_gate_passes_when_every_check_does_and_lists_those_that_do_not(
 
 
 def test_a_gate_comes_back_from_its_json_and_says_there_whether_it_passed() -> None:
-    gate = Gate(plan="0" * 12, at="2026-01-31T12:00:00Z", checks=(PASSED, FAILED))
+    asked_of = {"sales": [VERSION.name, {"orders": 17}]}
+    gate = Gate(plan="0" * 12, at="2026-01-31T12:00:00Z", checks=(PASSED, FAILED), asked_of=asked_of)
 
     stored = json.loads(json.dumps(gate.to_json()))
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from jobs.lake.runs import Job, Runs
+from jobs.lake.runs import Runs
 from jobs.releases.propose import LONG_BUILD_RECORDS, measured_rate
+from jobs.run import Job
 
 LONG = 4 * LONG_BUILD_RECORDS
 

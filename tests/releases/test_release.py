@@ -174,6 +174,33 @@ def test_a_version_that_breaks_its_contract_is_not_promoted(lake: Lake, back_to_
     assert live(lake) == before
 
 
+def test_a_topic_that_stands_still_below_its_broker_is_refused(lake: Lake, back_to_first: None) -> None:
+    plan = lake.build(NO_CANCELLED)
+    ingest = lake.ingest
+    ingest.unread = 3
+    try:
+        still = lake.do("gate", plan=plan)
+    finally:
+        ingest.unread = 0
+
+    refused = [check for check in still["checks"] if not check["passed"]]
+    assert [(check["name"], check["table"]) for check in refused] == [("lag", "sales_per_region")]
+    assert refused[0]["detail"].startswith("3 records of topic orders are not in the log after 10 s")
+    assert lake.do("gate", plan=plan)["passed"]
+
+
+def test_what_a_contract_was_asked_is_asked_again_at_another_position(
+    lake: Lake, back_to_first: None
+) -> None:
+    plan = lake.build(NO_CANCELLED)
+    asked = lake.do("gate", plan=plan)["asked_of"]["sales_per_region"]
+    lake.append([order(number) for number in range(1000, 1010)])
+
+    again = lake.do("gate", plan=plan)["asked_of"]["sales_per_region"]
+
+    assert again == [asked[0], {"orders": asked[1]["orders"] + 1}]
+
+
 def test_an_unequal_or_missing_certificate_is_not_promoted(lake: Lake, back_to_first: None) -> None:
     plan = lake.build(NO_CANCELLED)
     newest = lake.server.lake.certificates._newest

@@ -52,6 +52,7 @@ class Server:
         self.ready, self.lake_id = True, "lake"
         do: Any = lambda kind, params, run: kind.handler(None, params, run)  # noqa: E731
         self.jobs = Jobs(Runs(lake), KINDS, do, utc_now)
+        self.jobs.start()
 
     def status(self) -> dict[str, Any]:
         return {"topics": []}
@@ -134,7 +135,10 @@ def test_malformed_requests_are_refused_with_what_and_why(web: TestClient, body:
 
 def test_an_unknown_job_and_a_too_large_request_are_refused(web: TestClient) -> None:
     assert web.get("/jobs/none").status_code == 404
-    assert web.post("/jobs", content=b" " * (5 << 20)).status_code == 413
+    refused = web.post("/jobs", content=b" " * (5 << 20))
+    assert (refused.status_code, refused.json()["what"]) == (413, "the request is too large")
+    in_chunks = web.post("/jobs", content=(b" " * (1 << 20) for _ in range(5)))
+    assert (in_chunks.status_code, in_chunks.json()["what"]) == (413, "the request is too large")
 
 
 @pytest.mark.parametrize("kind", [DifferenceError, UsageError, NotFoundError])

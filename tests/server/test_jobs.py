@@ -18,7 +18,7 @@ from jobs.errors import BusyError, DifferenceError, NotFoundError, UsageError
 from jobs.lake.runs import Runs
 from jobs.run import Failed, Job, Run
 from jobs.server.job_kinds import JobKind, Params
-from jobs.server.jobs import QUEUE_LIMIT, Jobs
+from jobs.server.jobs import AT_ONCE, QUEUE_LIMIT, Jobs
 from jobs.waiting import wait_for
 
 DIFFERENCE = DifferenceError("they differ", "because", "look")
@@ -45,6 +45,13 @@ class Untold:
         raise ValueError("no words")
 
 
+class NoJson:
+    """A result that says something that JSON cannot hold."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"held": object()}
+
+
 class Work:
     """A handler that counts its calls, waits for leave, and ends as it is told to."""
 
@@ -56,6 +63,7 @@ class Work:
 
     def __call__(self, kind: JobKind, params: CopyParams, run: Run) -> Any:
         self.calls += 1
+        self.run = run
         run.progress(1, 4, "chunks", "working")
         while not self.go_on.wait(0.01):
             run.check_cancelled()
@@ -70,13 +78,18 @@ def ticking() -> Callable[[], datetime]:
     return lambda: datetime(2026, 1, 31, 12, 0, tzinfo=UTC) + timedelta(seconds=next(seconds))
 
 
-KINDS = {"copy": JobKind(params=CopyParams, handler=lambda lake, params, run: Untold())}
+KINDS = {
+    "copy": JobKind(params=CopyParams, handler=lambda lake, params, run: Untold()),
+    "rescue": JobKind(params=CopyParams, handler=lambda lake, params, run: Untold(), urgent=True),
+}
 CLOCK = ticking()
 
 
-def jobs_of(lake: Path, work: Work) -> Jobs:
+def jobs_of(lake: Path, work: Work, runs: Runs | None = None) -> Jobs:
     """The jobs as a server finds them that starts on this lake."""
-    return Jobs(Runs(lake), KINDS, work, CLOCK)
+    jobs = Jobs(runs or Runs(lake), KINDS, work, CLOCK)
+    jobs.start()
+    return jobs
 
 
 @pytest.fixture
@@ -99,6 +112,7 @@ def once(jobs: Jobs, id: str, true: Callable[[Job], Any]) -> Job:
 def test_a_job_runs_and_keeps_its_result(tmp_path: Path, work: Work) -> None:
     work.go_on.set()
     jobs = Jobs(Runs(tmp_path), KINDS, work, ticking())
+    jobs.start()
 
     job = jobs.wait(jobs.submit("copy", {"table": "t", "times": 2}).id, 10)
 
@@ -159,7 +173,6 @@ def test_a_job_that_was_accepted_but_not_started_is_done_after_the_restart(
     after.go_on.set()
 
     again = jobs_of(tmp_path, after)
-    again.start()
 
     states = [again.wait(job.id, 10).state for job in accepted]
     assert set(states) == {"succeeded", "interrupted"} and states.count("succeeded") == after.calls >= 2
@@ -190,6 +203,7 @@ def test_cancel_ends_a_job_between_its_parts_and_frees_its_key(jobs: Jobs, work:
 def test_cancel_reaches_what_runs_in_spark_under_the_job_s_tag(tmp_path: Path, work: Work) -> None:
     tags: list[str] = []
     jobs = Jobs(Runs(tmp_path), KINDS, work, CLOCK, tags.append)
+    jobs.start()
     job = jobs.submit("copy", {"table": "t"})
     once(jobs, job.id, lambda job: job.progress)
 
@@ -272,7 +286,7 @@ def test_what_a_job_logs_names_the_job_its_kind_and_its_table(jobs: Jobs, work: 
     ]
 
 
-@pytest.mark.parametrize("end", [lambda copied: Untold(), lambda copied: None])
+@pytest.mark.parametrize("end", [lambda copied: Untold(), lambda copied: NoJson(), lambda copied: None])
 def test_a_result_that_cannot_be_told_fails_the_job(jobs: Jobs, work: Work, end: Any) -> None:
     work.end = end
     work.go_on.set()
@@ -288,6 +302,68 @@ def test_progress_tells_the_time_that_is_left(jobs: Jobs, work: Work) -> None:
     shown = once(jobs, job.id, lambda job: job.progress).progress
 
     assert (shown["done"], shown["total"], shown["unit"]) == (1, 4, "chunks") and shown["eta_s"] >= 0
+
+
+def test_a_job_that_comes_before_the_start_waits_for_it(tmp_path: Path, work: Work) -> None:
+    work.go_on.set()
+    jobs = Jobs(Runs(tmp_path), KINDS, work, CLOCK)
+    early = jobs.submit("copy", {"table": "t"})
+    assert jobs.wait(early.id, 0.2).state == "queued" and work.calls == 0
+
+    jobs.start()
+
+    assert jobs.wait(early.id, 10).state == "succeeded" and work.calls == 1
+
+
+def test_an_urgent_job_does_not_wait_for_the_ones_that_hang(jobs: Jobs, work: Work) -> None:
+    hanging = [jobs.submit("copy", {"table": f"t{number}"}) for number in range(AT_ONCE + 1)]
+    for job in hanging[:AT_ONCE]:
+        once(jobs, job.id, lambda job: job.state == "running")
+
+    urgent = jobs.submit("rescue", {"table": "t"})
+
+    once(jobs, urgent.id, lambda job: job.state == "running")
+    assert jobs.get(hanging[-1].id).state == "queued"
+
+
+def test_a_job_whose_end_cannot_be_written_down_is_told_as_failed_and_frees_its_key(
+    tmp_path: Path, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = Runs(tmp_path)
+    jobs = jobs_of(tmp_path, work, runs)
+    job = jobs.submit("copy", {"table": "t"}, key="k")
+    once(jobs, job.id, lambda job: job.progress)
+
+    def full(job: Job) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runs, "put", full)
+        work.go_on.set()
+        ended = jobs.wait(job.id, 10)
+
+    assert ended.state == "failed" and ended.error is not None
+    assert ended.error["what"] == f"the end of job {job.id} could not be written down"
+    assert "it succeeded" in ended.error["why"] and "No space left" in ended.error["why"]
+    again = jobs.wait(jobs.submit("copy", {"table": "t"}, key="k").id, 10)
+    assert (again.id, again.state, again.attempt) == (job.id, "succeeded", 2)
+
+
+def test_progress_that_is_reported_after_the_end_changes_nothing(jobs: Jobs, work: Work) -> None:
+    late: list[Run] = []
+    work.end = lambda copied: late.append(work.run) or copied  # type: ignore[func-returns-value]
+    work.go_on.set()
+    job = jobs.wait(jobs.submit("copy", {"table": "t"}).id, 10)
+
+    late[0].progress(4, 4, "chunks", "too late")
+
+    assert jobs.get(job.id) == job
+
+
+def test_a_text_that_no_file_can_hold_is_refused(jobs: Jobs) -> None:
+    with pytest.raises(UsageError, match="parameters of copy"):
+        jobs.submit("copy", {"table": "\ud800"})
+    assert jobs.list() == []
 
 
 @pytest.mark.parametrize("params", [{}, {"table": "t", "tiems": 2}, {"table": 1}])
