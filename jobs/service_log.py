@@ -14,7 +14,7 @@ from typing import Any
 
 import structlog
 
-CHATTY = ("py4j", "httpx", "httpx2")
+CHATTY = ("py4j", "httpx", "httpx2", "great_expectations")
 
 
 def start() -> None:

@@ -76,10 +76,11 @@ class World:
         return Closed(pin=self.pin(), through=self.at.segment - 1, records=self.at.records)
 
     def rebuild(
-        self, closed: Closed | None = None, windows: WindowRange = WindowRange(), **more: Any
+        self, closed: Closed | None = None, windows: WindowRange = WindowRange(), job: str = "", **more: Any
     ) -> Rebuilt:
+        """As the job of this name, or as a new one."""
         self.runs += 1
-        run = Run(id=f"run-{self.runs}")
+        run = Run(id=job or f"run-{self.runs}")
         staging = self.lake / "staging" / run.id
         return rebuild(
             self.feed, closed or self.closed(), lambda: self.at.segment, run, staging, "2026", windows, **more

@@ -7,22 +7,21 @@ that from happening, and the lane's transaction number refuses it if it happens 
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jobs.batch.attempt import NOTHING, Attempt
 from jobs.batch.verify import begin, compare
 from jobs.errors import BusyError
-from jobs.files import replace_file
 from jobs.kinds.evidence import SEGMENT
 from jobs.kinds.windows import ALL, WindowRange
 from jobs.lake import delta
-from jobs.lake.certificates import Certificate, Outcome
+from jobs.lake.certificates import Certificate
 from jobs.lake.feed import Feed
-from jobs.lake.segments import Closed, arranged, batch_epoch
+from jobs.lake.segments import Closed, arranged
 from jobs.run import Run
 from jobs.times import from_micros
 
@@ -58,43 +57,55 @@ def rebuild(
     """Chunk by chunk: compute, compare, replace. A difference replaces nothing unless `repair` says so.
 
     `open_segment` tells which segment the owner appends to. Chunks that an earlier attempt of the same job
-    replaced are skipped: what they replaced stays true, later steps only add to it. Raises BusyError when
-    somebody else rewrites the same rows, CancelledError between chunks.
+    replaced are skipped, and the others are compared where that attempt had pinned the version, so that one
+    certificate tells of one position; what it repaired counts as found. Raises BusyError when somebody else
+    rewrites the same rows, CancelledError between chunks.
     """
+    attempt = Attempt(staging / "attempt.json", run.id, feed, closed, windows)
+    closed = attempt.closed
     made = begin("rebuild", replace(closed.pin, segment=closed.through), run, created_at, windows)
     parts = chunks(feed, closed, windows, chunk_records)
-    done = _Done(staging / "done.json")
-    outcome = Outcome(rows_compared=0, differing=0)
+    unrepaired = NOTHING
     replaced = skipped = 0
     for number, part in enumerate(parts):
         run.check_cancelled()
         run.progress(number, len(parts), "chunks", f"computing {_named(part)}")
-        if part.to_json() in done.parts:
+        if attempt.done(part):
             skipped += 1
             continue
         batch = _staged(feed, closed, part, staging / f"chunk-{number}")
         found = compare(feed, closed_rows(feed, closed, part), batch)
-        outcome += found
         if found.equal or repair:
             run.check_cancelled()
             run.progress(number, len(parts), "chunks", f"replacing {_named(part)}")
-            _replace_or_retry(feed, closed, part, batch, open_segment, run)
+            attempt.replacing(part, found)
+            _replace_or_retry(feed, closed, part, batch, open_segment, attempt.next_epoch, run)
+            attempt.replaced(part, found)
             replaced += 1
-            done.add(part)
+        else:
+            unrepaired += found
         shutil.rmtree(staging / f"chunk-{number}", ignore_errors=True)
     run.progress(len(parts), len(parts), "chunks", "done")
     return Rebuilt(
-        certificate=made.with_outcome(outcome), replaced=replaced > 0, chunks=len(parts), skipped=skipped
+        certificate=made.with_outcome(attempt.outcome + unrepaired),
+        replaced=replaced + skipped > 0,
+        chunks=len(parts),
+        skipped=skipped,
     )
 
 
 def _replace_or_retry(
-    feed: Feed, closed: Closed, part: WindowRange, batch: DataFrame, open_segment: Callable[[], int], run: Run
+    feed: Feed,
+    closed: Closed,
+    part: WindowRange,
+    batch: DataFrame,
+    open_segment: Callable[[], int],
+    epoch: int,
+    run: Run,
 ) -> None:
     """An OPTIMIZE by somebody else moves rows between files and wins; the rows are the same, so try again."""
     from delta.exceptions import ConcurrentTransactionException, DeltaConcurrentModificationException
 
-    epoch = batch_epoch(feed)
     for left in reversed(range(REPLACE_TRIES)):
         try:
             replace_closed(feed, closed, part, batch, open_segment(), epoch, run.id)
@@ -187,15 +198,3 @@ def _named(windows: WindowRange) -> str:
         return "all of it"
     told = windows.to_json()
     return f"windows {told['from'] or 'from the first'} to {told['to'] or 'the last'}"
-
-
-class _Done:
-    """The chunks that are replaced, in the job's staging folder: a second attempt goes on from there."""
-
-    def __init__(self, file: Path) -> None:
-        self._file = file
-        self.parts: list[dict[str, str | None]] = json.loads(file.read_text()) if file.exists() else []
-
-    def add(self, windows: WindowRange) -> None:
-        self.parts.append(windows.to_json())
-        replace_file(self._file, json.dumps(self.parts))

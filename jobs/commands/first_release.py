@@ -9,9 +9,9 @@ from typing import Any
 
 from jobs.commands.output import load_settings
 from jobs.git import commit_of
+from jobs.releases.defined import defined
 from jobs.server.client import LakeClient
 from jobs.settings import Settings
-from jobs.tables import TABLES
 
 APPROVED_BY = "twinlake up"
 
@@ -26,7 +26,7 @@ def ensure_release(settings: Settings, say: Callable[[str], None]) -> str | None
     if status["release"]:
         return None
 
-    definitions = {table.name: table.to_json() for table in TABLES}
+    definitions = {table.name: table.to_json() for table in defined()}
     meaning = hashlib.sha256(json.dumps(definitions, sort_keys=True).encode()).hexdigest()[:12]
     first = f"{status['lake_id']}:{meaning}"
 

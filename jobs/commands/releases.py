@@ -37,11 +37,11 @@ def register(app: typer.Typer) -> None:
 
 def plan_command(key: KEY = None, as_json: AS_JSON = False) -> None:
     """Say what the definitions in jobs/tables would change against the live release, and its cost."""
-    from jobs.tables import TABLES
+    from jobs.releases.defined import defined
 
     settings = load_settings()
     asked = {
-        "definitions": {table.name: table.to_json() for table in TABLES},
+        "definitions": {table.name: table.to_json() for table in defined()},
         "git_commit": commit_of(settings.project),
     }
     result = _run(settings, "plan", asked, key)

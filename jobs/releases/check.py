@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +11,7 @@ from jobs.errors import ContractError, DefinitionError, TwinlakeError
 from jobs.kinds.analysis import columns, problems
 from jobs.kinds.fingerprint import fingerprint
 from jobs.kinds.kind import Kind
-from jobs.settings import PROJECT
+from jobs.releases.defined import defined, shown_path
 from jobs.topics.contract import Contract
 from jobs.topics.contract_file import load_contract
 from jobs.topics.topic import Topic, load_topic, topic_names
@@ -45,7 +43,7 @@ def check(project: Path, start_spark: Callable[[], SparkSession]) -> Report:
     """Everything in `project`. Spark is started only when there is a definition worth analysing."""
     report = Report()
     topics = {name: topic for name in topic_names(project) if (topic := _topic(name, project, report))}
-    tables = load_tables(report)
+    tables = _tables(report)
     contracts = _contracts(project, topics, report)
     _sets_match(project, tables, report)
     checked = [table for table in tables if _inputs_known(table, topics, report)]
@@ -74,26 +72,12 @@ def check_table(
         })  # fmt: skip
 
 
-def load_tables(report: Report) -> tuple[Kind, ...]:
-    """The listed definitions; a file that cannot be imported is a problem with its line."""
+def _tables(report: Report) -> tuple[Kind, ...]:
     try:
-        return tuple(importlib.import_module("jobs.tables").TABLES)
+        return defined()
     except TwinlakeError as error:
         report.problems.append(error)
-    except SyntaxError as error:
-        file = _shown(error.filename or "jobs/tables")
-        report.problems.append(DefinitionError(Path(file).stem, file, error.lineno or 0, error.msg))
-    except Exception as error:
-        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "tables" in frame.filename]
-        if not frames:
-            raise
-        file, why = _shown(frames[-1].filename), f"{type(error).__name__}: {error}"
-        report.problems.append(DefinitionError(Path(file).stem, file, frames[-1].lineno or 0, why))
-    return ()
-
-
-def _shown(file: str) -> str:
-    return str(Path(file).relative_to(PROJECT)) if Path(file).is_relative_to(PROJECT) else file
+        return ()
 
 
 def _topic(name: str, project: Path, report: Report) -> Topic | None:
@@ -153,7 +137,7 @@ def _sets_match(project: Path, tables: tuple[Kind, ...], report: Report) -> None
         if path.stem not in names and path.stem != "__init__":
             why = "it is not listed in TABLES"
             report.problems.append(
-                DefinitionError(path.stem, _shown(str(path)), 1, why, "list it in __init__.py")
+                DefinitionError(path.stem, shown_path(str(path)), 1, why, "list it in __init__.py")
             )
 
 

@@ -161,7 +161,8 @@ class Jobs:
         with service_log.about({"job": id, "kind": job.kind, **about}):
             journal.info("the job begins", attempt=job.attempt)
             state, result, error = self._outcome(job, run)
-            journal.info("the job ended", state=state, why=error.what if error else None)
+            tell = journal.error if state == "failed" else journal.info
+            tell("the job ended", state=state, why=error.what if error else None)
         told = error.to_json() if error else None
         with self._changed:
             self._running.pop(id, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from datetime import timedelta
 from pathlib import Path
@@ -9,12 +10,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from jobs.batch.attempt import Attempt
 from jobs.batch.maintain import drop_old_commits
 from jobs.batch.merge import choose
-from jobs.batch.rebuild import replace_closed
+from jobs.batch.rebuild import Rebuilt, replace_closed
 from jobs.errors import BusyError, SilentSkipError
 from jobs.kinds.windows import WindowRange
 from jobs.lake import delta
+from jobs.lake.certificates import Outcome
 from jobs.lake.segments import Segment, batch_epoch, segments
 from jobs.run import CancelledError, Run
 from tests.history import MINUTE, START
@@ -140,6 +143,69 @@ def test_a_long_rebuild_in_chunks_is_continued_after_a_cancel_and_never_half_don
 
     assert (again.chunks, again.skipped, again.certificate.equal) == (6, 2, True)
     assert world.shows() == world.expected()
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def rebuild_in_chunks(world: World, monkeypatch: pytest.MonkeyPatch, kill: str | None, calls: int) -> Rebuilt:
+    """A repair of six chunks, ended at the so-many-th call of this method of the attempt, if one is named."""
+    made = iter(range(calls))
+    with monkeypatch.context() as patch:
+        if kill:
+            method = getattr(Attempt, kill)
+
+            def killed(self: Attempt, part: WindowRange, found: Outcome) -> None:
+                if next(made, None) is None:
+                    raise Killed
+                method(self, part, found)
+
+            patch.setattr(Attempt, kill, killed)
+        return world.rebuild(chunk_records=10, repair=True, job="long")
+
+
+def corrupt(world: World) -> None:
+    """A thousand too much in every row of the first segment."""
+    world.spark.sql(f"UPDATE delta.`{world.feed.path}` SET orders__n = orders__n + 1000 WHERE _segment = 0")
+
+
+@pytest.mark.parametrize(
+    ("kill", "calls", "skipped"),
+    [("replacing", 2, 2), ("replaced", 0, 1), ("replaced", 1, 2)],
+    ids=["before a commit", "after the first commit", "after a later commit"],
+)
+def test_a_repair_that_was_killed_goes_on_and_tells_every_difference(
+    world: World, monkeypatch: pytest.MonkeyPatch, kill: str, calls: int, skipped: int
+) -> None:
+    corrupt(world)
+    differing = world.verify().differing
+    with pytest.raises(Killed):
+        rebuild_in_chunks(world, monkeypatch, kill, calls)
+    world.produce()
+    world.step()
+
+    again = rebuild_in_chunks(world, monkeypatch, None, 0)
+
+    assert (again.chunks, again.skipped, again.replaced) == (6, skipped, True)
+    assert (again.certificate.differing, again.certificate.position) == (differing, {"orders": 3})
+    assert world.shows() == world.expected() and world.verify().equal
+
+
+def test_a_repair_begins_anew_where_somebody_else_used_the_lane_and_still_tells_what_it_repaired(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corrupt(world)
+    with pytest.raises(Killed):
+        rebuild_in_chunks(world, monkeypatch, "replaced", 0)
+    told = json.loads((world.lake / "staging/long/attempt.json").read_text())["replacing"]["outcome"]
+    left = world.verify().differing
+    world.rebuild(windows=WindowRange(start=START + 500 * MINUTE))
+
+    again = rebuild_in_chunks(world, monkeypatch, None, 0)
+
+    assert (again.skipped, again.certificate.differing) == (0, told["differing"] + left)
+    assert world.shows() == world.expected() and world.verify().equal
 
 
 def test_rebuilds_beside_appends_and_optimize_keep_totals_exact(world: World) -> None:

@@ -62,7 +62,7 @@ def test_asked_again_it_has_the_same_keys_and_with_other_definitions_another_pla
     ensure(first, home, monkeypatch)
     ensure(again, home, monkeypatch)
     tables: Any = TABLES[0]
-    monkeypatch.setattr("jobs.commands.first_release.TABLES", (replace(tables, where="amount > 1"),))
+    monkeypatch.setattr("jobs.tables.TABLES", (replace(tables, where="amount > 1"),))
     ensure(other, home, monkeypatch)
 
     assert [one["key"] for one in first.asked] == [one["key"] for one in again.asked]

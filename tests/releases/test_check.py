@@ -15,7 +15,9 @@ import pytest
 
 from jobs.errors import ContractError, DefinitionError
 from jobs.releases import check as module
+from jobs.releases import defined as module_of_defined
 from jobs.releases.check import Report, check, check_table
+from jobs.releases.defined import defined
 from jobs.settings import PROJECT
 from jobs.tables import TABLES
 from jobs.topics.topic import load_topic
@@ -70,7 +72,7 @@ def test_tables_contracts_and_files_that_do_not_match_are_reported(
     project: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (project / "contracts" / "sales_per_region.yaml").rename(project / "contracts" / "odd.yaml")
-    monkeypatch.setattr(module, "load_tables", lambda report: (SALES, SALES))
+    monkeypatch.setattr(module, "defined", lambda: (SALES, SALES))
 
     report = check(project, lambda: spark)
 
@@ -99,10 +101,28 @@ def test_a_definition_file_that_cannot_be_imported_is_reported_with_its_line(
     def broken(name: str) -> None:
         compile("a = (\n", "jobs/tables/odd.py", "exec")
 
-    monkeypatch.setattr(module.importlib, "import_module", broken)
-    report = Report()
+    monkeypatch.setattr(module_of_defined.importlib, "import_module", broken)
 
-    assert module.load_tables(report) == ()
+    with pytest.raises(DefinitionError) as raised:
+        defined()
 
-    problem = report.problems[0]
-    assert isinstance(problem, DefinitionError) and (problem.file, problem.line) == ("jobs/tables/odd.py", 1)
+    assert (raised.value.file, raised.value.line) == ("jobs/tables/odd.py", 1)
+
+
+@pytest.mark.parametrize("text", ["source='orders'", "measures={'orders': 'count'}"])
+def test_a_keyword_or_a_measure_that_is_none_is_reported_with_its_line_and_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str
+) -> None:
+    file = tmp_path / "tables" / "odd.py"
+    source = f"from jobs.kinds.aggregate import Aggregate\n\nTABLE = Aggregate(name='odd', {text})\n"
+
+    def broken(name: str) -> None:
+        exec(compile(source, str(file), "exec"), {})
+
+    monkeypatch.setattr(module_of_defined.importlib, "import_module", broken)
+
+    with pytest.raises(DefinitionError) as raised:
+        defined()
+
+    assert (raised.value.file, raised.value.line) == (str(file), 3)
+    assert "twinlake check" in raised.value.remedy

@@ -282,7 +282,7 @@ def test_what_a_job_logs_names_the_job_its_kind_and_its_table(jobs: Jobs, work: 
     assert lines == [
         {"event": "the job begins", "log_level": "info", "attempt": 1, **of_job},
         {"event": "the job failed", "log_level": "error", "exc_info": True, **of_job},
-        {"event": "the job ended", "log_level": "info", "state": "failed", "why": "copy failed", **of_job},
+        {"event": "the job ended", "log_level": "error", "state": "failed", "why": "copy failed", **of_job},
     ]
 
 

@@ -1,0 +1,98 @@
+"""What a rebuild has done so far, in its job's staging folder: a second attempt goes on from there.
+
+What a chunk's comparison found is written down before the chunk is replaced, with the number that the commit
+will take in the version's batch lane. So after a kill the lane tells whether the commit was made, and a
+difference that was repaired is not forgotten by whoever compares afterwards and finds none.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from jobs.files import replace_file
+from jobs.kinds.windows import WindowRange
+from jobs.lake import delta
+from jobs.lake.certificates import Outcome
+from jobs.lake.feed import Feed
+from jobs.lake.segments import Closed, batch_epoch
+
+NOTHING = Outcome(rows_compared=0, differing=0)
+
+
+class Attempt:
+    """`closed` is what all chunks are compared at; `outcome` what was found in those that are replaced."""
+
+    def __init__(self, file: Path, job: str, feed: Feed, closed: Closed, windows: WindowRange) -> None:
+        """Goes on where an earlier attempt ended, at the moment it had pinned, or begins at `closed`.
+
+        It begins anew if the version or the windows are others, if somebody else has used the batch lane
+        since, or if the pinned commit is gone.
+        """
+        self._file = file
+        self.closed = closed
+        self.next_epoch = batch_epoch(feed)
+        self.outcome = NOTHING
+        self._about = {"version": str(feed.version), "windows": windows.to_json()}
+        self._done: list[dict[str, Any]] = []
+        if file.exists():
+            self._take_over(json.loads(file.read_text()), job, feed)
+
+    def done(self, part: WindowRange) -> bool:
+        return part.to_json() in self._done
+
+    def replacing(self, part: WindowRange, found: Outcome) -> None:
+        """To be called before the commit."""
+        self._save({"part": part.to_json(), "outcome": asdict(found)})
+
+    def replaced(self, part: WindowRange, found: Outcome) -> None:
+        """To be called after the commit."""
+        self._done.append(part.to_json())
+        self.outcome += found
+        self.next_epoch += 1
+        self._save(None)
+
+    def _take_over(self, stored: dict[str, Any], job: str, feed: Feed) -> None:
+        replacing, outcome = stored["replacing"], _outcome(stored["outcome"])
+        done, next_epoch = stored["done"], stored["next_epoch"]
+        if replacing and _made(feed, job, next_epoch):
+            done = [*done, replacing["part"]]
+            outcome += _outcome(replacing["outcome"])
+            next_epoch += 1
+        pinned = stored["closed"]["pin"]
+        if (
+            stored["about"] == self._about
+            and next_epoch == self.next_epoch
+            and delta.commit(feed.path, pinned["delta_version"]) is not None
+        ):
+            pin = replace(self.closed.pin, **pinned)
+            self.closed = replace(self.closed, **{**stored["closed"], "pin": pin})
+            self._done, self.outcome = done, outcome
+        else:
+            self.outcome = replace(outcome, rows_compared=0)
+
+    def _save(self, replacing: dict[str, Any] | None) -> None:
+        closed = asdict(self.closed)
+        closed["pin"].pop("version")
+        state = {
+            "about": self._about,
+            "closed": closed,
+            "next_epoch": self.next_epoch,
+            "done": self._done,
+            "outcome": asdict(self.outcome),
+            "replacing": replacing,
+        }
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(self._file, json.dumps(state))
+
+
+def _made(feed: Feed, job: str, epoch: int) -> bool:
+    """Whether this job's commit with that number is in the table."""
+    mine = delta.newest_metadata(feed.path, lambda told: told.get("kind") == "rebuild" and told["job"] == job)
+    return mine is not None and mine["epoch"] == epoch
+
+
+def _outcome(stored: dict[str, Any]) -> Outcome:
+    return Outcome(**{**stored, "differences": tuple(stored["differences"])})
