@@ -15,7 +15,7 @@ from jobs.errors import BusyError, NotFoundError, UsageError
 from jobs.lake.version import Version
 from jobs.run import Run
 from jobs.server import lock
-from jobs.speed.owner import PassedError
+from jobs.speed.owner import Owner, PassedError
 from jobs.speed.versions import Versions
 from jobs.waiting import wait_for
 from tests.history import LATEST, SALES, MemoryLog, Orders, version_of
@@ -85,6 +85,25 @@ def test_a_version_that_fails_is_stalled_alone_and_catches_up_after_the_fix(
     assert not any(health.stalled for health in versions.health())
     for world in (shown(versions, log, good), shown(versions, log, bad)):
         assert world.shows() == world.expected()
+
+
+def test_an_owner_that_failed_once_goes_the_whole_way_though_nobody_asks_again(
+    log: BrittleLog, tmp_path: Path
+) -> None:
+    orders, version = Orders(4), version_of(LATEST)
+    version.save(tmp_path)
+    for _ in range(4):
+        log.append(orders.batch(10))
+    log.broken = True
+    owner = Owner(tmp_path, version, log, lambda owner: None, long_records=10)
+    owner.signal(4)
+    until(lambda: owner.error is not None)
+
+    log.broken = False
+
+    until(lambda: owner.standing.position == 4)
+    assert owner.error is None
+    owner.stop()
 
 
 def test_versions_are_pinned_together_at_exactly_one_position_while_batches_come(

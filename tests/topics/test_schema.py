@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -95,3 +96,21 @@ def test_a_file_that_is_no_json_is_an_error(tmp_path: Path) -> None:
 def test_an_unknown_topic_names_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="orders"):
         load_topic("nothing", _project(tmp_path))
+
+
+def test_a_schema_that_changes_the_type_of_a_field_is_refused_with_both_types(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    for folder in ("contracts", "schemas"):
+        shutil.copytree(PROJECT / folder, project / folder)
+    newest = load_topic("orders", project).newest
+    first = project / "schemas" / f"orders.v{newest.number}.avsc"
+    second = first.with_name(f"orders.v{newest.number + 1}.avsc")
+    fields = json.loads(first.read_text())
+    amount = next(field for field in fields["fields"] if field["name"] == "amount")
+    amount["type"] = "string"
+    second.write_text(json.dumps(fields))
+
+    with pytest.raises(ContractError, match="a field keeps its type") as refused:
+        load_topic("orders", project)
+
+    assert refused.value.file == str(second) and "'amount'" in str(refused.value)

@@ -1,0 +1,50 @@
+"""A topic whose files are wrong at the start: its tables stand still and say why, until they are mended."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.errors import NotFoundError
+from jobs.settings import PROJECT
+from jobs.tables import TABLES
+from tests.releases.lake import Lake, order
+
+
+def test_a_server_starts_with_a_broken_contract_tells_it_and_loses_nothing(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    project, home = tmp_path / "project", tmp_path / "home"
+    for folder in ("contracts", "schemas"):
+        shutil.copytree(PROJECT / folder, project / folder)
+    contract = project / "contracts" / "orders.yaml"
+    text = contract.read_text()
+    lake = Lake(spark, home, project=project)
+    lake.promote(lake.build({table.name: table for table in TABLES}))
+    lake.append([order(number) for number in range(10)])
+    lake.stop()
+    contract.write_text("apiVersion: [\n")
+
+    lake = Lake(spark, home, project=project)
+    try:
+        status = lake.server.status()
+        (topic,) = status["topics"]
+        assert lake.server.ready and status["release"]["number"] == 1
+        assert (topic["name"], topic["state"]) == ("orders", "stopped")
+        assert "orders.yaml" in topic["error"]["what"]
+        assert [version["stalled"] for version in status["versions"]] == [True, True, True]
+        with pytest.raises(NotFoundError, match="topic orders, which is not open"):
+            lake.do("verify", table="sales_per_region")
+    finally:
+        lake.stop()
+    contract.write_text(text)
+
+    lake = Lake(spark, home, project=project)
+    try:
+        assert not any(version["stalled"] for version in lake.server.status()["versions"])
+        assert lake.do("verify", table="sales_per_region")["position"] == {"orders": 1}
+    finally:
+        lake.stop()
