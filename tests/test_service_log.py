@@ -132,7 +132,7 @@ def test_an_exception_is_told_in_its_own_field(lines: list[dict[str, Any]], even
 def test_libraries_that_talk_much_are_heard_when_something_is_wrong(lines: list[dict[str, Any]]) -> None:
     heard = [line["logger"] for line in lines if line["event"] == "no chatter"]
 
-    assert heard == ["py4j", "httpx", "httpx2"]
+    assert heard == ["py4j", "httpx", "httpx2", "great_expectations"]
     assert not [line for line in lines if line["event"] in ("chatter", "too fine")]
 
 
