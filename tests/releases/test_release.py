@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from jobs.errors import DifferenceError, NotFoundError, UsageError
 from jobs.kinds.kind import Kind
 from jobs.lake import release_log
+from jobs.releases import gate as ask_gate
 from jobs.releases import promote
 from jobs.tables import TABLES
 from tests.releases.lake import Lake, following_sql_server, order
@@ -174,7 +175,10 @@ def test_a_version_that_breaks_its_contract_is_not_promoted(lake: Lake, back_to_
     assert live(lake) == before
 
 
-def test_a_topic_that_stands_still_below_its_broker_is_refused(lake: Lake, back_to_first: None) -> None:
+def test_a_topic_that_stands_still_below_its_broker_is_refused(
+    lake: Lake, back_to_first: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ask_gate, "LOG_WAIT_S", 2.0)
     plan = lake.build(NO_CANCELLED)
     ingest = lake.ingest
     ingest.unread = 3
@@ -185,7 +189,7 @@ def test_a_topic_that_stands_still_below_its_broker_is_refused(lake: Lake, back_
 
     refused = [check for check in still["checks"] if not check["passed"]]
     assert [(check["name"], check["table"]) for check in refused] == [("lag", "sales_per_region")]
-    assert refused[0]["detail"].startswith("3 records of topic orders are not in the log after 10 s")
+    assert refused[0]["detail"].startswith("3 records of topic orders are not in the log after 2 s")
     assert lake.do("gate", plan=plan)["passed"]
 
 
