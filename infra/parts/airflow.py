@@ -124,9 +124,7 @@ def _probe(context: Context, component: str) -> str:
 
 
 def _folder(context: Context) -> Path:
-    folder = context.folders.of("airflow")
-    folder.mkdir(mode=0o700, exist_ok=True)
-    return folder
+    return context.folders.private("airflow")
 
 
 def _secret(file: Path) -> str:

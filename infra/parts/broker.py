@@ -107,6 +107,4 @@ def _probe(context: Context) -> str:
 
 
 def _folder(context: Context) -> Path:
-    folder = context.folders.of("kafka")
-    folder.mkdir(mode=0o700, exist_ok=True)
-    return folder
+    return context.folders.private("kafka")

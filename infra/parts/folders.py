@@ -34,6 +34,12 @@ class Folders:
         """The state of one service: kafka, registry, airflow, sql."""
         return self.home / name
 
+    def private(self, name: str) -> Path:
+        """The same folder, made where it is missing and closed to other users."""
+        folder = self.of(name)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        return folder
+
     def log(self, part: str) -> Path:
         return self.logs / f"{part}.log"
 

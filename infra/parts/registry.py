@@ -24,7 +24,7 @@ def url(port: int) -> str:
 
 
 def _prepare(context: Context) -> None:
-    context.folders.of("registry").mkdir(mode=0o700, exist_ok=True)
+    context.folders.private("registry")
 
 
 def _command(context: Context) -> Command:

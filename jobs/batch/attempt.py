@@ -15,11 +15,9 @@ from typing import Any
 from jobs.files import replace_file
 from jobs.kinds.windows import WindowRange
 from jobs.lake import delta
-from jobs.lake.certificates import Outcome
+from jobs.lake.certificates import NOTHING, Outcome
 from jobs.lake.feed import Feed
 from jobs.lake.segments import Closed, batch_epoch
-
-NOTHING = Outcome(rows_compared=0, differing=0)
 
 
 class Attempt:

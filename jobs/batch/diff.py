@@ -42,6 +42,13 @@ class Differing:
     right: Row | None
     columns: tuple[str, ...] = ()
 
+    @property
+    def known(self) -> Row:
+        """A side that is there; both have the row's key."""
+        found = self.left if self.left is not None else self.right
+        assert found is not None  # a differing row is on one side at least
+        return found
+
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnDiff:

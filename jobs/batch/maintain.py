@@ -77,13 +77,9 @@ def vacuum(spark: SparkSession, path: Path, keep_hours: int = KEEP_FILES_HOURS) 
 
 def compact_log(log: Log) -> bool:
     """Merge the log's small files (OPTIMIZE; the order of batches is kept). Appends are not in its way."""
-    from pyspark.sql import DataFrame
-
-    spark = log.spark
-    listed = DataFrame(delta.snapshot(spark, log.path).allFiles().toDF(), spark)
-    if listed.where(f"size < {SMALL_BYTES}").count() < SMALL_FILES:
+    if delta.files(log.spark, log.path).where(f"size < {SMALL_BYTES}").count() < SMALL_FILES:
         return False
-    clean_up_session(spark).sql(f"OPTIMIZE delta.`{log.path}`")
+    clean_up_session(log.spark).sql(f"OPTIMIZE delta.`{log.path}`")
     return True
 
 

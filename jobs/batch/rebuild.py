@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jobs.batch.attempt import NOTHING, Attempt
+from jobs.batch.attempt import Attempt
 from jobs.batch.verify import begin, compare
 from jobs.errors import BusyError
 from jobs.kinds.evidence import SEGMENT
 from jobs.kinds.windows import ALL, WindowRange
 from jobs.lake import delta
-from jobs.lake.certificates import Certificate
+from jobs.lake.certificates import NOTHING, Certificate
 from jobs.lake.feed import Feed
 from jobs.lake.segments import Closed, arranged
 from jobs.run import Run

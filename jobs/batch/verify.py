@@ -12,7 +12,7 @@ from jobs.batch.diff import Differing, Side, diff
 from jobs.kinds.evidence import HASH_HIGH, HASH_LOW, ROWS, SEGMENT
 from jobs.kinds.kind import Moment
 from jobs.kinds.windows import ALL, WindowRange
-from jobs.lake.certificates import SHOWN, Certificate, Outcome
+from jobs.lake.certificates import NOTHING, SHOWN, Certificate, Outcome
 from jobs.lake.feed import Feed, LogView, Opened
 from jobs.lake.version import Pin
 from jobs.run import Run
@@ -83,7 +83,7 @@ def _doubled(view: LogView, pin: Pin) -> Outcome:
     """A view kind is its logs; what can be wrong is a coordinate that is in one of them twice."""
     from pyspark.sql import functions as F
 
-    outcome, twice = Outcome(rows_compared=0, differing=0), F.expr("count > 1")
+    outcome, twice = NOTHING, F.expr("count > 1")
     for name, log in view.logs.items():
         by_coordinate = log.rows(0, pin.position[name]).groupBy(*coordinate.KEY).count()
         counted = by_coordinate.agg(F.count("*").alias("rows"), F.count_if(twice).alias("differing")).first()
@@ -109,10 +109,8 @@ def _differences(feed: Feed, rows: Sequence[Differing]) -> list[dict[str, Any]]:
     batch = _seen(feed, [row.right for row in rows if row.right is not None])
     found = []
     for row in rows:
-        known = row.left if row.left is not None else row.right
-        assert known is not None  # a differing row is on one side at least
-        place = _key_text(feed, known.asDict())
-        key = {name: to_json(known[name]) for name in keys}
+        place = _key_text(feed, row.known.asDict())
+        key = {name: to_json(row.known[name]) for name in keys}
         sides = (None if row.left is None else speed[place], None if row.right is None else batch[place])
         found.append(_difference(key, cause_of(row.left, row.right), row.columns, *sides))
     return found

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from jobs import quote
 from jobs.kinds import evidence, steps
 from jobs.kinds.definition import Definition, pairs, read
-from jobs.kinds.equality import scale_of
+from jobs.kinds.equality import has_order, scale_of
 from jobs.kinds.expression import Stage
 from jobs.kinds.kind import Moment
 from jobs.kinds.measures.all import from_json as measure_from_json
@@ -102,7 +102,7 @@ class Aggregate(Definition):
         yield from steps.untyped(self, self.columns, stepped)
         types = dict(stepped.dtypes)
         for name in self.keys:
-            if types[name].startswith(("map<", "variant")):
+            if not has_order(types[name]):
                 yield self.error_at_text(self.columns[name], f"column {name}: {types[name]} cannot be a key")
         if self.window and types[self.window.on] != "timestamp":
             why = f"the window is on {self.window.on}, which is {types[self.window.on]}, not timestamp"

@@ -26,6 +26,11 @@ def is_number(type_: str) -> bool:
     return type_.split("(")[0] in NUMBERS
 
 
+def has_order(type_: str) -> bool:
+    """Whether values of the type can be sorted, and so be keys and ends; maps and variants cannot."""
+    return not type_.startswith(("map<", "variant"))
+
+
 def same(left: Column, right: Column, types: tuple[str, str], scales: Sequence[Column] = ()) -> Column:
     """Whether the two values are equal; never NULL.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from jobs import quote
 from jobs.kinds import evidence, steps
 from jobs.kinds.definition import Definition, pairs, read
+from jobs.kinds.equality import has_order
 from jobs.kinds.expression import Expression, Stage
 from jobs.kinds.kind import Moment
 from jobs.topics import coordinate
@@ -92,7 +93,7 @@ class Latest(Definition):
         yield from steps.untyped(self, self.columns, stepped)
         types = dict(stepped.dtypes)
         for name in (*self.keys, *self.order):
-            if types[name].startswith(("map<", "variant")):
+            if not has_order(types[name]):
                 why = f"column {name}: {types[name]} cannot be a key or order"
                 yield self.error_at_text(self.columns[name], why)
         for name in self.values:

@@ -74,6 +74,9 @@ class Outcome:
         )
 
 
+NOTHING = Outcome(rows_compared=0, differing=0)
+"""What has been found before anything is compared."""
+
 SCHEMA = pa.schema(
     [
         *[

@@ -115,6 +115,13 @@ def snapshot(spark: SparkSession, path: Path | str) -> Any:
     return log.update(False, nothing, nothing)
 
 
+def files(spark: SparkSession, path: Path | str) -> DataFrame:
+    """The data files of the table's snapshot as Delta lists them: `path`, `size`, `partitionValues`, ..."""
+    from pyspark.sql import DataFrame
+
+    return DataFrame(snapshot(spark, path).allFiles().toDF(), spark)
+
+
 def create(
     spark: SparkSession,
     path: Path | str,

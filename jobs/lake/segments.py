@@ -33,11 +33,10 @@ class Closed:
 
 def segments(feed: Feed) -> list[Segment]:
     """The version's segments that hold rows, oldest first, from Delta's own file list."""
-    from pyspark.sql import DataFrame
     from pyspark.sql import functions as F
 
-    listed = DataFrame(delta.snapshot(feed.spark, feed.path).allFiles().toDF(), feed.spark)
     number = F.col("partitionValues").getItem(evidence.SEGMENT).cast("int").alias("number")
+    listed = delta.files(feed.spark, feed.path)
     counted = listed.groupBy(number).agg(F.count("*").alias("files"), F.sum("size").alias("bytes"))
     return sorted((Segment(**row.asDict()) for row in counted.collect()), key=lambda segment: segment.number)
 

@@ -14,6 +14,7 @@ from jobs.lake.certificates import Certificate
 from jobs.lake.open_lake import OpenLake
 from jobs.lake.plans import Change, Plan
 from jobs.lake.version import Version, next_build
+from jobs.releases.plan import newest_alike
 from jobs.run import Failed, Run
 from jobs.times import format_moment
 
@@ -88,12 +89,7 @@ def build(lake: OpenLake, plan: Plan, run: Run) -> Built | Failed:
 
 def green_version(lake: OpenLake, change: Change) -> Version | None:
     """The living version that means what the plan wants, the newest one; None as long as it is not built."""
-    same = [
-        version
-        for version in lake.versions.living()
-        if version.table == change.table and version.fingerprint == change.fingerprint
-    ]
-    return max(same, key=lambda version: version.build, default=None)
+    return newest_alike(lake.versions.living(), change.table, change.fingerprint)
 
 
 def _create(lake: OpenLake, plan: Plan, change: Change) -> Version:

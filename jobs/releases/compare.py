@@ -158,12 +158,10 @@ def _column(column: ColumnDiff) -> ComparedColumn:
 
 def _sample(row: Differing, keys: tuple[str, ...], shown: tuple[tuple[str, ...], tuple[str, ...]]) -> Sample:
     """The row as a person reads it: the columns of each side that are shown, without scales."""
-    known = row.left if row.left is not None else row.right
-    assert known is not None  # a differing row is on one side at least
     kind = {"changed": "changed", "only_left": "only_blue", "only_right": "only_green"}[row.sort]
     blue, green = (
         None if side is None else {name: to_json(side[name]) for name in names}
         for side, names in zip((row.left, row.right), shown, strict=True)
     )
-    key = {name: to_json(known[name]) for name in keys}
+    key = {name: to_json(row.known[name]) for name in keys}
     return Sample(kind=kind, key=key, blue=blue, green=green, columns=row.columns)

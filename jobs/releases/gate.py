@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -60,8 +61,10 @@ def ask(lake: OpenLake, plan: Plan, run: Run, recent: bool = False) -> Gate:
         pin = lake.versions.pin(green)
         asked_of[change.table] = [green.name, pin.position]
         known = met.get(change.table)
-        same = known is not None and known[0] == asked_of[change.table]
-        checks += known[1] if known and same else _contract_checks(lake, green, pin)
+        if known and known[0] == asked_of[change.table]:
+            checks += known[1]
+        else:
+            checks += _contract_checks(lake, green, pin)
     gate = Gate(plan=plan.id, at=format_moment(lake.clock()), checks=tuple(checks), asked_of=asked_of)
     lake.plans.save_gate(plan.id, gate.to_json())
     return gate
@@ -87,18 +90,19 @@ def _broker_lag(lake: OpenLake, version: Version, run: Run) -> Check:
     """The version's logs get what the broker has now: a topic that stands still must not look fresh."""
     ends = {topic: lake.ingests[topic].broker_ends() for topic in version.topics}
 
-    def missing() -> dict[str, int]:
+    def asked() -> Check:
         behind = {topic: lake.ingests[topic].behind(held) for topic, held in ends.items()}
-        return {topic: records for topic, records in behind.items() if records}
-
-    try:
-        wait_for("the logs", lambda: None if missing() else True, LOG_WAIT_S, run, every_s=0.2)
-    except TimedOutError:
-        told = ", ".join(f"{records:,} records of topic {topic}" for topic, records in missing().items())
+        told = ", ".join(
+            f"{records:,} records of topic {topic}" for topic, records in behind.items() if records
+        )
+        if not told:
+            detail = "its logs have what the broker has"
+            return Check(table=version.table, name="lag", passed=True, detail=detail)
         errors = [error.what for topic in ends if (error := lake.ingests[topic].error)]
         detail = "; ".join([f"{told} are not in the log after {LOG_WAIT_S:g} s", *errors])
-        return Check(table=version.table, name="lag", passed=not missing(), detail=detail)
-    return Check(table=version.table, name="lag", passed=True, detail="its logs have what the broker has")
+        return Check(table=version.table, name="lag", passed=False, detail=detail)
+
+    return _patiently(asked, f"the logs of {version}", LOG_WAIT_S, run)
 
 
 def _lag(lake: OpenLake, version: Version, run: Run) -> Check:
@@ -108,12 +112,18 @@ def _lag(lake: OpenLake, version: Version, run: Run) -> Check:
         )
         return lag_check(health)
 
+    return _patiently(asked, f"{version} to catch up", LAG_PATIENCE_S, run)
+
+
+def _patiently(asked: Callable[[], Check], what: str, limit_s: float, run: Run) -> Check:
+    """The check as soon as it passes, or as it is when the time is over."""
+
     def passed() -> Check | None:
         check = asked()
         return check if check.passed else None
 
     try:
-        return wait_for(f"{version} to catch up", passed, LAG_PATIENCE_S, run, every_s=0.5)
+        return wait_for(what, passed, limit_s, run, every_s=0.5)
     except TimedOutError:
         return asked()
 

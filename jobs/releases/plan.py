@@ -91,11 +91,8 @@ def _change(
     if before and before.fingerprint == proposal.fingerprint:
         return Change(table=proposal.table, action="unchanged", fingerprint=proposal.fingerprint, blue=blue,
                       green=blue, history=said)  # fmt: skip
-    same = [
-        version for version in mine.values()
-        if version.fingerprint == proposal.fingerprint and version.state == "living"
-    ]  # fmt: skip
-    green = max(same, key=lambda version: version.build).name if same else None
+    same = newest_alike(versions, proposal.table, proposal.fingerprint)
+    green = same.name if same else None
     why = differences(before.definition, proposal.definition) if before else ("the table is new",)
     builds = green is None and proposal.stores_rows
     seconds = BUILD_OVERHEAD_SECONDS + records / max(rate, 1.0)
@@ -112,6 +109,16 @@ def _change(
         reaches_back=all(history.complete for history in histories),
         history=said,
     )
+
+
+def newest_alike(versions: Iterable[Version], table: str, fingerprint: str | None) -> Version | None:
+    """The living version of the table that means this, the one built last; None where there is none."""
+    same = [
+        version
+        for version in versions
+        if (version.table, version.fingerprint, version.state) == (table, fingerprint, "living")
+    ]
+    return max(same, key=lambda version: version.build, default=None)
 
 
 def _plan_id(before: int | None, changes: Iterable[Change]) -> str:

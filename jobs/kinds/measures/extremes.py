@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from jobs import quote
+from jobs.kinds.equality import has_order
 from jobs.kinds.measures.measure import Measure, Part, state_column
 
 
@@ -13,7 +14,7 @@ class _Extreme(Measure):
     function: ClassVar[str]
 
     def refuses(self, type_: str) -> str | None:
-        return f"{type_} has no order" if type_.startswith(("map<", "variant")) else None
+        return None if has_order(type_) else f"{type_} has no order"
 
     def parts(self, name: str, type_: str) -> tuple[Part, ...]:
         from_rows = f"{self.function}({quote.name(self.of)})"
