@@ -4,6 +4,7 @@
 PY := .venv/bin/python
 INSTALLED := .venv/.installed
 JARS := .jars/.complete
+CLASSES := .jars/classes/.compiled
 
 help:
 	@echo "make demo     install, start everything, run the main job (leaves the services up)"
@@ -21,9 +22,12 @@ $(INSTALLED): pyproject.toml constraints.txt infra/setup/install.sh
 $(JARS): infra/setup/jars.txt infra/setup/jars.py | $(INSTALLED)
 	@$(PY) -m infra.setup.jars
 
+$(CLASSES): $(JARS) infra/setup/java_classes.py $(wildcard jobs/*/java/*/*/*.java)
+	@$(PY) -m infra.setup.java_classes
+
 install: $(INSTALLED)
 
-jars: $(INSTALLED) $(JARS)
+jars: $(INSTALLED) $(JARS) $(CLASSES)
 
 demo: jars
 	@$(PY) -m infra.demo

@@ -92,9 +92,8 @@ def measure(platform: Platform, folder: Path, asked: argparse.Namespace, started
     with Meter([lake_server]) as meter:
         fresh = freshness.measure(
             orders(platform, "fresh", faults=None, span_ms=0),
-            bootstrap_servers=platform.services.bootstrap_servers,
+            services=platform.services,
             topic=TOPIC,
-            sql_url=platform.services.sql_url,
             rate=asked.rate,
             seconds=asked.seconds,
             lead_s=5.0,
@@ -103,9 +102,7 @@ def measure(platform: Platform, folder: Path, asked: argparse.Namespace, started
     told(started, f"freshness p50 {fresh.p50_s:.2f} s, p99 {fresh.p99_s:.2f} s")
 
     proof = prove(
-        bootstrap_servers=platform.services.bootstrap_servers,
-        registry_url=platform.services.registry_url,
-        sql_url=platform.services.sql_url,
+        services=platform.services,
         topic=TOPIC,
         sink=sink,
         starts=starts,

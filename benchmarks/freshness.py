@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 import httpx
 import numpy as np
 
+from jobs.settings import Services
 from jobs.topics.produce import produce
 from jobs.topics.sample_orders import Draw, Sample
 
@@ -52,8 +53,11 @@ class _Noted:
 class Reader:
     """Counts the orders of the last minutes as any client of the SQL server would."""
 
-    def __init__(self, sql_url: str) -> None:
-        self._http = httpx.Client(base_url=sql_url, headers={"X-Twinlake-Query": "1"}, timeout=60)
+    def __init__(self, services: Services) -> None:
+        self._http = httpx.Client(
+            base_url=services.sql_url, headers={"X-Twinlake-Query": "1"}, timeout=60,
+            auth=(services.sql_user, services.sql_password),
+        )  # fmt: skip
         since = datetime.now(UTC) - timedelta(minutes=RECENT_MINUTES)
         self._sql = (
             "SELECT coalesce(sum(orders), 0) AS n FROM serve.sales_per_region "
@@ -70,15 +74,14 @@ class Reader:
 def measure(
     sample: Sample,
     *,
-    bootstrap_servers: str,
+    services: Services,
     topic: str,
-    sql_url: str,
     rate: float,
     seconds: float,
     lead_s: float,
 ) -> Freshness:
     """Produce at the rate; the records of the first `lead_s` seconds only bring all into their stride."""
-    reader = Reader(sql_url)
+    reader = Reader(services)
     before = reader.orders()
     noted = _Noted(sample=sample)
     total = int(rate * (lead_s + seconds))
@@ -89,7 +92,7 @@ def measure(
         try:
             produce(
                 noted,
-                bootstrap_servers=bootstrap_servers,
+                bootstrap_servers=services.bootstrap_servers,
                 topic=topic,
                 count=total,
                 rate=rate,

@@ -13,6 +13,7 @@ from infra.oracle.compare import compare, same_sales
 from infra.oracle.judge import judge, writer_schemas
 from infra.oracle.topic import read
 from infra.oracle.watermark import Watermark, watermark
+from jobs.settings import Services
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,9 +29,7 @@ class Proof:
 
 def prove(
     *,
-    bootstrap_servers: str,
-    registry_url: str,
-    sql_url: str,
+    services: Services,
     topic: str,
     sink: Sink,
     starts: dict[int, int],
@@ -38,11 +37,11 @@ def prove(
     all_ends: dict[int, int],
 ) -> Proof:
     """Recompute all of the topic for Twinlake, and what lies between `starts` and `ends` for the loop."""
-    records, _ = read(bootstrap_servers, topic, all_ends)
-    judged = judge(records, writer_schemas(registry_url, f"{topic}-value"))
+    records, _ = read(services.bootstrap_servers, topic, all_ends)
+    judged = judge(records, writer_schemas(services.registry_url, f"{topic}-value"))
     valid = tables.frame(records, judged, epoch=0)
     sales = tables.sales_per_region(valid, watermark(records, valid), without_cancelled=False)
-    door = shown.SqlDoor(sql_url)
+    door = shown.SqlDoor(services.sql_url, services.sql_user, services.sql_password)
     limits = pl.DataFrame(
         {"partition": list(ends), "first": [starts[number] for number in ends], "end": list(ends.values())},
         schema_overrides={"partition": pl.Int32},

@@ -28,6 +28,9 @@ class Services:
     lake: str = ""
     sql_url: str = ""
     """HTTP door of the SQL server: which release it serves, and `twinlake query`."""
+    sql_user: str = ""
+    sql_password: str = ""
+    """What readers show at JDBC and at `sql_url`."""
     cluster_id: str = ""
     """Kafka's cluster id: another broker on the same port is not ours."""
 

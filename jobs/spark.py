@@ -71,6 +71,16 @@ def jars(settings: Settings) -> list[Path]:
     return found
 
 
+def classes(settings: Settings) -> Path:
+    """The project's own Java classes; only the SQL server needs them."""
+    found = settings.jars / "classes"
+    if not found.is_dir():
+        raise UnreachableError(
+            f"there are no Java classes in {found}", "they were not compiled", "run `make jars`"
+        )
+    return found
+
+
 def session(
     settings: Settings,
     name: str = "twinlake",

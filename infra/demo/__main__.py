@@ -55,8 +55,11 @@ def _finish(story: Story) -> None:
     console.print(f"\n[bold {colour}]The demo {word}[/]: {checks}, {summary.seconds} s")
     for name, place in summary.where.items():
         console.print(f"   {name:<8} {escape(place)}", soft_wrap=True)
-    password = escape(services.airflow_password)
-    console.print(f"   login    {services.airflow_user} / {password}", soft_wrap=True)
+    for door, user, password in (
+        ("airflow", services.airflow_user, services.airflow_password),
+        ("jdbc and report", services.sql_user, services.sql_password),
+    ):
+        console.print(f"   login    {user} / {escape(password)}  ({door})", soft_wrap=True)
 
 
 if __name__ == "__main__":

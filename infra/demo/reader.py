@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 
 from jobs.errors import TimedOutError
+from jobs.settings import Services
 from jobs.waiting import wait_for
 
 Answer = dict[str, tuple[int, str]]  # by region: orders, sales
@@ -38,9 +39,12 @@ class Range:
 class Query:
     """One SELECT through the SQL server's HTTP door."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, services: Services) -> None:
         asks = {"X-Twinlake-Query": "1"}
-        self._http = httpx.Client(base_url=url, headers=asks, timeout=120, trust_env=False)
+        self._http = httpx.Client(
+            base_url=services.sql_url, headers=asks, timeout=120, trust_env=False,
+            auth=(services.sql_user, services.sql_password),
+        )  # fmt: skip
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
         answer = self._http.post("/query", json={"sql": sql, "limit": 1_000_000})

@@ -108,7 +108,7 @@ class Story:
 
     def begin_reading(self) -> None:
         with self.summary.step("A reader begins to query the view all the time") as figures:
-            query = Query(self.services.sql_url)
+            query = Query(self.services)
             old, new = expected(query, self.windows)
             shown = served(query, self.windows)
             self.summary.check(
@@ -181,11 +181,9 @@ class Story:
                 in_topic == self.sent,
                 f"{in_topic:,} records, {self.sent:,} acknowledged",
             )
-            now = self.services
             asked = [
-                sys.executable, "-m", "infra.oracle", "--bootstrap", now.bootstrap_servers,
-                "--registry", now.registry_url, "--sql", now.sql_url, "--topic", TOPIC,
-                "--ends", json.dumps(ends), "--without-cancelled", "--json",
+                sys.executable, "-m", "infra.oracle", "--services", str(self.settings.services_file),
+                "--topic", TOPIC, "--ends", json.dumps(ends), "--without-cancelled", "--json",
             ]  # fmt: skip
             done = subprocess.run(asked, stdout=subprocess.PIPE, text=True)
             try:

@@ -1,19 +1,20 @@
-"""Command line: `python -m infra.oracle --bootstrap B --registry R --sql S`; exit 1 if anything differs."""
+"""Command line: `python -m infra.oracle --services FILE`; exit 1 if anything differs."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
+from pathlib import Path
 
 from infra.oracle.check import TABLES, check
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m infra.oracle", description=__doc__)
-    parser.add_argument("--bootstrap", required=True, help="bootstrap_servers of services.json")
-    parser.add_argument("--registry", required=True, help="registry_url of services.json")
-    parser.add_argument("--sql", required=True, help="sql_url of services.json")
+    parser.add_argument(
+        "--services", type=Path, required=True, help="services.json: addresses and the password"
+    )
     parser.add_argument("--topic", default="orders")
     parser.add_argument("--epoch", type=int, default=0)
     parser.add_argument("--ends", help='pinned end offsets as JSON, like {"0": 120, "1": 99}')
@@ -23,9 +24,7 @@ def main() -> int:
     asked = parser.parse_args()
     ends = None if asked.ends is None else {int(key): int(end) for key, end in json.loads(asked.ends).items()}
     found = check(
-        bootstrap_servers=asked.bootstrap,
-        registry_url=asked.registry,
-        sql_url=asked.sql,
+        services=json.loads(asked.services.read_text()),
         topic=asked.topic,
         epoch=asked.epoch,
         ends=ends,

@@ -23,9 +23,12 @@ class Door(Protocol):
 class SqlDoor:
     """The SQL server's query endpoint."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, user: str, password: str) -> None:
         self._client = httpx.Client(
-            base_url=url.rstrip("/"), headers={"X-Twinlake-Query": "1"}, timeout=ANSWER_SECONDS
+            base_url=url.rstrip("/"),
+            headers={"X-Twinlake-Query": "1"},
+            timeout=ANSWER_SECONDS,
+            auth=(user, password),
         )
 
     def rows(self, sql: str) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 
-from infra.parts import airflow, broker, registry
+from infra.parts import airflow, broker, registry, sql
 from infra.parts.part import Context
 from infra.parts.ports import HOST
 from jobs.settings import Services
@@ -18,6 +18,8 @@ def addresses(context: Context) -> Services:
         registry_url=registry.url(ports["registry"]),
         api_url=f"http://{HOST}:{ports['lake']}",
         api_token=context.services.api_token or secrets.token_urlsafe(32),
+        sql_user=sql.USER,
+        sql_password=context.services.sql_password or secrets.token_urlsafe(24),
         sql_url=f"http://{HOST}:{ports['sql']}",
         jdbc_url=f"jdbc:hive2://{HOST}:{ports['jdbc']}/",
         airflow_url=f"http://{HOST}:{ports['airflow']}",
@@ -26,3 +28,11 @@ def addresses(context: Context) -> Services:
         lake=str(context.settings.lake),
         cluster_id=broker.cluster_id(context),
     )
+
+
+def publish(context: Context) -> Services:
+    """Writes services.json as it must be now, and for the SQL server the hash of its readers' password."""
+    services = addresses(context)
+    services.save(context.settings.services_file)
+    sql.hand_over(services, context.folders)
+    return services

@@ -1,8 +1,9 @@
 """Gives a process a file system view of its own, then a user without rights, then becomes the given program.
 
-Runs as root inside a fresh private mount namespace (`unshare --mount`). Inside it $TWINLAKE_HOME is empty but
-for what is named: the lake, read-only, and the scratch folder. A folder on the way that other users may not
-enter (such as /root) is covered by an empty one in which only the named trees appear, at their own paths.
+Runs as root, or as a user's root, inside a fresh private mount namespace (`unshare --mount`, `--user`). In it
+$TWINLAKE_HOME is empty but for what is named: the lake, read-only, and the scratch folder. A folder on the
+way that other users may not enter (such as /root) is covered by an empty one in which only the named trees
+appear, at their own paths.
 """
 
 from __future__ import annotations
@@ -17,6 +18,10 @@ from pathlib import Path
 
 NOBODY = 65534
 _MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_REMOUNT, _MS_BIND, _MS_REC = 1, 2, 4, 32, 4096, 16384
+_LOCKED = {
+    os.ST_NODEV: _MS_NODEV, os.ST_NOEXEC: 8, os.ST_NOATIME: 1024, os.ST_NODIRATIME: 2048,
+    os.ST_RELATIME: 1 << 21,
+}  # fmt: skip
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -55,9 +60,16 @@ def enter(steps: Sequence[Mount]) -> None:
             continue
         _mount(f"/proc/self/fd/{held[step.path]}", step.path, None, _MS_BIND | _MS_REC, None)
         if step.kind == "read":
-            _mount(None, step.path, None, _MS_BIND | _MS_REMOUNT | _MS_RDONLY | _MS_NOSUID, None)
+            flags = _MS_BIND | _MS_REMOUNT | _MS_RDONLY | _MS_NOSUID | _locked(step.path)
+            _mount(None, step.path, None, flags, None)
     for descriptor in held.values():
         os.close(descriptor)
+
+
+def _locked(path: Path) -> int:
+    """The flags of a mount that a user's root may not take away."""
+    found = os.statvfs(path).f_flag
+    return sum(flag for shown, flag in _LOCKED.items() if found & shown)
 
 
 def _enterable(folder: Path) -> bool:
@@ -72,20 +84,33 @@ def _mount(source: str | None, target: Path, kind: str | None, flags: int, optio
 
 
 def main() -> None:
-    """Makes the view, drops every right, becomes the program after `--`."""
+    """Makes the view where one is asked for, drops every right, becomes the program after `--`."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--home", type=Path, required=True)
+    parser.add_argument(
+        "--home", type=Path, help="shown empty but for the trees that are named; none: no view"
+    )
     parser.add_argument("--read", type=Path, action="append", default=[])
     parser.add_argument("--write", type=Path, action="append", default=[])
+    parser.add_argument("--become", type=int, help="the user and group to run as; none: those of now")
     parser.add_argument("program", nargs="+")
     given = parser.parse_args()
-    enter(plan(given.home, given.read, given.write))
-    os.chdir(given.write[0] if given.write else "/")
+    if given.home:
+        enter(plan(given.home, given.read, given.write))
+        os.chdir(given.write[0] if given.write else "/")
+    become = () if given.become is None else ("--reuid", str(given.become), "--regid", str(given.become))
+    groups = () if given.become is None else ("--clear-groups",)
     os.execvp(
         "setpriv",
-        ["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups", "--no-new-privs",
-         "--bounding-set=-all", "--inh-caps=-all", *given.program],
-    )  # fmt: skip
+        [
+            "setpriv",
+            *become,
+            *groups,
+            "--no-new-privs",
+            "--bounding-set=-all",
+            "--inh-caps=-all",
+            *given.program,
+        ],
+    )
 
 
 if __name__ == "__main__":

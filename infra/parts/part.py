@@ -20,6 +20,8 @@ class Context:
     ports: Ports
     java_home: Path
     services: Services
+    in_container: bool = False
+    """Whether each part has a container, and so a view of its own, already."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,73 +7,115 @@ import shutil
 import subprocess
 import sys
 from functools import cache
+from pathlib import Path
 
 from infra.parts.confine import NOBODY
+from infra.parts.folders import Folders
 from infra.parts.http import get_json
 from infra.parts.lake import spark_environment
 from infra.parts.part import Command, Context, Part
+from jobs.errors import UsageError
+from jobs.files import replace_file
+from jobs.passwords import hashed
+from jobs.settings import Services
+
+USER = "analyst"
 
 
 def parts() -> tuple[Part, ...]:
     return (
         Part(
             name="sql", service="sql", ports=("sql", "jdbc"),
-            prepare=_prepare, command=_command, probe=_probe, note=lambda context: protection(),
+            prepare=_prepare, command=_command, probe=_probe, note=protection,
         ),
     )  # fmt: skip
 
 
 @cache
-def can_confine() -> bool:
-    """Whether this process may give a child a view of the file system, and a user, of its own."""
-    if os.geteuid() != 0 or not (shutil.which("unshare") and shutil.which("setpriv")):
-        return False
-    tried = subprocess.run(
-        ["unshare", "--mount", "--propagation", "private", "setpriv", "--reuid", str(NOBODY),
-         "--regid", str(NOBODY), "--clear-groups", "--no-new-privs", "true"],
-        capture_output=True,
-    )  # fmt: skip
-    return tried.returncode == 0
+def namespaces() -> tuple[str, ...]:
+    """The words that give a child a file system view of its own, () where this process may not."""
+    private = ("unshare", "--mount", "--propagation", "private")
+    if not (shutil.which("unshare") and shutil.which("setpriv")):
+        return ()
+    words = private if is_root() else (*private, "--user", "--map-root-user")
+    tried = subprocess.run([*words, "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True)
+    return words if tried.returncode == 0 else ()
 
 
-def protection() -> str:
-    """In words, what keeps the SQL server from writing the lake."""
-    if can_confine():
-        return "runs as nobody, sees the lake read-only and no secrets"
-    if os.geteuid() == 0:
-        return "WARNING: runs as root beside the lake, mount namespaces are not available here"
-    return "runs as the same user as the lake server"
+def is_root() -> bool:
+    return os.geteuid() == 0
+
+
+def protection(context: Context) -> str:
+    """In words, what keeps the running SQL server from writing the lake; it is asked itself."""
+    try:
+        told = get_json(f"{context.services.sql_url}/status")["protection"]
+    except (OSError, KeyError, ValueError):
+        return ""
+    holds = [
+        "cannot write the lake" if not told["writes_lake"] else "WARNING: can write the lake",
+        "sees no secrets" if not told["sees_secrets"] else "WARNING: can read services.json",
+        "has no capabilities" if not told["has_capabilities"] else "WARNING: has capabilities",
+    ]
+    return f"user {told['user']}, {', '.join(holds)}"
+
+
+def hand_over(services: Services, folders: Folders) -> None:
+    """The hash of the readers' password, in a file that the SQL server may read and not write."""
+    password_file(folders).parent.mkdir(mode=0o755, exist_ok=True)
+    replace_file(password_file(folders), hashed(services.sql_user, services.sql_password))
+
+
+def password_file(folders: Folders) -> Path:
+    return folders.of("access") / "sql"
 
 
 def _prepare(context: Context) -> None:
+    if not (context.in_container or namespaces() or unconfined_file(context.folders).exists()):
+        raise UsageError(
+            "the SQL server was not started",
+            "this system gives it no file system view of its own (unshare --mount), "
+            "so it could write the lake and read services.json",
+            "run `twinlake up` as root, allow user namespaces, or accept it: "
+            f"touch {unconfined_file(context.folders)}",
+        )
     context.settings.lake.mkdir(mode=0o755, exist_ok=True)
     scratch = context.folders.of("sql")
     scratch.mkdir(exist_ok=True)
-    if can_confine():
+    if is_root():
         for folder, _, files in os.walk(scratch):
             for path in (folder, *(os.path.join(folder, file) for file in files)):
                 os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
         scratch.chmod(0o700)
 
 
+def unconfined_file(folders: Folders) -> Path:
+    """Where it exists, the operator has accepted a SQL server that nothing but its own rules hold back."""
+    return folders.home / "accept-unconfined-sql"
+
+
 def _command(context: Context) -> Command:
     home, scratch = str(context.settings.home), str(context.folders.of("sql"))
+    access = password_file(context.folders)
     server = (
         sys.executable, "-m", "jobs.reading.sql_server", "--home", home, "--port", str(context.ports["sql"]),
-        "--jdbc-port", str(context.ports["jdbc"]), "--scratch", scratch,
+        "--jdbc-port", str(context.ports["jdbc"]), "--scratch", scratch, "--password-file", str(access),
     )  # fmt: skip
-    environ = {**spark_environment(context), "TMPDIR": scratch}
-    if not can_confine():
+    environ = {
+        **spark_environment(context), "TMPDIR": scratch, "HOME": scratch, "HADOOP_USER_NAME": "nobody",
+    }  # fmt: skip
+    if context.in_container:
         return Command(arguments=server, environ=environ)
-    confine = (
-        "unshare", "--mount", "--propagation", "private", sys.executable, "-m", "infra.parts.confine",
+    become = ("--become", str(NOBODY)) if is_root() else ()
+    drop = (sys.executable, "-m", "infra.parts.confine", *become)
+    if not namespaces():
+        return Command(arguments=(*drop, "--", *server) if is_root() else server, environ=environ)
+    view = (
         "--home", home, "--read", str(context.settings.lake), "--write", scratch,
-        "--read", str(context.settings.project), "--read", str(context.java_home), "--read", sys.base_prefix,
-        "--",
+        "--read", str(access.parent), "--read", str(context.settings.project),
+        "--read", str(context.java_home), "--read", sys.base_prefix,
     )  # fmt: skip
-    return Command(
-        arguments=(*confine, *server), environ={**environ, "HOME": scratch, "HADOOP_USER_NAME": "nobody"}
-    )
+    return Command(arguments=(*namespaces(), *drop, *view, "--", *server), environ=environ)
 
 
 def _probe(context: Context) -> str:

@@ -20,7 +20,7 @@ from jobs.settings import PROJECT
 
 JARS = PROJECT / ".jars"
 LIST = PROJECT / "infra" / "setup" / "jars.txt"
-SETS = ("spark", "kafka", "registry")
+SETS = ("spark", "kafka", "registry", "compiler")
 _ATTEMPTS = 4
 _SETTINGS = """<ivysettings><settings defaultResolver="central"/><resolvers>
 <ibiblio name="central" m2compatible="true" usepoms="false"/></resolvers></ivysettings>
@@ -56,7 +56,7 @@ def read_list(text: str) -> tuple[Artifact, ...]:
         if not line.strip() or line.startswith("#"):
             continue
         match = re.fullmatch(
-            r"(spark|kafka|registry) ([\w.-]+):([\w.-]+):([\w.-]+)(?::([\w.-]+):([\w.]+))? ([0-9a-f]{64})",
+            rf"({'|'.join(SETS)}) ([\w.-]+):([\w.-]+):([\w.-]+)(?::([\w.-]+):([\w.]+))? ([0-9a-f]{{64}})",
             line,
         )
         if not match:
@@ -182,7 +182,7 @@ def _install(source: Path, artifact: Artifact, target: Path) -> None:
 
 
 def _remove_others(artifacts: Sequence[Artifact], target: Path) -> None:
-    for of_set in ("spark", "kafka"):
+    for of_set in ("spark", "kafka", "compiler"):
         wanted = {artifact.file_name for artifact in artifacts if artifact.set == of_set}
         for path in (target / of_set).glob("*.jar"):
             if path.name not in wanted:

@@ -14,12 +14,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from infra.parts.addresses import addresses
+from infra.parts.addresses import addresses, publish
 from infra.parts.all import all_parts
 from infra.parts.folders import folders_of
 from infra.parts.part import Context, Part
 from infra.parts.ports import Ports
 from infra.setup.java import find_java
+from infra.supervise.process import passed_on
 from jobs.files import replace_file
 from jobs.settings import Services, Settings
 
@@ -40,7 +41,7 @@ def context_of(home: Path) -> Context:
     known = Services.load(settings.services_file) if settings.services_file.exists() else Services()
     context = Context(
         settings=settings, folders=folders, ports=Ports(ports_file), java_home=find_java(os.environ),
-        services=known,
+        services=known, in_container=True,
     )  # fmt: skip
     return replace(context, services=known if known.api_token else addresses(context))
 
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str]) -> None:
     task, *names = arguments
     context = context_of(Path(os.environ["TWINLAKE_HOME"]))
     if task == "prepare":
-        context.services.save(context.settings.services_file)
+        publish(context)
     elif task == "probe":
         print(_part(names[0]).probe(context))
     elif task == "run":
@@ -69,7 +70,7 @@ def _become(part: Part, context: Context) -> None:
         return
     command = part.command(context)
     os.chdir(context.folders.run)
-    os.execvpe(command.arguments[0], command.arguments, {**os.environ, **command.environ})
+    os.execvpe(command.arguments[0], command.arguments, {**passed_on(os.environ), **command.environ})
 
 
 if __name__ == "__main__":

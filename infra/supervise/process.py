@@ -20,9 +20,12 @@ from pathlib import Path
 import psutil
 
 from jobs.errors import TimedOutError
+from jobs.settings import PROJECT
 from jobs.waiting import wait_for
 
 MARK = "TWINLAKE_PART"
+PASSED_ON = ("HOME", "JAVA_HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "TMPDIR", "USER")
+"""All that a part sees of the shell that started it: no token that lies in an environment reaches it."""
 _CLOCK_SLACK_S = 2.0  # the kernel's start times move a little when the wall clock is set
 
 
@@ -46,6 +49,12 @@ class Identity:
     @property
     def alive(self) -> bool:
         return self.process() is not None
+
+
+def passed_on(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment without what is nobody's business; the code is the project's that runs now."""
+    kept = {name: environ[name] for name in PASSED_ON if name in environ}
+    return {**kept, "PYTHONPATH": str(PROJECT)}
 
 
 def identity_of(pid: int) -> Identity | None:

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from infra.parts.addresses import addresses
+from infra.parts.addresses import publish
 from infra.parts.all import all_parts
 from infra.parts.folders import Folders, folders_of
 from infra.parts.part import Context, Part
@@ -91,8 +91,7 @@ class Supervisor:
     def _write_services(self) -> None:
         file = self.settings.services_file
         self._services = Services.load(file) if file.exists() else Services()
-        self._services = addresses(self.context())
-        self._services.save(file)
+        self._services = publish(self.context())
 
 
 def lock(folders: Folders) -> int | None:

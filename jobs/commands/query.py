@@ -13,6 +13,7 @@ from rich.table import Table as Grid
 
 from jobs.commands.output import console, load_settings, print_json
 from jobs.errors import TwinlakeError, UnreachableError, UsageError
+from jobs.settings import Services
 
 ANSWER_S = 330.0
 
@@ -30,7 +31,7 @@ def query_command(
     as_json: Annotated[bool, typer.Option("--json", help="print a list of row objects")] = False,
 ) -> None:
     """Run a query on the views of the live release."""
-    found = ask(load_settings().services().sql_url, sql, limit)
+    found = ask(load_settings().services(), sql, limit)
     if as_json:
         print_json(found["rows"])
     else:
@@ -39,8 +40,9 @@ def query_command(
         console.print(f"[yellow]only the first {limit:,} rows; there are more, see --limit[/]")
 
 
-def ask(url: str, sql: str, limit: int = 10_000) -> dict[str, Any]:
+def ask(services: Services, sql: str, limit: int = 10_000) -> dict[str, Any]:
     """The SQL server's answer: columns, rows, truncated, release."""
+    url = services.sql_url
     if not url:
         raise UnreachableError(
             "the SQL server is not running", "it has no address", "start it with `twinlake up`"
@@ -48,6 +50,7 @@ def ask(url: str, sql: str, limit: int = 10_000) -> dict[str, Any]:
     try:
         answer = httpx.post(
             f"{url}/query", json={"sql": sql, "limit": limit}, headers={"X-Twinlake-Query": "1"},
+            auth=(services.sql_user, services.sql_password),
             timeout=httpx.Timeout(ANSWER_S, connect=5), trust_env=False,
         )  # fmt: skip
     except httpx.HTTPError as error:

@@ -52,6 +52,11 @@ def up(
                 needs_release = False
                 if made := ensure_release(settings, waiting.update):
                     out.print(f"[green]ok[/] {'release':<9} {made}", soft_wrap=True)
+    services = settings.services()
+    for door, user in (("airflow", services.airflow_user), ("jdbc, query", services.sql_user)):
+        out.print(
+            f"   {'login':<9} {user} for {door}; its password is in {settings.services_file}", soft_wrap=True
+        )
 
 
 def down() -> None:

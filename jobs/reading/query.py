@@ -1,26 +1,28 @@
 """Query: the SQL server's small HTTP door, for `twinlake query` and for whoever waits until it has followed.
 
-A web page cannot use it: a request needs the header X-Twinlake-Query and a loopback Host. One statement that
-reads, a limited number of rows, and no way to run programs.
+It asks for the readers' user and password (HTTP Basic), `/status` excepted. A web page cannot use it: a
+request needs the header X-Twinlake-Query and a loopback Host. One statement, a limited number of rows.
 """
 
 from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
 from uuid import uuid4
 
-from fastapi import FastAPI, Request
+from fastapi import Depends, FastAPI, Request
 from fastapi.responses import HTMLResponse, JSONResponse
+from fastapi.security import HTTPBasic, HTTPBasicCredentials
 from pydantic import BaseModel, ConfigDict, Field
 
 from jobs.as_json import to_json
 from jobs.errors import BusyError, NotFoundError, TwinlakeError, UsageError
 from jobs.lake.plans import Plans
 from jobs.reading.follower import Followed
+from jobs.reading.protection import Protection
+from jobs.settings import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,19 +35,16 @@ AT_ONCE = 4
 WAIT_S = 30.0
 LONGEST_S = 300.0
 
+BASIC = HTTPBasic(realm="Twinlake", auto_error=False)
 REPORT_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
 }
 
-READING_COMMANDS = {
-    "ShowTables", "ShowViews", "ShowNamespaces", "ShowColumns", "ShowCreateTable", "ShowFunctions",
-    "ShowTableExtended",
-    "DescribeRelation", "DescribeColumn", "DescribeNamespace", "DescribeFunction", "DescribeQueryCommand",
-    "ExplainCommand",
-}  # fmt: skip
-REFUSED_NODES = {"InsertIntoStatement", "ScriptTransformation", "InsertIntoDir", "MergeIntoTable"}
+
+class UnknownReader(TwinlakeError):
+    """Nobody, or somebody with a wrong password."""
 
 
 class Asked(BaseModel):
@@ -69,6 +68,7 @@ class Reader:
 
     def read(self, sql: str, limit: int) -> dict[str, Any]:
         """The columns and at most `limit` rows; UsageError says what is wrong with the statement."""
+        from py4j.protocol import Py4JJavaError
         from pyspark.errors import PySparkException
 
         if not self._slots.acquire(timeout=WAIT_S):
@@ -79,13 +79,17 @@ class Reader:
             )
         try:
             return self._read(sql, limit)
-        except PySparkException as error:
+        except (PySparkException, Py4JJavaError) as error:
             raise self._failed(error) from error
         finally:
             self._slots.release()
 
     def _failed(self, error: Exception) -> UsageError:
+        from pyspark.errors import UnsupportedOperationException
+
         why = _message(error)
+        if isinstance(error, UnsupportedOperationException):
+            return UsageError("the query was refused", why)
         if "TABLE_OR_VIEW_NOT_FOUND" not in why:
             return UsageError("the query failed", why, "correct the statement")
         if self._followed().release is None:
@@ -97,7 +101,6 @@ class Reader:
         return UsageError("the query failed", why, "see what there is with SHOW VIEWS IN serve")
 
     def _read(self, sql: str, limit: int) -> dict[str, Any]:
-        refuse_writes(self._spark, sql)
         session = self._spark.newSession()
         tag = f"query-{uuid4().hex}"
         late = threading.Event()
@@ -147,32 +150,6 @@ def _collected(frame: DataFrame) -> list[Any]:
     return found
 
 
-def refuse_writes(spark: SparkSession, sql: str) -> None:
-    """UsageError for everything but one statement that reads."""
-    session: Any = spark._jsparkSession
-    for node in _nodes(session.sessionState().sqlParser().parsePlan(sql)):
-        name = node.getClass().getSimpleName().rstrip("$")
-        command = spark._jvm.java.lang.Class.forName(  # type: ignore[union-attr]
-            "org.apache.spark.sql.catalyst.plans.logical.Command"
-        )
-        if (command.isInstance(node) and name not in READING_COMMANDS) or name in REFUSED_NODES:
-            raise UsageError(
-                f"a query only reads, this is {name}",
-                "the views belong to the release log and the tables to the lake server",
-                "use SELECT, SHOW, DESCRIBE or EXPLAIN",
-            )
-
-
-def _nodes(plan: Any) -> Iterator[Any]:
-    """The plan and everything below it, common table expressions and subqueries included."""
-    yield plan
-    for below in (plan.children(), plan.innerChildren()):
-        for index in range(below.size()):
-            child = below.apply(index)
-            if hasattr(child, "innerChildren"):
-                yield from _nodes(child)
-
-
 def _unique(names: list[str]) -> list[str]:
     """Rows are objects: a second column of the same name gets a number."""
     seen: dict[str, int] = {}
@@ -185,13 +162,25 @@ def _unique(names: list[str]) -> list[str]:
 
 def _message(error: Exception) -> str:
     """What Spark says, without its plans and JVM stack traces."""
-    text = str(error).split("\n\nJVM stacktrace:")[0]
+    raised = getattr(error, "java_exception", None)  # of a kind that PySpark does not know
+    text = str((raised.getMessage() or raised.toString()) if raised else error).split("\n\nJVM stacktrace:")[
+        0
+    ]
     return re.split(r";\n['+]|\nTo tolerate|\nIf you did not qualify", text.strip())[0].strip()
 
 
-def build_app(reader: Reader, followed: Callable[[], Followed], lake: Path) -> FastAPI:
-    """Status, query and the reports of plans; nothing that documents or lists them."""
+def build_app(
+    reader: Reader, followed: Callable[[], Followed], settings: Settings, admits: Callable[[str, str], bool]
+) -> FastAPI:
+    """Status, query and the reports of plans; `admits` judges user and password for all but the first."""
     app = FastAPI(title="Twinlake SQL server", docs_url=None, redoc_url=None, openapi_url=None)
+
+    def known(given: Annotated[HTTPBasicCredentials | None, Depends(BASIC)]) -> None:
+        if given is None or not admits(given.username, given.password):
+            raise UnknownReader(
+                "the request was refused", "its user or password is missing or wrong",
+                "take sql_user and sql_password from services.json",
+            )  # fmt: skip
 
     @app.middleware("http")
     async def only_from_here(request: Request, call_next: Any) -> Any:
@@ -207,12 +196,17 @@ def build_app(reader: Reader, followed: Callable[[], Followed], lake: Path) -> F
         code = 404 if isinstance(error, NotFoundError) else 400 if isinstance(error, UsageError) else 503
         return _refused(code, error)
 
+    @app.exception_handler(UnknownReader)
+    async def unknown(_: Request, error: UnknownReader) -> JSONResponse:
+        return JSONResponse(error.to_json(), 401, headers=BASIC.make_authenticate_headers())
+
     @app.get("/status")
     def status() -> dict[str, Any]:
         now = followed()
-        return {"release": now.release, "ready": now.ready, "error": now.error}
+        held = Protection.of_this_process(settings).to_json()
+        return {"release": now.release, "ready": now.ready, "error": now.error, "protection": held}
 
-    @app.post("/query")
+    @app.post("/query", dependencies=[Depends(known)])
     def query(asked: Asked, request: Request) -> JSONResponse:
         if request.headers.get(HEADER) != "1":
             return _refused(
@@ -221,9 +215,9 @@ def build_app(reader: Reader, followed: Callable[[], Followed], lake: Path) -> F
         release = followed().release
         return JSONResponse({**reader.read(asked.sql, asked.limit), "release": release})
 
-    @app.get("/reports/{plan}")
+    @app.get("/reports/{plan}", dependencies=[Depends(known)])
     def report(plan: str) -> HTMLResponse:
-        file = Plans(lake).report_file(plan)
+        file = Plans(settings.lake).report_file(plan)
         if not file.is_file():
             raise NotFoundError(
                 f"plan {plan} has no report", "it was not compared yet", "run `twinlake diff`"

@@ -1,8 +1,8 @@
 """The SQL server: the analysts' door. Spark with JDBC and a small HTTP endpoint over the served views.
 
 A process of its own that never writes the lake and holds no secret:
-`python -m jobs.reading.sql_server --home HOME --port P --jdbc-port J --scratch DIR`.
-Only the scratch folder needs to be writable.
+`python -m jobs.reading.sql_server --home HOME --port P --jdbc-port J --scratch DIR --password-file FILE`.
+Only the scratch folder needs to be writable. What a statement may do is `java/twinlake/reading/ReadOnly`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import structlog
 
 from jobs import service_log
 from jobs import spark as spark_edge
+from jobs.passwords import fits
 from jobs.settings import PROJECT, Settings
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 MEMORY = "1500m"
 CORES = 2
-JAVA_FUNCTIONS = ("java_method", "reflect", "try_reflect")
-"""SQL functions that call any Java method; readers do not get them."""
 
 journal = structlog.get_logger(__name__)
 
@@ -43,8 +42,8 @@ def main(arguments: list[str] | None = None) -> int:
     os.environ["TZ"] = "UTC"
     time.tzset()
     settings = Settings(home=given.home.absolute(), project=given.project.absolute())
-    spark = session(settings, given.scratch.absolute(), given.jdbc_port)
-    close_java(spark)
+    spark = session(settings, given.scratch.absolute(), given.jdbc_port, given.password_file.absolute())
+    restrict_others(spark)
     from jobs.reading.follower import Followed, Follower
     from jobs.reading.query import Reader, build_app
 
@@ -56,23 +55,40 @@ def main(arguments: list[str] | None = None) -> int:
     def followed() -> Followed:
         return follower.followed
 
-    _serve(build_app(Reader(spark, followed), followed, settings.lake), given.port)
+    def admits(user: str, password: str) -> bool:
+        return fits(given.password_file.read_text(encoding="utf-8"), user, password)
+
+    _serve(build_app(Reader(spark, followed), followed, settings, admits), given.port)
     follower.stop()
     return 0
 
 
-def session(settings: Settings, scratch: Path, jdbc_port: int) -> SparkSession:
-    """A small session whose every file is below `scratch`."""
+def session(settings: Settings, scratch: Path, jdbc_port: int, password_file: Path) -> SparkSession:
+    """A small session whose every file is below `scratch`, its readers restricted."""
     temporary = scratch / "tmp"
-    temporary.mkdir(parents=True, exist_ok=True)
+    for folder in (temporary, scratch / "hive-local"):
+        folder.mkdir(parents=True, exist_ok=True)
+    class_path = [*spark_edge.jars(settings), spark_edge.classes(settings)]
     more = {
+        "spark.driver.extraClassPath": ":".join(str(path) for path in class_path),
+        "spark.sql.extensions": f"{spark_edge.MEASURED['spark.sql.extensions']},twinlake.reading.ReadOnly",
+        # no ${env:NAME} in a statement, no loop that no one can cancel
+        "spark.sql.variable.substitute": "false",
+        "spark.sql.scripting.enabled": "false",
         "spark.driver.extraJavaOptions": f"{spark_edge.java_options()} -Djava.io.tmpdir={temporary} "
-        f"-Dderby.system.home={temporary} -Duser.timezone=UTC",
+        f"-Dderby.system.home={temporary} -Duser.timezone=UTC "
+        # Hive asks a configuration of its own, made of system properties, for the class
+        "-Dhive.server2.custom.authentication.class=twinlake.reading.Passwords "
+        f"-Dtwinlake.passwords={password_file}",
         "spark.local.dir": str(scratch / "local"),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         # JDBC: loopback only; these are read from Hadoop's configuration when the server starts
         "spark.hadoop.hive.server2.thrift.bind.host": HOST,
         "spark.hadoop.hive.server2.thrift.port": str(jdbc_port),
+        "spark.hadoop.hive.server2.authentication": "CUSTOM",
+        "spark.hadoop.hive.server2.enable.doAs": "false",
+        # closing a session looks for a metastore; there is none, ten attempts would take 20 s
+        "spark.hadoop.hive.hmshandler.retry.attempts": "0",
         "spark.hadoop.hive.server2.logging.operation.enabled": "false",
         "spark.hadoop.hive.exec.scratchdir": str(scratch / "hive"),
         "spark.hadoop.hive.exec.local.scratchdir": str(scratch / "hive-local"),
@@ -87,15 +103,10 @@ def session(settings: Settings, scratch: Path, jdbc_port: int) -> SparkSession:
     return spark_edge.session(own, "twinlake-sql", memory=MEMORY, cores=CORES, more=more)
 
 
-def close_java(spark: SparkSession) -> None:
-    """Take the functions that run Java out of the registry from which every session copies."""
+def restrict_others(spark: SparkSession) -> None:
+    """From now on every session but this one only reads."""
     jvm: Any = spark._jvm
-    builtin = jvm.org.apache.spark.sql.catalyst.analysis.FunctionRegistry.builtin()
-    mine = spark._jsparkSession.sessionState().functionRegistry()
-    for name in JAVA_FUNCTIONS:
-        identifier = jvm.org.apache.spark.sql.catalyst.FunctionIdentifier(name)
-        builtin.dropFunction(identifier)
-        mine.dropFunction(identifier)
+    jvm.twinlake.reading.ReadOnly.restrictOthers(spark._jsparkSession)
 
 
 def open_jdbc(spark: SparkSession) -> None:
@@ -118,6 +129,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--port", type=int, required=True, help="loopback port of the HTTP endpoint")
     parser.add_argument("--jdbc-port", type=int, required=True, help="loopback port of JDBC")
     parser.add_argument("--scratch", type=Path, required=True, help="writable folder for temporary files")
+    parser.add_argument("--password-file", type=Path, required=True, help="the readers' user and hash")
     parser.add_argument("--project", type=Path, default=PROJECT, help="where contracts, schemas and jars are")
     return parser.parse_args(arguments)
 

@@ -84,26 +84,32 @@ def build_app(server: Served, token: str) -> FastAPI:
 
     @app.get("/health")
     def health() -> dict[str, Any]:
+        """Whether it is ready, and which lake it serves."""
         return {"ready": server.ready, "lake_id": server.lake_id}
 
     @app.get("/status")
     def status() -> dict[str, Any]:
+        """Topics, versions, the live release, the last certificate."""
         return server.status()
 
     @app.post("/jobs", status_code=202)
     def submit(asked: NewJob) -> dict[str, Any]:
+        """Takes a job and answers with it before it is done."""
         return server.jobs.submit(asked.kind, asked.params, asked.key).to_json()
 
     @app.get("/jobs")
     def jobs(limit: int = Query(default=100, ge=1, le=1000)) -> list[dict[str, Any]]:
+        """The newest jobs first."""
         return [job.to_json() for job in server.jobs.list()[:limit]]
 
     @app.get("/jobs/{id}")
     def job(id: str, wait: float = Query(default=0, ge=0, le=LONGEST_WAIT_S)) -> dict[str, Any]:
+        """One job; waits so many seconds for its end."""
         return server.jobs.wait(id, wait).to_json()
 
     @app.post("/jobs/{id}/cancel")
     def cancel(id: str) -> dict[str, Any]:
+        """Asks a job to end where it safely can."""
         return server.jobs.cancel(id).to_json()
 
     return app

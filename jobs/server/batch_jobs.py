@@ -36,15 +36,18 @@ class AcceptParams(Params):
 
 
 def do_rebuild(lake: OpenLake, params: RebuildParams, run: Run) -> Certified | Failed:
+    """Compute the windows from the log again, compare, replace what closed segments hold."""
     version = lake.version(params.table, params.version)
     return rebuild_version(lake, version, run, params.start, params.end, params.repair)
 
 
 def do_verify(lake: OpenLake, params: VerifyParams, run: Run) -> Certified | Failed:
+    """Compare speed with batch over all of history and certify it."""
     return verify_version(lake, lake.version(params.table, params.version), run, params.repair)
 
 
 def do_maintain(lake: OpenLake, params: MaintainParams, run: Run) -> Maintained:
+    """Merge small segments and tidy files, of one table or of all."""
     return maintain(lake, params.table)
 
 

@@ -105,10 +105,12 @@ def do_gate(lake: OpenLake, params: GateParams, run: Run) -> Reported:
 
 
 def do_promote(lake: OpenLake, params: PromoteParams, run: Run) -> Switched | Failed:
+    """Make a plan's green versions live by one commit."""
     return promote(lake, lake.plans.load(params.plan), params.approved_by, run)
 
 
 def do_rollback(lake: OpenLake, params: RollbackParams, run: Run) -> Switched:
+    """Make an earlier release live again by one commit."""
     return rollback(lake, params.to, params.approved_by, run)
 
 

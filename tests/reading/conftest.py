@@ -20,7 +20,8 @@ from jobs.lake import delta, release_log
 from jobs.lake.log import Log
 from jobs.lake.release_log import Release
 from jobs.lake.version import Version
-from jobs.settings import Settings
+from jobs.passwords import hashed
+from jobs.settings import Services, Settings
 from jobs.tables import latest_order, orders, sales_per_region
 from jobs.topics.topic import load_topic
 from jobs.waiting import wait_for
@@ -29,6 +30,7 @@ from tests.broker import free_port
 ALL, PAID = 2000, 1800
 """Orders in the log; those that are not cancelled."""
 UP_S = 120
+PASSWORD = "for-tests-only"
 
 
 @dataclass
@@ -45,12 +47,18 @@ class SqlServer:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
+    @property
+    def services(self) -> Services:
+        return Services(sql_url=self.url, sql_user="analyst", sql_password=PASSWORD)
+
     def start(self) -> None:
         self.port, self.jdbc_port = free_port(), free_port()
         self.scratch.mkdir(exist_ok=True)
+        (self.scratch / "password").write_text(hashed("analyst", PASSWORD))
         arguments = [
             sys.executable, "-m", "jobs.reading.sql_server", "--home", str(self.home),
             "--port", str(self.port), "--jdbc-port", str(self.jdbc_port), "--scratch", str(self.scratch),
+            "--password-file", str(self.scratch / "password"),
         ]  # fmt: skip
         with (self.scratch / "sql.log").open("ab") as log:
             self._process = subprocess.Popen(
@@ -87,7 +95,7 @@ class SqlServer:
     def ask(self, sql: str, limit: int = 100, **headers: str) -> httpx.Response:
         return httpx.post(
             f"{self.url}/query", json={"sql": sql, "limit": limit}, timeout=120, trust_env=False,
-            headers={"X-Twinlake-Query": "1", **headers},
+            headers={"X-Twinlake-Query": "1", **headers}, auth=("analyst", PASSWORD),
         )  # fmt: skip
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
@@ -168,8 +176,8 @@ def sql(released: Released, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 @pytest.fixture(scope="session")
-def jdbc(sql: SqlServer) -> Iterator[Callable[[], Any]]:
-    """Opens connections with Hive's JDBC driver, in a JVM of its own, as an analyst's tool would."""
+def analyst_jvm() -> Iterator[Any]:
+    """A JVM with Hive's client classes and nothing of ours, as an analyst's tool is."""
     import pyspark
     from py4j.java_gateway import JavaGateway
 
@@ -178,12 +186,18 @@ def jdbc(sql: SqlServer) -> Iterator[Callable[[], Any]]:
         jarpath=str(next(folder.glob("py4j*.jar"))), classpath=f"{folder}/*", die_on_exit=True,
         javaopts=["-Xmx256m", "-Dlog4j2.level=OFF"],
     )  # fmt: skip
-    gateway.jvm.java.lang.Class.forName("org.apache.hive.jdbc.HiveDriver")
+    yield gateway.jvm
+    gateway.shutdown()
 
-    def connect() -> Any:
-        return gateway.jvm.java.sql.DriverManager.getConnection(
-            f"jdbc:hive2://127.0.0.1:{sql.jdbc_port}/serve", "analyst", ""
+
+@pytest.fixture(scope="session")
+def jdbc(sql: SqlServer, analyst_jvm: Any) -> Callable[..., Any]:
+    """Opens connections with Hive's JDBC driver."""
+    analyst_jvm.java.lang.Class.forName("org.apache.hive.jdbc.HiveDriver")
+
+    def connect(user: str = "analyst", password: str = PASSWORD, more: str = "") -> Any:
+        return analyst_jvm.java.sql.DriverManager.getConnection(
+            f"jdbc:hive2://127.0.0.1:{sql.jdbc_port}/serve{more}", user, password
         )
 
-    yield connect
-    gateway.shutdown()
+    return connect

@@ -12,9 +12,9 @@ import pytest
 
 from jobs.commands.query import ask
 from jobs.errors import UnreachableError, UsageError
+from jobs.settings import Services
 from jobs.times import parse_moment, utc_now
-from jobs.waiting import wait_for
-from tests.reading.conftest import ALL, PAID, Released, SqlServer
+from tests.reading.conftest import ALL, PAID, PASSWORD, Released, SqlServer
 
 TOTAL = "SELECT sum(orders) AS orders, count(DISTINCT region) AS regions FROM serve.sales_per_region"
 PROMOTIONS = 32
@@ -52,22 +52,8 @@ def test_more_rows_than_asked_for_are_cut_and_it_says_so(sql: SqlServer) -> None
     assert (len(whole["rows"]), whole["truncated"]) == (10, False)
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "DROP VIEW serve.orders",
-        "ALTER VIEW serve.orders AS SELECT 1",
-        "CREATE TABLE t AS SELECT 1",
-        "WITH a AS (SELECT 1) INSERT INTO serve.orders SELECT * FROM a",
-        "SELECT (SELECT max(x) FROM (SELECT TRANSFORM(1) USING 'cat' AS x))",
-        "SET spark.sql.ansi.enabled=false",
-        "ADD JAR '/tmp/x.jar'",
-        "SELECT java_method('java.lang.System', 'exit', 1)",
-        "SELECT 1; SELECT 2",
-        "SELECT nothing FROM serve.orders",
-    ],
-)
-def test_what_does_not_read_is_refused(sql: SqlServer, statement: str) -> None:
+@pytest.mark.parametrize("statement", ["SELECT 1; SELECT 2", "SELECT nothing FROM serve.orders", "SELEKT 1"])
+def test_a_wrong_statement_is_told_without_a_stack(sql: SqlServer, statement: str) -> None:
     answer = sql.ask(statement)
 
     assert answer.status_code == 400
@@ -77,10 +63,12 @@ def test_what_does_not_read_is_refused(sql: SqlServer, statement: str) -> None:
 
 def test_a_web_page_cannot_ask(sql: SqlServer) -> None:
     body = {"sql": "SELECT 1"}
-    without = httpx.post(f"{sql.url}/query", json=body, trust_env=False)
+    login = ("analyst", PASSWORD)
+    without = httpx.post(f"{sql.url}/query", json=body, auth=login, trust_env=False)
     rebound = httpx.post(
         f"{sql.url}/query",
         json=body,
+        auth=login,
         trust_env=False,
         headers={"X-Twinlake-Query": "1", "Host": "evil.example"},
     )
@@ -90,36 +78,20 @@ def test_a_web_page_cannot_ask(sql: SqlServer) -> None:
 
 def test_the_command_tells_wrong_use_from_no_answer(sql: SqlServer) -> None:
     with pytest.raises(UsageError, match="failed") as wrong:
-        ask(sql.url, "SELECT * FROM serve.nothing")
+        ask(sql.services, "SELECT * FROM serve.nothing")
     assert "TABLE_OR_VIEW_NOT_FOUND" in wrong.value.why
     with pytest.raises(UnreachableError):
-        ask("http://127.0.0.1:9", "SELECT 1")
-    assert ask(sql.url, "SELECT 1.50 AS a")["rows"] == [{"a": "1.50"}]
+        ask(Services(sql_url="http://127.0.0.1:9"), "SELECT 1")
+    assert ask(sql.services, "SELECT 1.50 AS a")["rows"] == [{"a": "1.50"}]
 
 
-def test_jdbc_reads_the_same_views_and_cannot_call_java(sql: SqlServer, jdbc: Callable[[], Any]) -> None:
+def test_jdbc_reads_the_same_views(sql: SqlServer, jdbc: Callable[[], Any]) -> None:
     connection = jdbc()
     statement = connection.createStatement()
     found = statement.executeQuery("SELECT count(*) FROM orders")
 
     assert found.next() and found.getLong(1) == ALL
-    with pytest.raises(Exception, match="UNRESOLVED_ROUTINE"):
-        statement.executeQuery("SELECT java_method('java.lang.System', 'getProperty', 'user.name')")
     connection.close()
-
-
-def test_what_a_jdbc_client_drops_or_changes_comes_back(sql: SqlServer, jdbc: Callable[[], Any]) -> None:
-    connection = jdbc()
-    statement = connection.createStatement()
-    statement.execute("DROP VIEW serve.latest_order")
-    statement.execute("ALTER VIEW serve.orders AS SELECT 1 AS hijacked")
-    connection.close()
-
-    def counted() -> bool | None:
-        answers = [sql.ask(f"SELECT count(*) AS n FROM serve.{name}") for name in ("latest_order", "orders")]
-        return [answer.json().get("rows") for answer in answers] == [[{"n": 50}], [{"n": ALL}]] or None
-
-    assert wait_for("the views to be put right", counted, 30, every_s=0.2)
 
 
 def test_what_it_logs_is_one_json_object_a_line(sql: SqlServer) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+import uvicorn
 from fastapi.testclient import TestClient
 
 from jobs.errors import DifferenceError, NotFoundError, UnreachableError, UsageError, error_of
@@ -18,6 +21,8 @@ from jobs.server.client import LakeClient
 from jobs.server.job_kinds import JobKind, Params
 from jobs.server.jobs import Jobs
 from jobs.times import utc_now
+from jobs.waiting import wait_for
+from tests.broker import free_port
 
 DIFFERENCE = DifferenceError("they differ", "because", "look")
 
@@ -139,6 +144,26 @@ def test_an_unknown_job_and_a_too_large_request_are_refused(web: TestClient) -> 
     assert (refused.status_code, refused.json()["what"]) == (413, "the request is too large")
     in_chunks = web.post("/jobs", content=(b" " * (1 << 20) for _ in range(5)))
     assert (in_chunks.status_code, in_chunks.json()["what"]) == (413, "the request is too large")
+
+
+@pytest.mark.parametrize("stated", ["abc", "-1", "1e3", "5\r\nContent-Length: 6"])
+def test_a_content_length_that_is_no_number_is_refused_by_the_real_server(
+    tmp_path: Path, stated: str
+) -> None:
+    config = uvicorn.Config(
+        build_app(Server(tmp_path), "token"), host="127.0.0.1", port=free_port(), log_config=None
+    )
+    real = uvicorn.Server(config)
+    thread = threading.Thread(target=real.run)
+    thread.start()
+    wait_for("uvicorn", lambda: real.started or None, 20, every_s=0.02)
+    with socket.create_connection(("127.0.0.1", config.port), timeout=10) as wire:
+        wire.sendall(f"POST /jobs HTTP/1.1\r\nHost: a\r\nContent-Length: {stated}\r\n\r\n".encode())
+        answer = wire.recv(200)
+    real.should_exit = True
+    thread.join()
+
+    assert answer.startswith(b"HTTP/1.1 400 ")
 
 
 @pytest.mark.parametrize("kind", [DifferenceError, UsageError, NotFoundError])

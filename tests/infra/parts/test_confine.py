@@ -8,7 +8,11 @@ import pytest
 from infra.parts import sql
 from infra.parts.confine import Mount, plan
 
-needs_root = pytest.mark.skipif(not sql.can_confine(), reason="needs root and mount namespaces")
+AS_NOBODY = (("unshare", "--mount", "--propagation", "private"), ("--become", "65534"), "65534 []")
+AS_A_USER = ((*AS_NOBODY[0], "--user", "--map-root-user"), (), "0 []")
+needs_namespaces = pytest.mark.skipif(
+    not (sql.is_root() and sql.namespaces()), reason="needs root and mount namespaces"
+)
 
 
 def test_a_closed_folder_is_covered_and_only_the_named_trees_come_back() -> None:
@@ -38,37 +42,42 @@ def tries(what, *arguments):
         return "done"
     except OSError as error:
         return type(error).__name__
-print(os.getuid(), os.getgroups())
+print(os.getuid(), os.getgroups()[:1])
 print(tries(open, home + "/lake/data", "r"))
 print(tries(open, home + "/lake/data", "w"))
 print(tries(os.mkdir, home + "/lake/more"))
 print(tries(open, home + "/services.json"))
 print(tries(os.listdir, home + "/run"))
 print(tries(open, home + "/sql/mine", "w"))
-print(tries(open, "/proc/1/environ"))
+print(tries(os.mknod, home + "/sql/device", 0o600 | 0o020000, os.makedev(1, 1)))
+print(*(line.split()[1] for line in open("/proc/self/status") if line.startswith("CapEff")))
 """
 
 
-@needs_root
-def test_the_sql_server_reads_the_lake_but_cannot_write_it_nor_see_a_secret(tmp_path: Path) -> None:
+@needs_namespaces
+@pytest.mark.parametrize(("words", "become", "who"), [AS_NOBODY, AS_A_USER], ids=["root", "user"])
+def test_the_sql_server_reads_the_lake_but_cannot_write_it_nor_see_a_secret(
+    tmp_path: Path, words: tuple[str, ...], become: tuple[str, ...], who: str
+) -> None:
     home = tmp_path / "closed" / "home"
     for folder in ("lake", "sql", "run"):
         (home / folder).mkdir(parents=True)
     home.parent.chmod(0o700)
     (home / "lake" / "data").write_text("rows")
     (home / "services.json").write_text("token")
-    os.chown(home / "sql", 65534, 65534)
+    if become:
+        os.chown(home / "sql", 65534, 65534)
     project = Path(__file__).resolve().parents[3]
 
     done = subprocess.run(
-        ["unshare", "--mount", "--propagation", "private", sys.executable, "-m", "infra.parts.confine",
+        [*words, sys.executable, "-m", "infra.parts.confine", *become,
          "--home", str(home), "--read", str(home / "lake"), "--write", str(home / "sql"),
          "--read", str(project), "--read", sys.base_prefix, "--", sys.executable, "-c", ATTEMPTS, str(home)],
         capture_output=True, text=True, cwd=project,
     )  # fmt: skip
 
     assert done.stdout.split("\n")[:-1] == [
-        "65534 []",
+        who,
         "done",
         "OSError",  # read-only file system
         "OSError",
@@ -76,4 +85,5 @@ def test_the_sql_server_reads_the_lake_but_cannot_write_it_nor_see_a_secret(tmp_
         "FileNotFoundError",
         "done",
         "PermissionError",
+        "0000000000000000",
     ], done.stderr

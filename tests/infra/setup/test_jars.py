@@ -16,7 +16,7 @@ def _artifact(name: str, content: bytes) -> Artifact:
 def test_the_list_names_every_jar_once_with_a_checksum() -> None:
     artifacts = read_list(LIST.read_text())
 
-    assert {artifact.set for artifact in artifacts} == {"spark", "kafka", "registry"}
+    assert {artifact.set for artifact in artifacts} == {"spark", "kafka", "registry", "compiler"}
     places = [(artifact.set, artifact.file_name) for artifact in artifacts]
     assert len(set(places)) == len(places)
 
