@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 TESTS = Path(__file__).parent
 USES_SPARK = ("batch", "kinds", "lake", "laws", "releases", "speed")
-USES_SERVICES = ("kill", "reading")
+USES_SERVICES = ("faults", "kill", "reading")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -37,6 +37,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.spark)
         if folder in USES_SERVICES:
             item.add_marker(pytest.mark.services)
+        if folder == "faults":
+            item.add_marker(pytest.mark.faults)
 
 
 @pytest.fixture(scope="session")
