@@ -20,6 +20,7 @@ import structlog
 
 from jobs import service_log
 from jobs import spark as spark_edge
+from jobs.jvm import end_together
 from jobs.passwords import fits
 from jobs.settings import PROJECT, Settings
 
@@ -43,6 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
     time.tzset()
     settings = Settings(home=given.home.absolute(), project=given.project.absolute())
     spark = session(settings, given.scratch.absolute(), given.jdbc_port, given.password_file.absolute())
+    end_together(spark.sparkContext._gateway.proc)
     restrict_others(spark)
     from jobs.reading.follower import Followed, Follower
     from jobs.reading.query import Reader, build_app

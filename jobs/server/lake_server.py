@@ -19,6 +19,7 @@ from jobs.errors import BusyError, TwinlakeError
 from jobs.files import replace_file
 from jobs.ingest.ingest import STOPPED, Ingest
 from jobs.ingest.log_end import LogEnd
+from jobs.jvm import end_together
 from jobs.lake import release_log
 from jobs.lake.certificates import Certificates
 from jobs.lake.log import Log
@@ -226,12 +227,14 @@ class LakeServer:
 
 
 def lake_session(settings: Settings) -> SparkSession:
-    """The lake server's Spark driver, in which the stream's small tasks go before a job's."""
+    """The lake server's Spark driver, ending with its JVM; the stream's small tasks go before a job's."""
     from jobs.spark import session
 
     pools = settings.run_dir / "pools.xml"
     replace_file(pools, POOLS)
-    return session(settings, "twinlake-lake", more={"spark.scheduler.allocation.file": pools.as_uri()})
+    spark = session(settings, "twinlake-lake", more={"spark.scheduler.allocation.file": pools.as_uri()})
+    end_together(spark.sparkContext._gateway.proc)
+    return spark
 
 
 def _broken_status(name: str, error: TwinlakeError) -> dict[str, Any]:

@@ -1,0 +1,97 @@
+"""The JVM alone dies, Python alone dies: of the lake server and the SQL server, under the real supervisor."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from infra.parts.folders import folders_of
+from infra.supervise import record
+from jobs.jvm import EXIT_CODE
+from jobs.server import lock
+from jobs.settings import PROJECT, Settings
+from jobs.waiting import wait_for
+
+PARTS = ("lake", "sql")
+
+
+class Twinlake:
+    """What `twinlake up` keeps running in a home of its own."""
+
+    def __init__(self, home: Path) -> None:
+        self.settings = Settings(home=home)
+        self.folders = folders_of(self.settings)
+
+    def __call__(self, *arguments: str) -> None:
+        command = [sys.executable, "-m", "jobs", *arguments]
+        environ = {**os.environ, "TWINLAKE_HOME": str(self.settings.home)}
+        done = subprocess.run(command, capture_output=True, text=True, timeout=500, env=environ, cwd=PROJECT)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def python(self, part: str) -> psutil.Process:
+        identity = record.load(self.folders, part).identity
+        assert identity
+        return psutil.Process(identity.pid)
+
+    def jvm(self, part: str) -> psutil.Process:
+        (found,) = (one for one in self.python(part).children(recursive=True) if one.name() == "java")
+        return found
+
+    def ready_again(self, part: str, restarts: int) -> bool | None:
+        now = record.load(self.folders, part)
+        return True if now.state == "ready" and now.restarts == restarts else None
+
+
+@pytest.fixture(scope="module")
+def twinlake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twinlake]:
+    command = Twinlake(tmp_path_factory.mktemp("twinlake"))
+    try:
+        command("up", "--only", ",".join(PARTS))
+        yield command
+    finally:
+        command("down")
+
+
+def gone(process: psutil.Process) -> bool | None:
+    return True if not process.is_running() or process.status() == psutil.STATUS_ZOMBIE else None
+
+
+def test_a_part_whose_jvm_alone_is_killed_exits_and_is_started_again(twinlake: Twinlake) -> None:
+    before = {part: record.load(twinlake.folders, part).restarts for part in PARTS}
+    alone = [twinlake.python(part) for part in PARTS]
+
+    for part in PARTS:
+        twinlake.jvm(part).kill()
+
+    for process in alone:
+        wait_for("Python to exit", lambda process=process: gone(process), 10)
+    for part in PARTS:
+        wait_for(f"{part} again", lambda part=part: twinlake.ready_again(part, before[part] + 1), 180)
+        said = twinlake.folders.log(part).read_text().splitlines()
+        told = [json.loads(line) for line in said if '"logger": "jobs.jvm"' in line]
+        assert [(one["level"], one["why"], one["exit_code"]) for one in told] == [
+            ("critical", "killed by signal 9", EXIT_CODE)
+        ]
+
+
+def test_no_jvm_survives_its_python_not_even_a_frozen_one_and_the_lake_is_free(twinlake: Twinlake) -> None:
+    """With the supervisor killed before, which would end what is left of a part before it starts it again."""
+    twinlake.python("supervisor").kill()
+    alone, orphans = [twinlake.python(part) for part in PARTS], [twinlake.jvm(part) for part in PARTS]
+    for jvm in orphans:
+        jvm.suspend()
+
+    for process in alone:
+        process.kill()
+
+    for process in alone + orphans:
+        wait_for("Python and its JVM to end", lambda process=process: gone(process), 10)
+    lock.take(twinlake.settings.lake).close()
+    twinlake("up", "--only", ",".join(PARTS))
