@@ -25,6 +25,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+class Held(Protocol):
+    """Versions that stand still for somebody."""
+
+    positions: list[dict[str, int]]
+    """Where they stand, in the order in which they were named."""
+
+    def renew(self) -> bool:
+        """Whether all of them have stood still until now; if so, they do for as long again."""
+
+
 class LivingVersions(Protocol):
     """The versions that are kept fresh. The speed layer implements it; batch work and releases ask it.
 
@@ -58,10 +68,8 @@ class LivingVersions(Protocol):
     def advance_to(self, version: Version, position: Mapping[str, int], run: Run) -> Pin:
         """Wait until the version is at the position or beyond; StalledVersionError if it cannot get there."""
 
-    def hold(
-        self, versions: Iterable[Version], limit_s: float
-    ) -> AbstractContextManager[list[dict[str, int]]]:
-        """The versions take no step inside, for `limit_s` seconds at most; their positions, in order."""
+    def hold(self, versions: Iterable[Version], limit_s: float, run: Run) -> AbstractContextManager[Held]:
+        """The versions take no step inside, for as long as the hold is renewed every `limit_s` seconds."""
 
     def lane(
         self, version: Version, wait_s: float = 0, run: Run | None = None

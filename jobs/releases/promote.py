@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from jobs.errors import DifferenceError
+from jobs.errors import BusyError, DifferenceError
 from jobs.lake import release_log
 from jobs.lake.open_lake import OpenLake
 from jobs.lake.plans import Plan
@@ -27,7 +27,9 @@ from jobs.run import Failed, Run
 from jobs.times import format_moment
 
 HOLD_S = 20.0
-"""A version is held still at most so long; a switch that takes longer goes on without holding it."""
+"""A version that nobody speaks for stands still so long; longer than the SQL server is waited for."""
+HOLDS = 5
+"""So often the new versions are brought up while the old ones are held; the hold may lapse meanwhile."""
 _switching = threading.Lock()
 
 
@@ -144,7 +146,10 @@ def _mapping(lake: OpenLake, plan: Plan) -> dict[str, str]:
 
 
 def _switch(lake: OpenLake, before: Release | None, draft: Release, run: Run) -> Switched:
-    """Bring the new versions to the old ones' position, commit, and wait until readers have it."""
+    """Bring the new versions to the old ones' position, commit, and wait until readers have it.
+
+    The commit is made only while the old versions have not moved since the new ones reached them.
+    """
     versions = {table: lake.versions.get(table, name) for table, name in draft.tables.items()}
     leaving = {
         table: lake.versions.get(table, name)
@@ -154,16 +159,25 @@ def _switch(lake: OpenLake, before: Release | None, draft: Release, run: Run) ->
     for table, version in leaving.items():
         run.progress(0, 3, "steps", f"bringing {table} to the position that readers know")
         _catch_up(lake, versions[table], lake.versions.position(version), run)
-    run.check_cancelled()
-    with lake.versions.hold(leaving.values(), HOLD_S) as positions:
-        for table, position in zip(leaving, positions, strict=True):
-            _catch_up(lake, versions[table], position, run)
-        run.progress(1, 3, "steps", f"committing release {draft.number}")
-        reached = {table: lake.versions.position(version) for table, version in versions.items()}
-        made = replace(draft, positions=reached, created_at=format_moment(lake.clock()))
-        release_log.commit(lake.path, made)
-        run.progress(2, 3, "steps", "waiting for the SQL server")
-        return _finish(lake, made)
+    for _ in range(HOLDS):
+        run.check_cancelled()
+        with lake.versions.hold(leaving.values(), HOLD_S, run) as held:
+            for table, position in zip(leaving, held.positions, strict=True):
+                _catch_up(lake, versions[table], position, run)
+            run.progress(1, 3, "steps", f"committing release {draft.number}")
+            reached = {table: lake.versions.position(version) for table, version in versions.items()}
+            if not held.renew():
+                continue  # they moved on: what was reached may lie behind what readers have seen
+            made = replace(draft, positions=reached, created_at=format_moment(lake.clock()))
+            release_log.commit(lake.path, made)
+            held.renew()
+            run.progress(2, 3, "steps", "waiting for the SQL server")
+            return _finish(lake, made)
+    raise BusyError(
+        f"release {draft.number} was not committed",
+        f"{HOLDS} times it took longer than {HOLD_S:g} s to bring {', '.join(leaving)} to where readers are",
+        "start again once `twinlake status` shows small lags; nothing has changed for readers",
+    )
 
 
 def _catch_up(lake: OpenLake, version: Version, position: Mapping[str, int], run: Run) -> None:

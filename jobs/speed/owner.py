@@ -18,6 +18,7 @@ from jobs.lake.log import Log
 from jobs.lake.segments import Closed
 from jobs.lake.version import Pin, Version
 from jobs.speed.advance import LONG_RECORDS, Standing, advance, close, cuts, standing
+from jobs.speed.hold import Hold
 from jobs.speed.mailbox import ClosedMailboxError, Mailbox
 
 if TYPE_CHECKING:
@@ -109,16 +110,11 @@ class Owner:
         self._ask_quietly(self._serve_waiters)
         return waiter.future
 
-    def hold(self, go_on: threading.Event, longest_s: float) -> Future[int]:
-        """Take no step until `go_on` is set or the time is over; the future tells the position it holds."""
-        held: Future[int] = Future()
-
-        def stand_still() -> None:
-            held.set_result(self.standing.position)
-            go_on.wait(longest_s)
-
-        self._mailbox.ask(stand_still)
-        return held
+    def hold(self, limit_s: float) -> Hold:
+        """Take no step as long as the hold lasts, from when the step under way is done."""
+        hold = Hold(limit_s)
+        self._mailbox.ask(lambda: hold.stand(self.standing.position)).add_done_callback(hold.refuse)
+        return hold
 
     def close_segment(self) -> Future[Closed]:
         """Close the open segment and pin what is closed by it."""

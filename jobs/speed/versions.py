@@ -24,6 +24,7 @@ from jobs.lake.segments import Closed
 from jobs.lake.version import Health, Pin, Version, stored_versions
 from jobs.run import Run
 from jobs.speed.advance import SMALL_RECORDS
+from jobs.speed.hold import Held
 from jobs.speed.lags import Lags
 from jobs.speed.owner import Owner, PassedError
 from jobs.waiting import wait_for
@@ -196,16 +197,18 @@ class Versions:
         return self._await(owner, owner.pin_at(position.get(topic, 0), exact=False), run)
 
     @contextmanager
-    def hold(self, versions: Iterable[Version], limit_s: float) -> Iterator[list[dict[str, int]]]:
-        go_on = threading.Event()
-        versions = list(versions)
+    def hold(self, versions: Iterable[Version], limit_s: float, run: Run) -> Iterator[Held]:
+        versions, holds = list(versions), []
         try:
-            owners = [self.owner(version) for version in versions if not self._view(version)]
-            for future in [owner.hold(go_on, limit_s) for owner in owners]:
-                future.result(limit_s)
-            yield [self.position(version) for version in versions]
+            for version in versions:
+                if not self._view(version):
+                    holds.append(self.owner(version).hold(limit_s))
+            for hold in holds:
+                _answer(hold.at, "the versions to stand still", run)
+            yield Held([self.position(version) for version in versions], holds)
         finally:
-            go_on.set()
+            for hold in holds:
+                hold.give_back()
 
     @contextmanager
     def lane(self, version: Version, wait_s: float = 0, run: Run | None = None) -> Iterator[None]:
@@ -348,6 +351,20 @@ class Versions:
     def _view(self, version: Version) -> LogView | None:
         with self._lock:
             return self._views.get(_key(version))
+
+
+def _answer(asked: Future[T], what: str, run: Run | None = None) -> T:
+    """The answer of an owner; TimedOutError when it is silent for too long, CancelledError with the run."""
+
+    def given() -> Future[T] | None:
+        wait([asked], timeout=POLL_S)
+        return asked if asked.done() else None
+
+    try:
+        remedy = "see `twinlake status` for how far it is, then start again"
+        return wait_for(what, given, ANSWER_WAIT_S, run, every_s=0, remedy=remedy).result()
+    finally:
+        asked.cancel()
 
 
 def _key(version: Version) -> tuple[str, str]:
