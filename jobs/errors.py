@@ -6,6 +6,7 @@ TwinlakeError                 exit 1
 |  |- DefinitionError         exit 1   a table definition is wrong (file, line)
 |- UnreachableError           exit 3   a service does not answer
 |- TimedOutError              exit 1   something that was waited for did not happen in time
+|- FullDiskError              exit 1   a disk has no room left; nothing that was acknowledged is lost
 |- DifferenceError            exit 1   two results that must be equal are not
 |- BusyError                  exit 1   the lane, lock or version is held by someone else
 |- StoppedTopicError          exit 1   ingest refuses to guess and waits for an operator
@@ -71,6 +72,10 @@ class UnreachableError(TwinlakeError):
 
 class TimedOutError(TwinlakeError):
     """Something that was waited for did not happen in time; what had been done stays done."""
+
+
+class FullDiskError(TwinlakeError):
+    """A disk has no room left for what had to be written; the old content is as it was."""
 
 
 class DifferenceError(TwinlakeError):

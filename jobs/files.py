@@ -1,20 +1,69 @@
-"""Replaces a file as a whole: a reader, a kill or a power cut finds the old content or the new one."""
+"""Replaces a file as a whole: a reader, a kill or a power cut finds the old content or the new one.
+
+Knows besides when a disk is full, whoever was told so: Python, Java and Rust use the system's own words.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+
+from jobs.errors import FullDiskError
 
 READABLE = 0o644
 """For everybody: the SQL server reads the lake as another user."""
 SECRET = 0o600
 """For the owner only."""
+_FULL = tuple(os.strerror(number) for number in (errno.ENOSPC, errno.EDQUOT))
+_NO_ROOM_BYTES = 1 << 20
+"""With less than this a program that ended without a reason most probably had no room."""
 
 
 def replace_file(path: Path, content: str | bytes, mode: int = READABLE) -> None:
     """Writes `content` beside `path` (in a folder made where it is missing), syncs it, renames, syncs the
-    folder. Raises OSError, with the old content left as it was."""
+    folder. Raises OSError or, of a full disk, FullDiskError, with the old content left as it was."""
+    try:
+        _replace(path, content, mode)
+    except OSError as error:
+        raise (full_disk(path.parent, error) or error) from error
+
+
+def full_disk(folder: Path, error: BaseException | None = None) -> FullDiskError | None:
+    """Which disk is full: the folder's, or one mounted at most two folders below it.
+
+    None where the error, if there is one, has another cause, or, without one, every disk has room.
+    """
+    if error is not None and not any(words in str(one) for one in _chain(error) for words in _FULL):
+        return None
+    folder = next(one for one in (folder, *folder.absolute().parents) if one.exists())
+    mounted = (one for depth in ("*", "*/*") for one in folder.glob(depth) if one.is_mount())
+    used = {one: shutil.disk_usage(one) for one in (folder, *mounted)}
+    fullest = min(used, key=lambda one: used[one].free)
+    found = used[fullest]
+    if error is None and found.free >= _NO_ROOM_BYTES:
+        return None
+    return FullDiskError(
+        f"the disk of {fullest} is full",
+        f"{found.free:,} of {found.total:,} bytes are free",
+        "make room there; what runs by itself goes on then, what was asked for has to be asked for again",
+    )
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """The error and what caused it."""
+    seen: set[int] = set()
+    at: BaseException | None = error
+    while at is not None and id(at) not in seen:
+        seen.add(id(at))
+        yield at
+        at = at.__cause__ or at.__context__
+
+
+def _replace(path: Path, content: str | bytes, mode: int) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, beside = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".new", dir=path.parent)
     try:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs.files import SECRET, replace_file
+from jobs.errors import FullDiskError
+from jobs.files import SECRET, full_disk, replace_file
 
 
 def test_the_content_is_replaced_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
@@ -41,7 +42,21 @@ def test_a_write_that_fails_leaves_the_old_content_and_no_second_file(
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", full)
-        with pytest.raises(OSError, match="No space left"):
+        with pytest.raises(FullDiskError, match=f"the disk of {tmp_path} is full"):
             replace_file(file, "new")
 
     assert file.read_text() == "old" and len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_full_disk_is_known_by_the_system_s_words_whoever_passes_them_on(tmp_path: Path) -> None:
+    def told(words: str) -> RuntimeError:
+        passed_on = RuntimeError("the job failed")
+        passed_on.__cause__ = ValueError(words)
+        return passed_on
+
+    found = full_disk(tmp_path / "not" / "there", told("java.io.IOException: No space left on device"))
+
+    assert found is not None
+    assert found.what == f"the disk of {tmp_path} is full" and "bytes are free" in found.why
+    assert full_disk(tmp_path, told("Permission denied")) is None
+    assert full_disk(tmp_path) is None

@@ -43,9 +43,11 @@ class Ports:
             return taken
 
     def _choose(self, names: Iterable[str]) -> None:
+        chosen = dict(self._ports)
         for name in names:
-            self._ports[name] = free_port(set(self._ports.values()))
-        replace_file(self._file, json.dumps(self._ports, indent=2))
+            chosen[name] = free_port(set(chosen.values()))
+        replace_file(self._file, json.dumps(chosen, indent=2))
+        self._ports = chosen  # only what is on disk is in use: the next supervisor reads it there
 
 
 def free_port(without: set[int] | None = None) -> int:

@@ -7,6 +7,7 @@ import threading
 import time
 import traceback
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
 
@@ -15,6 +16,7 @@ from infra.parts.part import Context, Part
 from infra.supervise import record
 from infra.supervise.process import end, end_marked, identity_of, start
 from jobs.errors import TwinlakeError
+from jobs.files import full_disk
 from jobs.run import Run
 from jobs.waiting import wait_for
 
@@ -22,6 +24,12 @@ BACKOFF_S = (0.5, 1, 2, 4, 8, 15, 30)
 _STEADY_S = 60.0  # a part that lived this long is given the short pauses again
 _TICK_S = 0.25
 _PROBE_S = 0.5
+
+
+def say(text: str) -> None:
+    """Into the supervisor's log, where its disk has room."""
+    with suppress(OSError):
+        print(text, flush=True)
 
 
 class Home(Protocol):
@@ -53,6 +61,7 @@ class Keeper(threading.Thread):
         self.renew = threading.Event()
         """Set when the part must start again because an address it uses has changed."""
         self._record = record.load(self._folders, part.name)
+        self._unsaved = False
         self._gone = threading.Event()
         """Set when a process that this supervisor started has ended; an adopted one has to be looked at."""
         self._how = ""
@@ -120,6 +129,8 @@ class Keeper(threading.Thread):
         probed_at = 0.0
         has_process = self.part.command is not None
         while not self._home.ending.is_set():
+            if self._unsaved:
+                self._save()
             if has_process and (self._gone.is_set() or (adopted and not self._record.alive)):
                 return
             if self.renew.is_set():
@@ -141,11 +152,13 @@ class Keeper(threading.Thread):
         said = None
         if isinstance(error, TwinlakeError):
             said = error.to_json()
+        elif full := full_disk(self._folders.home, error):  # whatever else it died of, it needs room to start
+            said = full.to_json()
         elif error is not None:
             why = f"{type(error).__name__}: {error}"
             said = {"what": f"{self.part.name} could not be started", "why": why}
-            traceback.print_exception(error)
-        print(f"{self.part.name} ended ({said or self._how or 'its process is gone'})", flush=True)
+            say("".join(traceback.format_exception(error)))
+        say(f"{self.part.name} ended ({said or self._how or 'its process is gone'})")
         self._become(
             "failed", restarts=self._record.restarts + 1, error=said,
             failures=0 if was_ready else self._record.failures + 1,
@@ -153,4 +166,17 @@ class Keeper(threading.Thread):
 
     def _become(self, state: str, **changes: object) -> None:
         self._record = self._record.become(state, **changes)
-        record.save(self._folders, self._record)
+        self._save()
+
+    def _save(self) -> None:
+        """What cannot be written now is written later: a full disk must not end the keeping of a part.
+
+        A supervisor that finds an old record ends the part's processes by their mark before it starts it.
+        """
+        was_unsaved, self._unsaved = self._unsaved, True
+        try:
+            record.save(self._folders, self._record)
+            self._unsaved = False
+        except (OSError, TwinlakeError) as error:
+            if not was_unsaved:
+                say(f"{self.part.name}: its record cannot be written\n{error}")

@@ -77,8 +77,12 @@ def wanted(folders: Folders) -> set[str]:
 
 
 def want(folders: Folders, parts: Iterable[str]) -> None:
-    """Says which parts should be running from now on."""
-    replace_file(folders.run / "wanted.json", json.dumps(sorted(parts), indent=2))
+    """Says which parts should be running from now on; that it is none can be said on a full disk, too."""
+    file, names = folders.run / "wanted.json", sorted(parts)
+    if names:
+        replace_file(file, json.dumps(names, indent=2))
+    else:
+        file.unlink(missing_ok=True)
 
 
 def rotate(log: Path) -> None:

@@ -23,7 +23,7 @@ from infra.parts.part import Context, Part
 from infra.parts.ports import Ports
 from infra.setup.java import find_java
 from infra.supervise import record
-from infra.supervise.keeper import Keeper
+from infra.supervise.keeper import Keeper, say
 from infra.supervise.process import identity_of
 from infra.supervise.record import Record
 from jobs.settings import Services, Settings
@@ -74,10 +74,11 @@ class Supervisor:
     def renew_ports(self, part: Part) -> None:
         """Chooses other ports where strangers sit on the part's own, and restarts whoever used the old."""
         with self._lock:
-            if not (taken := self._ports.renew_taken(part.ports)):
+            if taken := self._ports.renew_taken(part.ports):
+                whose = ", ".join(taken)
+                say(f"{part.name}: someone else listens on {whose}; other ports were chosen")
+            elif self._services == addresses(self.context()):
                 return
-            whose = ", ".join(taken)
-            print(f"{part.name}: someone else listens on {whose}; other ports were chosen", flush=True)
             self._write_services()
         for keeper in self._keepers.values():
             if keeper.part.name != part.name and self._uses(keeper.part, part.name):
@@ -90,7 +91,9 @@ class Supervisor:
 
     def _write_services(self) -> None:
         file = self.settings.services_file
-        self._services = Services.load(file) if file.exists() else Services()
+        if file.exists():
+            self._services = Services.load(file)
+        # not before: what could not be written is written at the next start of a part
         self._services = publish(self.context())
 
 

@@ -13,6 +13,8 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
+from jobs.files import full_disk
+
 COMPACT_ABOVE_FILES = 200
 
 
@@ -23,9 +25,12 @@ class Ledger:
         self._lock = threading.Lock()
 
     def append(self, rows: list[dict[str, Any]]) -> None:
-        """Commit the rows together; on return they survive a kill."""
+        """Commit the rows together; on return they survive a kill. FullDiskError where there is no room."""
         with self._lock:
-            write_deltalake(self._open(), pa.Table.from_pylist(rows, self.schema), mode="append")
+            try:
+                write_deltalake(self._open(), pa.Table.from_pylist(rows, self.schema), mode="append")
+            except Exception as error:
+                raise (full_disk(self.path, error) or error) from error
 
     def rows(self) -> list[dict[str, Any]]:
         """All rows, in no particular order; empty when nothing was ever written."""

@@ -27,6 +27,8 @@ AGAIN = ("failed", "cancelled", "interrupted")
 AT_ONCE = 6
 URGENT_AT_ONCE = 2
 QUEUE_LIMIT = 200
+AGAIN_S = 2.0
+"""A job that cannot be written down is tried again so often."""
 
 
 class Jobs:
@@ -45,7 +47,7 @@ class Jobs:
         self._do = do
         self._clock = clock
         self._cancel_tag = cancel_tag
-        self._started = False
+        self._started = self._ending = False
         self._running: dict[str, Run] = {}
         self._began: dict[str, float] = {}
         self._changed = threading.Condition(threading.RLock())
@@ -130,6 +132,8 @@ class Jobs:
         for workers in (self._workers, self._urgent):
             workers.shutdown(wait=False, cancel_futures=True)
         with self._changed:
+            self._ending = True
+            self._changed.notify_all()
             running = list(self._running.values())
         for run in running:
             run.cancelled.set()
@@ -150,13 +154,10 @@ class Jobs:
         workers.submit(self._work, job.id)
 
     def _work(self, id: str) -> None:
-        with self._changed:
-            job = self.get(id)
-            if job.state != "queued":
-                return
-            job = self._put(replace(job, state="running", started_at=self._now()))
-            self._began[id] = time.monotonic()
-            run = self._running[id] = Run(id=id, report=lambda progress: self._report(id, progress))
+        begun = self._begin(id)
+        if begun is None:
+            return
+        job, run = begun
         about = {name: job.params[name] for name in ("table", "version") if job.params.get(name)}
         with service_log.about({"job": id, "kind": job.kind, **about}):
             journal.info("the job begins", attempt=job.attempt)
@@ -174,6 +175,27 @@ class Jobs:
                 journal.exception("the end of the job was not persisted", job=id)
                 self._store.show(replace(ended, state="failed", error=_unpersisted(ended, failed).to_json()))
                 self._changed.notify_all()
+
+    def _begin(self, id: str) -> tuple[Job, Run] | None:
+        """The job, running; None where it was cancelled before. It was accepted: it waits for room."""
+        failed = False
+        with self._changed:
+            while (job := self.get(id)).state == "queued" and not self._ending:
+                try:
+                    job = self._put(replace(job, state="running", started_at=self._now()))
+                except Exception as error:
+                    self._store.show(replace(job, progress={"message": f"it cannot begin: {error}"}))
+                    if not failed:
+                        journal.exception(
+                            "the job cannot be written down; it begins as soon as it can", job=id
+                        )
+                    failed = True
+                    self._changed.wait(AGAIN_S)
+                    continue
+                self._began[id] = time.monotonic()
+                run = self._running[id] = Run(id=id, report=lambda progress: self._report(id, progress))
+                return job, run
+        return None
 
     def _outcome(self, job: Job, run: Run) -> tuple[State, dict[str, Any] | None, TwinlakeError | None]:
         """Does the job: how it ended, what it found, what went wrong."""
