@@ -13,6 +13,7 @@ import structlog
 
 from jobs import quote
 from jobs.errors import StoppedTopicError, TwinlakeError, UnreachableError
+from jobs.files import full_disk
 from jobs.ingest import decode_avro, first_pass
 from jobs.ingest.decide import decide
 from jobs.ingest.duplicates import Duplicates
@@ -141,6 +142,8 @@ class Ingest:
         self.state = STOPPED
 
     def _explained(self, error: BaseException) -> TwinlakeError:
+        if full := full_disk(self.settings.home, error):
+            return full
         if isinstance(error, TwinlakeError):
             return error
         return TwinlakeError(

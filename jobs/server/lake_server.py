@@ -16,7 +16,7 @@ import structlog
 from jobs.batch.maintain import drop_staging, maintain
 from jobs.batch.merge import merge_small
 from jobs.errors import BusyError, TwinlakeError
-from jobs.files import replace_file
+from jobs.files import full_disk, replace_file
 from jobs.ingest.ingest import STOPPED, Ingest
 from jobs.ingest.log_end import LogEnd
 from jobs.jvm import end_together
@@ -194,6 +194,8 @@ class LakeServer:
         context.addJobTag(run.tag)
         try:
             return kind.handler(self.lake, params, run)
+        except Exception as error:
+            raise (full_disk(self.settings.home, error) or error) from error
         finally:
             context.removeJobTag(run.tag)
 

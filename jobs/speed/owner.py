@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from jobs.errors import StalledVersionError, TwinlakeError
+from jobs.files import full_disk
 from jobs.lake import delta
 from jobs.lake.feed import Feed, open_version
 from jobs.lake.log import Log
@@ -210,11 +211,12 @@ class Owner:
             self.signal(self._target)  # one that came while the error stood was not taken
 
     def _stall(self, error: Exception) -> None:
-        known = error if isinstance(error, TwinlakeError) else StalledVersionError(
+        full = full_disk(self._lake.parent, error)  # Spark's scratch folder lies beside the lake
+        known = full or (error if isinstance(error, TwinlakeError) else StalledVersionError(
             f"{self.version} does not advance from batch {self.standing.position}",
             _first_lines(error),
             "mend what the error names; the version is tried again by itself and catches up",
-        )  # fmt: skip
+        ))  # fmt: skip
         self._journal.error("stalled", batch=self.standing.position, exc_info=error)
         with self._lock:
             self.error, self._feed, self._planned = known, None, []

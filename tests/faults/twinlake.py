@@ -1,0 +1,41 @@
+"""The real command line and supervisor, in a home of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+
+from infra.parts.folders import folders_of
+from infra.supervise import record
+from jobs.settings import PROJECT, Settings
+
+
+class Twinlake:
+    """What `twinlake up` keeps running in a home of its own."""
+
+    def __init__(self, home: Path) -> None:
+        self.settings = Settings(home=home)
+        self.folders = folders_of(self.settings)
+
+    def __call__(self, *arguments: str) -> None:
+        command = [sys.executable, "-m", "jobs", *arguments]
+        environ = {**os.environ, "TWINLAKE_HOME": str(self.settings.home)}
+        done = subprocess.run(command, capture_output=True, text=True, timeout=500, env=environ, cwd=PROJECT)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def python(self, part: str) -> psutil.Process:
+        identity = record.load(self.folders, part).identity
+        assert identity
+        return psutil.Process(identity.pid)
+
+    def jvm(self, part: str) -> psutil.Process:
+        (found,) = (one for one in self.python(part).children(recursive=True) if one.name() == "java")
+        return found
+
+    def ready_again(self, part: str, restarts: int) -> bool | None:
+        now = record.load(self.folders, part)
+        return True if now.state == "ready" and now.restarts == restarts else None
