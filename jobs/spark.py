@@ -44,6 +44,8 @@ MEASURED: dict[str, str] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.streaming.minBatchesToRetain": "5",
+    # a stream that does not end is an error, not a wait without end
+    "spark.sql.streaming.stopTimeout": "120s",
     "spark.sql.streaming.numRecentProgressUpdates": "5",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
     "spark.cleaner.periodicGC.interval": "10min",

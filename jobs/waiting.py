@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
+from contextlib import contextmanager
 from typing import TypeVar
 
 from tenacity import (
@@ -21,6 +24,9 @@ from jobs.errors import TimedOutError
 from jobs.run import Run
 
 T = TypeVar("T")
+
+LOOK_S = 0.5
+"""Between two looks at whether whoever waits was cancelled."""
 
 
 def wait_for(
@@ -64,3 +70,26 @@ def wait_for(
     run.check_cancelled()
     found: T = asking(ask)  # type: ignore[assignment]
     return found
+
+
+def answer(asked: Future[T], what: str, limit_s: float, run: Run | None = None) -> T:
+    """What another thread promised; its error is raised here. Whoever gives up needs it no more."""
+
+    def given() -> Future[T] | None:
+        wait([asked], timeout=min(LOOK_S, limit_s))
+        return asked if asked.done() else None
+
+    try:
+        return wait_for(what, given, limit_s, run, every_s=0).result()
+    finally:
+        asked.cancel()
+
+
+@contextmanager
+def holding(lock: threading.Lock, what: str, limit_s: float, run: Run | None = None) -> Iterator[None]:
+    """With the lock held; `what` says whose end is waited for."""
+    wait_for(what, lambda: lock.acquire(timeout=min(LOOK_S, limit_s)) or None, limit_s, run, every_s=0)
+    try:
+        yield
+    finally:
+        lock.release()

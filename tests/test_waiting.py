@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import Future
 
 import pytest
 
 from jobs.errors import TimedOutError
 from jobs.run import CancelledError, Run
-from jobs.waiting import wait_for
+from jobs.waiting import answer, holding, wait_for
 
 
 def test_the_first_answer_that_is_not_none_is_returned() -> None:
@@ -59,3 +60,41 @@ def test_a_run_that_was_cancelled_before_is_not_asked_for() -> None:
 
     with pytest.raises(CancelledError):
         wait_for("an answer", lambda: 1, None, run)
+
+
+def test_an_answer_that_does_not_come_is_waited_for_so_long_and_then_not_wanted_any_more() -> None:
+    silent: Future[int] = Future()
+
+    with pytest.raises(TimedOutError, match="waiting for the owner took longer"):
+        answer(silent, "the owner", 0.05)
+
+    assert silent.cancelled()
+
+
+def test_an_answer_and_an_error_of_who_was_asked_arrive() -> None:
+    given: Future[int] = Future()
+    failed: Future[int] = Future()
+    given.set_result(7)
+    failed.set_exception(ValueError("wrong"))
+
+    assert answer(given, "the owner", 5) == 7
+    with pytest.raises(ValueError, match="wrong"):
+        answer(failed, "the owner", 5)
+
+
+def test_a_lock_that_another_keeps_is_waited_for_so_long_and_never_once_cancelled() -> None:
+    lock, run = threading.Lock(), Run(id="job")
+    lock.acquire()
+
+    with pytest.raises(TimedOutError, match="waiting for another one took longer"):
+        with holding(lock, "another one", 0.05):
+            pass
+    threading.Timer(0.1, run.cancelled.set).start()
+    with pytest.raises(CancelledError):
+        with holding(lock, "another one", 60, run):
+            pass
+
+    lock.release()
+    with holding(lock, "another one", 5, run=None):
+        assert lock.locked()
+    assert not lock.locked()

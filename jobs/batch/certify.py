@@ -90,7 +90,7 @@ def rebuild_version(
 
 def new_certificate(lake: OpenLake, version: Version, run: Run) -> Certificate:
     """Verify the version where it stands now; the certificate is kept, a difference is an incident."""
-    opened, pin = lake.versions.opened(version), lake.versions.pin(version)
+    opened, pin = lake.versions.opened(version), lake.versions.pin(version, run)
     return _kept(lake, verify(opened, pin, run, format_moment(lake.clock())))
 
 
@@ -104,7 +104,7 @@ def _rebuild(lake: OpenLake, feed: Feed, windows: WindowRange, repair: bool, run
     """With the lane held from before the segment is closed until the last replace."""
     version, staging = feed.version, lake.staging(run.id)
     with lake.versions.lane(version, LANE_WAIT_S, run):
-        closed = lake.versions.close_segment(version)
+        closed = lake.versions.close_segment(version, run)
         done = rebuild(
             feed,
             closed,

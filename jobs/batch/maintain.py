@@ -18,6 +18,8 @@ from jobs.lake import delta
 from jobs.lake.feed import Feed
 from jobs.lake.log import Log
 from jobs.lake.open_lake import OpenLake
+from jobs.run import Run
+from jobs.waiting import holding
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,6 +31,9 @@ KEEP_FILES_HOURS = 6
 SMALL_FILES = 64
 """The log is compacted when it has so many files that are worth merging."""
 SMALL_BYTES = 32 << 20
+
+OTHER_WAIT_S = 3600.0
+"""A clean-up waits so long for another one, which may have a month's files to delete."""
 
 _one_at_a_time = threading.Lock()
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
@@ -105,7 +110,7 @@ def drop_staging(staging: Path, alive: Iterable[str]) -> list[str]:
     return [place.name for place in gone]
 
 
-def maintain(lake: OpenLake, table: str | None = None) -> Maintained:
+def maintain(lake: OpenLake, table: str | None = None, run: Run | None = None) -> Maintained:
     """One clean-up at a time, of everything or of one table; a stalled version is left as it is.
 
     It conflicts with no append and no rebuild, so it needs no lane.
@@ -118,7 +123,7 @@ def maintain(lake: OpenLake, table: str | None = None) -> Maintained:
         if isinstance(opened := lake.versions.opened(version), Feed)
     ]
     logs = list(lake.logs.values()) if table is None else []
-    with _one_at_a_time:
+    with holding(_one_at_a_time, "another clean-up to end", OTHER_WAIT_S, run):
         compacted = tuple(log.topic.name for log in logs if compact_log(log))
         deleted = 0
         for path in [*(feed.path for feed in feeds), *(log.path for log in logs)]:

@@ -27,6 +27,7 @@ from jobs.topics.kafka import Kafka
 from jobs.topics.registry import Registry
 from jobs.topics.topic import Topic
 from jobs.topics.verdict import VALID
+from jobs.waiting import holding, wait_for
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,6 +40,8 @@ STARTING, RUNNING, RETRYING, STOPPED = "starting", "running", "retrying", "stopp
 RECORDS_PER_BATCH = 400_000
 LOG_APPEND_TIME = 1  # Kafka's number for it
 LONGEST_WAIT_S = 30.0
+STOP_WAIT_S = 120.0
+"""A batch under way may take so long when somebody wants the ingest to stop."""
 
 # Measured: the defaults make a call to the broker for every 500 records.
 SOURCE = {
@@ -106,14 +109,23 @@ class Ingest:
         self._thread.start()
 
     def stop(self) -> None:
-        """Lets the batch under way finish, then ends. What was not committed is read again next time."""
+        """Lets the batch under way finish, then ends. What was not committed is read again next time.
+
+        One that cannot be stopped in time goes on, and TimedOutError says so.
+        """
         self._ending.set()
-        with self._turn:  # from here on no batch does anything; Spark waits for the one under way
-            query = self._query
-        if query:
-            query.stop()
-        if self._thread:
-            self._thread.join(60)
+        try:
+            # from here on no batch does anything; Spark waits for the one under way
+            with holding(self._turn, f"the batch of topic {self.topic.name} to end", STOP_WAIT_S):
+                query = self._query
+            if query:
+                query.stop()
+            if self._thread:
+                ended = self._thread
+                wait_for(f"the ingest of topic {self.topic.name} to end", lambda: _ended(ended), STOP_WAIT_S)
+        except BaseException:
+            self._ending.clear()
+            raise
 
     def _run(self) -> None:
         wait = self.first_wait_s
@@ -302,3 +314,7 @@ def missing(topic: str, end: LogEnd) -> TwinlakeError:
             remedy=f"make it again and run `twinlake topic accept {topic}`",
         )
     return UnreachableError(f"there is no topic {topic} yet", "the broker has none", "run `twinlake up`")
+
+
+def _ended(thread: threading.Thread) -> bool | None:
+    return None if thread.is_alive() else True

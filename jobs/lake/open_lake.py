@@ -59,7 +59,7 @@ class LivingVersions(Protocol):
     def position(self, version: Version) -> dict[str, int]:
         """Where the version is now: by topic, a batch number."""
 
-    def pin(self, version: Version) -> Pin:
+    def pin(self, version: Version, run: Run | None = None) -> Pin:
         """The version between two of its steps: what everybody may read as one state."""
 
     def pin_together(self, versions: Sequence[Version], run: Run) -> list[Pin]:
@@ -76,7 +76,7 @@ class LivingVersions(Protocol):
     ) -> AbstractContextManager[None]:
         """Hold the batch lane of a stored version; BusyError when somebody else holds it all the time."""
 
-    def close_segment(self, version: Version) -> Closed:
+    def close_segment(self, version: Version, run: Run | None = None) -> Closed:
         """Close the open segment of a stored version and pin what is closed by it; hold its lane."""
 
     def open_segment(self, version: Version) -> int:

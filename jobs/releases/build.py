@@ -17,7 +17,9 @@ from jobs.lake.version import Version, next_build
 from jobs.releases.plan import newest_alike
 from jobs.run import Failed, Run
 from jobs.times import format_moment
+from jobs.waiting import holding
 
+CREATE_WAIT_S = 120.0
 _creating = threading.Lock()
 
 
@@ -62,7 +64,7 @@ def build(lake: OpenLake, plan: Plan, run: Run) -> Built | Failed:
         run.check_cancelled()
         green = green_version(lake, change)
         if green is None:
-            green = _create(lake, plan, change)
+            green = _create(lake, plan, change, run)
             built.append(green.table)
         greens[change.table] = green
         records += change.records
@@ -92,9 +94,9 @@ def green_version(lake: OpenLake, change: Change) -> Version | None:
     return newest_alike(lake.versions.living(), change.table, change.fingerprint)
 
 
-def _create(lake: OpenLake, plan: Plan, change: Change) -> Version:
+def _create(lake: OpenLake, plan: Plan, change: Change, run: Run) -> Version:
     assert change.fingerprint is not None  # only a removed table has none
-    with _creating:
+    with holding(_creating, "another build to make its version", CREATE_WAIT_S, run):
         there = green_version(lake, change)
         if there is not None:
             return there

@@ -58,7 +58,7 @@ def ask(lake: OpenLake, plan: Plan, run: Run, recent: bool = False) -> Gate:
             _broker_lag(lake, green, run),
             _lag(lake, green, run),
         ]
-        pin = lake.versions.pin(green)
+        pin = lake.versions.pin(green, run)
         asked_of[change.table] = [green.name, pin.position]
         known = met.get(change.table)
         if known and known[0] == asked_of[change.table]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -25,11 +26,14 @@ from jobs.releases.gate_checks import Gate
 from jobs.releases.report import write_report
 from jobs.run import Failed, Run
 from jobs.times import format_moment
+from jobs.waiting import holding
 
 HOLD_S = 20.0
 """A version that nobody speaks for stands still so long; longer than the SQL server is waited for."""
 HOLDS = 5
 """So often the new versions are brought up while the old ones are held; the hold may lapse meanwhile."""
+SWITCH_WAIT_S = 1800.0
+"""A switch waits so long for another one, whose gate may be comparing old tables again."""
 _switching = threading.Lock()
 
 
@@ -70,7 +74,7 @@ class Refused:
 
 def promote(lake: OpenLake, plan: Plan, approved_by: str, run: Run) -> Switched | Failed:
     """Make the plan live, or refuse: production moved, a certificate is missing or unequal, a gate failed."""
-    with _switching:
+    with _one_at_a_time(run):
         live = release_log.live(lake.path)
         if live and live.plan == plan.id:
             return _finish(lake, live)  # an earlier attempt committed it
@@ -103,7 +107,7 @@ def promote(lake: OpenLake, plan: Plan, approved_by: str, run: Run) -> Switched 
 
 def rollback(lake: OpenLake, to: int | None, approved_by: str, run: Run) -> Switched:
     """Make an earlier release's versions live again: the named one, else the one before the live one."""
-    with _switching:
+    with _one_at_a_time(run):
         history = release_log.releases(lake.path)
         mine = next((one for one in history if one.job == run.id), None)
         if mine is not None:
@@ -123,6 +127,10 @@ def rollback(lake: OpenLake, to: int | None, approved_by: str, run: Run) -> Swit
             job=run.id,
         )
         return _switch(lake, history[-1], draft, run)
+
+
+def _one_at_a_time(run: Run) -> AbstractContextManager[None]:
+    return holding(_switching, "another promotion or rollback to end", SWITCH_WAIT_S, run)
 
 
 def _refused(plan: Plan, asked: Gate) -> DifferenceError:

@@ -48,7 +48,7 @@ def do_verify(lake: OpenLake, params: VerifyParams, run: Run) -> Certified | Fai
 
 def do_maintain(lake: OpenLake, params: MaintainParams, run: Run) -> Maintained:
     """Merge small segments and tidy files, of one table or of all."""
-    return maintain(lake, params.table)
+    return maintain(lake, params.table, run)
 
 
 def do_accept(lake: OpenLake, params: AcceptParams, run: Run) -> Accepted:

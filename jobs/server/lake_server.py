@@ -139,8 +139,13 @@ class LakeServer:
         self.ready = False
         self._ending.set()
         self.jobs.stop()
-        for ingest in self.ingests.values():
-            ingest.stop()
+        for name, ingest in self.ingests.items():
+            try:
+                ingest.stop()
+            except Exception:
+                journal.exception(
+                    "the ingest did not end; what it had not committed is read again", topic=name
+                )
         if self._versions:
             self._versions.stop()
 

@@ -21,11 +21,13 @@ from jobs.lake.version import Pin, Version
 from jobs.speed.advance import LONG_RECORDS, Standing, advance, close, cuts, standing
 from jobs.speed.hold import Hold
 from jobs.speed.mailbox import ClosedMailboxError, Mailbox
+from jobs.waiting import answer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 STEPS_PER_SEGMENT = 50
+OPEN_WAIT_S = 120.0
 RETRY_FIRST_S = 2.0
 RETRY_LAST_S = 60.0
 
@@ -124,7 +126,7 @@ class Owner:
     def feed(self) -> Feed:
         """The version ready to be computed, or the error that stalls it."""
         if self._feed is None:
-            self._mailbox.ask(lambda: None).result(120)
+            answer(self._mailbox.ask(lambda: None), f"{self.version} to be opened", OPEN_WAIT_S)
         if self._feed is None:
             raise self.error or StalledVersionError(
                 f"{self.version} is not open yet", "", "try again in a moment"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -27,7 +28,7 @@ from jobs.speed.advance import SMALL_RECORDS
 from jobs.speed.hold import Held
 from jobs.speed.lags import Lags
 from jobs.speed.owner import Owner, PassedError
-from jobs.waiting import wait_for
+from jobs.waiting import answer, wait_for
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -39,6 +40,8 @@ TAKERS_WAIT_S = 30.0
 OPEN_WAIT_S = 120.0
 ANSWER_WAIT_S = 600.0
 """An owner answers between two steps; a longer silence ends whoever waits for it."""
+STILL_S = 1800.0
+"""A version on its way to a position may stand so long at one; its longest steps take some minutes."""
 FAILURES_BORNE = 3
 """So many failed tries of a version end a wait for its position."""
 POLL_S = 0.5
@@ -161,10 +164,10 @@ class Versions:
         (topic,) = version.topics
         return {topic: self.owner(version).standing.position}
 
-    def pin(self, version: Version) -> Pin:
+    def pin(self, version: Version, run: Run | None = None) -> Pin:
         if self._view(version):
             return self._pin_view(version, self.position(version))
-        return self.owner(version).pin().result(ANSWER_WAIT_S)
+        return self._answer(version, self.owner(version).pin(), run)
 
     def pin_together(self, versions: Sequence[Version], run: Run, tries: int = 5) -> list[Pin]:
         while True:
@@ -202,12 +205,12 @@ class Versions:
         try:
             for version in versions:
                 if not self._view(version):
-                    holds.append(self.owner(version).hold(limit_s))
-            for hold in holds:
-                _answer(hold.at, "the versions to stand still", run)
-            yield Held([self.position(version) for version in versions], holds)
+                    holds.append((version, self.owner(version).hold(limit_s)))
+            for version, hold in holds:
+                self._answer(version, hold.at, run)
+            yield Held([self.position(version) for version in versions], [hold for _, hold in holds])
         finally:
-            for hold in holds:
+            for _, hold in holds:
                 hold.give_back()
 
     @contextmanager
@@ -233,8 +236,8 @@ class Versions:
         finally:
             lane.release()
 
-    def close_segment(self, version: Version) -> Closed:
-        return self.owner(version).close_segment().result(ANSWER_WAIT_S)
+    def close_segment(self, version: Version, run: Run | None = None) -> Closed:
+        return self._answer(version, self.owner(version).close_segment(), run)
 
     def open_segment(self, version: Version) -> int:
         return self.owner(version).standing.segment
@@ -296,12 +299,22 @@ class Versions:
     def _await(self, owner: Owner, future: Future[T], run: Run) -> T:
         """Wait, show how far it is, and give up when the version fails again and again meanwhile."""
         first, failures = owner.standing.records, owner.failures
+        moved_at, position = time.monotonic(), owner.standing.position
         total = max(1, self.lags.end(owner.version.topics[0]).records - first)
 
         def reached() -> Future[T] | None:
+            nonlocal moved_at, position
             wait([future], timeout=POLL_S)
             if future.done():
                 return future
+            if position != owner.standing.position:
+                moved_at, position = time.monotonic(), owner.standing.position
+            if time.monotonic() - moved_at > STILL_S:
+                raise TimedOutError(
+                    f"{owner.version} has stood at batch {position} for {STILL_S:g} s",
+                    "its step takes longer, somebody holds it, or its log does not reach the position",
+                    "see `twinlake status` and `twinlake logs lake`, then start again",
+                )
             run.progress(owner.standing.records - first, total, "records", f"advancing {owner.version}")
             if owner.failures - failures < FAILURES_BORNE:
                 return None
@@ -315,6 +328,10 @@ class Versions:
             return wait_for(f"a position of {owner.version}", reached, None, run, every_s=0).result()
         finally:
             future.cancel()
+
+    def _answer(self, version: Version, asked: Future[T], run: Run | None) -> T:
+        at = self.owner(version).standing.position
+        return answer(asked, f"{version}, which is busy after batch {at}", ANSWER_WAIT_S, run)
 
     def _pin_view(self, version: Version, position: dict[str, int]) -> Pin:
         watermarks = {topic: self.lags.end(topic).watermark for topic in version.topics}
@@ -351,20 +368,6 @@ class Versions:
     def _view(self, version: Version) -> LogView | None:
         with self._lock:
             return self._views.get(_key(version))
-
-
-def _answer(asked: Future[T], what: str, run: Run | None = None) -> T:
-    """The answer of an owner; TimedOutError when it is silent for too long, CancelledError with the run."""
-
-    def given() -> Future[T] | None:
-        wait([asked], timeout=POLL_S)
-        return asked if asked.done() else None
-
-    try:
-        remedy = "see `twinlake status` for how far it is, then start again"
-        return wait_for(what, given, ANSWER_WAIT_S, run, every_s=0, remedy=remedy).result()
-    finally:
-        asked.cancel()
 
 
 def _key(version: Version) -> tuple[str, str]:

@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.batch.merge import merge_small
-from jobs.errors import BusyError, NotFoundError, UsageError
+from jobs.errors import BusyError, NotFoundError, TimedOutError, UsageError
 from jobs.lake.version import Version
-from jobs.run import Run
+from jobs.run import CancelledError, Run
 from jobs.server import lock
 from jobs.speed.owner import Owner, PassedError
 from jobs.speed.versions import Versions
@@ -191,3 +191,30 @@ def test_a_version_whose_definition_cannot_be_read_is_stalled_and_stops_nobody(
     again.retire(odd)
     assert odd.name not in [version.name for version in again.living()]
     again.stop()
+
+
+def test_a_wait_for_a_version_that_stands_still_says_where_and_ends(
+    versions: Versions, log: BrittleLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever keeps it: a job asks it for a position, for itself, for its segment, or to stand still."""
+    version, run = version_of(SALES), Run(id="cancelled")
+    offered(versions, log, Orders(5), 1)
+    monkeypatch.setattr("jobs.speed.versions.STILL_S", 1.0)
+    monkeypatch.setattr("jobs.speed.versions.ANSWER_WAIT_S", 1.0)
+    run.cancelled.set()
+
+    with versions.hold([version], 120, RUN):
+        offered(versions, log, Orders(6), 1)
+        with pytest.raises(TimedOutError, match=f"{version} has stood at batch 1 for 1 s"):
+            versions.advance_to(version, {"orders": 2}, RUN)
+        with pytest.raises(TimedOutError, match=f"{version}, which is busy after batch 1"):
+            versions.pin(version, RUN)
+        with pytest.raises(TimedOutError, match="busy after batch 1"):
+            versions.close_segment(version, RUN)
+        with pytest.raises(TimedOutError, match="busy after batch 1"), versions.hold([version], 1, RUN):
+            pass
+        for asked in (versions.pin, versions.close_segment):
+            with pytest.raises(CancelledError):
+                asked(version, run)
+
+    assert versions.advance_to(version, {"orders": 2}, RUN).position == {"orders": 2}

@@ -1,0 +1,49 @@
+"""An ingest that cannot be stopped in time says so, and goes on as if nobody had asked."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from jobs.errors import TimedOutError
+from jobs.ingest import ingest
+from jobs.ingest.ingest import Ingest
+from jobs.topics.topic import load_topic
+
+
+class BusyIngest(Ingest):
+    """One whose batch under way does not end, or whose thread does not."""
+
+    def __init__(self) -> None:
+        self.topic = load_topic("orders")
+        self._turn, self._ending, self._query = threading.Lock(), threading.Event(), None
+        self._release = threading.Event()
+        self._thread = threading.Thread(target=self._release.wait, daemon=True)
+        self._thread.start()
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ingest, "STOP_WAIT_S", 0.05)
+
+
+def test_a_batch_that_does_not_end_is_not_waited_for_without_end() -> None:
+    busy = BusyIngest()
+
+    with busy._turn, pytest.raises(TimedOutError, match="the batch of topic orders to end took longer"):
+        busy.stop()
+
+    assert not busy._ending.is_set()
+
+
+def test_a_thread_that_does_not_end_is_not_waited_for_without_end() -> None:
+    busy = BusyIngest()
+
+    with pytest.raises(TimedOutError, match="the ingest of topic orders to end took longer"):
+        busy.stop()
+
+    assert not busy._ending.is_set()
+    busy._release.set()
+    busy.stop()
+    assert busy._ending.is_set()
