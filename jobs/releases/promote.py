@@ -174,8 +174,10 @@ def _switch(lake: OpenLake, before: Release | None, draft: Release, run: Run) ->
                 _catch_up(lake, versions[table], position, run)
             run.progress(1, 3, "steps", f"committing release {draft.number}")
             reached = {table: lake.versions.position(version) for table, version in versions.items()}
-            if not held.renew():
-                continue  # they moved on: what was reached may lie behind what readers have seen
+            left = {table: lake.versions.position(version) for table, version in leaving.items()}
+            behind = [table for table, position in left.items() if _is_behind(reached[table], position)]
+            if behind or not held.renew():  # a version of a view kind moves with its log, whoever holds it
+                continue
             made = replace(draft, positions=reached, created_at=format_moment(lake.clock()))
             release_log.commit(lake.path, made)
             held.renew()
@@ -183,16 +185,19 @@ def _switch(lake: OpenLake, before: Release | None, draft: Release, run: Run) ->
             return _finish(lake, made)
     raise BusyError(
         f"release {draft.number} was not committed",
-        f"{HOLDS} times it took longer than {HOLD_S:g} s to bring {', '.join(leaving)} to where readers are",
+        f"{HOLDS} times readers of {', '.join(leaving)} were further by then; a hold lasts {HOLD_S:g} s",
         "start again once `twinlake status` shows small lags; nothing has changed for readers",
     )
 
 
 def _catch_up(lake: OpenLake, version: Version, position: Mapping[str, int], run: Run) -> None:
     """A version that is there already need not move, so that one can go back to it even if it is stalled."""
-    at = lake.versions.position(version)
-    if any(at.get(topic, batch) < batch for topic, batch in position.items()):
+    if _is_behind(lake.versions.position(version), position):
         lake.versions.advance_to(version, position, run)
+
+
+def _is_behind(at: Mapping[str, int], position: Mapping[str, int]) -> bool:
+    return any(at.get(topic, batch) < batch for topic, batch in position.items())
 
 
 def _finish(lake: OpenLake, made: Release) -> Switched:

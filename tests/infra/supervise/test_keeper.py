@@ -2,12 +2,13 @@
 
 import threading
 from collections.abc import Mapping
+from contextlib import redirect_stdout, suppress
 from pathlib import Path
 
 from infra.parts.folders import Folders
 from infra.parts.part import Context, Part
 from infra.supervise import record
-from infra.supervise.keeper import Keeper
+from infra.supervise.keeper import Keeper, say
 from jobs.waiting import wait_for
 
 
@@ -41,3 +42,11 @@ def test_a_part_that_waits_for_another_is_left_at_once_when_the_supervisor_ends(
 
     assert not keeper.is_alive()
     assert record.load(home.folders, "second").state == "waiting"
+
+
+def test_what_the_supervisor_says_ends_nothing_when_its_log_has_no_room() -> None:
+    with suppress(OSError), open("/dev/full", "w") as full, redirect_stdout(full):
+        say("a part ended")
+        said = True
+
+    assert said
