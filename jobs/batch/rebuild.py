@@ -13,8 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jobs import breakpoints
 from jobs.batch.attempt import Attempt
 from jobs.batch.verify import begin, compare
+from jobs.breakpoints import Point
 from jobs.errors import BusyError
 from jobs.kinds.evidence import SEGMENT
 from jobs.kinds.windows import ALL, WindowRange
@@ -79,7 +81,9 @@ def rebuild(
             run.check_cancelled()
             run.progress(number, len(parts), "chunks", f"replacing {_named(part)}")
             attempt.replacing(part, found)
+            breakpoints.at(Point.BEFORE_REPLACE, feed.version.table)
             _replace_or_retry(feed, closed, part, batch, open_segment, attempt.next_epoch, run)
+            breakpoints.at(Point.AFTER_REPLACE, feed.version.table)
             attempt.replaced(part, found)
             replaced += 1
         else:

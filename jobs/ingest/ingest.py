@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from jobs import quote
+from jobs import breakpoints, quote
+from jobs.breakpoints import Point
 from jobs.errors import StoppedTopicError, TwinlakeError, UnreachableError
 from jobs.files import full_disk
 from jobs.ingest import decode_avro, first_pass
@@ -259,7 +260,10 @@ class Ingest:
         rows = log_rows(records, self.topic, list(self._writers.values()), decision, end)
         self._check_topic()
         metadata = end.metadata(BATCH, decision.records)
-        commit = delta.append(rows, self.log.path, self._app_id, end.batch, metadata)
+        breakpoints.at(Point.BEFORE_LOG_FILES)
+        with breakpoints.in_commit(self.spark, Point.AFTER_LOG_FILES, Point.BEFORE_LOG_COMMIT):
+            commit = delta.append(rows, self.log.path, self._app_id, end.batch, metadata)
+        breakpoints.at(Point.AFTER_LOG_COMMIT)
         self.log_end = end
         self._index.add(decision.high, decision.low, decision.times)
         if end.evict_before is not None:

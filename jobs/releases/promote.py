@@ -13,6 +13,8 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from jobs import breakpoints
+from jobs.breakpoints import Point
 from jobs.errors import BusyError, DifferenceError
 from jobs.lake import release_log
 from jobs.lake.open_lake import OpenLake
@@ -179,7 +181,9 @@ def _switch(lake: OpenLake, before: Release | None, draft: Release, run: Run) ->
             if behind or not held.renew():  # a version of a view kind moves with its log, whoever holds it
                 continue
             made = replace(draft, positions=reached, created_at=format_moment(lake.clock()))
+            breakpoints.at(Point.BEFORE_RELEASE)
             release_log.commit(lake.path, made)
+            breakpoints.at(Point.AFTER_RELEASE)
             held.renew()
             run.progress(2, 3, "steps", "waiting for the SQL server")
             return _finish(lake, made)

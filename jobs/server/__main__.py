@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from jobs import service_log
+from jobs import breakpoints, service_log
 from jobs.errors import TwinlakeError
 from jobs.server import lock
 from jobs.server.api import build_app
@@ -76,7 +76,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m jobs.server", description=__doc__)
     parser.add_argument("--home", type=Path, required=True)
     parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--breakpoints", type=Path, help="for tests: a folder, see jobs/breakpoints.py")
     given = parser.parse_args(arguments)
+    if given.breakpoints:
+        breakpoints.honour(given.breakpoints)
     service_log.start()
     os.environ["TZ"] = "UTC"  # PySpark collects timestamps in the process's zone
     time.tzset()

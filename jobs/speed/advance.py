@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from jobs import breakpoints
+from jobs.breakpoints import Point
 from jobs.errors import StalledVersionError
 from jobs.lake import delta
 from jobs.lake.feed import Feed
@@ -96,6 +98,7 @@ def advance(feed: Feed, at: Standing, to: int, rows: DataFrame | None = None) ->
     if records - at.records <= SMALL_RECORDS:
         rows = rows.coalesce(1)
     partial = arranged(feed, feed.definition.partial(rows), at.segment)
+    breakpoints.at(Point.BEFORE_PARTIAL, feed.version.table)
     delta.append(partial, feed.path, feed.table_id, new.step, _told(feed, "step", new))
     return new
 

@@ -1,0 +1,110 @@
+"""Breakpoints: the named places at which a test has the lake server stop, to kill it exactly there.
+
+They are honoured only where `python -m jobs.server --breakpoints FOLDER` names a folder, as nothing does that
+starts a platform; elsewhere a point is one comparison. A test asks for a point by a file of its name, which
+may name the one table that is meant. The first thread that gets there renames the file to `<point>.reached`,
+and goes no further before that is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from jobs.waiting import wait_for
+
+OBSERVER = "org.apache.spark.sql.delta.TransactionExecutionObserver"
+
+
+class Point(StrEnum):
+    BEFORE_LOG_FILES = "before-log-files"
+    AFTER_LOG_FILES = "after-log-files"
+    BEFORE_LOG_COMMIT = "before-log-commit"
+    AFTER_LOG_COMMIT = "after-log-commit"
+    BEFORE_PARTIAL = "before-partial"
+    BEFORE_REPLACE = "before-replace"
+    AFTER_REPLACE = "after-replace"
+    BEFORE_RELEASE = "before-release"
+    AFTER_RELEASE = "after-release"
+
+
+_folder: Path | None = None
+
+
+def honour(folder: Path) -> None:
+    """From now on stop in this process wherever a file of the folder says so."""
+    global _folder
+    folder.mkdir(parents=True, exist_ok=True)
+    _folder = folder
+
+
+def at(point: Point, table: str = "") -> None:
+    """Stop here while a test asks for it."""
+    if _folder is not None:
+        _stop(_folder, point, table)
+
+
+def in_commit(spark: Any, after_files: Point, before_commit: Point) -> AbstractContextManager[None]:
+    """Around one write of this thread's session through Delta: the points are when its data files are
+    written, and right before its commit file is.
+    """
+    return nullcontext() if _folder is None else _observed(spark, after_files, before_commit)
+
+
+def _stop(folder: Path, point: Point, table: str) -> None:
+    asked, reached = folder / point, folder / f"{point}.reached"
+    try:
+        if asked.read_text() not in ("", table):
+            return
+        asked.rename(reached)
+    except FileNotFoundError:
+        return
+    wait_for(f"a test to end {point}", lambda: None if reached.exists() else True, None, every_s=0.02)
+
+
+@contextmanager
+def _observed(spark: Any, after_files: Point, before_commit: Point) -> Iterator[None]:
+    """Delta tells the observer of a thread about the phases of its commits."""
+    jvm: Any = spark._jvm
+    observers = getattr(getattr(jvm, f"{OBSERVER}$"), "MODULE$")
+    observers.setObserver(_Observer(after_files, before_commit))
+    try:
+        yield
+    finally:
+        observers.threadObserver().remove()
+
+
+class _Observer:
+    """Delta's interface, called from the JVM in the thread that writes."""
+
+    def __init__(self, after_files: Point, before_commit: Point) -> None:
+        self._after_files, self._before_commit = after_files, before_commit
+
+    def startingTransaction(self, begin: Any) -> Any:
+        return begin.apply()
+
+    def preparingCommit(self, prepare: Any) -> Any:
+        at(self._after_files)
+        return prepare.apply()
+
+    def beginDoCommit(self) -> None:
+        at(self._before_commit)
+
+    def createChild(self) -> _Observer:
+        return self
+
+    def beginBackfill(self) -> None: ...
+
+    def beginPostCommit(self) -> None: ...
+
+    def transactionCommitted(self) -> None: ...
+
+    def transactionAborted(self) -> None: ...
+
+    def advanceToNextThreadObserver(self) -> None: ...
+
+    class Java:
+        implements = (OBSERVER,)
