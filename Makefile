@@ -1,6 +1,6 @@
 # Everything lives in the project's own folders: .venv, .jars and the state in $TWINLAKE_HOME (default .twinlake).
 .DEFAULT_GOAL := help
-.PHONY: help install jars demo test up down bench lint ci clean
+.PHONY: help install jars demo test faults up down bench lint ci clean
 PY := .venv/bin/python
 INSTALLED := .venv/.installed
 JARS := .jars/.complete
@@ -8,11 +8,12 @@ CLASSES := .jars/classes/.compiled
 
 help:
 	@echo "make demo     install, start everything, run the main job (leaves the services up)"
-	@echo "make test     install what the tests need and run them"
+	@echo "make test     install what the tests need and run them, with one kill that the seed draws"
+	@echo "make faults   kill the lake server at every named point, fill its disks (about 30 minutes)"
 	@echo "make up       start the services; 'make down' stops them"
 	@echo "make bench    measure against a plain loop (about 6 minutes)"
 	@echo "make lint     ruff and mypy"
-	@echo "make ci       what CI runs: lint, types, import direction, check, tests"
+	@echo "make ci       what CI runs: lint, types, import direction, check, tests, faults"
 	@echo "make install  only the virtual environment; 'make jars' only the jars"
 	@echo "make clean    stop the services; remove .venv and .jars (the state stays: twinlake reset removes it)"
 
@@ -34,6 +35,9 @@ demo: jars
 
 test: jars
 	@$(PY) -m pytest
+
+faults: jars
+	@$(PY) -m pytest -m faults
 
 up: jars
 	@.venv/bin/twinlake up

@@ -1,4 +1,4 @@
-"""The one Spark session of the test run, the markers that folders set, the seed of generated data."""
+"""The one Spark session of the test run, the markers that folders set, the seed of all that is drawn."""
 
 from __future__ import annotations
 
@@ -19,18 +19,26 @@ USES_SPARK = ("batch", "kinds", "lake", "laws", "releases", "speed")
 USES_SERVICES = ("faults", "kill", "reading")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--seed", type=int, help="draw the histories, records and kill point of an earlier run")
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Every run tries other histories, and can be repeated with the seed that its header shows."""
-    if config.getoption("--hypothesis-seed", default=None) is None:
-        config.option.hypothesis_seed = str(random.SystemRandom().randrange(2**32))
+    """Every run draws other histories, and can be repeated with the seed that it prints."""
+    if config.option.seed is None:
+        config.option.seed = random.SystemRandom().randrange(2**32)
+    config.option.hypothesis_seed = config.option.hypothesis_seed or str(config.option.seed)
 
 
-def pytest_report_header(config: pytest.Config) -> str:
-    return f"histories: repeat this run with --hypothesis-seed={config.getoption('--hypothesis-seed')}"
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Before anything can hang or be killed; pytest's own header is not shown by a quiet run."""
+    terminal = session.config.pluginmanager.get_plugin("terminalreporter")
+    if terminal:
+        terminal.write_line(f"repeat what this run draws with --seed={session.config.option.seed}")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The folder sets the marker; asking for the session does, too."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The folder sets the marker; asking for the session does, too. One kill is drawn for every run."""
     for item in items:
         folder = item.path.relative_to(TESTS).parts[0]
         if folder in USES_SPARK or "spark" in getattr(item, "fixturenames", ()):
@@ -39,6 +47,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.services)
         if folder == "faults":
             item.add_marker(pytest.mark.faults)
+    kills = [item for item in items if item.path.parent.name == "kill" and item.get_closest_marker("faults")]
+    if kills:
+        random.Random(config.option.seed).choice(kills).add_marker(pytest.mark.drawn)
+
+
+@pytest.fixture(scope="session")
+def seed(pytestconfig: pytest.Config) -> int:
+    """What this run's random choices begin with."""
+    found: int = pytestconfig.option.seed
+    return found
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from infra.oracle.check import TABLES, check
+from infra.oracle.shown import SqlDoor
 
 
 def main() -> int:
@@ -23,8 +24,11 @@ def main() -> int:
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
     ends = None if asked.ends is None else {int(key): int(end) for key, end in json.loads(asked.ends).items()}
+    services = json.loads(asked.services.read_text())
     found = check(
-        services=json.loads(asked.services.read_text()),
+        bootstrap_servers=services["bootstrap_servers"],
+        registry_url=services["registry_url"],
+        door=SqlDoor(services["sql_url"], services["sql_user"], services["sql_password"]),
         topic=asked.topic,
         epoch=asked.epoch,
         ends=ends,

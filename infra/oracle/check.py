@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -24,7 +24,9 @@ TABLES = tuple(QUESTIONS)
 
 def check(
     *,
-    services: Mapping[str, str],
+    bootstrap_servers: str,
+    registry_url: str,
+    door: shown.Door,
     topic: str = "orders",
     epoch: int = 0,
     ends: dict[int, int] | None = None,
@@ -32,18 +34,15 @@ def check(
     only: tuple[str, ...] = TABLES,
     say: Callable[[str], None] = lambda line: None,
 ) -> dict[str, Any]:
-    """Compare the tables in `only`, at the addresses that services.json lists.
-
-    They must have caught up with `ends` a second before this is called, because the watermark that readers
-    are shown follows the tables within one.
+    """Compare the tables in `only`; they must have caught up with `ends` a second before this is called,
+    because the watermark that readers are shown follows the tables within one.
     """
     started = time.monotonic()
-    door = shown.SqlDoor(services["sql_url"], services["sql_user"], services["sql_password"])
-    asking = ThreadPoolExecutor(1)  # the SQL server works while the records are read and judged here
+    asking = ThreadPoolExecutor(1)  # the door works while the records are read and judged here
     answers = {name: asking.submit(QUESTIONS[name], door) for name in only}
-    records, ends = read(services["bootstrap_servers"], topic, ends)
+    records, ends = read(bootstrap_servers, topic, ends)
     say(f"read {len(records):,} records of {topic} in {time.monotonic() - started:.1f} s")
-    judged = judge(records, writer_schemas(services["registry_url"], f"{topic}-value"))
+    judged = judge(records, writer_schemas(registry_url, f"{topic}-value"))
     say(f"judged them: {judged.verdicts()}, {time.monotonic() - started:.1f} s")
     valid = tables.frame(records, judged, epoch)
     makers: dict[str, Callable[[], Comparison]] = {

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
+import signal
 import subprocess
 import sys
 import threading
@@ -13,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 
+from jobs.breakpoints import Point
 from jobs.errors import TimedOutError
 from jobs.server.client import LakeClient
 from jobs.settings import PROJECT, Services
@@ -29,23 +33,26 @@ SCHEMA_ID = 1
 
 
 @contextmanager
-def lake_process(folder: Path) -> Iterator[LakeProcess]:
+def lake_process(folder: Path, seed: int = 0) -> Iterator[LakeProcess]:
     """A lake server to be started, with a broker and a registry of its own; all end with the block."""
     broker, registry = Broker(folder / "broker").start(), FakeRegistry()
-    made = LakeProcess(folder / "home", broker, registry)
+    made = LakeProcess(folder / "home", broker, registry, seed)
     try:
         yield made
     finally:
-        if made.process and made.process.poll() is None:
+        if made.running:
             made.kill()
         broker.stop()
         registry.close()
 
 
 class LakeProcess:
-    def __init__(self, home: Path, broker: Broker, registry: FakeRegistry) -> None:
+    """`seed` draws the records that it produces."""
+
+    def __init__(self, home: Path, broker: Broker, registry: FakeRegistry, seed: int = 0) -> None:
         self.home, self.lake, self.broker = home, home / "lake", broker
-        self.port, self.produced = free_port(), 0
+        self.breakpoints = home / "breakpoints"
+        self.port, self.produced, self.seed = free_port(), 0, seed
         home.mkdir(parents=True)
         schema = json.loads((PROJECT / "schemas" / "orders.v1.avsc").read_text())
         registry.add("orders-value", SCHEMA_ID, schema)
@@ -61,16 +68,44 @@ class LakeProcess:
     def start(self, wait_s: float = 240) -> LakeProcess:
         with (self.home / "lake.log").open("ab") as out:
             command = [sys.executable, "-m", "jobs.server", "--home", str(self.home)]
-            command += ["--port", str(self.port)]
-            self.process = subprocess.Popen(command, cwd=PROJECT, stdout=out, stderr=out)
+            command += ["--port", str(self.port), "--breakpoints", str(self.breakpoints)]
+            self.process = subprocess.Popen(
+                command, cwd=PROJECT, stdout=out, stderr=out, start_new_session=True
+            )
         self.until(self._ready, wait_s)
         return self
 
+    @property
+    def running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
     def kill(self) -> None:
-        """kill -9; its JVM ends with it."""
+        """kill -9 of Python and its JVM at the same moment; no breakpoint is left."""
         assert self.process
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        for asked in self.breakpoints.glob("*"):
+            asked.unlink()
+
+    def kill_python(self) -> psutil.Process:
+        """kill -9 of Python alone; the JVM that it leaves."""
+        assert self.process
+        (jvm,) = (one for one in psutil.Process(self.process.pid).children() if one.name() == "java")
         self.process.kill()
         self.process.wait()
+        return jvm
+
+    def stop_at(self, point: Point, table: str = "") -> None:
+        """Have it stop there the next time that it comes by (with the work of this table)."""
+        self.breakpoints.mkdir(exist_ok=True)
+        (self.breakpoints / point).write_text(table)
+
+    def until_stopped_at(self, point: Point) -> None:
+        self.until((self.breakpoints / f"{point}.reached").exists, every_s=0.02)
+
+    def go_on(self, point: Point) -> None:
+        """Release what has stopped there."""
+        (self.breakpoints / f"{point}.reached").unlink()
 
     def second(self) -> subprocess.CompletedProcess[str]:
         """Another server on the same lake; it ends by itself."""
@@ -91,7 +126,7 @@ class LakeProcess:
     def produce(self, count: int) -> None:
         self.produced += count
         sample = Sample(
-            seed=self.produced, run=f"run{self.produced}", schema_id=SCHEMA_ID, span_ms=3_600_000,
+            seed=self.seed + self.produced, run=f"run{self.produced}", schema_id=SCHEMA_ID, span_ms=3_600_000,
             faults=FaultShares(),
         )  # fmt: skip
         produce(
@@ -103,7 +138,7 @@ class LakeProcess:
         """Wait for it, while the server lives."""
 
         def look() -> bool | None:
-            assert self.process and self.process.poll() is None, "the lake server has ended"
+            assert self.running, "the lake server has ended"
             return True if true() else None
 
         try:

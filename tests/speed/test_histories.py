@@ -22,10 +22,9 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("number", range(HISTORIES))
 def test_any_interleaving_shows_what_the_oracle_computes(
-    spark: SparkSession, lake: Path, number: int, request: pytest.FixtureRequest
+    spark: SparkSession, lake: Path, number: int, seed: int
 ) -> None:
-    seed = f"{request.config.option.hypothesis_seed}-{number}"
-    draw = random.Random(seed)
+    draw = random.Random(f"{seed}-{number}")
     table = (SALES, LATEST)[number % 2]
     world = World(spark=spark, lake=lake, table=table, seed=draw.randrange(10**6), build=number + 1)
     did = []
@@ -53,4 +52,4 @@ def test_any_interleaving_shows_what_the_oracle_computes(
     world.step()
 
     assert world.at.position == world.log.end()
-    assert world.shows() == world.expected(), f"history {seed}: {did}"
+    assert world.shows() == world.expected(), f"history {number}: {did}"

@@ -1,0 +1,171 @@
+"""kill -9 at each named point: it died there, goes on after a start, and shows what the oracle computes.
+
+One broker, one lake and one oracle serve all points, so each is killed over what the others have left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from infra.demo.story import CHANGED as SALES
+from infra.demo.story import changed_definitions
+from jobs.breakpoints import Point
+from jobs.lake import delta, release_log
+from jobs.lake.version import load, version_file
+from jobs.tables import TABLES
+from tests.kill.server import LakeProcess, lake_process
+from tests.kill.views import Views, differences
+
+LATEST = "latest_order"
+RECORDS = 2_000
+
+
+@dataclass
+class Platform:
+    """The server and what its readers are shown."""
+
+    server: LakeProcess
+    views: Views
+    jobs: dict[Point, str] = field(default_factory=dict)
+
+    @property
+    def changed(self) -> bool:
+        """Whether the live sales leave out cancelled orders."""
+        live = release_log.live(self.server.lake)
+        assert live
+        version = load(version_file(self.server.lake, SALES, live.tables[SALES]))
+        return bool(version.definition["where"])
+
+    def differences(self) -> dict[str, Any]:
+        return differences(self.server, self.views, without_cancelled=self.changed)
+
+    def come_by(self, point: Point) -> None:
+        """Make the server do what leads by the point."""
+        if point in (Point.BEFORE_REPLACE, Point.AFTER_REPLACE):
+            self.submit(point, "rebuild", table=SALES)
+        elif point in (Point.BEFORE_RELEASE, Point.AFTER_RELEASE):
+            same = {table.name: table.to_json() for table in TABLES}
+            plan = self.server.do("plan", definitions=same if self.changed else changed_definitions())["id"]
+            self.server.do("build", plan=plan)
+            self.submit(point, "promote", plan=plan, approved_by="test")
+        else:
+            self.server.produce(RECORDS)
+
+    def submit(self, point: Point, kind: str, **params: Any) -> None:
+        """One job, whose key is the point; asked again it is done to its end."""
+        self.jobs[point] = self.server.client.submit(kind, params, key=point).id
+
+    def again(self, point: Point) -> dict[str, Any]:
+        before = self.server.client.job(self.jobs[point])
+        assert before.state == "interrupted"
+        return self.server.do(before.kind, key=point, **before.params)
+
+    def disk(self) -> dict[str, int]:
+        """What the lake's files say, counted."""
+        lake, live = self.server.lake, release_log.live(self.server.lake)
+        assert live
+        steps = {
+            table: delta.newest_metadata(
+                lake / "tables" / table / live.tables[table], lambda metadata: "position" in metadata
+            )
+            for table in (SALES, LATEST)
+        }
+        log = delta.newest_metadata(lake / "logs/orders", lambda metadata: "batch" in metadata)
+        return {
+            "data files": self.server.files("logs/orders", ".parquet"),
+            "batch": log["batch"] if log else 0,
+            **{table: step["position"]["orders"] if step else 0 for table, step in steps.items()},
+            "replaced": sum(
+                '\\"kind\\":\\"rebuild\\"' in file.read_text()
+                for file in lake.glob(f"tables/{SALES}/*/_delta_log/*.json")
+            ),
+            "release": live.number,
+        }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def whole(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, seed: int) -> Iterator[Platform]:
+    with lake_process(tmp_path_factory.mktemp("kill"), seed) as server:
+        server.start()
+        server.release()
+        views = Views(spark, server.lake)
+        yield Platform(server, views)
+        views.close()
+
+
+@pytest.fixture
+def platform(whole: Platform) -> Platform:
+    """Up, and with everything that is in the topic."""
+    if not whole.server.running:
+        whole.server.start()
+    whole.server.produce(RECORDS)
+    whole.server.until(whole.server.caught_up)
+    return whole
+
+
+MOVED: dict[Point, set[str]] = {
+    Point.BEFORE_LOG_FILES: set(),
+    Point.AFTER_LOG_FILES: {"data files"},
+    Point.BEFORE_LOG_COMMIT: {"data files"},
+    Point.AFTER_LOG_COMMIT: {"data files", "batch"},
+    Point.BEFORE_PARTIAL: {"data files", "batch", SALES},
+    Point.BEFORE_REPLACE: set(),
+    Point.AFTER_REPLACE: {"replaced"},
+    Point.BEFORE_RELEASE: set(),
+    Point.AFTER_RELEASE: {"release"},
+}
+"""What the files of a dead server say more than before: where exactly it was."""
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("point", Point)
+def test_a_server_killed_at_this_point_goes_on_without_loss_or_double_counting(
+    platform: Platform, point: Point
+) -> None:
+    server, before = platform.server, platform.disk()
+    server.stop_at(point, LATEST if point is Point.BEFORE_PARTIAL else "")
+    platform.come_by(point)
+    server.until_stopped_at(point)
+    if point is Point.BEFORE_PARTIAL:  # the other table's goes on: it dies between the two
+        server.until(lambda: platform.disk()[SALES] > before[SALES])
+
+    server.kill()
+
+    died = platform.disk()
+    assert {name for name, count in died.items() if count > before[name]} == MOVED[point]
+    server.start()
+    server.until(server.caught_up)
+    coordinate = ["epoch", "partition", "offset"]
+    log = DeltaTable(str(server.lake / "logs" / "orders")).to_pyarrow_table(columns=coordinate)
+    assert log.num_rows == log.group_by(coordinate).aggregate([]).num_rows == server.produced
+    if point in (Point.BEFORE_REPLACE, Point.AFTER_REPLACE):
+        again = platform.again(point)
+        assert (again["equal"], again["chunks_done_before"]) == (True, int(point is Point.AFTER_REPLACE))
+    if point in (Point.BEFORE_RELEASE, Point.AFTER_RELEASE):
+        assert platform.again(point)["release"] == before["release"] + 1
+    assert platform.differences() == {}
+
+
+@pytest.mark.faults
+def test_a_server_started_beside_the_jvm_of_a_killed_one_loses_nothing(platform: Platform) -> None:
+    server = platform.server
+    server.produce(RECORDS)
+
+    jvm = server.kill_python()
+    server.start()
+
+    assert not jvm.is_running()
+    server.until(server.caught_up)
+    assert platform.differences() == {}
+
+
+def test_a_second_server_on_the_same_lake_ends_and_says_why(platform: Platform) -> None:
+    refused = platform.server.second()
+
+    assert refused.returncode == 1 and "in use by another lake server" in refused.stderr
