@@ -6,9 +6,11 @@ import threading
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from jobs import breakpoints
 from jobs.breakpoints import Point, at
+from jobs.lake import delta
 from jobs.settings import PROJECT
 from jobs.waiting import wait_for
 
@@ -61,6 +63,35 @@ def test_nobody_stops_where_no_folder_is_honoured(tmp_path: Path, monkeypatch: p
         (tmp_path / point).touch()
 
     assert all(map(ended, passing(*((point, "") for point in Point))))
+
+
+def test_a_write_stops_with_its_data_files_and_again_before_its_commit(
+    spark: SparkSession, folder: Path, tmp_path: Path
+) -> None:
+    table = tmp_path / "table"
+    delta.create(spark, table, spark.range(0).schema)
+
+    def write() -> None:
+        with breakpoints.in_commit(spark, Point.AFTER_LOG_FILES, Point.BEFORE_LOG_COMMIT):
+            delta.append(spark.range(3).coalesce(1), table, "test", 1, {"told": "once"})
+        delta.append(spark.range(3).coalesce(1), table, "test", 2, {"told": "again"})
+
+    points = (Point.AFTER_LOG_FILES, Point.BEFORE_LOG_COMMIT)
+    for point in points:
+        (folder / point).touch()
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
+    stood = []
+    for point in points:
+        reached = folder / f"{point}.reached"
+        wait_for(point, lambda reached=reached: True if reached.exists() else None, 60)
+        stood.append((len(list(table.glob("*.parquet"))), delta.newest_version(table)))
+        (folder / Point.AFTER_LOG_FILES).touch()  # the second write is not watched
+        reached.unlink()
+    writer.join(60)
+
+    assert stood == [(1, 0), (1, 0)]
+    assert not writer.is_alive() and delta.newest_version(table) == 2
 
 
 def test_nothing_that_starts_a_platform_asks_for_breakpoints() -> None:
