@@ -6,6 +6,7 @@ dead jobs left in staging; the log's small files become large ones.
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 import threading
@@ -19,6 +20,7 @@ from jobs.lake.feed import Feed
 from jobs.lake.log import Log
 from jobs.lake.open_lake import OpenLake
 from jobs.run import Run
+from jobs.times import parse_moment
 from jobs.waiting import holding
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 KEEP_COMMITS_S = 2 * 3600
 """Commit files younger than this stay readable by version, for readers and comparisons that are under way."""
 KEEP_FILES_HOURS = 6
-"""Above the longest reader of a pinned version. Rollback needs no old files: every version stays fed."""
+"""Above the longest query of a reader. Rollback needs no old files: every version stays fed."""
 SMALL_FILES = 64
 """The log is compacted when it has so many files that are worth merging."""
 SMALL_BYTES = 32 << 20
@@ -75,7 +77,7 @@ def drop_old_commits(path: Path, now_s: float, keep_s: float = KEEP_COMMITS_S) -
     return gone
 
 
-def vacuum(spark: SparkSession, path: Path, keep_hours: int = KEEP_FILES_HOURS) -> None:
+def vacuum(spark: SparkSession, path: Path, keep_hours: int) -> None:
     """Delete the data files that no version younger than `keep_hours` uses."""
     clean_up_session(spark).sql(f"VACUUM delta.`{path}` RETAIN {keep_hours} HOURS")
 
@@ -113,7 +115,8 @@ def drop_staging(staging: Path, alive: Iterable[str]) -> list[str]:
 def maintain(lake: OpenLake, table: str | None = None, run: Run | None = None) -> Maintained:
     """One clean-up at a time, of everything or of one table; a stalled version is left as it is.
 
-    It conflicts with no append and no rebuild, so it needs no lane.
+    It conflicts with no append and no rebuild, so it needs no lane. What a running job has pinned stays
+    readable, however long it takes.
     """
     stalled = {(health.table, health.version) for health in lake.versions.health() if health.stalled}
     feeds = [
@@ -127,6 +130,14 @@ def maintain(lake: OpenLake, table: str | None = None, run: Run | None = None) -
         compacted = tuple(log.topic.name for log in logs if compact_log(log))
         deleted = 0
         for path in [*(feed.path for feed in feeds), *(log.path for log in logs)]:
-            vacuum(lake.spark, path)
-            deleted += drop_old_commits(path, lake.clock().timestamp())
+            now_s = lake.clock().timestamp()
+            keep_s = max(KEEP_COMMITS_S, _pinned_s(lake, now_s))
+            vacuum(lake.spark, path, max(KEEP_FILES_HOURS, math.ceil(keep_s / 3600)))
+            deleted += drop_old_commits(path, now_s, keep_s)
     return Maintained(commit_files_deleted=deleted, logs_compacted=compacted)
+
+
+def _pinned_s(lake: OpenLake, now_s: float) -> float:
+    """For how many seconds running jobs may have pinned something: since the first of them began."""
+    began = (job.started_at for job in lake.runs.all() if job.state == "running")
+    return max((now_s - parse_moment(text).timestamp() for text in began if text), default=0.0)

@@ -1,0 +1,233 @@
+"""Rebuild, verify and clean-up as jobs of a whole lake server: beside each other, cancelled, repairing."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from jobs import breakpoints
+from jobs.batch import maintain
+from jobs.batch.rebuild import rebuild
+from jobs.breakpoints import Point
+from jobs.kinds.evidence import SEGMENT
+from jobs.lake import delta
+from jobs.lake.feed import Feed
+from jobs.lake.segments import batch_epoch
+from jobs.lake.version import Version
+from jobs.run import Job, Run
+from jobs.tables import sales_per_region
+from jobs.times import format_moment, utc_now
+from jobs.waiting import wait_for
+from tests.releases.lake import Lake, order
+
+SALES = sales_per_region.TABLE.name
+LONG_S = 60.0
+
+
+class Sales:
+    """The one table of a lake, all the orders behind it, and jobs about it."""
+
+    def __init__(self, lake: Lake) -> None:
+        self.lake = lake
+        self.orders: list[dict[str, Any]] = []
+        lake.promote(lake.build({SALES: sales_per_region.TABLE}))
+        self.append()
+        self.versions.close_segment(self.version)
+        self.append()
+
+    @property
+    def versions(self) -> Any:
+        return self.lake.server.lake.versions
+
+    @property
+    def version(self) -> Version:
+        return self.lake.server.lake.version(SALES)
+
+    @property
+    def feed(self) -> Feed:
+        opened = self.versions.opened(self.version)
+        assert isinstance(opened, Feed)
+        return opened
+
+    def append(self, count: int = 100) -> None:
+        """More orders, in the log and in the table."""
+        fresh = [order(len(self.orders) + number) for number in range(count)]
+        self.orders += fresh
+        self.versions.advance_to(self.version, {"orders": self.lake.append(fresh)}, Run(id="append"))
+
+    def corrupt(self, where: str) -> None:
+        """A thousand orders too many in some stored rows, as only somebody beside the server can write."""
+        table = f"delta.`{self.feed.path}`"
+        self.feed.spark.sql(f"UPDATE {table} SET orders__n = orders__n + 1000 WHERE {where}")
+
+    def submit(self, kind: str, **params: Any) -> Job:
+        return self.lake.server.jobs.submit(kind, {"table": SALES, **params})
+
+    def until(self, job: Job, message: str) -> None:
+        """Until it says that it is doing this."""
+
+        def says() -> bool | None:
+            progress = self.lake.server.jobs.get(job.id).progress
+            return True if str(progress.get("message")).startswith(message) else None
+
+        wait_for(f"a job that is {message}", says, LONG_S, every_s=0.01)
+
+    def ended(self, job: Job) -> Job:
+        found = self.lake.server.jobs.wait(job.id, LONG_S)
+        assert found.ended
+        return found
+
+    def replaced(self) -> int:
+        """How many replaces its lane has seen."""
+        return batch_epoch(self.feed) - 1
+
+    def shown(self) -> dict[Any, Any]:
+        return as_shown(self.feed.view(self.versions.pin(self.version)))
+
+    def expected(self) -> dict[Any, Any]:
+        sums: dict[Any, tuple[int, Decimal]] = defaultdict(lambda: (0, Decimal(0)))
+        for one in self.orders:
+            key = (one["region"], one["ordered_at"].replace(second=0))
+            sums[key] = (sums[key][0] + 1, sums[key][1] + one["amount"])
+        return dict(sums)
+
+
+def as_shown(view: DataFrame) -> dict[Any, Any]:
+    """Orders and sales by region and minute."""
+    return {
+        (row["region"], row["window_start"].astimezone(UTC)): (row["orders"], row["sales"])
+        for row in view.collect()
+    }
+
+
+@pytest.fixture(scope="module")
+def sales(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sales]:
+    lake = Lake(spark, tmp_path_factory.mktemp("batch") / "home")
+    try:
+        yield Sales(lake)
+    finally:
+        lake.stop()
+
+
+@pytest.fixture
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where breakpoints are asked for."""
+    monkeypatch.setattr(breakpoints, "_folder", None)
+    folder = tmp_path / "breakpoints"
+    breakpoints.honour(folder)
+    yield folder
+    for file in folder.glob("*"):
+        file.unlink()
+
+
+def test_of_two_rebuilds_at_once_the_second_waits_for_the_first(sales: Sales, asked: Path) -> None:
+    before = sales.replaced()
+    (asked / Point.BEFORE_REPLACE).touch()
+    first = sales.submit("rebuild")
+    reached = asked / f"{Point.BEFORE_REPLACE}.reached"
+    wait_for("the first rebuild", lambda: True if reached.exists() else None, LONG_S)
+    second = sales.submit("rebuild")
+    sales.until(second, "waiting for the batch lane")
+    sales.append()
+
+    assert sales.replaced() == before
+    reached.unlink()
+    ends = [sales.ended(first), sales.ended(second)]
+
+    assert [(one.state, one.result and one.result["equal"]) for one in ends] == [("succeeded", True)] * 2
+    assert sales.replaced() == before + 2
+    assert sales.shown() == sales.expected()
+
+
+def test_a_rebuild_that_waited_replaces_what_is_closed_when_its_turn_comes(sales: Sales) -> None:
+    """With the segment of the moment when it was asked for it would count everything twice."""
+    before = sales.replaced()
+    with sales.versions.lane(sales.version):
+        waiting = sales.submit("rebuild")
+        sales.until(waiting, "waiting for the batch lane")
+        sales.append()
+        rebuild(
+            sales.feed, sales.versions.close_segment(sales.version),
+            lambda: sales.versions.open_segment(sales.version), Run(id="first"),
+            sales.lake.path / "staging" / "first", "2026",
+        )  # fmt: skip
+
+    assert sales.ended(waiting).state == "succeeded"
+    assert sales.replaced() == before + 2
+    assert sales.shown() == sales.expected()
+
+
+def test_a_rebuild_that_is_cancelled_while_it_computes_replaces_nothing(sales: Sales) -> None:
+    before, job = sales.replaced(), sales.submit("rebuild")
+    sales.until(job, "computing")
+    sales.lake.server.jobs.cancel(job.id)
+
+    assert sales.ended(job).state == "cancelled"
+    assert sales.replaced() == before
+    assert sales.shown() == sales.expected()
+    assert sales.ended(sales.submit("rebuild")).state == "succeeded"
+    assert sales.replaced() == before + 1
+
+
+@pytest.mark.parametrize("kind", ["rebuild", "verify"])
+def test_a_difference_fails_the_job_and_is_replaced_only_when_told(sales: Sales, kind: str) -> None:
+    sales.corrupt(f"{SEGMENT} < {sales.versions.open_segment(sales.version)} AND region = 'r1'")
+    before, wrong = sales.replaced(), sales.shown()
+
+    found = sales.ended(sales.submit(kind))
+    assert (found.state, found.error and found.error["what"].partition(" differ ")[0]) == (
+        "failed", "speed and batch",
+    )  # fmt: skip
+    assert found.result and found.result["differing"] > 0 and found.result["repaired"] == []
+    assert (sales.replaced(), sales.shown()) == (before, wrong)
+
+    repaired = sales.ended(sales.submit(kind, repair=True))
+    assert (repaired.state, repaired.result and repaired.result["equal"]) == ("succeeded", True)
+    assert repaired.result
+    assert {one["key"]["region"] for one in repaired.result["repaired"]} == {"r1"}
+    assert len(repaired.result["repaired"]) == found.result["differing"]
+    assert sales.shown() == sales.expected()
+
+
+def test_what_was_changed_in_the_open_segment_is_seen_and_repaired(sales: Sales) -> None:
+    sales.append()
+    sales.corrupt(f"{SEGMENT} = {sales.versions.open_segment(sales.version)}")
+    changed = {key for key, row in sales.shown().items() if row[0] > 1000}
+
+    found = sales.ended(sales.submit("verify"))
+    assert (found.state, found.result and found.result["differing"]) == ("failed", len(changed))
+    assert sales.ended(sales.submit("verify", repair=True)).state == "succeeded"
+
+    assert changed and sales.shown() == sales.expected()
+
+
+def test_what_a_running_job_has_pinned_is_cleaned_up_only_after_its_end(
+    sales: Sales, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(maintain, "KEEP_COMMITS_S", 0)
+    monkeypatch.setattr(maintain, "KEEP_FILES_HOURS", 0)
+    lake, began = sales.lake.server.lake, format_moment(utc_now())
+    reader = lake.runs.put(Job(id="reader", kind="verify", params={}, state="running", started_at=began))
+    pin, shown = sales.versions.pin(sales.version), sales.shown()
+    assert sales.ended(sales.submit("rebuild")).state == "succeeded"
+    sales.append()
+    snapshot = delta.snapshot(lake.spark, sales.feed.path)
+    snapshot.deltaLog().checkpoint(snapshot, getattr(getattr(lake.spark._jvm.scala, "None$"), "MODULE$"))
+
+    kept = maintain.maintain(lake, SALES)
+    assert kept.commit_files_deleted == 0
+    assert as_shown(sales.feed.view(pin)) == shown
+
+    lake.runs.put(replace(reader, state="succeeded"))
+    assert maintain.maintain(lake, SALES).commit_files_deleted > 0
+    with pytest.raises(Exception, match=r"DELTA_|NOT_EXIST"):
+        as_shown(sales.feed.view(pin))
+    assert sales.shown() == sales.expected()
