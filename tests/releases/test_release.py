@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,9 @@ from jobs.kinds.kind import Kind
 from jobs.lake import release_log
 from jobs.releases import gate as ask_gate
 from jobs.releases import promote
+from jobs.run import Run
 from jobs.tables import TABLES
+from jobs.times import utc_now
 from tests.releases.lake import Lake, following_sql_server, order
 
 DEFINED: dict[str, Kind] = {table.name: table for table in TABLES}
@@ -191,6 +194,26 @@ def test_a_topic_that_stands_still_below_its_broker_is_refused(
     assert [(check["name"], check["table"]) for check in refused] == [("lag", "sales_per_region")]
     assert refused[0]["detail"].startswith("3 records of topic orders are not in the log after 2 s")
     assert lake.do("gate", plan=plan)["passed"]
+
+
+@pytest.mark.parametrize("hours", [1, -1], ids=["an hour later", "by a clock that stepped back"])
+def test_a_certificate_that_is_not_of_the_last_minutes_is_made_again(
+    lake: Lake, back_to_first: None, hours: int
+) -> None:
+    lake.build(NO_CANCELLED)
+    opened = lake.server.lake
+    green = opened.versions.newest("sales_per_region")
+    assert green is not None
+    moved = replace(opened, clock=lambda: utc_now() + timedelta(hours=hours))
+
+    checks = [
+        ask_gate.recent_certificate(at, green, Run(id=f"{hours}-{number}"))
+        for number, at in enumerate((opened, moved))
+    ]
+
+    newest = opened.certificates.newest("sales_per_region", green.name)
+    assert all(check.passed for check in checks)
+    assert newest is not None and newest.job == f"{hours}-1"
 
 
 def test_what_a_contract_was_asked_is_asked_again_at_another_position(
