@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from infra.parts.addresses import publish
+from infra.parts.addresses import addresses, publish
 from infra.parts.all import all_parts
 from infra.parts.folders import Folders, folders_of
 from infra.parts.part import Context, Part
