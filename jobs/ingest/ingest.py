@@ -116,17 +116,18 @@ class Ingest:
         """
         self._ending.set()
         try:
-            # from here on no batch does anything; Spark waits for the one under way
             with holding(self._turn, f"the batch of topic {self.topic.name} to end", STOP_WAIT_S):
-                query = self._query
-            if query:
-                query.stop()
-            if self._thread:
-                ended = self._thread
-                wait_for(f"the ingest of topic {self.topic.name} to end", lambda: _ended(ended), STOP_WAIT_S)
+                pass  # from here on no batch does anything
+            wait_for(f"the ingest of topic {self.topic.name} to end", self._has_ended, STOP_WAIT_S)
         except BaseException:
             self._ending.clear()
             raise
+
+    def _has_ended(self) -> bool | None:
+        """Stops the stream, which may have begun only after somebody wanted it to end."""
+        if query := self._query:
+            query.stop()
+        return None if self._thread and self._thread.is_alive() else True
 
     def _run(self) -> None:
         wait = self.first_wait_s
@@ -318,7 +319,3 @@ def missing(topic: str, end: LogEnd) -> TwinlakeError:
             remedy=f"make it again and run `twinlake topic accept {topic}`",
         )
     return UnreachableError(f"there is no topic {topic} yet", "the broker has none", "run `twinlake up`")
-
-
-def _ended(thread: threading.Thread) -> bool | None:
-    return None if thread.is_alive() else True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -47,3 +48,27 @@ def test_a_thread_that_does_not_end_is_not_waited_for_without_end() -> None:
     busy._release.set()
     busy.stop()
     assert busy._ending.is_set()
+
+
+def test_a_stream_that_begins_while_somebody_wants_it_to_end_is_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The thread was still opening the log; nobody else would stop what it then begins."""
+    monkeypatch.setattr(ingest, "STOP_WAIT_S", 10)
+    starting = BusyIngest()
+
+    def begin() -> None:
+        starting._ending.wait()
+        starting._release.wait(0.3)  # the first look has found no stream
+        starting._query = SimpleNamespace(stop=starting._release.set)
+        starting._release.wait()
+
+    starting._release.set()
+    starting._thread.join()
+    starting._release.clear()
+    starting._thread = threading.Thread(target=begin, daemon=True)
+    starting._thread.start()
+
+    starting.stop()
+
+    assert not starting._thread.is_alive()
