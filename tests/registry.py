@@ -57,6 +57,10 @@ class FakeRegistry:
         """The next version of a subject."""
         self.subjects.setdefault(subject, []).append((schema_id, schema))
 
+    def register(self, subject: str, schema: dict[str, Any]) -> int:
+        """The next version of a subject; the id that it was given."""
+        return int(self._register(subject, {"schema": json.dumps(schema)})[1]["id"])
+
     def _answer(self, method: str, path: str, sent: dict[str, Any]) -> tuple[int, Any]:
         if self.garbage is not None:
             return 200, None

@@ -7,13 +7,19 @@ out what is wrong with them; those found sound are decoded again into the log's 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, cast
 
 from jobs import quote
+from jobs.ingest import nested
 from jobs.ingest.writer_schema import END, RANGES, Writer
 from jobs.topics import verdict
 from jobs.topics.schema import Field, default_sql, logical_type
 from jobs.topics.topic import Topic
 from jobs.topics.wire import HEADER_BYTES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
 
 NO_SCHEMA_YET = "no_schema_yet"  # never leaves ingest: the registry is asked first
 SEPARATOR = ","
@@ -50,8 +56,9 @@ def undecodable(writers: Sequence[Writer], end_marker: bytes) -> str:
     ]
     for writer in writers:
         end = f"e{writer.id}.{END}"
-        bad_fields = [_bad_field(writer, field) for field in writer.fields]
-        bad = f"nullif(concat_ws('{SEPARATOR}', {', '.join(b for b in bad_fields if b) or 'NULL'}), '')"
+        simple = [_bad_field(writer, field) for field in writer.fields]
+        bad_fields = [*filter(None, simple), *nested.bad_fields(writer)]
+        bad = f"nullif(concat_ws('{SEPARATOR}', {', '.join(bad_fields) or 'NULL'}), '')"
         cases.append(
             f"WHEN schema_id = {writer.id} THEN CASE WHEN {end} IS NULL OR {end} <> X'{end_marker.hex()}' "
             f"THEN '{verdict.MALFORMED_BODY}' ELSE {bad} END"
@@ -127,10 +134,24 @@ def event_micros(topic: Topic, writers: Sequence[Writer]) -> str:
     return by_writer(per_writer) if per_writer else "CAST(NULL AS bigint)"
 
 
-def event_columns(topic: Topic, writers: Sequence[Writer]) -> tuple[tuple[str, ...], str]:
+def decoded_type(spark: SparkSession, schema: str) -> StructType:
+    """What decoding with that schema yields; ValueError where Spark cannot decode with it."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    decoded = _from_avro("CAST(NULL AS binary)", schema, "PERMISSIVE")
+    try:
+        found = spark.range(0).selectExpr(f"{decoded} AS decoded").schema["decoded"].dataType
+    except (PySparkException, Py4JJavaError) as error:
+        raise ValueError(str(error)[:500]) from error
+    return cast("StructType", found)
+
+
+def event_columns(writers: Sequence[Writer], event: Mapping[str, str]) -> tuple[tuple[str, ...], str]:
     """The second pass's decoding: columns to add to the records, and the SQL of the log's `event` on top.
 
-    Only for records that the first pass found decodable (column `decodable`): anything else fails loudly.
+    `event` has the log's fields and their types; those of every writer whose records are there are among
+    them. Only for records that the first pass found decodable (column `decodable`): else it fails loudly.
     """
     columns = []
     cases = {}
@@ -138,14 +159,17 @@ def event_columns(topic: Topic, writers: Sequence[Writer]) -> tuple[tuple[str, .
         body = f"substring(value, {HEADER_BYTES + 1})"
         decoded = _from_avro(body, writer.schema_text, "FAILFAST")
         columns.append(f"CASE WHEN decodable AND schema_id = {writer.id} THEN {decoded} END AS e{writer.id}")
-        cases[writer.id] = f"e{writer.id}" if writer.reads_like(topic.newest) else _event(topic, writer)
+        cases[writer.id] = _event(writer, event)
     return tuple(columns), by_writer(cases) if cases else "NULL"
 
 
-def _event(topic: Topic, writer: Writer) -> str:
-    """A struct of the newest schema's fields, as the writer wrote them; NULL where it had none."""
+def _event(writer: Writer, event: Mapping[str, str]) -> str:
+    """A struct of the log's fields, as the writer wrote them; NULL where it had none."""
+    stored = writer.stored
+    if [*stored.items()] == [*event.items()] and len(stored) == len(writer.names):
+        return f"e{writer.id}"
     parts = []
-    for field in topic.newest.fields:
-        value = f"e{writer.id}.{quote.name(field.name)}" if writer.field(field.name) else "NULL"
-        parts.append(f"{quote.string(field.name)}, CAST({value} AS {field.type})")
+    for name, type_ in event.items():
+        value = f"e{writer.id}.{quote.name(name)}" if stored.get(name) == type_ else "NULL"
+        parts.append(f"{quote.string(name)}, CAST({value} AS {type_})")
     return f"CASE WHEN e{writer.id} IS NOT NULL THEN named_struct({', '.join(parts)}) END"

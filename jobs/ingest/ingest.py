@@ -6,7 +6,8 @@ import json
 import secrets
 import shutil
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
@@ -20,7 +21,7 @@ from jobs.ingest.decide import decide
 from jobs.ingest.duplicates import Duplicates
 from jobs.ingest.log_end import LogEnd, producer_time
 from jobs.ingest.log_rows import log_rows
-from jobs.ingest.writer_schema import Writer, learn
+from jobs.ingest.writer_schema import Writer, learn, meant
 from jobs.lake import delta
 from jobs.lake.log import BATCH, Log
 from jobs.settings import Settings
@@ -90,6 +91,7 @@ class Ingest:
         self._index = Duplicates(self._horizon)
         self._indexed = -1  # the batch up to which the index knows the log
         self._writers: dict[int, Writer] = {}
+        self._event: dict[str, str] = {}  # the fields of the log's `event`
         self._marker = secrets.token_bytes(8)
         self._turn = threading.Lock()
         self._ending = threading.Event()
@@ -174,6 +176,7 @@ class Ingest:
         self._kafka = Kafka(services.bootstrap_servers)
         self._registry = Registry(services.registry_url)
         self._app_id = "log:" + self.log.open()
+        self._event = self.log.event()
         self.log_end = LogEnd.of(self.topic.name, self.log.metadata())
         found = self._kafka.topic(self.topic.name)
         if found is None:
@@ -232,7 +235,8 @@ class Ingest:
         """Asks the registry for schemas of the topic; whether there was a new one."""
         found = self._registry.schemas(f"{self.topic.name}-value")
         new = {number: avro for number, avro in found.items() if number not in self._writers}
-        self._writers |= {number: learn(self.topic, number, avro) for number, avro in new.items()}
+        decoded = partial(decode_avro.decoded_type, self.spark)
+        self._writers |= {id_: learn(self.topic, id_, meant(avro), decoded) for id_, avro in new.items()}
         return bool(new)
 
     # -- one micro-batch
@@ -256,9 +260,12 @@ class Ingest:
         decision = decide(found, self.log_end.offsets, self._index)
         if decision is None:
             return
-        names = {number: writer.names for number, writer in self._writers.items()}
+        writers = list(self._writers.values())
+        met = [writer for writer in writers if writer.id in decision.schema_ids]
+        names = {writer.id: writer.names for writer in met}
         end = self.log_end.after(decision, self._topic_id, names, self._horizon)
-        rows = log_rows(records, self.topic, list(self._writers.values()), decision, end)
+        self._keep(met)
+        rows = log_rows(records, self.topic, writers, self._event, decision, end)
         self._check_topic()
         metadata = end.metadata(BATCH, decision.records)
         breakpoints.at(Point.BEFORE_LOG_FILES)
@@ -271,6 +278,16 @@ class Ingest:
             self._index.evict(end.evict_before)
         self._indexed = end.batch
         self.on_batch(end.batch, self.log.fresh_rows(commit))
+
+    def _keep(self, met: Iterable[Writer]) -> None:
+        """Gives the log the fields of the writers whose records are in a batch, before the batch."""
+        for writer in met:
+            if not writer.stored.items() <= self._event.items():
+                remedy = (
+                    "have producers send it under a name of its own; what they sent already can only be left "
+                    f"out: make the topic again and run `twinlake topic accept {self.topic.name}`"
+                )
+                self._event = self.log.keep(writer.stored, f"schema {writer.id}", remedy)
 
     def _check_topic(self) -> None:
         found = self._kafka.topic(self.topic.name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from jobs import quote
@@ -21,11 +21,17 @@ ONE_FILE_BELOW = 40_000  # records; a second task costs more than it saves
 
 
 def log_rows(
-    records: DataFrame, topic: Topic, writers: Sequence[Writer], decision: Decision, end: LogEnd
+    records: DataFrame,
+    topic: Topic,
+    writers: Sequence[Writer],
+    event_fields: Mapping[str, str],
+    decision: Decision,
+    end: LogEnd,
 ) -> DataFrame:
     """The log's columns for Kafka's records, with what was decided looked up by partition and offset.
 
-    `end` is the log's end after this batch; the columns are those of `lake.log.COLUMNS`.
+    `event_fields` are those of the log's `event`, `end` is the log's end after this batch; the columns are
+    those of `lake.log.COLUMNS`.
     """
     from pyspark.sql import functions as F
 
@@ -41,7 +47,7 @@ def log_rows(
     for partition, span in sorted(decision.spans.items()):
         mine = F.substring(F.lit(span.codes), at, F.lit(decision.width))
         code = F.when(F.col("partition") == partition, mine).otherwise(code)
-    columns, event = decode_avro.event_columns(topic, writers)
+    columns, event = decode_avro.event_columns(writers, event_fields)
     coded = records.withColumn("code", code).selectExpr(
         "*", f"{decode_avro.SCHEMA_ID} AS schema_id", f"{_decodable(decision)} AS decodable"
     )

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import copy
 import json
+import math
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jobs.errors import ContractError, StoppedTopicError
-from jobs.topics.schema import Field, Schema, parse_schema, type_change
+from jobs.topics.schema import Field, parse_schema, type_change
 from jobs.topics.topic import Topic
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
 
 END = "twinlake_end"  # field that a decoded record ends in when its body was consumed to the last byte
 RANGES = {  # the years 1 to 9999 in each logical type's own unit
@@ -17,6 +22,13 @@ RANGES = {  # the years 1 to 9999 in each logical type's own unit
     "timestamp-millis": (-62_135_596_800_000, 253_402_300_799_999),
     "timestamp-micros": (-62_135_596_800_000_000, 253_402_300_799_999_999),
 }
+LOGICAL_TYPES = ("decimal", *RANGES)
+_MEANT = {  # keys of an Avro type that decide how bytes are read
+    "type", "logicalType", "precision", "scale", "name", "namespace", "fields", "items", "values", "symbols",
+    "size",
+}  # fmt: skip
+_NOTHING = ("void", "struct<>")  # types without values
+_NOTHING_INSIDE = re.compile(r"(?<=[:<,])(void(?!:)|struct<>)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,21 +36,28 @@ class Writer:
     """One schema id of the topic's subject."""
 
     id: int
-    avro: dict[str, Any]
-    fields: tuple[Field, ...]  # those of a simple type; others are decoded and dropped
+    avro: dict[str, Any]  # without what does not matter to decoding
+    fields: tuple[Field, ...]  # those of a type that the project's own schemas may have
+    kept: StructType  # what decoding `schema_text` yields
 
     def field(self, name: str) -> Field | None:
-        """The writer's field of that name, None where it has none."""
+        """The writer's field of that name, None where it has none of a type that the project can read."""
         return next((field for field in self.fields if field.name == name), None)
 
     @property
     def names(self) -> list[str]:
         """The names of all its fields: a reader's field that is not among them takes its default."""
-        return [field["name"] for field in self.avro["fields"]]
+        return field_names(self.avro)
+
+    @property
+    def stored(self) -> dict[str, str]:
+        """Every field that can hold a value, with the Spark type that the log keeps it as."""
+        types = {field.name: field.dataType.simpleString() for field in self.kept}
+        return {name: type_ for name, type_ in types.items() if type_ not in _NOTHING}
 
     @property
     def schema_text(self) -> str:
-        """The schema as it was registered: for bodies known to be sound."""
+        """The schema that bodies known to be sound are decoded with."""
         return json.dumps(self.avro)
 
     @property
@@ -46,46 +65,89 @@ class Writer:
         """The schema for bodies that nobody has looked at yet.
 
         Decimals get room for 38 digits (Spark wraps what exceeds the declared ones silently), times stay
-        numbers (they overflow otherwise), and a last field shows whether the body ends where it should.
+        numbers (they overflow otherwise; inside another type one that does makes the body unreadable), and a
+        last field shows whether the body ends where it should.
         """
-        avro = copy.deepcopy(self.avro)
-        for field in avro["fields"]:
-            field["type"] = _unchecked(field["type"])
-        avro["fields"].append({"name": END, "type": {"type": "fixed", "name": "TwinlakeEnd", "size": 8}})
-        return json.dumps(avro)
-
-    def reads_like(self, schema: Schema) -> bool:
-        """Whether decoding yields exactly the columns of `schema`."""
-        mine = [(field.name, field.type) for field in self.fields]
-        return len(mine) == len(self.avro["fields"]) and mine == [(f.name, f.type) for f in schema.fields]
+        plain = {field.name for field in self.fields}
+        fields = [
+            {**field, "type": _unchecked(field["type"], times=field["name"] in plain)}
+            for field in self.avro["fields"]
+        ]
+        end = {"name": END, "type": {"type": "fixed", "name": "TwinlakeEnd", "size": 8}}
+        return json.dumps({**self.avro, "fields": [*fields, end]})
 
 
-def _unchecked(avro: Any) -> Any:
+def _unchecked(avro: Any, times: bool) -> Any:
     if isinstance(avro, list):
-        return [_unchecked(part) for part in avro]
-    if isinstance(avro, dict) and avro.get("logicalType") == "decimal" and avro.get("type") == "bytes":
-        return {**avro, "precision": 38}
-    if isinstance(avro, dict) and avro.get("logicalType") in RANGES:
+        return [_unchecked(part, times) for part in avro]
+    if not isinstance(avro, dict):
+        return avro
+    if avro.get("logicalType") == "decimal":
+        return {**avro, "precision": _digits(avro)}
+    if times and avro.get("logicalType") in RANGES:
         return avro["type"]
-    return avro
+    return {
+        key: _unchecked(value, times) if key in ("type", "fields", "items", "values") else value
+        for key, value in avro.items()
+    }
 
 
-def learn(topic: Topic, schema_id: int, avro: dict[str, Any]) -> Writer:
-    """The writer behind a schema id; one that the topic's newest schema cannot read stops the topic."""
+def _digits(decimal: dict[str, Any]) -> int:
+    """As many as Spark can hold, and as fit into the bytes: Avro ignores a decimal that says more."""
+    size = decimal.get("size")
+    return 38 if size is None else min(38, int(math.log10(2) * (8 * size - 1)))
+
+
+def meant(avro: Any) -> Any:
+    """An Avro schema reduced to what decides how bytes are read.
+
+    Left out are words, defaults, what programs leave in a schema for themselves, and meanings that the log
+    has no type for: a time of day is stored as the number that it is sent as.
+    """
+    if isinstance(avro, list):
+        return [meant(part) for part in avro]
+    if not isinstance(avro, dict):
+        return avro
+    known = {key: meant(value) if key != "symbols" else value for key, value in avro.items() if key in _MEANT}
+    if known.get("logicalType") not in LOGICAL_TYPES:
+        for key in ("logicalType", "precision", "scale"):
+            known.pop(key, None)
+    return known
+
+
+def field_names(avro: dict[str, Any]) -> list[str]:
+    """The names of a schema's fields, none where it is no record."""
+    return [field["name"] for field in avro.get("fields", [])]
+
+
+def learn(topic: Topic, schema_id: int, avro: dict[str, Any], decoded: Callable[[str], StructType]) -> Writer:
+    """The writer behind a schema id; one that the topic's newest schema cannot read stops the topic.
+
+    `avro` is as `meant` leaves it; `decoded` tells what decoding with a schema yields, and raises ValueError
+    where that cannot be done.
+    """
     if avro.get("type") != "record":
         raise _incompatible(topic, schema_id, f"it is of type {avro.get('type')!r}, not a record")
     simple: list[Field] = []
     for field in avro.get("fields", []):
         try:
-            plain = {key: field[key] for key in ("name", "type", "default") if key in field}
-            document = {"type": "record", "name": "Writer", "fields": [plain]}
+            document = {"type": "record", "name": "Writer", "fields": [field]}
             simple += parse_schema(document, topic=topic.name, number=1, file=f"schema id {schema_id}").fields
         except ContractError as error:
             if topic.newest.field(field["name"]):
                 raise _incompatible(topic, schema_id, f"field {field['name']!r}: {error.why_text}") from error
-    writer = Writer(id=schema_id, avro=avro, fields=tuple(simple))
-    for field in topic.newest.fields:
-        _check(topic, writer, field)
+    try:
+        kept = decoded(json.dumps(avro))
+    except ValueError as error:
+        raise _incompatible(topic, schema_id, f"Spark cannot decode it: {error}") from error
+    writer = Writer(id=schema_id, avro=avro, fields=tuple(simple), kept=kept)
+    if len({name.lower() for name in writer.names}) < len(writer.names):
+        raise _incompatible(topic, schema_id, "it has fields whose names differ in case only")
+    for name, type_ in writer.stored.items():
+        if _NOTHING_INSIDE.search(type_):
+            raise _incompatible(topic, schema_id, f"field {name!r} holds a type without values: {type_}")
+    for reader_field in topic.newest.fields:
+        _check(topic, writer, reader_field)
     return writer
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jobs import quote
+from jobs.errors import StoppedTopicError
 from jobs.lake import delta
 from jobs.lake.relations import relation_sql
 from jobs.topics import coordinate
@@ -65,22 +66,49 @@ class Log:
 
     @property
     def ddl(self) -> str:
-        """All columns in order; those of `event` are the newest schema's fields, all nullable."""
+        """What readers of the newest schema need: all columns in order, of `event` that schema's fields."""
         fields = (f"{quote.name(field.name)}: {field.type}" for field in self.topic.newest.fields)
         types = {**_BEFORE_EVENT, EVENT: f"struct<{', '.join(fields)}>", **_AFTER_EVENT}
         return ", ".join(f"{name} {types[name]}" for name in COLUMNS)
 
     def open(self) -> str:
-        """Creates the table where there is none, adds fields that the newest schema has gained; its id."""
+        """Creates the table where there is none, adds fields that the newest schema has gained; its id.
+
+        StoppedTopicError when the log has one of them with another type, from a producer that was first.
+        """
         from pyspark.sql.types import StructType
 
         table_id = delta.create(self.spark, self.path, StructType.fromDDL(self.ddl), PROPERTIES)
-        there = set(self.spark.read.format("delta").load(str(self.path)).schema[EVENT].dataType.names)
-        gained = [field for field in self.topic.newest.fields if field.name not in there]
-        if gained:
-            columns = ", ".join(f"{EVENT}.{quote.name(field.name)} {field.type}" for field in gained)
-            self.spark.sql(f"ALTER TABLE {relation_sql(self.path)} ADD COLUMNS ({columns})")
+        newest = self.topic.newest
+        self.keep(
+            {field.name: field.type for field in newest.fields},
+            newest.file,
+            remedy="give the field that type in the file, or another name; then start the lake server again",
+        )
         return table_id
+
+    def event(self) -> dict[str, str]:
+        """Every field of the events in the log, shown or not, with its Spark type; in order."""
+        columns = self.spark.read.format("delta").load(str(self.path)).schema
+        return {field.name: field.dataType.simpleString() for field in columns[EVENT].dataType}
+
+    def keep(self, fields: Mapping[str, str], source: str, remedy: str) -> dict[str, str]:
+        """`event` after it has gained those of the fields that it lacks: what is sent is never dropped.
+
+        Rows before read NULL there. StoppedTopicError, with `source` as who has the fields, when one of them
+        is there with another type.
+        """
+        there = self.event()
+        for name, type_ in fields.items():
+            if clash := _clash(there, name, type_):
+                raise StoppedTopicError(
+                    f"the log of topic {self.topic.name} cannot keep the events of {source}", clash, remedy
+                )
+        gained = {name: type_ for name, type_ in fields.items() if name not in there}
+        if gained:
+            columns = ", ".join(f"{EVENT}.{quote.name(name)} {type_}" for name, type_ in gained.items())
+            self.spark.sql(f"ALTER TABLE {relation_sql(self.path)} ADD COLUMNS ({columns})")
+        return {**there, **gained}
 
     def all(self, after: int, to: int) -> DataFrame:
         """Every column of every record of the batches in (after, to]."""
@@ -127,6 +155,16 @@ def late_after(logs: Mapping[str, Log]) -> dict[str, timedelta]:
     """By topic, when its contract calls a record late."""
     found = {name: log.topic.contract.late_after for name, log in logs.items()}
     return {name: length for name, length in found.items() if length is not None}
+
+
+def _clash(there: Mapping[str, str], name: str, type_: str) -> str | None:
+    """Why a field cannot stand beside those that are there; Spark does not see upper and lower case."""
+    same = next((known for known in there if known.lower() == name.lower()), None)
+    if same is None or (same, there[same]) == (name, type_):
+        return None
+    if same != name:
+        return f"its field {name!r} and {same!r}, which the log has, differ in case only"
+    return f"its field {name!r} is {type_}, and the log has it as {there[same]}: a field keeps its type"
 
 
 def _as_read(field: Field, schemas: dict[str, list[str]]) -> str:

@@ -111,13 +111,13 @@ class LakeServer:
         logs = {}
         for name in topic_names(self.settings.project):
             try:
-                topic = load_topic(name, self.settings.project)
+                log = Log(spark, self.settings.lake, load_topic(name, self.settings.project))
+                log.open()
             except TwinlakeError as error:
                 self._broken[name] = error
                 journal.error("the topic's files cannot be read", topic=name, why=str(error))
                 continue
-            logs[name] = Log(spark, self.settings.lake, topic)
-            logs[name].open()
+            logs[name] = log
         versions = self._versions = Versions(self.settings.lake, logs, merge_small)
         versions.load()
         drop_staging(staging_folder(self.settings.lake), self.jobs.alive())

@@ -1,4 +1,4 @@
-"""One real broker and one fake registry for all tests here, and a stage for each."""
+"""One real broker and one real registry for all tests here; a stage, with a fake one, for each."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.apicurio import Apicurio
 from tests.broker import Broker
 from tests.ingest.stage import Stage
 from tests.registry import FakeRegistry
@@ -23,9 +24,23 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     found.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def registry() -> Iterator[FakeRegistry]:
     found = FakeRegistry()
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="session")
+def apicurio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Apicurio]:
+    found = Apicurio(tmp_path_factory.mktemp("registry")).start()
+    yield found
+    found.stop()
+
+
+@pytest.fixture
+def real_stage(spark: SparkSession, broker: Broker, apicurio: Apicurio, tmp_path: Path) -> Iterator[Stage]:
+    found = Stage(spark, broker, apicurio, tmp_path / "home", f"orders_{next(NUMBERS)}")
     yield found
     found.close()
 

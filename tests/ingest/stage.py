@@ -19,8 +19,10 @@ from jobs.ingest.ingest import RUNNING, Ingest
 from jobs.lake.log import Log
 from jobs.settings import PROJECT, Services, Settings
 from jobs.topics.kafka import Kafka
+from jobs.topics.schema import parse_schema
 from jobs.topics.topic import Topic, load_topic
 from jobs.waiting import wait_for
+from tests.apicurio import Apicurio
 from tests.broker import Broker
 from tests.registry import FakeRegistry
 
@@ -54,10 +56,10 @@ def frame(schema_id: int, schema: dict[str, Any], record: dict[str, Any]) -> byt
 
 
 class Stage:
-    """What one test needs; every part is real but the registry."""
+    """What one test needs; every part is real, the registry where the test asks for that."""
 
     def __init__(
-        self, spark: SparkSession, broker: Broker, registry: FakeRegistry, home: Path, name: str
+        self, spark: SparkSession, broker: Broker, registry: FakeRegistry | Apicurio, home: Path, name: str
     ) -> None:
         self.spark, self.broker, self.registry = spark, broker, registry
         self.settings = Settings(home=home, project=PROJECT)
@@ -65,7 +67,10 @@ class Stage:
         self.topic: Topic = replace(load_topic("orders"), name=name)
         self.schema = dict(self.topic.newest.avro)
         self.kafka = Kafka(broker.bootstrap)
-        registry.add(f"{name}-value", 7, self.schema)
+        self.subject = f"{name}-value"
+        if isinstance(registry, FakeRegistry):
+            registry.add(self.subject, 7, self.schema)
+        self.schema_id = registry.register(self.subject, self.schema)
         self.ingests: list[Ingest] = []
         self.batches: list[int] = []
 
@@ -85,6 +90,12 @@ class Stage:
             return True if found is not None and len(found.partitions) >= partitions else None
 
         wait_for("the topic's partitions", whole, 30, every_s=0)
+
+    def adopt(self, schema: dict[str, Any]) -> None:
+        """The project's next schema file; the next ingest reads with it."""
+        number = self.topic.newest.number + 1
+        next_one = parse_schema(schema, topic=self.topic.name, number=number, file=f"orders.v{number}.avsc")
+        self.topic = replace(self.topic, schemas=(*self.topic.schemas, next_one))
 
     def recreate(self, partitions: int = 2) -> None:
         """Delete and make again."""
@@ -107,7 +118,8 @@ class Stage:
 
     def orders(self, *ids: str, partition: int = 0, **changes: Any) -> None:
         """Valid orders with these ids."""
-        self.produce(*(frame(7, self.schema, order(i, **changes)) for i in ids), partition=partition)
+        values = (frame(self.schema_id, self.schema, order(event_id, **changes)) for event_id in ids)
+        self.produce(*values, partition=partition)
 
     def ingest(self, settings: Settings | None = None, **options: Any) -> Ingest:
         """A started ingest; the stage stops it in the end."""

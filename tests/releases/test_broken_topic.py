@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -46,5 +47,27 @@ def test_a_server_starts_with_a_broken_contract_tells_it_and_loses_nothing(
     try:
         assert not any(version["stalled"] for version in lake.server.status()["versions"])
         assert lake.do("verify", table="sales_per_region")["position"] == {"orders": 1}
+    finally:
+        lake.stop()
+
+
+def test_a_server_starts_with_a_field_whose_type_is_not_the_one_that_was_sent(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    project, home = tmp_path / "project", tmp_path / "home"
+    for folder in ("contracts", "schemas"):
+        shutil.copytree(PROJECT / folder, project / folder)
+    lake = Lake(spark, home, project=project)
+    lake.server.lake.logs["orders"].keep({"note": "string"}, "schema 8", "")
+    lake.stop()
+    schema = json.loads((project / "schemas" / "orders.v1.avsc").read_text())
+    schema["fields"].append({"name": "note", "type": "long", "default": 0})
+    (project / "schemas" / "orders.v2.avsc").write_text(json.dumps(schema))
+
+    lake = Lake(spark, home, project=project)
+    try:
+        (topic,) = lake.server.status()["topics"]
+        assert lake.server.ready and (topic["name"], topic["state"]) == ("orders", "stopped")
+        assert "orders.v2.avsc" in topic["error"]["what"] and "'note' is bigint" in topic["error"]["why"]
     finally:
         lake.stop()

@@ -1,0 +1,61 @@
+"""Whether what is inside a writer's nested fields can be kept: the rules of plain fields, at any depth.
+
+The project's own schemas have no such types yet; the log keeps what producers send in them all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from jobs import quote
+from jobs.ingest.writer_schema import RANGES, Writer
+from jobs.topics import verdict
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType
+
+
+def bad_fields(writer: Writer) -> list[str]:
+    """SQL over the column e<id> of `decode_avro.unchecked`: the reason where a value cannot be kept."""
+    plain = {field.name for field in writer.fields}
+    found = []
+    for field in writer.kept:
+        if field.name in plain:
+            continue
+        value = f"e{writer.id}.{quote.name(field.name)}"
+        by_code: dict[str, list[str]] = {}
+        for code, bad in _doubts(value, field.dataType):
+            by_code.setdefault(code, []).append(bad)
+        for code, doubts in by_code.items():
+            found.append(f"CASE WHEN {' OR '.join(doubts)} THEN '{verdict.reason(code, field.name)}' END")
+    return found
+
+
+def _doubts(value: str, kept: DataType, depth: int = 0) -> Iterator[tuple[str, str]]:
+    """(reason code, SQL that is TRUE where it applies); `kept` is the type that the value will have."""
+    name = kept.typeName()
+    if name == "string":
+        yield verdict.INVALID_UTF8, f"NOT is_valid_utf8({value})"
+    elif name == "decimal":
+        yield (
+            verdict.DECIMAL_OUT_OF_RANGE,
+            f"({value} IS NOT NULL AND try_cast({value} AS {kept.simpleString()}) IS NULL)",
+        )
+    elif name in ("date", "timestamp"):
+        low, high = RANGES["date" if name == "date" else "timestamp-micros"]
+        number = "unix_date" if name == "date" else "unix_micros"
+        yield verdict.TIME_OUT_OF_RANGE, f"{number}({value}) NOT BETWEEN {low} AND {high}"
+    elif name == "struct":
+        for field in kept:  # type: ignore[attr-defined]
+            yield from _doubts(f"{value}.{quote.name(field.name)}", field.dataType, depth)
+    elif name == "array":
+        yield from _inside(value, kept.elementType, depth)  # type: ignore[attr-defined]
+    elif name == "map":
+        yield from _inside(f"map_keys({value})", kept.keyType, depth)  # type: ignore[attr-defined]
+        yield from _inside(f"map_values({value})", kept.valueType, depth)  # type: ignore[attr-defined]
+
+
+def _inside(values: str, kept: DataType, depth: int) -> Iterator[tuple[str, str]]:
+    for code, bad in _doubts(f"x{depth}", kept, depth + 1):
+        yield code, f"exists({values}, x{depth} -> {bad})"
