@@ -70,6 +70,8 @@ class FakeRegistry:
         if method == "PUT" and kind == "config":
             self.compatibility[subject] = sent["compatibility"]
             return 200, sent
+        if kind == "schemas":
+            return self._by_id(int(rest[0]))
         if kind != "subjects":
             return 404, "no such page"
         return self._register(subject, sent) if method == "POST" else self._version(subject, rest[1:])
@@ -83,6 +85,12 @@ class FakeRegistry:
         schema_id, schema = versions[int(version[0]) - 1]
         text = json.dumps(schema)
         return 200, {"subject": subject, "version": int(version[0]), "id": schema_id, "schema": text}
+
+    def _by_id(self, schema_id: int) -> tuple[int, Any]:
+        for known, schema in (one for versions in self.subjects.values() for one in versions):
+            if known == schema_id:
+                return 200, {"schema": json.dumps(schema)}
+        return 404, {"error_code": 40403, "message": "no such schema"}
 
     def _register(self, subject: str, sent: dict[str, Any]) -> tuple[int, Any]:
         schema = json.loads(sent["schema"])

@@ -6,9 +6,10 @@ import json
 import secrets
 import shutil
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
@@ -44,6 +45,7 @@ LOG_APPEND_TIME = 1  # Kafka's number for it
 LONGEST_WAIT_S = 30.0
 STOP_WAIT_S = 120.0
 """A batch under way may take so long when somebody wants the ingest to stop."""
+REGISTRY_SILENT_S = 10.0  # so long a registry that did not answer is not asked whether schemas are the same
 
 # Measured: the defaults make a call to the broker for every 500 records.
 SOURCE = {
@@ -99,6 +101,7 @@ class Ingest:
         self._query: StreamingQuery | None = None
         self._failure: BaseException | None = None
         self._topic_id = ""
+        self._registry_silent_until = 0.0
 
     # -- life
 
@@ -188,6 +191,7 @@ class Ingest:
             raise refused
         self._topic_id = found.id
         self._starts = self.log_end.starts(begins)
+        self._writers.clear()
         self._learn()
         if self._indexed != self.log_end.batch:
             self._rebuild_index()
@@ -234,10 +238,43 @@ class Ingest:
     def _learn(self) -> bool:
         """Asks the registry for schemas of the topic; whether there was a new one."""
         found = self._registry.schemas(f"{self.topic.name}-value")
-        new = {number: avro for number, avro in found.items() if number not in self._writers}
-        decoded = partial(decode_avro.decoded_type, self.spark)
-        self._writers |= {id_: learn(self.topic, id_, meant(avro), decoded) for id_, avro in new.items()}
-        return bool(new)
+        for number in self.log_end.schemas.keys() - found.keys():  # its version may have been deleted since
+            avro = self._registry.schema(number)
+            if avro is not None:
+                found[number] = avro
+        new = {number: self._writer(number, avro) for number, avro in found.items()}
+        before, self._writers = self._writers, {**self._writers, **new}
+        return self._writers != before
+
+    def _writer(self, schema_id: int, avro: dict[str, Any]) -> Writer:
+        """The writer behind an id; one that meant another schema to the log stops the topic."""
+        known, avro = self._writers.get(schema_id), meant(avro)
+        if known and known.avro == avro:
+            return known
+        if refused := self.log_end.refuse_schema(schema_id, avro):
+            raise refused
+        return learn(self.topic, schema_id, avro, partial(decode_avro.decoded_type, self.spark))
+
+    def _check_schemas(self, met: Iterable[Writer]) -> None:
+        """Refuses a batch some of whose schemas mean something else in the registry by now.
+
+        A registry that does not answer says nothing against what it said before: ingest goes on without it.
+        """
+        if time.monotonic() < self._registry_silent_until:
+            return
+        for writer in met:
+            try:
+                avro = self._registry.schema(writer.id)
+            except UnreachableError as error:
+                self._registry_silent_until = time.monotonic() + REGISTRY_SILENT_S
+                journal.warning("schemas cannot be checked", topic=self.topic.name, why=str(error))
+                return
+            if avro is not None and self._writer(writer.id, avro) != writer:
+                raise TwinlakeError(
+                    what=f"schema {writer.id} of topic {self.topic.name} became another while it was read",
+                    why="the registry was restored or filled anew",
+                    remedy="the records are read again with the new one",
+                )
 
     # -- one micro-batch
 
@@ -262,8 +299,8 @@ class Ingest:
             return
         writers = list(self._writers.values())
         met = [writer for writer in writers if writer.id in decision.schema_ids]
-        names = {writer.id: writer.names for writer in met}
-        end = self.log_end.after(decision, self._topic_id, names, self._horizon)
+        end = self.log_end.after(decision, self._topic_id, met, self._horizon)
+        self._check_schemas(met)
         self._keep(met)
         rows = log_rows(records, self.topic, writers, self._event, decision, end)
         self._check_topic()
@@ -309,9 +346,12 @@ class Ingest:
             table = found.toArrow()
             if table.num_rows and pc.min(table.column("type")).as_py() != LOG_APPEND_TIME:
                 raise producer_time(self.topic.name)
-            unknown = pc.any(pc.equal(table.column("reasons"), decode_avro.NO_SCHEMA_YET)).as_py()
-            if not unknown or not self._learn():
-                return table
+            unknown = table.filter(pc.equal(table.column("reasons"), decode_avro.NO_SCHEMA_YET))
+            if unknown.num_rows and self._learn():
+                continue
+            if refused := self.log_end.refuse_missing(pc.unique(unknown.column("schema_id")).to_pylist()):
+                raise refused
+            return table
 
     # -- for `twinlake status`
 

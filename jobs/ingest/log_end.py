@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from jobs.errors import StoppedTopicError
 from jobs.ingest.decide import Decision
 from jobs.ingest.first_pass import micros
+from jobs.ingest.writer_schema import Writer, field_names, schema_hash
 from jobs.topics.kafka import LOG_APPEND_TIME
 from jobs.topics.verdict import LATE, VERDICTS
 
@@ -31,6 +33,7 @@ class LogEnd:
     evict_before: int | None = None
     counts: dict[str, int] = field(default_factory=dict)
     schemas: dict[int, list[str]] = field(default_factory=dict)
+    schema_hashes: dict[int, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, topic: str, metadata: dict[str, Any]) -> LogEnd:
@@ -50,6 +53,7 @@ class LogEnd:
             evict_before=metadata["evict_before"],
             counts=metadata["counts"],
             schemas=_by_number(metadata["schemas"]),
+            schema_hashes=_by_number(metadata.get("schema_hashes", {})),  # older logs have none
         )
 
     def metadata(self, kind: str, records: int) -> dict[str, Any]:
@@ -68,6 +72,7 @@ class LogEnd:
             "counts": self.counts,
             "records": records,
             "schemas": self.schemas,
+            "schema_hashes": self.schema_hashes,
         }
 
     @property
@@ -79,13 +84,12 @@ class LogEnd:
         """Where reading starts; a partition that the log does not know yet from its first record."""
         return {partition: self.offsets.get(partition, begin) for partition, begin in begins.items()}
 
-    def after(self, decision: Decision, topic_id: str, schemas: dict[int, list[str]], horizon: int) -> LogEnd:
-        """The end after one more batch."""
+    def after(self, decision: Decision, topic_id: str, writers: Collection[Writer], horizon: int) -> LogEnd:
+        """The end after one more batch; `writers` are those whose records are in it."""
         ends = {**self.ends, self.epoch: {**self.offsets, **decision.ends}}
         seen = _newest(self.seen, decision.seen)
         event_times = _newest(self.event_times, decision.event_times)
         counts = {name: self.counts.get(name, 0) + n for name, n in decision.counts.items()}
-        known = {schema_id: names for schema_id, names in schemas.items() if schema_id in decision.schema_ids}
         return replace(
             self,
             batch=self.batch + 1,
@@ -97,7 +101,8 @@ class LogEnd:
             watermark=_watermark(self.watermark, seen, event_times),
             evict_before=min(seen[partition] for partition in decision.seen) - horizon,
             counts=counts,
-            schemas={**self.schemas, **known},
+            schemas={**self.schemas, **{w.id: w.names for w in writers}},
+            schema_hashes={**self.schema_hashes, **{w.id: schema_hash(w.avro) for w in writers}},
         )
 
     def refuse(
@@ -134,6 +139,33 @@ class LogEnd:
                 f"{self.epoch + 1}",
             )
         return None
+
+    def refuse_schema(self, schema_id: int, avro: dict[str, Any]) -> StoppedTopicError | None:
+        """The error for an id that meant another schema when the log met it; `avro` as `meant` leaves it."""
+        names, known = self.schemas.get(schema_id), self.schema_hashes.get(schema_id)
+        names_now, now = field_names(avro), schema_hash(avro)
+        if names is None or (known == now if known else names == names_now):
+            return None
+        return StoppedTopicError(
+            what=f"schema {schema_id} of topic {self.topic} is not the one that the log has read",
+            why=f"the log has read the fields {', '.join(names)} (hash {known or 'unknown'}), the registry "
+            f"now says {', '.join(names_now)} (hash {now}): it was restored, or filled anew",
+            remedy=f"restore the registry so that {schema_id} is that schema again, with what came since "
+            "under other ids, and start the lake server again; records sent under the id's new meaning must "
+            f"be sent again: make the topic again first, and run `twinlake topic accept {self.topic}`",
+        )
+
+    def refuse_missing(self, schema_ids: Collection[int]) -> StoppedTopicError | None:
+        """The error for schema ids that the registry has forgotten, of records that are still to be read."""
+        gone = sorted(set(schema_ids) & set(self.schemas))
+        if not gone:
+            return None
+        ids = ", ".join(map(str, gone))
+        return StoppedTopicError(
+            what=f"the registry has no schema {ids} any more, and topic {self.topic} has more records of it",
+            why="the log has read such records; without the schema the new ones would be invalid for ever",
+            remedy=f"restore the registry with schema {ids}, and start the lake server again",
+        )
 
     def lost(self, begins: dict[int, int]) -> dict[int, tuple[int, int]]:
         """Offsets (from, to) per partition that Kafka no longer has and the log never had."""

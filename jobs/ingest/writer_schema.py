@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -118,6 +119,11 @@ def meant(avro: Any) -> Any:
 def field_names(avro: dict[str, Any]) -> list[str]:
     """The names of a schema's fields, none where it is no record."""
     return [field["name"] for field in avro.get("fields", [])]
+
+
+def schema_hash(avro: dict[str, Any]) -> str:
+    """The name of a schema, as `meant` has reduced it."""
+    return hashlib.sha256(json.dumps(avro, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def learn(topic: Topic, schema_id: int, avro: dict[str, Any], decoded: Callable[[str], StructType]) -> Writer:

@@ -19,6 +19,7 @@ from jobs.errors import DifferenceError, UnreachableError
 
 COMPATIBILITY = "BACKWARD"
 SUBJECT_UNKNOWN = 40401
+SCHEMA_UNKNOWN = 40403
 REFUSED = (409, 422)
 """HTTP's word for a schema that is not compatible, and for one that is no schema."""
 
@@ -39,10 +40,9 @@ class Registry:
         rest.session = httpx2.Client(verify=rest.verify, timeout=rest.timeout, trust_env=False)
 
     def schemas(self, subject: str) -> dict[int, dict[str, Any]]:
-        """Every schema of the subject by its id: what its records' headers may name.
-
-        Only versions not seen before are fetched, so asking again costs one call.
-        """
+        """Every schema of the subject by its id: what its records' headers may name."""
+        # The client remembers versions and ids; a registry that was restored or wiped means others by them.
+        self._client.clear_caches()
         with self._asking(subject):
             try:
                 versions = sorted(self._client.get_versions(subject))
@@ -52,6 +52,18 @@ class Registry:
                     return {}
                 raise
             return dict(_read(one) for one in found)
+
+    def schema(self, schema_id: int) -> dict[str, Any] | None:
+        """The schema that has this id now, of whatever subject; None where none has."""
+        self._client.clear_caches()
+        with self._asking(f"schema {schema_id}"):
+            try:
+                text = self._client.get_schema(schema_id).schema_str
+            except SchemaRegistryError as error:
+                if error.error_code == SCHEMA_UNKNOWN:
+                    return None
+                raise
+            return dict(json.loads(text or ""))
 
     def register(self, subject: str, schema: dict[str, Any]) -> int:
         """Makes the subject BACKWARD compatible, registers the schema (once) and returns its id.

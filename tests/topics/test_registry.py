@@ -15,7 +15,6 @@ from jobs.topics.registry import Registry
 from tests.registry import FakeRegistry
 
 SUBJECT = "orders-value"
-VERSIONS = f"GET /subjects/{SUBJECT}/versions"
 REFUSED = (
     "io.apicurio.registry.rules.violation.RuleViolationException: Incompatible artifact: "
     "orders-value [AVRO], num of incompatible diffs: {1}, list of diff types: [note at /fields/2]"
@@ -47,14 +46,16 @@ def test_schemas_are_known_by_id(server: FakeRegistry, registry: Registry) -> No
     assert registry.schemas(SUBJECT) == {5: schema("a"), 9: schema("a", "b")}
 
 
-def test_only_a_version_that_was_not_seen_before_is_fetched(server: FakeRegistry, registry: Registry) -> None:
+def test_a_registry_that_was_wiped_is_believed_and_not_what_was_seen_before(
+    server: FakeRegistry, registry: Registry
+) -> None:
     server.add(SUBJECT, 5, schema("a"))
-    registry.schemas(SUBJECT)
-    registry.schemas(SUBJECT)
-    server.add(SUBJECT, 9, schema("a", "b"))
-    registry.schemas(SUBJECT)
+    before = registry.schemas(SUBJECT), registry.schema(5)
+    server.subjects = {SUBJECT: [(5, schema("b")), (6, schema("c"))]}
 
-    assert server.asked == [VERSIONS, f"{VERSIONS}/1", VERSIONS, VERSIONS, f"{VERSIONS}/2"]
+    assert before == ({5: schema("a")}, schema("a"))
+    assert registry.schemas(SUBJECT) == {5: schema("b"), 6: schema("c")}
+    assert [registry.schema(number) for number in (5, 6, 7)] == [schema("b"), schema("c"), None]
 
 
 def test_what_a_caller_does_to_its_schemas_stays_with_the_caller(

@@ -1,0 +1,119 @@
+"""A registry that was wiped, restored or tidied must not change what the bytes of a record mean."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from jobs.ingest.log_end import LogEnd
+from jobs.ingest.writer_schema import meant
+from tests.apicurio import Apicurio
+from tests.ingest.stage import Stage, frame, order
+
+
+def swapped(schema: dict[str, Any]) -> dict[str, Any]:
+    """The same bytes are an event of it, with customer and region exchanged."""
+    names = {"customer": "region", "region": "customer"}
+    fields = [{**field, "name": names.get(field["name"], field["name"])} for field in schema["fields"]]
+    return {**schema, "fields": fields}
+
+
+def test_an_id_that_a_wiped_registry_gives_to_another_schema_stops_the_topic(real_stage: Stage) -> None:
+    stage, registry = real_stage, real_stage.registry
+    assert isinstance(registry, Apicurio)
+    registry.wipe()
+    stage.schema_id = registry.register(stage.subject, stage.schema)
+    stage.create(partitions=1)
+    stage.orders("a")
+    ingest = stage.caught_up(stage.ingest())
+    registry.wipe()
+    other = swapped(stage.schema)
+    assert registry.register(stage.subject, other) == stage.schema_id
+    stage.produce(frame(stage.schema_id, other, order("b")))
+
+    stage.until(lambda: ingest.state == "stopped", ingest)
+    again = stage.stopped()
+
+    for stopped in (ingest, again):
+        assert stopped.error is not None
+        assert f"schema {stage.schema_id} of topic" in stopped.error.what
+        assert "customer, region" in stopped.error.why and "region, customer" in stopped.error.why
+        assert "restore the registry" in stopped.error.remedy
+    assert ingest.log.end() == 1
+    registry.wipe()
+    registry.register(stage.subject, stage.schema)
+    assert [row[3] for row in stage.verdicts(stage.run())] == ["valid", "valid"]
+
+
+def test_words_and_defaults_do_not_make_another_schema(stage: Stage) -> None:
+    stage.create(partitions=1)
+    stage.orders("a")
+    stage.run()
+    fields = [{**field, "doc": "other words"} for field in stage.schema["fields"]]
+    stage.registry.subjects[stage.subject] = [(7, {**stage.schema, "doc": "more", "fields": fields})]  # type: ignore[union-attr]
+    stage.orders("b")
+
+    assert [row[3] for row in stage.verdicts(stage.run())] == ["valid", "valid"]
+
+
+def test_records_of_a_schema_that_the_registry_lost_wait_until_it_is_back(stage: Stage) -> None:
+    stage.create(partitions=1)
+    stage.orders("a")
+    stage.run()
+    lost = stage.registry.subjects.pop(stage.subject)  # type: ignore[union-attr]
+    stage.orders("b")
+
+    refused = stage.stopped()
+
+    assert refused.error is not None and "no schema 7 any more" in refused.error.what
+    stage.registry.subjects[stage.subject] = lost  # type: ignore[union-attr]
+    assert [row[3] for row in stage.verdicts(stage.run())] == ["valid", "valid"]
+
+
+def test_a_schema_whose_version_was_deleted_is_still_known_by_its_id(stage: Stage) -> None:
+    stage.create(partitions=1)
+    stage.orders("a")
+    stage.run()
+    stage.registry.subjects["deleted"] = stage.registry.subjects.pop(stage.subject)  # type: ignore[union-attr]
+    stage.orders("b")
+
+    assert [row[3] for row in stage.verdicts(stage.run())] == ["valid", "valid"]
+
+
+def test_a_registry_that_does_not_answer_stops_no_topic_whose_schemas_are_known(stage: Stage) -> None:
+    stage.create(partitions=1)
+    stage.orders("a")
+    ingest = stage.caught_up(stage.ingest())
+    stage.registry.down = True  # type: ignore[union-attr]
+    stage.orders("b")
+    stage.caught_up(ingest)
+
+    assert [row[3] for row in stage.verdicts(ingest.log)] == ["valid", "valid"]
+
+
+def test_a_log_of_before_there_were_hashes_compares_the_names_of_fields() -> None:
+    def schema(*names: str) -> dict[str, Any]:
+        return {"type": "record", "name": "R", "fields": [{"name": name, "type": "long"} for name in names]}
+
+    old = LogEnd(topic="orders", schemas={7: ["a", "b"]})
+
+    assert old.refuse_schema(7, schema("a", "b")) is None
+    assert old.refuse_schema(7, schema("b", "a")) is not None
+    assert old.refuse_schema(8, schema("b", "a")) is None
+
+
+def test_what_decides_how_bytes_are_read_is_what_a_schema_means() -> None:
+    text = """{"type": "record", "name": "R", "doc": "d", "fields": [
+        {"name": "a", "type": {"type": "string", "avro.java.string": "String"}, "default": ""},
+        {"name": "b", "type": {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 1}},
+        {"name": "c", "type": {"type": "enum", "name": "E", "symbols": ["doc", "x"], "default": "x"}},
+        {"name": "d", "type": ["null", {"type": "int", "logicalType": "time-millis"}], "order": "ignore"}]}"""
+
+    assert meant(json.loads(text)) == {
+        "type": "record", "name": "R", "fields": [
+            {"name": "a", "type": {"type": "string"}},
+            {"name": "b", "type": {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 1}},
+            {"name": "c", "type": {"type": "enum", "name": "E", "symbols": ["doc", "x"]}},
+            {"name": "d", "type": ["null", {"type": "int"}]},
+        ],
+    }  # fmt: skip
