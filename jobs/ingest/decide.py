@@ -51,7 +51,7 @@ class Decision:
     codes: tuple[Code, ...]  # code number i + 1
     width: int
     spans: dict[int, Span]
-    ends: dict[int, int]
+    ends: dict[int, int]  # the next offset to read
     seen: dict[int, int]  # newest Kafka timestamp per partition
     event_times: dict[int, int]  # newest event time per partition, of valid records, never in the future
     counts: dict[str, int]
@@ -61,10 +61,14 @@ class Decision:
     times: np.ndarray
 
 
-def decide(found: pa.Table, ends: dict[int, int], index: Duplicates) -> Decision | None:
+def decide(
+    found: pa.Table, ends: dict[int, int], index: Duplicates, reached: dict[int, int]
+) -> Decision | None:
     """Decides in log order (partition, offset); None where every record is in the log already.
 
-    `found` has the columns of `first_pass.selections`; `ends` are the log's own end offsets. Changes nothing.
+    `found` has the columns of `first_pass.selections`; `ends` are the log's own end offsets. `reached` are
+    the offsets that reading has come to: what is between the last records and them is markers of
+    transactions, and aborted records.
     """
     partition, offset = _numbers(found, "partition"), _numbers(found, "offset")
     log_end = np.zeros(int(partition.max(initial=0)) + 1, dtype=np.int64)
@@ -114,7 +118,7 @@ def decide(found: pa.Table, ends: dict[int, int], index: Duplicates) -> Decision
         codes=tuple(table),
         width=width,
         spans=spans,
-        ends=new_ends,
+        ends={**new_ends, **reached},
         seen=seen,
         event_times=event_times,
         counts={

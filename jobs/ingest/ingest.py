@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -66,7 +67,8 @@ class Ingest:
     """The one writer of a topic's log.
 
     `on_batch(n, rows)` is called after the log's commit n, with the batch's rows as definitions read them;
-    with None where the log is at n without a new batch (at start). The next batch waits for it to return.
+    with None where the log is at n without new rows (at start, after a batch without records). The next
+    batch waits for it to return.
     A StoppedTopicError ends it (state `stopped`, `error`); anything else is tried again from the log's end.
     """
 
@@ -198,8 +200,7 @@ class Ingest:
 
     def _stream(self) -> StreamingQuery:
         """A stream from the log's end. Its checkpoint is new each time, so no old one can mislead it."""
-        checkpoint = self.settings.lake / "checkpoints" / self.topic.name
-        shutil.rmtree(checkpoint, ignore_errors=True)
+        shutil.rmtree(self._checkpoint, ignore_errors=True)
         starts = {self.topic.name: {str(partition): offset for partition, offset in self._starts.items()}}
         source = (
             self.spark.readStream.format("kafka")
@@ -211,7 +212,11 @@ class Ingest:
             .load()
         )
         writer = source.writeStream.queryName(f"ingest-{self.topic.name}")
-        return writer.option("checkpointLocation", str(checkpoint)).foreachBatch(self._batch).start()
+        return writer.option("checkpointLocation", str(self._checkpoint)).foreachBatch(self._batch).start()
+
+    @property
+    def _checkpoint(self) -> Path:
+        return self.settings.lake / "checkpoints" / self.topic.name
 
     @property
     def _horizon(self) -> int:
@@ -278,24 +283,32 @@ class Ingest:
 
     # -- one micro-batch
 
-    def _batch(self, records: DataFrame, _: int) -> None:
+    def _batch(self, records: DataFrame, number: int) -> None:
         """Called by Spark for every micro-batch, maybe again for one that the log has already."""
         with self._turn:
             if self._ending.is_set():
                 return
             try:
-                self._commit(records)
+                self._commit(records, self._reached(number))
             except BaseException as error:
                 self._failure = error
                 raise
 
-    def _commit(self, records: DataFrame) -> None:
+    def _reached(self, number: int) -> dict[int, int]:
+        """The offset that a micro-batch of the stream ends before, by partition, as Spark has planned it.
+
+        It is beyond the last record where a transaction's marker or aborted records are: once retention has
+        taken those, nobody could tell them from records that were lost.
+        """
+        planned = (self._checkpoint / "offsets" / str(number)).read_text().splitlines()[-1]
+        return {int(partition): end for partition, end in json.loads(planned)[self.topic.name].items()}
+
+    def _commit(self, records: DataFrame, reached: dict[int, int]) -> None:
         self._check_topic()
         found = self._first_pass(records)
-        if not found.num_rows:
-            return
-        decision = decide(found, self.log_end.offsets, self._index)
+        decision = decide(found, self.log_end.offsets, self._index, reached) if found.num_rows else None
         if decision is None:
+            self._commit_nothing(reached)
             return
         writers = list(self._writers.values())
         met = [writer for writer in writers if writer.id in decision.schema_ids]
@@ -315,6 +328,16 @@ class Ingest:
             self._index.evict(end.evict_before)
         self._indexed = end.batch
         self.on_batch(end.batch, self.log.fresh_rows(commit))
+
+    def _commit_nothing(self, reached: dict[int, int]) -> None:
+        """An empty batch where offsets without records were read; nothing where the log has been there."""
+        if all(end <= self.log_end.offsets.get(partition, 0) for partition, end in reached.items()):
+            return
+        self._check_topic()
+        end = self.log_end.past(reached, self._topic_id)
+        delta.append(self.log.all(0, 0), self.log.path, self._app_id, end.batch, end.metadata(BATCH, 0))
+        self.log_end, self._indexed = end, end.batch
+        self.on_batch(end.batch, None)
 
     def _keep(self, met: Iterable[Writer]) -> None:
         """Gives the log the fields of the writers whose records are in a batch, before the batch."""

@@ -84,18 +84,23 @@ class LogEnd:
         """Where reading starts; a partition that the log does not know yet from its first record."""
         return {partition: self.offsets.get(partition, begin) for partition, begin in begins.items()}
 
-    def after(self, decision: Decision, topic_id: str, writers: Collection[Writer], horizon: int) -> LogEnd:
-        """The end after one more batch; `writers` are those whose records are in it."""
-        ends = {**self.ends, self.epoch: {**self.offsets, **decision.ends}}
-        seen = _newest(self.seen, decision.seen)
-        event_times = _newest(self.event_times, decision.event_times)
-        counts = {name: self.counts.get(name, 0) + n for name, n in decision.counts.items()}
+    def past(self, ends: dict[int, int], topic_id: str) -> LogEnd:
+        """The end after a batch that has read up to these offsets, and says nothing of records."""
         return replace(
             self,
             batch=self.batch + 1,
             topic_id=topic_id,
             topics={**self.topics, self.epoch: topic_id},
-            ends=ends,
+            ends={**self.ends, self.epoch: _newest(self.offsets, ends)},
+        )
+
+    def after(self, decision: Decision, topic_id: str, writers: Collection[Writer], horizon: int) -> LogEnd:
+        """The end after one more batch; `writers` are those whose records are in it."""
+        seen = _newest(self.seen, decision.seen)
+        event_times = _newest(self.event_times, decision.event_times)
+        counts = {name: self.counts.get(name, 0) + n for name, n in decision.counts.items()}
+        return replace(
+            self.past(decision.ends, topic_id),
             seen=seen,
             event_times=event_times,
             watermark=_watermark(self.watermark, seen, event_times),

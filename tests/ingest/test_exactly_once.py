@@ -51,8 +51,8 @@ def test_a_micro_batch_that_spark_plays_again_adds_only_what_is_new(stage: Stage
     reader = stage.spark.read.format("kafka").option("kafka.bootstrap.servers", stage.broker.bootstrap)
     again = reader.option("subscribe", stage.topic.name).option("includeHeaders", "true").load()
 
-    ingest._commit(again)
-    ingest._commit(again)
+    ingest._commit(again, {})
+    ingest._commit(again, {})
 
     assert [row[2:4] for row in stage.verdicts(ingest.log)] == [(0, "valid"), (1, "valid"), (2, "valid")]
     assert ingest.log.end() == 2
