@@ -6,11 +6,14 @@ they become many (a log-structured merge tree in numpy): looking up 200,000 ids 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 NEVER = np.iinfo(np.int64).min
+NOTHING_YET = np.iinfo(np.int64).max
+SLACK = 300_000_000  # microseconds that partitions may lie apart before the log is asked again
 GROWTH = 4  # a chunk is merged into the one before it once that is less than four times as large
 
 
@@ -31,21 +34,30 @@ class Seen:
 
 
 class Duplicates:
-    """Who was seen when. Not safe between threads: one topic, one owner."""
+    """Who was seen when. Not safe between threads: one topic, one owner.
 
-    def __init__(self, horizon_micros: int) -> None:
+    `load(t)` reads from the log who was seen at `t` or later. It is asked whenever a record looks further
+    back than what is remembered: at first, after a restart with a longer horizon, and when the broker's clock
+    has stepped back. So what is remembered decides how fast a record is judged, and never how.
+    """
+
+    def __init__(self, horizon_micros: int, load: Callable[[int], Seen]) -> None:
         self.horizon = horizon_micros
+        self.since = NOTHING_YET  # everybody who was seen from then on is in the chunks
         self.chunks: list[Seen] = []
+        self._load = load
 
     def __len__(self) -> int:
         return sum(len(chunk) for chunk in self.chunks)
 
     def judge(self, high: np.ndarray, low: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """Whether each record, in log order, repeats an id; changes nothing.
+        """Whether each record, in log order, repeats an id; remembers none of them.
 
         A record is a duplicate when its id was on an earlier record that was none itself, at most the
         horizon before. So a chain of duplicates does not extend the horizon.
         """
+        if len(times):
+            self._look_back(int(times.min()) - self.horizon)
         order = np.argsort(high, kind="stable")
         sorted_ids = Seen(high=high, low=low, times=times).take(order)
         last = self._last_seen(sorted_ids.high, sorted_ids.low)
@@ -62,6 +74,12 @@ class Duplicates:
         result = np.empty(len(order), dtype=bool)
         result[order] = repeated
         return result
+
+    def _look_back(self, to_micros: int) -> None:
+        if to_micros < self.since:
+            found = self._load(to_micros)
+            self.chunks, self.since = [], to_micros
+            self.add(found.high, found.low, found.times)
 
     def _judge_runs(self, ids: Seen, places: np.ndarray, last: np.ndarray, repeated: np.ndarray) -> None:
         """Ids that occur more than once in the batch, one record after the other."""
@@ -100,8 +118,10 @@ class Duplicates:
             newer, older = self.chunks.pop(), self.chunks.pop()
             self.chunks.append(_merge(older, newer))
 
-    def evict(self, before_micros: int) -> None:
-        """Forgets what was seen before; a chunk is rewritten once half of it is old."""
+    def evict(self, now_micros: int) -> None:
+        """Forgets whom no record of that time asks for; a chunk is rewritten once half of it is old."""
+        before_micros = now_micros - self.horizon - SLACK
+        self.since = max(self.since, before_micros)
         kept = []
         for chunk in self.chunks:
             young = chunk.times >= before_micros

@@ -20,7 +20,7 @@ from jobs.errors import StoppedTopicError, TwinlakeError, UnreachableError
 from jobs.files import full_disk
 from jobs.ingest import decode_avro, first_pass
 from jobs.ingest.decide import decide
-from jobs.ingest.duplicates import Duplicates
+from jobs.ingest.duplicates import Duplicates, Seen
 from jobs.ingest.log_end import LogEnd, producer_time
 from jobs.ingest.log_rows import log_rows
 from jobs.ingest.writer_schema import Writer, learn, meant
@@ -30,7 +30,6 @@ from jobs.settings import Settings
 from jobs.topics.kafka import Kafka
 from jobs.topics.registry import Registry
 from jobs.topics.topic import Topic
-from jobs.topics.verdict import VALID
 from jobs.waiting import holding, wait_for
 
 if TYPE_CHECKING:
@@ -92,7 +91,7 @@ class Ingest:
         self.state = STOPPED
         self.error: TwinlakeError | None = None
         self.log_end = LogEnd.of(topic.name, {})
-        self._index = Duplicates(self._horizon)
+        self._index = Duplicates(self._horizon, self._seen)
         self._indexed = -1  # the batch up to which the index knows the log
         self._writers: dict[int, Writer] = {}
         self._event: dict[str, str] = {}  # the fields of the log's `event`
@@ -196,7 +195,7 @@ class Ingest:
         self._writers.clear()
         self._learn()
         if self._indexed != self.log_end.batch:
-            self._rebuild_index()
+            self._index, self._indexed = Duplicates(self._horizon, self._seen), self.log_end.batch
 
     def _stream(self) -> StreamingQuery:
         """A stream from the log's end. Its checkpoint is new each time, so no old one can mislead it."""
@@ -223,22 +222,17 @@ class Ingest:
         within = self.topic.contract.unique_within
         return first_pass.micros(within) if within else 0
 
-    def _rebuild_index(self) -> None:
-        """The ids of valid records within the horizon, from the log itself."""
-        self._index = Duplicates(self._horizon)
-        unique, since = self.topic.contract.unique, self.log_end.evict_before
-        if unique and since is not None:
-            column = f"event.{quote.name(unique)}"
-            found = (
-                self.log.all(0, self.log_end.batch)
-                .where(f"verdict = '{VALID}' AND timestamp >= timestamp_micros({since}L)")
-                .where(f"{column} IS NOT NULL")
-                .selectExpr(*(first_pass.id_hash(column, half) for half in (0, 1)), "unix_micros(timestamp)")
-                .toArrow()
-            )
-            high, low, times = (found.column(number).to_numpy() for number in range(3))
-            self._index.add(high, low, times)
-        self._indexed = self.log_end.batch
+    def _seen(self, since: int) -> Seen:
+        """The ids of the log's valid records from then on, as readers of the newest schema see them."""
+        name = quote.name(self.topic.contract.unique or "")
+        found = (
+            self.log.rows(0, self.log_end.batch)
+            .where(f"_timestamp >= timestamp_micros({since}L) AND {name} IS NOT NULL")
+            .selectExpr(*(first_pass.id_hash(name, half) for half in (0, 1)), "unix_micros(_timestamp)")
+            .toArrow()
+        )
+        high, low, times = (found.column(number).to_numpy() for number in range(3))
+        return Seen(high=high, low=low, times=times)
 
     def _learn(self) -> bool:
         """Asks the registry for schemas of the topic; whether there was a new one."""
@@ -312,7 +306,7 @@ class Ingest:
             return
         writers = list(self._writers.values())
         met = [writer for writer in writers if writer.id in decision.schema_ids]
-        end = self.log_end.after(decision, self._topic_id, met, self._horizon)
+        end = self.log_end.after(decision, self._topic_id, met)
         self._check_schemas(met)
         self._keep(met)
         rows = log_rows(records, self.topic, writers, self._event, decision, end)
@@ -324,8 +318,7 @@ class Ingest:
         breakpoints.at(Point.AFTER_LOG_COMMIT)
         self.log_end = end
         self._index.add(decision.high, decision.low, decision.times)
-        if end.evict_before is not None:
-            self._index.evict(end.evict_before)
+        self._index.evict(min(decision.seen.values()))
         self._indexed = end.batch
         self.on_batch(end.batch, self.log.fresh_rows(commit))
 

@@ -30,7 +30,6 @@ class LogEnd:
     seen: dict[int, int] = field(default_factory=dict)
     event_times: dict[int, int] = field(default_factory=dict)
     watermark: int | None = None
-    evict_before: int | None = None
     counts: dict[str, int] = field(default_factory=dict)
     schemas: dict[int, list[str]] = field(default_factory=dict)
     schema_hashes: dict[int, str] = field(default_factory=dict)
@@ -50,7 +49,6 @@ class LogEnd:
             seen=_by_number(metadata["seen"]),
             event_times=_by_number(metadata["event_times"]),
             watermark=metadata["watermark"],
-            evict_before=metadata["evict_before"],
             counts=metadata["counts"],
             schemas=_by_number(metadata["schemas"]),
             schema_hashes=_by_number(metadata.get("schema_hashes", {})),  # older logs have none
@@ -68,7 +66,6 @@ class LogEnd:
             "seen": self.seen,
             "event_times": self.event_times,
             "watermark": self.watermark,
-            "evict_before": self.evict_before,
             "counts": self.counts,
             "records": records,
             "schemas": self.schemas,
@@ -94,9 +91,9 @@ class LogEnd:
             ends={**self.ends, self.epoch: _newest(self.offsets, ends)},
         )
 
-    def after(self, decision: Decision, topic_id: str, writers: Collection[Writer], horizon: int) -> LogEnd:
+    def after(self, decision: Decision, topic_id: str, writers: Collection[Writer]) -> LogEnd:
         """The end after one more batch; `writers` are those whose records are in it."""
-        seen = _newest(self.seen, decision.seen)
+        seen = {**self.seen, **decision.seen}  # not the newest ever: a clock that was ahead goes back
         event_times = _newest(self.event_times, decision.event_times)
         counts = {name: self.counts.get(name, 0) + n for name, n in decision.counts.items()}
         return replace(
@@ -104,7 +101,6 @@ class LogEnd:
             seen=seen,
             event_times=event_times,
             watermark=_watermark(self.watermark, seen, event_times),
-            evict_before=min(seen[partition] for partition in decision.seen) - horizon,
             counts=counts,
             schemas={**self.schemas, **{w.id: w.names for w in writers}},
             schema_hashes={**self.schema_hashes, **{w.id: schema_hash(w.avro) for w in writers}},

@@ -1,60 +1,90 @@
-"""The index of ids against a plain dictionary, over any cut of any history."""
+"""The index of ids against a plain dictionary, over any cut of any history, by clocks that jump."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.ingest.duplicates import Duplicates
+from jobs.ingest.duplicates import SLACK, Duplicates, Seen
 
 HORIZON = 10
-RECORDS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 6)), max_size=60)
+RECORDS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 100)), max_size=60)
 
 
 def plain(records: list[tuple[int, int, int]]) -> list[bool]:
     """A record repeats an id that was on a record which repeated none, at most the horizon before."""
-    first: dict[tuple[int, int], int] = {}
+    newest: dict[tuple[int, int], int] = {}
     found = []
     for high, low, time in records:
-        repeats = (high, low) in first and time - first[high, low] <= HORIZON
+        repeats = (high, low) in newest and time - newest[high, low] <= HORIZON
         if not repeats:
-            first[high, low] = time
+            newest[high, low] = time
         found.append(repeats)
     return found
 
 
-def judged(records: list[tuple[int, int, int]], cuts: list[int]) -> list[bool]:
-    """The same by the index, in batches, forgetting what is too old after each."""
-    index = Duplicates(HORIZON)
-    edges = sorted({0, len(records), *(cut % (len(records) + 1) for cut in cuts)})
-    found: list[bool] = []
-    for start, end in pairwise(edges):
-        high, low, times = np.array(records[start:end], dtype=np.int64).T
-        repeats = index.judge(high, low, times)
-        index.add(high[~repeats], low[~repeats], times[~repeats])
-        index.evict(int(times.max()) - HORIZON)
-        found += repeats.tolist()
-    return found
+class Index:
+    """An index, and the log that it asks: every valid record so far."""
+
+    def __init__(self, horizon: int = HORIZON) -> None:
+        self.log: list[tuple[int, int, int]] = []
+        self.asked: list[int] = []
+        self.duplicates = Duplicates(horizon, self._load)
+
+    def _load(self, since: int) -> Seen:
+        self.asked.append(since)
+        return seen([record for record in self.log if record[2] >= since])
+
+    def judge(self, records: list[tuple[int, int, int]]) -> list[bool]:
+        batch = seen(records)
+        repeats = self.duplicates.judge(batch.high, batch.low, batch.times)
+        self.duplicates.add(*(column[~repeats] for column in (batch.high, batch.low, batch.times)))
+        self.log += [record for record, again in zip(records, repeats.tolist(), strict=True) if not again]
+        return repeats.tolist()
 
 
-@given(RECORDS, st.lists(st.integers(0, 60), max_size=6))
+def seen(records: list[tuple[int, int, int]]) -> Seen:
+    high, low, times = np.array(records, dtype=np.int64).reshape(-1, 3).T
+    return Seen(high=high, low=low, times=times)
+
+
+@given(RECORDS, st.lists(st.tuples(st.integers(0, 60), st.integers(0, 200)), max_size=6))
 @settings(max_examples=300, deadline=None)
-def test_any_cut_judges_as_one_after_the_other(steps: list[tuple[int, int, int]], cuts: list[int]) -> None:
-    times = np.cumsum([step for _, _, step in steps]).tolist()
-    records = [(high, low, time) for (high, low, _), time in zip(steps, times, strict=True)]
+def test_any_cut_judges_as_one_after_the_other_whatever_is_forgotten_and_wherever_the_clock_jumps(
+    records: list[tuple[int, int, int]], cuts: list[tuple[int, int]]
+) -> None:
+    index = Index()
+    edges = sorted({(0, 0), (len(records), 0), *((cut % (len(records) + 1), now) for cut, now in cuts)})
+    found: list[bool] = []
+    for (start, now), (end, _) in pairwise(edges):
+        index.duplicates.evict(now + SLACK)
+        found += index.judge(records[start:end])
 
-    assert judged(records, cuts) == plain(records)
+    assert found == plain(records)
 
 
-def test_the_index_is_bounded_by_the_horizon() -> None:
-    index = Duplicates(HORIZON)
+def test_a_log_that_could_not_be_read_is_asked_again() -> None:
+    index, found = Index(), []
+    index.judge([(1, 1, 0)])
+    index.duplicates.evict(100 + SLACK)
+    index.duplicates._load = lambda since: seen(found[0])  # fails: nothing is there yet
+    with pytest.raises(IndexError):
+        index.judge([(1, 1, 5)])
+    found.append(index.log)
+
+    assert index.judge([(1, 1, 5)]) == [True]
+
+
+def test_the_index_is_bounded_by_the_horizon_and_asks_the_log_once() -> None:
+    index = Index()
     for n in range(200):
-        ids = np.arange(n * 100, n * 100 + 100, dtype=np.int64)
-        index.add(ids, ids, np.full(100, n, dtype=np.int64))
-        index.evict(n - HORIZON)
+        index.judge([(n * 100 + i, n * 100 + i, n) for i in range(100)])
+        index.duplicates.evict(n + SLACK)
 
-    assert len(index) <= 2 * (HORIZON + 1) * 100
-    assert len(index.chunks) < 10
+    assert len(index.duplicates) <= 2 * (HORIZON + 1) * 100
+    assert len(index.duplicates.chunks) < 10
+    assert index.asked == [-HORIZON]

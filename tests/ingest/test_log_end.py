@@ -5,11 +5,23 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import numpy as np
+
+from jobs.ingest.decide import Decision
 from jobs.ingest.log_end import IDLE, LogEnd
 
 SECOND = 1_000_000
 ENDS = {0: {0: 10, 1: 5}}
 END = LogEnd(topic="orders", batch=3, topic_id="a", topics={0: "a"}, ends=ENDS, counts={"valid": 15})
+
+
+def decision(seen: dict[int, int], event_times: dict[int, int]) -> Decision:
+    """What a batch says of times; the rest does not matter here."""
+    none = np.array([], dtype=np.int64)
+    return Decision(
+        records=1, skips=False, codes=(), width=1, spans={}, ends={}, seen=seen, event_times=event_times,
+        counts={}, schema_ids=frozenset(), high=none, low=none, times=none,
+    )  # fmt: skip
 
 
 def test_a_log_s_end_survives_its_commit() -> None:
@@ -46,6 +58,15 @@ def test_the_watermark_is_the_least_of_active_partitions_and_never_goes_back() -
     assert _watermark(None, {0: 100, 1: 100}, {0: 90, 1: 40}) == 40
     assert _watermark(70, {0: 100, 1: 100}, {0: 90, 1: 40}) == 70
     assert _watermark(70, {0: 101 + idle, 1: 100}, {0: 90, 1: 40}) == 90
+
+
+def test_a_clock_that_was_ahead_in_one_partition_makes_the_others_idle_until_its_next_record() -> None:
+    hour = 3600 * SECOND
+    end = replace(END, seen={0: 100, 1: 100}, event_times={0: 90, 1: 40}, watermark=40)
+    ahead = end.after(decision(seen={0: hour}, event_times={0: 95}), "a", [])
+    back = ahead.after(decision(seen={0: 110, 1: 110}, event_times={0: 99, 1: 96}), "a", [])
+
+    assert (ahead.watermark, back.watermark, back.seen) == (95, 96, {0: 110, 1: 110})
 
 
 def test_an_accepted_topic_starts_without_active_partitions() -> None:

@@ -7,7 +7,11 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
+from jobs.ingest.ingest import LOG_APPEND_TIME
 from tests.ingest.stage import Stage, frame, order
+
+KAFKA = """key binary, value binary, topic string, partition int, offset long, timestamp timestamp,
+timestampType int, headers array<struct<key string, value binary>>"""
 
 
 def with_amount(good: bytes, unscaled: int) -> bytes:
@@ -114,6 +118,44 @@ def test_a_duplicate_is_known_after_a_restart_and_not_after_the_horizon(stage: S
     log = stage.run()
 
     assert [row[3] for row in stage.verdicts(log)] == ["valid", "valid", "duplicate", "valid"]
+
+
+def test_a_longer_horizon_is_in_force_from_the_restart_on(stage: Stage) -> None:
+    contract = stage.topic.contract
+    stage.create(partitions=1)
+    stage.topic = replace(stage.topic, contract=replace(contract, unique_within=timedelta(microseconds=1)))
+    stage.orders("a")
+    stage.run()
+    stage.orders("b")
+    stage.run()
+    stage.topic = replace(stage.topic, contract=contract)
+    stage.orders("a", "b")
+
+    log = stage.run()
+
+    assert [row[3] for row in stage.verdicts(log)] == ["valid", "valid", "duplicate", "duplicate"]
+
+
+def test_a_broker_s_clock_that_jumps_ahead_for_a_while_changes_no_verdict(stage: Stage) -> None:
+    stage.create(partitions=1)
+    ingest = stage.caught_up(stage.ingest())
+    ingest.stop()
+    now = datetime.now(UTC)
+
+    def batch(offset: int, event_id: str, after: timedelta) -> None:
+        """One record as Kafka's reader would bring it, appended by a clock that says `after` later."""
+        value = frame(7, stage.schema, order(event_id))
+        row = (b"k", value, stage.topic.name, 0, offset, now + after, LOG_APPEND_TIME, None)
+        ingest._commit(stage.spark.createDataFrame([row], KAFKA), {})
+
+    batch(0, "a", timedelta())
+    batch(1, "b", timedelta(hours=5))
+    batch(2, "a", timedelta(minutes=10))
+    batch(3, "b", timedelta(minutes=11))
+    batch(4, "a", timedelta(minutes=61))
+
+    verdicts = ["valid", "valid", "duplicate", "duplicate", "valid"]
+    assert [row[3] for row in stage.verdicts(ingest.log)] == verdicts
 
 
 def test_a_new_schema_is_learnt_when_it_shows_up_and_old_records_read_its_default(stage: Stage) -> None:

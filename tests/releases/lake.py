@@ -69,7 +69,7 @@ class WrittenIngest:
         metadata = {
             "kind": "batch", "batch": batch, "epoch": 0, "records": len(rows), "schemas": {"1": list(EVENT)},
             "topic_id": "", "topics": {}, "ends": {"0": {"0": self._records}}, "seen": {},
-            "event_times": {}, "evict_before": None,
+            "event_times": {},
             "watermark": int(watermark.timestamp() * 1_000_000),
             "counts": {"valid": self._records, "invalid": 0, "duplicate": 0, "too_late": 0, "late": 0},
         }  # fmt: skip
