@@ -67,11 +67,14 @@ class MemoryLog:
         at = self.end() if batch is None else batch
         if not at:
             return {}
-        records = sum(len(held) for held in self.batches[:at])
+        records = self.records(at)
         return {
             "kind": "batch", "batch": at, "records": len(self.batches[at - 1]), "watermark": at,
             "counts": {"valid": records, "invalid": 0, "duplicate": 0, "too_late": 0, "late": 0},
         }  # fmt: skip
+
+    def records(self, to: int) -> int:
+        return sum(len(held) for held in self.batches[:to])
 
     def rows(self, after: int, to: int) -> DataFrame:
         return self._frame(after, to).drop("batch")

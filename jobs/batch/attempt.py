@@ -87,9 +87,15 @@ class Attempt:
 
 
 def _made(feed: Feed, job: str, epoch: int) -> bool:
-    """Whether this job's commit with that number is in the table."""
-    mine = delta.newest_metadata(feed.path, lambda told: told.get("kind") == "rebuild" and told["job"] == job)
-    return mine is not None and mine["epoch"] == epoch
+    """Whether the table's commit with that number may be this job's.
+
+    After some hours its file is cleaned up, and with it who made it: rather a difference is told twice than
+    not at all.
+    """
+    if epoch >= batch_epoch(feed):
+        return False
+    told = delta.newest_metadata(feed.path, lambda told: told.get("epoch") == epoch)
+    return told is None or (told["kind"] == "rebuild" and told["job"] == job)
 
 
 def _outcome(stored: dict[str, Any]) -> Outcome:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from jobs import quote
 from jobs.errors import SilentSkipError
 
 if TYPE_CHECKING:
@@ -120,6 +121,16 @@ def files(spark: SparkSession, path: Path | str) -> DataFrame:
     from pyspark.sql import DataFrame
 
     return DataFrame(snapshot(spark, path).allFiles().toDF(), spark)
+
+
+def statistics(spark: SparkSession, path: Path | str, column: str) -> DataFrame:
+    """Per data file of the snapshot `path`, `records`, and `first` and `last` value of a bigint column.
+
+    The last three are NULL where the writer left no statistics. They outlive commit files and OPTIMIZE.
+    """
+    names = {"records": "numRecords", "first": f"minValues.{column}", "last": f"maxValues.{column}"}
+    facts = (f"CAST(get_json_object(stats, '$.{told}') AS bigint) AS {name}" for name, told in names.items())
+    return files(spark, path).selectExpr("path", *facts)
 
 
 def create(

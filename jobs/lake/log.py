@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from jobs import quote
 from jobs.errors import StoppedTopicError
@@ -40,6 +41,7 @@ PROPERTIES = {
     # columns that prune: readers ask for batches, the index for times
     "delta.dataSkippingStatsColumns": "epoch,partition,offset,timestamp,batch",
     "delta.logRetentionDuration": "interval 2 days",
+    "delta.enableExpiredLogCleanup": "false",  # batch/maintain.py does it: Delta's own goes by age alone
     "delta.deletedFileRetentionDuration": "interval 2 days",
 }
 
@@ -57,12 +59,34 @@ class Log:
         return int(self.metadata().get("batch", 0))
 
     def metadata(self, batch: int | None = None) -> dict[str, Any]:
-        """The metadata of the newest commit (of the one that made `batch`); {} where there is none."""
+        """The metadata of the newest commit, or of the one that made `batch`; {} where there is none.
+
+        The newest is always there. Older ones are cleaned up after hours: ask only for what may be missing.
+        """
 
         def wanted(found: dict[str, Any]) -> bool:
             return found.get("kind") in (BATCH, ACCEPT) and batch in (None, found.get("batch"))
 
         return delta.newest_metadata(self.path, wanted) or {}
+
+    def records(self, to: int) -> int:
+        """How many records the batches up to `to` have, by the statistics of the log's files.
+
+        They outlive commits and OPTIMIZE; only files that hold batches on both sides of the end are read.
+        """
+        from pyspark.sql import functions as F
+
+        whole = F.col("last") <= to
+        unknown = F.expr("records IS NULL OR first IS NULL OR last IS NULL")
+        found = delta.statistics(self.spark, self.path, "batch").agg(
+            F.sum(F.when(~unknown & whole, F.col("records"))).alias("whole"),
+            F.collect_list(F.when(unknown | (~whole & (F.col("first") <= to)), F.col("path"))).alias("cut"),
+        )
+        (row,) = found.collect()
+        held, files = row["whole"] or 0, [str(self.path / unquote(name)) for name in row["cut"]]
+        if files:
+            held += self.spark.read.schema("batch bigint").parquet(*files).where(f"batch <= {to}").count()
+        return int(held)
 
     @property
     def ddl(self) -> str:

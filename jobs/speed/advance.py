@@ -31,7 +31,7 @@ class Standing:
     """Where a version stands: the last committed step, the open segment, and the position, a batch number.
 
     `records` counts the log's records up to the position, so that a lag is a subtraction. `watermark` is in
-    microseconds.
+    microseconds, and may be an earlier one where the commit that told it is cleaned up.
     """
 
     step: int = 0
@@ -84,7 +84,8 @@ def advance(feed: Feed, at: Standing, to: int, rows: DataFrame | None = None) ->
     if to <= at.position:
         return at
     told = feed.log.metadata(to)
-    records = records_in(told["counts"]) if told.get("counts") else at.records
+    # the newest commits tell it for nothing; in a catch-up they may be cleaned up
+    records = records_in(told["counts"]) if told.get("counts") else feed.log.records(to)
     new = replace(
         at,
         step=at.step + 1,

@@ -208,6 +208,25 @@ def test_a_repair_begins_anew_where_somebody_else_used_the_lane_and_still_tells_
     assert world.shows() == world.expected() and world.verify().equal
 
 
+def test_a_repair_whose_commit_is_cleaned_up_before_it_goes_on_still_tells_what_it_repaired(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job that was interrupted may be continued days later; its commit's file is kept for hours."""
+    corrupt(world)
+    with pytest.raises(Killed):
+        rebuild_in_chunks(world, monkeypatch, "replaced", 0)
+    told = json.loads((world.lake / "staging/long/attempt.json").read_text())["replacing"]["outcome"]
+    left = world.verify().differing
+    world.produce()
+    world.step()
+    clean_up(world)
+
+    again = rebuild_in_chunks(world, monkeypatch, None, 0)
+
+    assert (again.skipped, again.certificate.differing) == (0, told["differing"] + left)
+    assert told["differing"] and world.shows() == world.expected() and world.verify().equal
+
+
 def test_rebuilds_beside_appends_and_optimize_keep_totals_exact(world: World) -> None:
     """Appends go on in the owner's thread, OPTIMIZE in another; a rebuild that loses tries again."""
     errors: list[BaseException] = []
@@ -310,11 +329,9 @@ def test_commit_files_before_an_old_checkpoint_go_and_the_version_stands_where_i
     """A day of steps leaves 86,400 files otherwise; the newest step's metadata survives all clean-up."""
     from jobs.speed.advance import standing
 
-    snapshot = delta.snapshot(world.spark, world.feed.path)
-    snapshot.deltaLog().checkpoint(snapshot, _none(world.spark))
     newest = delta.newest_version(world.feed.path)
 
-    gone = drop_old_commits(world.feed.path, now_s=4e9)
+    gone = clean_up(world)
 
     left = sorted(int(f.stem) for f in (world.feed.path / "_delta_log").glob("*.json") if f.stem.isdigit())
     assert gone > 0 and left == [newest]
@@ -324,5 +341,8 @@ def test_commit_files_before_an_old_checkpoint_go_and_the_version_stands_where_i
     assert world.shows() == world.expected()
 
 
-def _none(spark: SparkSession):
-    return getattr(getattr(spark._jvm.scala, "None$"), "MODULE$")
+def clean_up(world: World) -> int:
+    """What the lake server does every hour, long after a checkpoint of now."""
+    snapshot = delta.snapshot(world.spark, world.feed.path)
+    snapshot.deltaLog().checkpoint(snapshot, world.spark._jvm.scala.Option.empty())
+    return drop_old_commits(world.feed.path, now_s=4e9)

@@ -1,0 +1,130 @@
+"""The log on real Delta: what it tells of itself must not depend on how long commit files are kept."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from jobs.batch.maintain import clean_up_session, drop_old_commits
+from jobs.batch.rebuild import chunks
+from jobs.kinds.windows import ALL
+from jobs.lake import delta
+from jobs.lake.feed import Feed, open_version
+from jobs.lake.log import Log
+from jobs.lake.segments import Closed
+from jobs.lake.version import Pin
+from jobs.speed import advance as module
+from jobs.speed.advance import Standing, advance, cuts
+from jobs.speed.lags import Lags
+from jobs.topics.topic import load_topic
+from tests.history import SALES, version_of
+from tests.written_log import write_batch
+
+SIZES = (3, 5, 1, 40, 2, 0, 7, 4)
+"""Records of the batches 1, 2, ...; the sixth is as empty as an accepted topic's."""
+DAY_S = 86_400
+
+
+@pytest.fixture
+def log(spark: SparkSession, tmp_path: Path) -> Log:
+    found = Log(spark, tmp_path, load_topic("orders"))
+    for size in SIZES:
+        write_batch(found, size)
+    return found
+
+
+def cleaned_up(log: Log) -> None:
+    """What `maintain` does to a log some hours later."""
+    checkpoint(log)
+    (newest,) = (log.path / delta.LOG_FOLDER).glob("*.checkpoint.parquet")
+    assert drop_old_commits(log.path, newest.stat().st_mtime + DAY_S)
+    assert log.metadata(len(SIZES)) and log.metadata(len(SIZES) - 1) == {}
+
+
+def optimized(log: Log) -> None:
+    clean_up_session(log.spark).sql(f"OPTIMIZE delta.`{log.path}`")
+    assert delta.files(log.spark, log.path).count() < len(SIZES) - 1
+
+
+def checkpoint(log: Log) -> None:
+    """With Delta's own clean-up after it, as after every hundredth commit."""
+    jvm = log.spark._jvm
+    assert jvm is not None
+    found = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(log.spark._jsparkSession, str(log.path))
+    found.checkpoint(delta.snapshot(log.spark, log.path), jvm.scala.Option.empty())
+
+
+def story(log: Log, build: int, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """A version built from the log's beginning: where each step ended, in how many tasks it was computed,
+    how far it then lagged, and in how many ranges the end of it would be rebuilt and certified."""
+    feed = open_version(log.path.parents[1], version_of(SALES, build), {"orders": log})
+    assert isinstance(feed, Feed)
+    narrow: list[bool] = []
+
+    def arranged(feed: Feed, rows: DataFrame, segment: int) -> DataFrame:
+        narrow.append("Repartition 1, false" in rows._jdf.queryExecution().analyzed().toString())
+        return module_arranged(feed, rows, segment)
+
+    module_arranged = module.arranged
+    monkeypatch.setattr(module, "SMALL_RECORDS", 20)
+    monkeypatch.setattr(module, "arranged", arranged)
+    at, end, told = Standing(), Lags({"orders": log}).end("orders"), []
+    for to in cuts(log, 0, log.end(), limit=10):
+        at = advance(feed, at, to)
+        told.append((at.step, at.position, at.records, end.records - at.records))
+    monkeypatch.setattr(module, "arranged", module_arranged)
+    pin = Pin(version=feed.version, position={"orders": at.position}, delta_version=None)
+    ranges = chunks(feed, Closed(pin=pin, through=0, records=at.records), ALL, chunk_records=20)
+    return [*told, narrow, len(ranges), at.watermark]
+
+
+def test_a_version_is_built_alike_whatever_clean_up_and_compaction_have_left_of_the_log_s_commits(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = story(log, 1, monkeypatch)
+
+    optimized(log)
+    compacted = story(log, 2, monkeypatch)
+    cleaned_up(log)
+    cleaned = story(log, 3, monkeypatch)
+
+    assert before[:3] == [(1, 3, 9, 53), (2, 4, 49, 13), (3, 7, 58, 4)]
+    assert before[4:] == [[True, False, True, True], 4, 8]
+    assert compacted == cleaned == before
+
+
+def test_records_are_counted_up_to_any_batch_after_clean_up_and_after_compaction(log: Log) -> None:
+    expected = [sum(SIZES[:to]) for to in range(len(SIZES) + 1)]
+
+    cleaned_up(log)
+    assert [log.records(to) for to in range(len(SIZES) + 1)] == expected
+    optimized(log)
+    assert [log.records(to) for to in range(len(SIZES) + 1)] == expected
+
+
+def test_delta_s_own_clean_up_leaves_the_newest_batch_s_commit_even_of_a_quiet_log(log: Log) -> None:
+    """It deletes by age alone: of a topic without a record for days it took what ingest goes on from."""
+    for file in (log.path / delta.LOG_FOLDER).iterdir():
+        if file.is_file():
+            os.utime(file, times=(0, 0))
+    optimized(log)
+
+    checkpoint(log)
+
+    assert log.end() == len(SIZES)
+
+
+def test_a_log_from_before_that_gets_the_setting_when_it_is_opened(spark: SparkSession, log: Log) -> None:
+    place = f"delta.`{log.path}`"
+    spark.sql(f"ALTER TABLE {place} UNSET TBLPROPERTIES ('delta.enableExpiredLogCleanup')")
+
+    log.open()
+    log.open()
+
+    shown = spark.sql(f"SHOW TBLPROPERTIES {place}").collect()
+    assert ("delta.enableExpiredLogCleanup", "false") in [(row.key, row.value) for row in shown]
+    assert log.end() == len(SIZES)
