@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from jobs import quote
 from jobs.errors import StoppedTopicError
-from jobs.lake import delta
+from jobs.lake import delta, in_force
 from jobs.lake.relations import relation_sql
 from jobs.topics import coordinate
 from jobs.topics.schema import default_sql
@@ -52,7 +52,8 @@ class Log:
     def __init__(self, spark: SparkSession, lake: Path, topic: Topic) -> None:
         self.spark = spark
         self.topic = topic
-        self.path = Path(lake) / "logs" / topic.name
+        self.lake = Path(lake)
+        self.path = self.lake / "logs" / topic.name
 
     def end(self) -> int:
         """The newest batch number, 0 for an empty log."""
@@ -98,6 +99,7 @@ class Log:
     def open(self) -> str:
         """Creates the table where there is none, adds fields that the newest schema has gained; its id.
 
+        From then on readers are told the contract and schemas of the topic.
         StoppedTopicError when the log has one of them with another type, from a producer that was first.
         """
         from pyspark.sql.types import StructType
@@ -109,6 +111,7 @@ class Log:
             newest.file,
             remedy="give the field that type in the file, or another name; then start the lake server again",
         )
+        in_force.publish(self.lake, self.topic)  # last: its columns must be there
         return table_id
 
     def event(self) -> dict[str, str]:

@@ -124,7 +124,7 @@ class OpenLake:
 
     @property
     def contracts(self) -> Path:
-        """The folder with the contracts in force."""
+        """The folder with the contracts that tables must meet to be released."""
         return self.settings.contracts
 
     def live_version(self, table: str) -> str | None:

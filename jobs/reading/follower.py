@@ -1,15 +1,15 @@
 """Follower: keeps the views of the SQL server at what the release log says, within a fraction of a second.
 
-It only reads the lake: `_delta_log` listings, commit metadata, the versions' JSON. The catalog is in memory:
-a fresh process makes every view anew, the live release's first.
+It only reads the lake: `_delta_log` listings, commit metadata, the versions' and the topics' JSON, never the
+working tree. The catalog is in memory: a fresh process makes every view anew, the live release's first.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,14 +17,14 @@ import structlog
 
 from jobs.kinds.all import from_json
 from jobs.kinds.kind import Moment, is_stored
-from jobs.lake import delta
+from jobs.lake import delta, in_force
 from jobs.lake.log import Log, late_after
 from jobs.lake.relations import relation_sql
 from jobs.lake.release_log import Release, releases, releases_path
 from jobs.lake.version import Version, load, version_file
 from jobs.reading import views
 from jobs.reading.views import View
-from jobs.topics.topic import Topic, load_topic
+from jobs.topics.topic import Topic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 journal = structlog.get_logger(__name__)
 
 FOLLOW_S = 0.2
+RETRY_S = 1.0
 WATERMARK_S = 1.0
 HEAL_S = 5.0
 REFRESH_S = 30.0
@@ -59,15 +60,15 @@ class Served:
 class Follower:
     """One thread changes the catalog; `followed` may be read from any."""
 
-    def __init__(self, spark: SparkSession, lake: Path, project: Path) -> None:
+    def __init__(self, spark: SparkSession, lake: Path) -> None:
         self.spark = spark
         self.followed = Followed()
         self._lake = lake
-        self._project = project
         self._present: dict[tuple[str, str], str] = {}
         self._served: dict[tuple[str, str], Served] = {}
         self._topics: dict[str, Topic] = {}
         self._seen = -1
+        self._published: dict[str, int] = {}
         self._fixed: set[int] = set()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="release follower", daemon=True)
@@ -82,42 +83,51 @@ class Follower:
         self._thread.join(timeout=10)
 
     def _run(self) -> None:
-        watermarks_at = healed_at = 0.0
-        refreshed_at = time.monotonic()
+        every: dict[Callable[[], None], float] = {
+            self.follow: FOLLOW_S, self.refresh: REFRESH_S, self.follow_watermarks: WATERMARK_S,
+            self.heal: HEAL_S,
+        }  # fmt: skip
+        due = dict.fromkeys(every, 0.0) | {self.refresh: time.monotonic() + REFRESH_S}
+        failing: dict[Callable[[], None], str] = {}
         while not self._stop.is_set():
-            try:
-                self.follow()
-                now = time.monotonic()
-                if now - refreshed_at >= REFRESH_S:
-                    refreshed_at = now
-                    self.refresh()
-                if now - watermarks_at >= WATERMARK_S:
-                    watermarks_at = now
-                    self.follow_watermarks()
-                if now - healed_at >= HEAL_S:
-                    healed_at = now
-                    self.heal()
-                if not self.followed.ready or self.followed.error:
-                    self.followed = Followed(release=self.followed.release, ready=True)
-            except Exception as error:
-                text = str(error).splitlines()[0] if str(error) else type(error).__name__
-                if text != self.followed.error:
-                    journal.exception("the release log could not be followed; it is tried again")
-                self.followed = Followed(release=self.followed.release, ready=self.followed.ready, error=text)
-                self._seen = -1
-                self._stop.wait(1)
+            for work in every:  # each on its own: while a release cannot be followed, views must heal
+                if time.monotonic() < due[work]:
+                    continue
+                error = self._tried(work, failing.pop(work, None))
+                if error is not None:
+                    failing[work] = error
+                due[work] = time.monotonic() + (every[work] if error is None else RETRY_S)
+            first = next(iter(failing.values()), None)
+            self.followed = replace(self.followed, ready=self.followed.ready or not failing, error=first)
             self._stop.wait(FOLLOW_S)
 
+    def _tried(self, work: Callable[[], None], known: str | None) -> str | None:
+        """Why the work failed, None where it did not; an error that is known already is not logged again."""
+        try:
+            work()
+        except Exception as error:
+            text = str(error).splitlines()[0] if str(error) else type(error).__name__
+            if text != known:
+                journal.exception("the release log could not be followed; it is tried again")
+            return text
+        return None
+
     def follow(self) -> None:
-        """One look at the release log: `serve` first, then the schemas of releases that are not there yet."""
-        newest = delta.newest_version(releases_path(self._lake))
+        """One look at the release log: `serve` first, then the schemas of releases that are not there yet.
+
+        What the lake server has published anew since the last look changes every text.
+        """
+        newest, published = delta.newest_version(releases_path(self._lake)), in_force.published(self._lake)
+        if published != self._published:
+            self.refresh()
+            self._published = published
         if newest == self._seen:
             return
         history = releases(self._lake)
         if history:
             current = history[-1]
             self._serve(current)
-            self.followed = Followed(release=current.number, ready=True)
+            self.followed = replace(self.followed, release=current.number, ready=True)
             for release in reversed(history):
                 if release.number not in self._fixed:
                     self._fix(release)
@@ -226,7 +236,7 @@ class Follower:
 
     def _log(self, topic: str) -> Log:
         if topic not in self._topics:
-            self._topics[topic] = load_topic(topic, self._project)
+            self._topics[topic] = in_force.topic_in_force(self._lake, topic)
         return Log(self.spark, self._lake, self._topics[topic])
 
     def _execute(self, statement: str) -> None:

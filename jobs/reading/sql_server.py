@@ -49,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
     from jobs.reading.follower import Followed, Follower
     from jobs.reading.query import Reader, build_app
 
-    follower = Follower(spark, settings.lake, settings.project)
+    follower = Follower(spark, settings.lake)
     follower.start()
     open_jdbc(spark)
     journal.info("JDBC is open", host=HOST, port=given.jdbc_port)
@@ -132,7 +132,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--jdbc-port", type=int, required=True, help="loopback port of JDBC")
     parser.add_argument("--scratch", type=Path, required=True, help="writable folder for temporary files")
     parser.add_argument("--password-file", type=Path, required=True, help="the readers' user and hash")
-    parser.add_argument("--project", type=Path, default=PROJECT, help="where contracts, schemas and jars are")
+    parser.add_argument("--project", type=Path, default=PROJECT, help="where the jars are")
     return parser.parse_args(arguments)
 
 

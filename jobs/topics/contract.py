@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
 from jobs import quote
-from jobs.times import format_duration
+from jobs.times import format_duration, parse_duration
 from jobs.topics.schema import Schema
 from jobs.topics.verdict import ABOVE_MAXIMUM, BELOW_MINIMUM, EMPTY, MISSING, NOT_ALLOWED, TOO_LONG, reason
+
+_DURATIONS = ("late_after", "discard_after", "future_tolerance", "unique_within")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,18 +93,31 @@ class Contract:
         """The column of that name, if there is one."""
         return next((column for column in self.columns if column.name == name), None)
 
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; `from_json` is its exact inverse."""
+        lengths = {name: length and format_duration(length) for name, length in self._durations.items()}
+        rules = [{**vars(rule), "value": _plain(rule.value)} for rule in self.rules]
+        return {**asdict(self), **lengths, "rules": rules}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Contract:
+        lengths = {name: stored[name] and parse_duration(stored[name]) for name in _DURATIONS}
+        columns = tuple(Column(**column) for column in stored["columns"])
+        rules = tuple(Rule(**{**rule, "value": _exact(rule["value"])}) for rule in stored["rules"])
+        return cls(**{**stored, **lengths, "columns": columns, "rules": rules})
+
+    @property
+    def _durations(self) -> dict[str, timedelta | None]:
+        return {name: getattr(self, name) for name in _DURATIONS}
+
     def meaning(self) -> dict[str, Any]:
         """Everything that can change a verdict or a promise, as JSON data; words and versions do not."""
-        durations = {
-            "late_after": self.late_after, "discard_after": self.discard_after,
-            "future_tolerance": self.future_tolerance, "unique_within": self.unique_within,
-        }  # fmt: skip
         return {
             "columns": [[c.name, c.type, c.required, c.key] for c in self.columns],
-            "rules": [[r.column, r.code, _plain(r.value)] for r in self.rules],
+            "rules": [[r.column, r.code, None if r.value is None else _text(r.value)] for r in self.rules],
             "event_time": self.event_time,
             "unique": self.unique,
-            **{key: format_duration(value) if value else None for key, value in durations.items()},
+            **{name: format_duration(value) if value else None for name, value in self._durations.items()},
         }
 
     @property
@@ -129,5 +145,17 @@ class Contract:
         return None
 
 
+def _text(value: Decimal | int | tuple[str, ...]) -> Any:
+    return list(value) if isinstance(value, tuple) else str(value)
+
+
 def _plain(value: Decimal | int | tuple[str, ...] | None) -> Any:
-    return list(value) if isinstance(value, tuple) else None if value is None else str(value)
+    """In JSON a list is the tuple of texts, a text the exact number."""
+    return list(value) if isinstance(value, tuple) else str(value) if isinstance(value, Decimal) else value
+
+
+def _exact(value: Any) -> Decimal | int | tuple[str, ...] | None:
+    """The inverse of `_plain`."""
+    if isinstance(value, list):
+        return tuple(value)
+    return Decimal(value) if isinstance(value, str) else value

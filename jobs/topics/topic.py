@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from jobs.errors import ContractError, NotFoundError
 from jobs.settings import PROJECT
 from jobs.topics import coordinate
 from jobs.topics.contract import Contract
 from jobs.topics.contract_file import load_contract
-from jobs.topics.schema import FILE_NAME, Schema, load_schema, type_change
+from jobs.topics.schema import FILE_NAME, Schema, load_schema, parse_schema, type_change
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +33,16 @@ class Topic:
     def columns(self) -> tuple[tuple[str, str], ...]:
         """(name, Spark type) of every column of the rows that definitions read."""
         return tuple((field.name, field.type) for field in self.newest.fields) + coordinate.COLUMNS
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; `from_json` is its exact inverse."""
+        schemas = [{"number": one.number, "file": one.file, "avro": one.avro} for one in self.schemas]
+        return {"name": self.name, "contract": self.contract.to_json(), "schemas": schemas}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Topic:
+        schemas = tuple(parse_schema(topic=stored["name"], **one) for one in stored["schemas"])
+        return cls(name=stored["name"], contract=Contract.from_json(stored["contract"]), schemas=schemas)
 
 
 def topic_names(project: Path = PROJECT) -> tuple[str, ...]:
