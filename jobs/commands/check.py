@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jobs.commands.output import console, load_settings, print_json
+from jobs.errors import TwinlakeError
 from jobs.releases.check import check
 from jobs.settings import PROJECT, Settings
 
@@ -36,12 +37,18 @@ def run(as_json: Annotated[bool, typer.Option("--json", help="Print the report a
         for table in report.tables:
             read = ", ".join(table["inputs"])
             print(f"table {table['name']}: {table['kind']} of {read}, {table['fingerprint'][:12]}")
+        for warning in report.warnings:
+            print(f"warning: {_told(warning)}")
         for problem in report.problems:
-            print(problem.what + (f" ({problem.remedy})" if problem.remedy else ""))
+            print(_told(problem))
         words = "[green]all is well[/]" if report.ok else f"[red]{len(report.problems)} to repair[/]"
         console.print(words)
     if not report.ok:
         raise typer.Exit(1)
+
+
+def _told(found: TwinlakeError) -> str:
+    return found.what + (f" ({found.remedy})" if found.remedy else "")
 
 
 def _spark(settings: Settings) -> SparkSession:

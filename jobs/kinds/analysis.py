@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from jobs import quote
 from jobs.kinds.kind import Kind, Moment, is_stored
+from jobs.kinds.raising import can_raise
 from jobs.kinds.row_local import first_line, refused
 
 if TYPE_CHECKING:
@@ -40,6 +41,16 @@ def problems(kind: Kind, topics: Topics, spark: SparkSession) -> Iterator[Defini
         empty_view(kind, topics, spark)
     except PySparkException as error:
         yield kind.error(f"it does not compile: {first_line(error)}")
+
+
+def warnings(kind: Kind, topics: Topics, spark: SparkSession) -> Iterator[DefinitionError]:
+    """Each place of a sound definition that raises for some valid record, with how to write it instead."""
+    then = "the table stops for ever at" if is_stored(kind) else "every query fails that reads"
+    for stage in kind.stages(empty_rows(kind, topics, spark)):
+        for expression in stage.expressions:
+            for when, instead in can_raise(expression, stage.rows):
+                why = f"{expression.what}: {then} a record for which {when}"
+                yield kind.error_at_text(expression.sql, why, f"write {instead}")
 
 
 def columns(kind: Kind, topics: Topics, spark: SparkSession) -> list[tuple[str, str]]:

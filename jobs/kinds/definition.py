@@ -65,9 +65,9 @@ class Definition:
         """An error at the place of this definition."""
         return self._error_at(self.place.line if self.place else 0, why, remedy)
 
-    def error_at_text(self, text: str, why: str) -> DefinitionError:
+    def error_at_text(self, text: str, why: str, remedy: str = "") -> DefinitionError:
         """An error at the line of this definition in which `text` is written."""
-        return self._error_at(self._line_of(text), why)
+        return self._error_at(self._line_of(text), why, remedy)
 
     def refuse_names(self, what: str, texts: Iterable[str]) -> None:
         """DefinitionError for a name that is none, or that is given twice."""

@@ -16,6 +16,8 @@ class Expression:
     what: str
     sql: str
     type: Literal["boolean", "array"] | None = None
+    filters: bool = False
+    """Whether those after it in its stage are computed only for rows that meet it."""
 
 
 @dataclass(frozen=True, kw_only=True)

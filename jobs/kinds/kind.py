@@ -89,7 +89,7 @@ class Kind(Protocol):
     def error(self, why: str, remedy: str = "") -> DefinitionError:
         """An error at the place of this definition."""
 
-    def error_at_text(self, text: str, why: str) -> DefinitionError:
+    def error_at_text(self, text: str, why: str, remedy: str = "") -> DefinitionError:
         """An error at the line of this definition in which `text` is written."""
 
     def stages(self, rows: Mapping[str, DataFrame]) -> Iterator[Stage]:

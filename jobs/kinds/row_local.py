@@ -89,26 +89,31 @@ def why_refused(expression: Expression, rows: DataFrame) -> str | None:
 
 
 def _why(expression: Expression, rows: DataFrame) -> str | None:
-    from pyspark.sql import functions as F
-
     spark = rows.sparkSession
     parsed = spark._jsparkSession.sessionState().sqlParser().parseExpression(expression.sql)
     if why := next((why for node in _nodes(parsed) if (why := _refusal(node, spark))), None):
         return why
-    shown = rows.select(F.expr(expression.sql).alias("it"))
-    inner = shown._jdf.queryExecution().analyzed().expressions().apply(0)
-    if inner.getClass().getSimpleName() == "Alias":
-        inner = inner.child()
+    inner, type_ = analysed(expression, rows)
     if why := next((why for node in _nodes(inner) if (why := _refusal(node, spark))), None):
         return why
     if not inner.deterministic():
         return "it is not deterministic: the batch layer would not find the same value again"
-    type_ = shown.dtypes[0][1]
     if expression.type == "boolean" and type_ != "boolean":
         return f"it is {type_}, not a condition"
     if expression.type == "array" and not type_.startswith("array<"):
         return f"{type_} is no array"
     return None
+
+
+def analysed(expression: Expression, rows: DataFrame) -> tuple[Any, str]:
+    """What Spark makes of the expression over these rows: the resolved tree, and its type."""
+    from pyspark.sql import functions as F
+
+    shown = rows.select(F.expr(expression.sql).alias("it"))
+    inner = shown._jdf.queryExecution().analyzed().expressions().apply(0)
+    if inner.getClass().getSimpleName() == "Alias":
+        inner = inner.child()
+    return inner, shown.dtypes[0][1]
 
 
 def _nodes(expression: Any) -> Iterator[Any]:

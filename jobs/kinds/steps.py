@@ -102,7 +102,9 @@ def stages(table: Stepped, rows: DataFrame, explode: Explode | None = None) -> I
         if _is_taken(explode, rows):
             return  # `taken` says it; what follows would only be called ambiguous
         rows = exploded(explode, rows)
-    where = () if table.where is None else (Expression(what="where", sql=table.where, type="boolean"),)
+    where = () if table.where is None else (
+        Expression(what="where", sql=table.where, type="boolean", filters=True),
+    )  # fmt: skip
     columns = (Expression(what=f"column {name}", sql=sql) for name, sql in table.columns.items())
     yield Stage(rows=rows, expressions=(*where, *columns))
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from jobs import quote
 from jobs.errors import SilentSkipError
 
 if TYPE_CHECKING:

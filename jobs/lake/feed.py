@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from jobs.kinds import evidence
 from jobs.kinds.all import from_json
@@ -104,6 +105,28 @@ class LogView:
         """What readers of the version saw when it was pinned; `scaled` as in `Kind.view`."""
         relations = {name: f"({log.rows_sql(pin.position[name])})" for name, log in self.logs.items()}
         return self.spark.sql(self.definition.view(relations, _moment(self.logs, pin), scaled))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Computed:
+    """A version of a stored kind read as what its definition makes of its log, at any position at all."""
+
+    feed: Feed
+
+    @property
+    def definition(self) -> Kind:
+        return self.feed.definition
+
+    def view(self, pin: Pin, scaled: tuple[str, ...] = ()) -> DataFrame:
+        """What readers of the version see at the pin's position; `scaled` as in `Kind.view`."""
+        feed, relation = self.feed, f"computed_{uuid4().hex}"
+        states = feed.definition.partial(feed.log.rows(0, pin.position[feed.topic]))
+        states.createOrReplaceTempView(relation)
+        try:
+            text = feed.definition.view({feed.definition.name: relation}, _moment(feed.logs, pin), scaled)
+            return feed.spark.sql(text)
+        finally:
+            feed.spark.catalog.dropTempView(relation)
 
 
 Opened = Feed | LogView

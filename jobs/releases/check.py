@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jobs.errors import ContractError, DefinitionError, TwinlakeError
-from jobs.kinds.analysis import columns, problems
+from jobs.kinds.analysis import columns, problems, warnings
 from jobs.kinds.fingerprint import fingerprint
 from jobs.kinds.kind import Kind
 from jobs.releases.defined import defined, shown_path
@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class Report:
-    """What was found: one entry per topic and table that could be loaded, and every problem."""
+    """What was found: one entry per topic and table that could be loaded, every problem and warning."""
 
     topics: list[dict[str, Any]] = field(default_factory=list)
     tables: list[dict[str, Any]] = field(default_factory=list)
     problems: list[TwinlakeError] = field(default_factory=list)
+    warnings: list[TwinlakeError] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:
@@ -36,6 +37,7 @@ class Report:
         return {
             "ok": self.ok, "topics": self.topics, "tables": self.tables,
             "problems": [problem.to_json() for problem in self.problems],
+            "warnings": [warning.to_json() for warning in self.warnings],
         }  # fmt: skip
 
 
@@ -60,6 +62,7 @@ def check_table(
     """One definition: row-local, deterministic, typed, and in agreement with its contract."""
     found: list[DefinitionError] = list(problems(table, topics, spark))
     if not found:
+        report.warnings.extend(warnings(table, topics, spark))
         shown = columns(table, topics, spark)
         if contract is not None:
             found += _disagreements(table, shown, contract)

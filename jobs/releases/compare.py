@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from jobs.as_json import to_json
 from jobs.batch.diff import ColumnDiff, Diff, Differing, Side, diff
 from jobs.kinds.equality import scale_of
-from jobs.lake.feed import Opened
+from jobs.lake import delta
+from jobs.lake.feed import Computed, Feed, Opened, open_version
 from jobs.lake.open_lake import OpenLake
 from jobs.lake.version import Pin, Version
 from jobs.run import Run
+from jobs.speed.advance import standing
 
 SHOWN = 20
 """So many differing rows of each sort are kept as samples."""
@@ -93,15 +95,42 @@ class Comparison:
 
 
 def compare(lake: OpenLake, blue: Version, green: Version, run: Run) -> Comparison:
-    """Both versions of a table, brought to one position. StalledVersionError if one does not get there."""
+    """Both versions of a table, brought to one position. StalledVersionError if green does not get there.
+
+    A blue one that is stalled is compared where it stands: the release may be what resolves it.
+    """
     run.progress(0, 2, "steps", f"bringing both versions of {green.table} to one position")
+    if (stopped := _where_it_stopped(lake, blue)) is not None:
+        run.progress(1, 2, "steps", f"comparing {green.table} where {blue} is stalled")
+        opened_green = lake.versions.opened(green)
+        at = replace(stopped[1], version=green, delta_version=None, step=None, segment=None)
+        as_then = Computed(feed=opened_green) if isinstance(opened_green, Feed) else opened_green
+        return compare_pinned(stopped, (as_then, at))
     pins = lake.versions.pin_together([blue, green], run)
     run.progress(1, 2, "steps", f"comparing {green.table}")
     opened = [lake.versions.opened(version) for version in (blue, green)]
     return compare_pinned((opened[0], pins[0]), (opened[1], pins[1]))
 
 
-def compare_pinned(blue: tuple[Opened, Pin], green: tuple[Opened, Pin]) -> Comparison:
+def _where_it_stopped(lake: OpenLake, version: Version) -> tuple[Feed, Pin] | None:
+    """A stalled version as Delta has it, without its owner; None for one that goes on."""
+    stalled = {(one.table, one.version) for one in lake.versions.health() if one.stalled}
+    if (version.table, version.name) not in stalled:
+        return None
+    opened = open_version(lake.path, version, lake.logs)
+    if not isinstance(opened, Feed):
+        return None
+    newest = delta.newest_version(opened.path)
+    at = standing(opened)
+    if delta.newest_version(opened.path) != newest:
+        return None  # it goes on meanwhile
+    return opened, Pin(
+        version=version, delta_version=newest, position={opened.topic: at.position},
+        watermarks={opened.topic: at.watermark}, step=at.step, segment=at.segment,
+    )  # fmt: skip
+
+
+def compare_pinned(blue: tuple[Opened | Computed, Pin], green: tuple[Opened | Computed, Pin]) -> Comparison:
     """The difference of two pinned versions of one table; the pins must be at the same position."""
     (blue_opened, blue_pin), (green_opened, green_pin) = blue, green
     for topic in blue_pin.position.keys() & green_pin.position.keys():
@@ -130,7 +159,7 @@ def compare_pinned(blue: tuple[Opened, Pin], green: tuple[Opened, Pin]) -> Compa
     )
 
 
-def _side(opened: Opened, pin: Pin) -> Side:
+def _side(opened: Opened | Computed, pin: Pin) -> Side:
     """The pinned view without what the watermark decides, its doubles with their scales."""
     timeless = opened.definition.timeless
     doubles = tuple(name for name, type_ in opened.view(pin).dtypes if type_ in ("double", "float"))

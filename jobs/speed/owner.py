@@ -19,6 +19,7 @@ from jobs.lake.log import Log
 from jobs.lake.segments import Closed
 from jobs.lake.version import Pin, Version
 from jobs.speed.advance import LONG_RECORDS, Standing, advance, close, cuts, standing
+from jobs.speed.culprit import Culprit, culprit, is_of_data
 from jobs.speed.hold import Hold
 from jobs.speed.mailbox import ClosedMailboxError, Mailbox
 from jobs.waiting import answer
@@ -68,6 +69,7 @@ class Owner:
         self._feed: Feed | None = None
         self._target = 0
         self._planned: list[int] = []
+        self._blamed: tuple[int, Culprit | None] | None = None
         self._queued = False
         self._waiters: list[_Waiter] = []
         self._lock = threading.Lock()
@@ -168,12 +170,34 @@ class Owner:
 
     def _step(self, to: int, rows: DataFrame | None = None) -> None:
         assert self._feed is not None
-        self.standing = advance(self._feed, self.standing, to, rows)
+        try:
+            self.standing = advance(self._feed, self.standing, to, rows)
+        except Exception as error:
+            self._blame(error, to, rows)
+            raise
         self._retry_s = RETRY_FIRST_S
         self._serve_waiters()
         if self.standing.steps_open >= STEPS_PER_SEGMENT:
             self.standing = close(self._feed, self.standing)
             self._on_closed(self)
+
+    def _blame(self, error: Exception, to: int, rows: DataFrame | None) -> None:
+        """Raise what names the record and the expression behind the error of a step, where there are such.
+
+        They are looked for once: as long as the version stands where it stands, they are the same.
+        """
+        at = self.standing.position
+        if self._feed is None or not is_of_data(error):
+            return
+        if self._blamed is None or self._blamed[0] != at:
+            try:
+                read = self.log.rows(at, to) if rows is None else rows
+                self._blamed = (at, culprit(self._feed.definition, read))
+            except Exception:
+                self._journal.exception("what a step failed on was not found", batch=at)
+                return
+        if self._blamed[1] is not None:
+            raise self._blamed[1].stalls(self.version, at) from error
 
     def _catch_up(self) -> None:
         with self._lock:

@@ -126,3 +126,20 @@ def test_a_keyword_or_a_measure_that_is_none_is_reported_with_its_line_and_what_
 
     assert (raised.value.file, raised.value.line) == (str(file), 3)
     assert "twinlake check" in raised.value.remedy
+
+
+def test_an_expression_that_can_raise_is_warned_of_with_its_line_and_what_to_write(
+    spark: SparkSession,
+) -> None:
+    report = Report()
+    table = replace(SALES, columns={**SALES.columns, "amount": "1 / amount"}, place=SALES.place)
+
+    check_table(table, {"orders": load_topic("orders")}, None, spark, report)
+
+    (warning,) = report.warnings
+    assert report.ok and report.to_json()["warnings"] == [warning.to_json()]
+    assert isinstance(warning, DefinitionError) and warning.file == "jobs/tables/sales_per_region.py"
+    assert warning.line > 1 and warning.why_text == (
+        "column amount: the table stops for ever at a record for which the divisor is 0"
+    )
+    assert warning.remedy == "write try_divide(a, b) or a / nullif(b, 0)"

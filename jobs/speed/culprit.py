@@ -1,0 +1,68 @@
+"""Culprit: the record, and the expression of the definition, on which a version's step has failed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jobs.errors import StalledVersionError
+from jobs.kinds.kind import Kind
+from jobs.kinds.raising import first_raising
+from jobs.lake.version import Version
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_OF_DATA = re.compile(r"SQLSTATE: (22|23|P0)\w{3}")  # SQL's classes of errors that a value causes
+REMEDY = (
+    "write the expression so that it gives NULL where it cannot be computed (try_divide, try_cast, nullif; "
+    "`twinlake check` names such places), then release the definition: `twinlake plan`, `build`, `promote`"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Culprit:
+    """The first record, by coordinate, for which the expression raises; `why` is what Spark says."""
+
+    topic: str
+    epoch: int
+    partition: int
+    offset: int
+    expression: str
+    why: str
+
+    def stalls(self, version: Version, batch: int) -> StalledVersionError:
+        """The error of a version that cannot go on from `batch`."""
+        place = f"{self.topic} (epoch {self.epoch}, partition {self.partition}, offset {self.offset})"
+        facts = {name: str(value) for name, value in vars(self).items() if name != "why"}
+        return StalledVersionError(
+            f"{version} does not advance from batch {batch}: {self.expression} raises for {place}",
+            self.why, REMEDY, facts,
+        )  # fmt: skip
+
+
+def is_of_data(error: Exception) -> bool:
+    """Whether Spark says that a value is to blame, and not the machine."""
+    return _OF_DATA.search(str(error)) is not None
+
+
+def culprit(definition: Kind, rows: DataFrame) -> Culprit | None:
+    """Who makes the partial of these rows of the definition's one topic raise; None if no expression does.
+
+    Reads the rows once for each expression, until one is found.
+    """
+    (topic,) = definition.inputs
+    for stage in definition.stages({topic: rows}):
+        seen = stage.rows
+        for expression in stage.expressions:
+            found = first_raising(expression, seen)
+            if found is not None:
+                at, why = found
+                return Culprit(
+                    topic=topic, epoch=at[0], partition=at[1], offset=at[2], why=why,
+                    expression=f"{expression.what} ({expression.sql})",
+                )  # fmt: skip
+            if expression.filters:
+                seen = seen.where(expression.sql)
+    return None
