@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -34,7 +34,6 @@ journal = structlog.get_logger(__name__)
 FOLLOW_S = 0.2
 RETRY_S = 1.0
 WATERMARK_S = 1.0
-HEAL_S = 5.0
 REFRESH_S = 30.0
 """So often every text is derived anew: a log that met a new schema reads older records with its defaults."""
 
@@ -85,12 +84,11 @@ class Follower:
     def _run(self) -> None:
         every: dict[Callable[[], None], float] = {
             self.follow: FOLLOW_S, self.refresh: REFRESH_S, self.follow_watermarks: WATERMARK_S,
-            self.heal: HEAL_S,
         }  # fmt: skip
         due = dict.fromkeys(every, 0.0) | {self.refresh: time.monotonic() + REFRESH_S}
         failing: dict[Callable[[], None], str] = {}
         while not self._stop.is_set():
-            for work in every:  # each on its own: while a release cannot be followed, views must heal
+            for work in every:  # each on its own: while a release cannot be followed, watermarks move on
                 if time.monotonic() < due[work]:
                     continue
                 error = self._tried(work, failing.pop(work, None))
@@ -187,23 +185,6 @@ class Follower:
         self._topics.clear()
         self._fixed.clear()
         self._seen = -1
-
-    def heal(self) -> None:
-        """Put back what a JDBC client dropped or changed: the catalog belongs to the release log."""
-        catalog = self.spark._jsparkSession.sessionState().catalog()
-        jvm: Any = self.spark._jvm
-        for (schema, name), text in list(self._present.items()):
-            identifier = jvm.org.apache.spark.sql.catalyst.TableIdentifier(name, jvm.scala.Some(schema))
-            view = View(schema=schema, name=name, sql=text)
-            if not catalog.tableExists(identifier):
-                journal.warning("a view was gone and is made again", view=view.place)
-                self._execute(f"CREATE DATABASE IF NOT EXISTS {schema}")
-                self._execute(view.create())
-                continue
-            there = catalog.getTableMetadata(identifier).viewText()
-            if not there.isDefined() or there.get() != text:
-                journal.warning("a view was changed and is put right", view=view.place)
-                self._execute(view.alter())
 
     def _version(self, table: str, name: str) -> Served:
         """A version as served, read once until the next refresh."""
