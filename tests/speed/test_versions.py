@@ -197,14 +197,16 @@ def test_a_wait_for_a_version_that_stands_still_says_where_and_ends(
     versions: Versions, log: BrittleLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever keeps it: a job asks it for a position, for itself, for its segment, or to stand still."""
-    version, run = version_of(SALES), Run(id="cancelled")
-    offered(versions, log, Orders(5), 1)
-    monkeypatch.setattr("jobs.speed.versions.STILL_S", 1.0)
-    monkeypatch.setattr("jobs.speed.versions.ANSWER_WAIT_S", 1.0)
-    run.cancelled.set()
+    version, cancelled = version_of(SALES), Run(id="cancelled")
+    cancelled.cancelled.set()
+    orders = Orders(5)
+    offered(versions, log, orders, 1)
+    versions.advance_to(version, {"orders": 1}, RUN)
 
-    with versions.hold([version], 120, RUN):
-        offered(versions, log, Orders(6), 1)
+    with versions.hold([version], 300, RUN), monkeypatch.context() as impatient:
+        impatient.setattr("jobs.speed.versions.STILL_S", 1.0)
+        impatient.setattr("jobs.speed.versions.ANSWER_WAIT_S", 1.0)
+        offered(versions, log, orders, 1)
         with pytest.raises(TimedOutError, match=f"{version} has stood at batch 1 for 1 s"):
             versions.advance_to(version, {"orders": 2}, RUN)
         with pytest.raises(TimedOutError, match=f"{version}, which is busy after batch 1"):
@@ -215,6 +217,6 @@ def test_a_wait_for_a_version_that_stands_still_says_where_and_ends(
             pass
         for asked in (versions.pin, versions.close_segment):
             with pytest.raises(CancelledError):
-                asked(version, run)
+                asked(version, cancelled)
 
     assert versions.advance_to(version, {"orders": 2}, RUN).position == {"orders": 2}
