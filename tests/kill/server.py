@@ -90,10 +90,16 @@ class LakeProcess:
     def kill_python(self) -> psutil.Process:
         """kill -9 of Python alone; the JVM that it leaves."""
         assert self.process
-        (jvm,) = (one for one in psutil.Process(self.process.pid).children() if one.name() == "java")
+        jvm = self._jvm()
         self.process.kill()
         self.process.wait()
         return jvm
+
+    def kill_jvm(self) -> int:
+        """kill -9 of the JVM alone; the exit code of the Python that it leaves."""
+        assert self.process
+        self._jvm().kill()
+        return self.process.wait(60)
 
     def stop_at(self, point: Point, table: str = "") -> None:
         """Have it stop there the next time that it comes by (with the work of this table)."""
@@ -102,10 +108,6 @@ class LakeProcess:
 
     def until_stopped_at(self, point: Point) -> None:
         self.until((self.breakpoints / f"{point}.reached").exists, every_s=0.02)
-
-    def go_on(self, point: Point) -> None:
-        """Release what has stopped there."""
-        (self.breakpoints / f"{point}.reached").unlink()
 
     def second(self) -> subprocess.CompletedProcess[str]:
         """Another server on the same lake; it ends by itself."""
@@ -146,9 +148,6 @@ class LakeProcess:
         except (AssertionError, TimedOutError) as error:
             raise AssertionError(str(error), (self.home / "lake.log").read_text()[-4000:]) from error
 
-    def until_more(self, place: str, ending: str, before: int) -> None:
-        self.until(lambda: self.files(place, ending) > before, every_s=0.002)
-
     def caught_up(self) -> bool:
         """The log has every record that was produced, and every version has the log."""
         status = self.client.status()
@@ -161,6 +160,11 @@ class LakeProcess:
     def files(self, place: str, ending: str) -> int:
         """How many files with this ending a folder of the lake has."""
         return sum(1 for _ in (self.lake / place).glob(f"*{ending}"))
+
+    def _jvm(self) -> psutil.Process:
+        assert self.process
+        (found,) = (one for one in psutil.Process(self.process.pid).children() if one.name() == "java")
+        return found
 
     def _ready(self) -> bool:
         try:
