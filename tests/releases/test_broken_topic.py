@@ -63,6 +63,8 @@ def test_a_server_starts_with_a_field_whose_type_is_not_the_one_that_was_sent(
     schema = json.loads((project / "schemas" / "orders.v1.avsc").read_text())
     schema["fields"].append({"name": "note", "type": "long", "default": 0})
     (project / "schemas" / "orders.v2.avsc").write_text(json.dumps(schema))
+    with (project / "contracts" / "orders.yaml").open("a") as contract:
+        contract.write("      - {name: note, logicalType: integer, physicalType: bigint, required: true}\n")
 
     lake = Lake(spark, home, project=project)
     try:
