@@ -53,7 +53,8 @@ def up(
                 if made := ensure_release(settings, waiting.update):
                     out.print(f"[green]ok[/] {'release':<9} {made}", soft_wrap=True)
     services = settings.services()
-    for door, user in (("airflow", services.airflow_user), ("jdbc, query", services.sql_user)):
+    logins = {"airflow": ("airflow", services.airflow_user), "sql": ("JDBC and reports", services.sql_user)}
+    for door, user in (login for service, login in logins.items() if service in {p.service for p in parts}):
         out.print(
             f"   {'login':<9} {user} for {door}; its password is in {settings.services_file}", soft_wrap=True
         )

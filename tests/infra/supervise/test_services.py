@@ -27,6 +27,7 @@ from jobs.topics.topic import Topic, load_topic
 from jobs.waiting import wait_for
 
 pytestmark = pytest.mark.services
+SECRET = "CLOUD_ACCESS_TOKEN"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +37,7 @@ class Twinlake:
     def __call__(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "jobs", *arguments], capture_output=True, text=True, timeout=240,
-            env={**os.environ, "TWINLAKE_HOME": str(self.settings.home)},
+            env={**os.environ, "TWINLAKE_HOME": str(self.settings.home), SECRET: "of the shell"},
         )  # fmt: skip
 
     @property
@@ -107,6 +108,13 @@ def test_everything_listens_on_loopback_only(twinlake: Twinlake) -> None:
 
     assert len(listening) >= 4
     assert {address.removeprefix("::ffff:") for address in listening} <= {"127.0.0.1", "::1"}
+
+
+def test_no_part_sees_the_environment_of_the_shell_that_started_it(twinlake: Twinlake) -> None:
+    seen = [process.environ() for process in twinlake.processes()]
+
+    assert len(seen) >= 3
+    assert not [environ for environ in seen if SECRET in environ]
 
 
 def test_services_json_is_for_its_owner_only(twinlake: Twinlake) -> None:

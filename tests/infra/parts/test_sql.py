@@ -1,0 +1,81 @@
+"""The SQL server's part: what it is started with, and when it is not started at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from infra.parts import sql
+from infra.parts.addresses import publish
+from infra.parts.folders import folders_of
+from infra.parts.part import Context
+from infra.parts.ports import Ports
+from jobs.errors import UsageError
+from jobs.passwords import fits
+from jobs.settings import Services, Settings
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Context:
+    settings = Settings(home=tmp_path)
+    folders = folders_of(settings)
+    folders.make()
+    return Context(
+        settings=settings, folders=folders, ports=Ports(folders.run / "ports.json"), java_home=Path("/java"),
+        services=Services(),
+    )  # fmt: skip
+
+
+def test_it_is_handed_a_hash_and_never_the_password(context: Context) -> None:
+    services = publish(context)
+    line = sql.password_file(context.folders).read_text()
+
+    assert fits(line, services.sql_user, services.sql_password)
+    assert not fits(line, services.sql_user, services.sql_password + "x")
+    assert not fits(line, "root", services.sql_password)
+    assert services.sql_password not in line
+
+
+def test_without_a_view_of_its_own_it_is_not_started_unless_the_operator_accepts_that(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sql, "namespaces", lambda: ())
+    (part,) = sql.parts()
+
+    with pytest.raises(UsageError, match="was not started") as refused:
+        part.prepare(context)
+    accepted = Path(refused.value.remedy.rsplit(" ", 1)[1])
+    accepted.touch()
+    part.prepare(context)
+
+    assert part.command
+    assert "unshare" not in part.command(context).arguments
+
+
+def test_it_is_started_in_a_view_of_lake_hash_scratch_code_and_java(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sql, "namespaces", lambda: ("unshare", "--mount"))
+    (part,) = sql.parts()
+    assert part.command
+
+    words = part.command(context).arguments
+
+    assert words[:2] == ("unshare", "--mount")
+    shown = [Path(words[at + 1]) for at, word in enumerate(words) if word in ("--read", "--write")]
+    home = context.settings.home
+    assert {path for path in shown if path.is_relative_to(home)} == {
+        home / "lake", home / "sql", home / "access"
+    }  # fmt: skip
+
+
+def test_words_tell_what_the_running_server_says_of_itself(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = {"user": 65534, "writes_lake": False, "sees_secrets": True, "has_capabilities": False}
+    monkeypatch.setattr(sql, "get_json", lambda url: {"protection": told})
+
+    assert sql.protection(context) == (
+        "user 65534, cannot write the lake, WARNING: can read services.json, has no capabilities"
+    )
