@@ -8,15 +8,10 @@ and goes no further before that is gone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 from jobs.waiting import wait_for
-
-OBSERVER = "org.apache.spark.sql.delta.TransactionExecutionObserver"
 
 
 class Point(StrEnum):
@@ -47,11 +42,8 @@ def at(point: Point, table: str = "") -> None:
         _stop(_folder, point, table)
 
 
-def in_commit(spark: Any, after_files: Point, before_commit: Point) -> AbstractContextManager[None]:
-    """Around one write of this thread's session through Delta: the points are when its data files are
-    written, and right before its commit file is.
-    """
-    return nullcontext() if _folder is None else _observed(spark, after_files, before_commit)
+def honoured() -> bool:
+    return _folder is not None
 
 
 def _stop(folder: Path, point: Point, table: str) -> None:
@@ -63,48 +55,3 @@ def _stop(folder: Path, point: Point, table: str) -> None:
     except FileNotFoundError:
         return
     wait_for(f"a test to end {point}", lambda: None if reached.exists() else True, None, every_s=0.02)
-
-
-@contextmanager
-def _observed(spark: Any, after_files: Point, before_commit: Point) -> Iterator[None]:
-    """Delta tells the observer of a thread about the phases of its commits."""
-    jvm: Any = spark._jvm
-    observers = getattr(getattr(jvm, f"{OBSERVER}$"), "MODULE$")
-    observers.setObserver(_Observer(after_files, before_commit))
-    try:
-        yield
-    finally:
-        observers.threadObserver().remove()
-
-
-class _Observer:
-    """Delta's interface, called from the JVM in the thread that writes."""
-
-    def __init__(self, after_files: Point, before_commit: Point) -> None:
-        self._after_files, self._before_commit = after_files, before_commit
-
-    def startingTransaction(self, begin: Any) -> Any:
-        return begin.apply()
-
-    def preparingCommit(self, prepare: Any) -> Any:
-        at(self._after_files)
-        return prepare.apply()
-
-    def beginDoCommit(self) -> None:
-        at(self._before_commit)
-
-    def createChild(self) -> _Observer:
-        return self
-
-    def beginBackfill(self) -> None: ...
-
-    def beginPostCommit(self) -> None: ...
-
-    def transactionCommitted(self) -> None: ...
-
-    def transactionAborted(self) -> None: ...
-
-    def advanceToNextThreadObserver(self) -> None: ...
-
-    class Java:
-        implements = (OBSERVER,)

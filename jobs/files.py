@@ -29,7 +29,9 @@ def replace_file(path: Path, content: str | bytes, mode: int = READABLE) -> None
     try:
         _replace(path, content, mode)
     except OSError as error:
-        raise (full_disk(path.parent, error) or error) from error
+        if full := full_disk(path.parent, error):
+            raise full from error
+        raise
 
 
 def full_disk(folder: Path, error: BaseException | None = None) -> FullDiskError | None:
@@ -47,8 +49,10 @@ def full_disk(folder: Path, error: BaseException | None = None) -> FullDiskError
     if error is None and found.free >= _NO_ROOM_BYTES:
         return None
     return FullDiskError(
-        f"the disk of {fullest} is full",
-        f"{found.free:,} of {found.total:,} bytes are free",
+        f"the disk of {fullest} is full"
+        if found.free < _NO_ROOM_BYTES
+        else f"a disk is full or over its quota, maybe that of {fullest}",
+        f"{found.free:,} of {found.total:,} bytes are free" + (f"; {error}"[:300] if error else ""),
         "make room there; what runs by itself goes on then, what was asked for has to be asked for again",
     )
 

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from jobs import breakpoints
 from jobs.breakpoints import Point, at
 from jobs.lake import delta
+from jobs.lake.in_commit import in_commit
 from jobs.settings import PROJECT
 from jobs.waiting import wait_for
 
@@ -72,7 +73,7 @@ def test_a_write_stops_with_its_data_files_and_again_before_its_commit(
     delta.create(spark, table, spark.range(0).schema)
 
     def write() -> None:
-        with breakpoints.in_commit(spark, Point.AFTER_LOG_FILES, Point.BEFORE_LOG_COMMIT):
+        with in_commit(spark, Point.AFTER_LOG_FILES, Point.BEFORE_LOG_COMMIT):
             delta.append(spark.range(3).coalesce(1), table, "test", 1, {"told": "once"})
         delta.append(spark.range(3).coalesce(1), table, "test", 2, {"told": "again"})
 

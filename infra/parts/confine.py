@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import os
+import re
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -60,10 +61,19 @@ def enter(steps: Sequence[Mount]) -> None:
             continue
         _mount(f"/proc/self/fd/{held[step.path]}", step.path, None, _MS_BIND | _MS_REC, None)
         if step.kind == "read":
-            flags = _MS_BIND | _MS_REMOUNT | _MS_RDONLY | _MS_NOSUID | _locked(step.path)
-            _mount(None, step.path, None, flags, None)
+            for path in _mounts_in(step.path):  # a remount does not go down to what is mounted below
+                flags = _MS_BIND | _MS_REMOUNT | _MS_RDONLY | _MS_NOSUID | _locked(path)
+                _mount(None, path, None, flags, None)
     for descriptor in held.values():
         os.close(descriptor)
+
+
+def _mounts_in(folder: Path) -> list[Path]:
+    """The mount at the folder, and those below it."""
+    lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    points = {Path(re.sub(r"\\(\d{3})", lambda m: chr(int(m[1], 8)), line.split()[4])) for line in lines}
+    below = (point for point in sorted(points) if point == folder or folder in point.parents)
+    return [point for point in below if point.exists()]  # the others lie under a cover
 
 
 def _locked(path: Path) -> int:

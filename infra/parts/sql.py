@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 
 from infra.parts.confine import NOBODY
@@ -31,7 +30,6 @@ def parts() -> tuple[Part, ...]:
     )  # fmt: skip
 
 
-@cache
 def namespaces() -> tuple[str, ...]:
     """The words that give a child a file system view of its own, () where this process may not."""
     private = ("unshare", "--mount", "--propagation", "private")

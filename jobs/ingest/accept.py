@@ -53,8 +53,7 @@ def accept(settings: Settings, log: Log, kafka: Kafka | None = None) -> Accepted
     begins, ends = kafka.begins(name, found.partitions), kafka.ends(name, found.partitions)
     change, accepted, lost = _accepted(end, found.id, begins, ends)
     metadata = {**accepted.metadata(ACCEPT, 0), "change": change, "lost": lost}
-    nothing = log.spark.createDataFrame([], log.ddl)
-    delta.append(nothing, log.path, app_id, accepted.batch, metadata)
+    delta.append(log.nothing(), log.path, app_id, accepted.batch, metadata)
     return Accepted(
         topic=name, epoch=accepted.epoch, batch=accepted.batch, topic_id=found.id, change=change, lost=lost
     )

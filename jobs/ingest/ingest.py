@@ -25,6 +25,7 @@ from jobs.ingest.log_end import LogEnd, producer_time
 from jobs.ingest.log_rows import log_rows
 from jobs.ingest.writer_schema import Writer, learn, meant
 from jobs.lake import delta
+from jobs.lake.in_commit import in_commit
 from jobs.lake.log import BATCH, Log
 from jobs.settings import Settings
 from jobs.topics.kafka import Kafka
@@ -45,7 +46,7 @@ LOG_APPEND_TIME = 1  # Kafka's number for it
 LONGEST_WAIT_S = 30.0
 STOP_WAIT_S = 120.0
 """A batch under way may take so long when somebody wants the ingest to stop."""
-REGISTRY_SILENT_S = 10.0  # so long a registry that did not answer is not asked whether schemas are the same
+REGISTRY_SILENT_S = 60.0  # so long a registry that did not answer is not asked whether schemas are the same
 
 # Measured: the defaults make a call to the broker for every 500 records.
 SOURCE = {
@@ -148,9 +149,10 @@ class Ingest:
                 journal.info("ingest runs", topic=self.topic.name, batch=self.log_end.batch)
                 self._query.awaitTermination()
             except Exception as error:
-                self.error = self._explained(self._failure or error)
-                told = self.error.to_json()
-                journal.warning("ingest fails", topic=self.topic.name, batch=self.log_end.batch, why=told)
+                if self._failure is not None or not self._ending.is_set():
+                    self.error = self._explained(self._failure or error)
+                    told = self.error.to_json()
+                    journal.warning("ingest fails", topic=self.topic.name, batch=self.log_end.batch, why=told)
             finally:
                 self._query = None
             if isinstance(self.error, StoppedTopicError):
@@ -281,7 +283,7 @@ class Ingest:
         """Called by Spark for every micro-batch, maybe again for one that the log has already."""
         with self._turn:
             if self._ending.is_set():
-                return
+                raise InterruptedError("the ingest ends")  # to return would tell Spark that it was done
             try:
                 self._commit(records, self._reached(number))
             except BaseException as error:
@@ -313,7 +315,7 @@ class Ingest:
         self._check_topic()
         metadata = end.metadata(BATCH, decision.records)
         breakpoints.at(Point.BEFORE_LOG_FILES)
-        with breakpoints.in_commit(self.spark, Point.AFTER_LOG_FILES, Point.BEFORE_LOG_COMMIT):
+        with in_commit(self.spark, Point.AFTER_LOG_FILES, Point.BEFORE_LOG_COMMIT):
             commit = delta.append(rows, self.log.path, self._app_id, end.batch, metadata)
         breakpoints.at(Point.AFTER_LOG_COMMIT)
         self.log_end = end
@@ -328,7 +330,7 @@ class Ingest:
             return
         self._check_topic()
         end = self.log_end.past(reached, self._topic_id)
-        delta.append(self.log.all(0, 0), self.log.path, self._app_id, end.batch, end.metadata(BATCH, 0))
+        delta.append(self.log.nothing(), self.log.path, self._app_id, end.batch, end.metadata(BATCH, 0))
         self.log_end, self._indexed = end, end.batch
         self.on_batch(end.batch, None)
 

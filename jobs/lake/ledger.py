@@ -30,7 +30,9 @@ class Ledger:
             try:
                 write_deltalake(self._open(), pa.Table.from_pylist(rows, self.schema), mode="append")
             except Exception as error:
-                raise (full_disk(self.path, error) or error) from error
+                if full := full_disk(self.path, error):
+                    raise full from error
+                raise
 
     def rows(self) -> list[dict[str, Any]]:
         """All rows, in no particular order; empty when nothing was ever written."""

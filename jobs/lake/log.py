@@ -137,6 +137,10 @@ class Log:
             self.spark.sql(f"ALTER TABLE {relation_sql(self.path)} ADD COLUMNS ({columns})")
         return {**there, **gained}
 
+    def nothing(self) -> DataFrame:
+        """No rows, of the columns that the log has now: what an empty batch appends."""
+        return self.all(0, 0)
+
     def all(self, after: int, to: int) -> DataFrame:
         """Every column of every record of the batches in (after, to]."""
         found = self.spark.read.format("delta").load(str(self.path))

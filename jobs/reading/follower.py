@@ -106,7 +106,7 @@ class Follower:
         except Exception as error:
             text = str(error).splitlines()[0] if str(error) else type(error).__name__
             if text != known:
-                journal.exception("the release log could not be followed; it is tried again")
+                journal.exception("the lake could not be followed; it is tried again", work=work.__name__)
             return text
         return None
 
@@ -157,11 +157,12 @@ class Follower:
     def _apply(self, wanted: list[View], schema: str) -> None:
         self._execute(f"CREATE DATABASE IF NOT EXISTS {schema}")
         present = {key: text for key, text in self._present.items() if key[0] == schema}
-        for statement in views.statements(wanted, present, [schema]):
-            self._execute(statement)
-        for key in present:
-            self._present.pop(key)
-        self._present.update({(view.schema, view.name): view.sql for view in wanted})
+        for view, statement in views.statements(wanted, present, [schema]):
+            self._execute(statement)  # noted one by one: what is there must be known when a later one fails
+            if view.sql:
+                self._present[(view.schema, view.name)] = view.sql
+            else:
+                del self._present[(view.schema, view.name)]
 
     def follow_watermarks(self) -> None:
         """Bring `meta` to what the versions' newest commits say; a text that stays costs nothing."""

@@ -83,24 +83,21 @@ def served_views(
 
 def statements(
     wanted: Iterable[View], present: Mapping[tuple[str, str], str], schemas: Iterable[str]
-) -> list[str]:
+) -> list[tuple[View, str]]:
     """From the views there are (`present`: (schema, name) -> text) to the wanted ones, none of them dropped.
 
-    Only schemas in `schemas` are tidied: a view there that nobody wants any more is dropped, last.
+    Each statement with the view that it leaves behind, one without text where it leaves none. Only schemas in
+    `schemas` are tidied: a view there that nobody wants any more is dropped, last.
     """
     wanted = list(wanted)
     made = []
     for view in wanted:
         text = present.get((view.schema, view.name))
         if text is None:
-            made.append(view.create())
+            made.append((view, view.create()))
         elif text != view.sql:
-            made.append(view.alter())
+            made.append((view, view.alter()))
     keep = {(view.schema, view.name) for view in wanted}
     tidied = set(schemas)
-    made += [
-        View(schema=schema, name=name, sql="").drop()
-        for schema, name in sorted(present)
-        if schema in tidied and (schema, name) not in keep
-    ]
-    return made
+    gone = [View(schema=schema, name=name, sql="") for schema, name in sorted(present) if schema in tidied]
+    return made + [(view, view.drop()) for view in gone if (view.schema, view.name) not in keep]

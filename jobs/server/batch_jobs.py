@@ -47,7 +47,7 @@ def do_verify(lake: OpenLake, params: VerifyParams, run: Run) -> Certified | Fai
 
 
 def do_maintain(lake: OpenLake, params: MaintainParams, run: Run) -> Maintained:
-    """Merge small segments and tidy files, of one table or of all."""
+    """Compact logs, delete files and commits that nobody needs, of one table or of all."""
     return maintain(lake, params.table, run)
 
 

@@ -200,7 +200,9 @@ class LakeServer:
         try:
             return kind.handler(self.lake, params, run)
         except Exception as error:
-            raise (full_disk(self.settings.home, error) or error) from error
+            if full := full_disk(self.settings.home, error):
+                raise full from error
+            raise
         finally:
             context.removeJobTag(run.tag)
 

@@ -69,7 +69,7 @@ class Owner:
         self._feed: Feed | None = None
         self._target = 0
         self._planned: list[int] = []
-        self._blamed: tuple[int, Culprit | None] | None = None
+        self._blamed: tuple[tuple[int, int], Culprit | None] | None = None
         self._queued = False
         self._waiters: list[_Waiter] = []
         self._lock = threading.Lock()
@@ -184,15 +184,15 @@ class Owner:
     def _blame(self, error: Exception, to: int, rows: DataFrame | None) -> None:
         """Raise what names the record and the expression behind the error of a step, where there are such.
 
-        They are looked for once: as long as the version stands where it stands, they are the same.
+        They are looked for once: for the same batches they are the same.
         """
         at = self.standing.position
         if self._feed is None or not is_of_data(error):
             return
-        if self._blamed is None or self._blamed[0] != at:
+        if self._blamed is None or self._blamed[0] != (at, to):
             try:
                 read = self.log.rows(at, to) if rows is None else rows
-                self._blamed = (at, culprit(self._feed.definition, read))
+                self._blamed = ((at, to), culprit(self._feed.definition, read))
             except Exception:
                 self._journal.exception("what a step failed on was not found", batch=at)
                 return

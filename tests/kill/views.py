@@ -11,7 +11,6 @@ from infra.oracle.check import check
 from jobs.lake import release_log
 from jobs.reading.follower import Follower
 from jobs.reading.views import META, SERVE
-from jobs.settings import PROJECT
 from tests.kill.server import LakeProcess
 
 
@@ -20,7 +19,7 @@ class Views:
 
     def __init__(self, spark: SparkSession, lake: Path) -> None:
         self._spark, self._lake = spark, lake
-        self._follower = Follower(spark, lake, PROJECT)
+        self._follower = Follower(spark, lake)
 
     def follow(self) -> None:
         """Bring the views to what the lake says now."""

@@ -116,15 +116,3 @@ def test_delta_s_own_clean_up_leaves_the_newest_batch_s_commit_even_of_a_quiet_l
     checkpoint(log)
 
     assert log.end() == len(SIZES)
-
-
-def test_a_log_from_before_that_gets_the_setting_when_it_is_opened(spark: SparkSession, log: Log) -> None:
-    place = f"delta.`{log.path}`"
-    spark.sql(f"ALTER TABLE {place} UNSET TBLPROPERTIES ('delta.enableExpiredLogCleanup')")
-
-    log.open()
-    log.open()
-
-    shown = spark.sql(f"SHOW TBLPROPERTIES {place}").collect()
-    assert ("delta.enableExpiredLogCleanup", "false") in [(row.key, row.value) for row in shown]
-    assert log.end() == len(SIZES)

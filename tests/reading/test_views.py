@@ -10,7 +10,7 @@ def test_a_view_that_is_there_is_altered_and_never_dropped_first() -> None:
     wanted = [View(schema="serve", name="a", sql="SELECT 2"), View(schema="serve", name="b", sql="SELECT 1")]
     present = {("serve", "a"): "SELECT 1", ("serve", "c"): "SELECT 1", ("release_1", "a"): "SELECT 1"}
 
-    assert statements(wanted, present, ["serve"]) == [
+    assert [statement for _, statement in statements(wanted, present, ["serve"])] == [
         "ALTER VIEW `serve`.`a` AS SELECT 2",
         "CREATE VIEW `serve`.`b` AS SELECT 1",
         "DROP VIEW IF EXISTS `serve`.`c`",

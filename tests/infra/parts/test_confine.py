@@ -46,6 +46,7 @@ print(os.getuid(), os.getgroups()[:1])
 print(tries(open, home + "/lake/data", "r"))
 print(tries(open, home + "/lake/data", "w"))
 print(tries(os.mkdir, home + "/lake/more"))
+print(tries(os.mkdir, home + "/lake/disk/more"))
 print(tries(open, home + "/services.json"))
 print(tries(os.listdir, home + "/run"))
 print(tries(open, home + "/sql/mine", "w"))
@@ -60,7 +61,7 @@ def test_the_sql_server_reads_the_lake_but_cannot_write_it_nor_see_a_secret(
     tmp_path: Path, words: tuple[str, ...], become: tuple[str, ...], who: str
 ) -> None:
     home = tmp_path / "closed" / "home"
-    for folder in ("lake", "sql", "run"):
+    for folder in ("lake", "lake/disk", "sql", "run"):
         (home / folder).mkdir(parents=True)
     home.parent.chmod(0o700)
     (home / "lake" / "data").write_text("rows")
@@ -69,17 +70,22 @@ def test_the_sql_server_reads_the_lake_but_cannot_write_it_nor_see_a_secret(
         os.chown(home / "sql", 65534, 65534)
     project = Path(__file__).resolve().parents[3]
 
+    subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "mode=1777,size=1m", "disk", home / "lake" / "disk"], check=True
+    )
     done = subprocess.run(
         [*words, sys.executable, "-m", "infra.parts.confine", *become,
          "--home", str(home), "--read", str(home / "lake"), "--write", str(home / "sql"),
          "--read", str(project), "--read", sys.base_prefix, "--", sys.executable, "-c", ATTEMPTS, str(home)],
         capture_output=True, text=True, cwd=project,
     )  # fmt: skip
+    subprocess.run(["umount", home / "lake" / "disk"], check=True)
 
     assert done.stdout.split("\n")[:-1] == [
         who,
         "done",
         "OSError",  # read-only file system
+        "OSError",
         "OSError",
         "FileNotFoundError",
         "FileNotFoundError",

@@ -16,7 +16,7 @@ import org.apache.hive.service.auth.PasswdAuthenticationProvider;
  * JDBC's user and password, against the file that the system property {@code twinlake.passwords} names.
  *
  * <p>Its one line is {@code user:iterations:salt:hash}, both in hexadecimal; the hash is PBKDF2 with HMAC-SHA-256
- * (RFC 8018). The password itself is nowhere in this process. `jobs/reading/passwords.py` writes and reads the same.
+ * (RFC 8018). The password itself is nowhere in this process. `jobs/passwords.py` writes and reads the same.
  */
 public final class Passwords implements PasswdAuthenticationProvider {
   /** Read once: a connection string can set system properties while a session opens. */
@@ -24,6 +24,7 @@ public final class Passwords implements PasswdAuthenticationProvider {
 
   @Override
   public void Authenticate(String user, String password) throws AuthenticationException {
+    boolean fits;
     try {
       String[] line = Files.readString(FILE, StandardCharsets.UTF_8).strip().split(":");
       byte[] expected = HexFormat.of().parseHex(line[3]);
@@ -31,11 +32,12 @@ public final class Passwords implements PasswdAuthenticationProvider {
       PBEKeySpec spec =
           new PBEKeySpec(given, HexFormat.of().parseHex(line[2]), Integer.parseInt(line[1]), expected.length * 8);
       byte[] found = SecretKeyFactory.getInstance("PBKDF2WithHmacSHA256").generateSecret(spec).getEncoded();
-      if (!MessageDigest.isEqual(found, expected) || !line[0].equals(user)) {
-        throw new AuthenticationException("user or password is wrong; both are in services.json");
-      }
+      fits = MessageDigest.isEqual(found, expected) && line[0].equals(user);
     } catch (IOException | GeneralSecurityException | RuntimeException failed) {
       throw new AuthenticationException("the password could not be checked: " + failed);
+    }
+    if (!fits) {
+      throw new AuthenticationException("user or password is wrong; both are in services.json");
     }
   }
 }

@@ -79,7 +79,7 @@ public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, Bo
   /** Functions that run code, or read what their arguments name, some of them before any rule sees them. */
   private static final List<String> FUNCTIONS = List.of(
       "java_method", "reflect", "try_reflect", "from_avro", "to_avro", "schema_of_avro", "from_protobuf",
-      "to_protobuf");
+      "to_protobuf", "from_xml", "schema_of_xml");
 
   private static final String VIEW_RESOLUTION = "org.apache.spark.sql.catalyst.analysis.ViewResolution$";
 
