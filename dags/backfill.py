@@ -45,6 +45,7 @@ def chunks_between(start: str, end: str, hours: int) -> list[dict[str, str]]:
     schedule=None,
     catchup=False,
     max_active_runs=1,
+    max_active_tasks=1,  # its chunks share a lane; the other slots are for whoever does not
     is_paused_upon_creation=False,
     tags=["twinlake"],
     default_args={"retries": 2, "retry_delay": timedelta(seconds=15)},

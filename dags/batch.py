@@ -22,7 +22,7 @@ VIEWS = [table.name for table in TABLES if not is_stored(table)]
     start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
     catchup=False,
     max_active_runs=1,
-    max_active_tasks=2,  # of the executor's 4 slots: a release or a rollback always finds one
+    max_active_tasks=2,  # with backfill's one, two of the executor's slots are left for release and rollback
     is_paused_upon_creation=False,
     tags=["twinlake"],
     default_args={"retries": 2, "retry_delay": timedelta(seconds=15)},

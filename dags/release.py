@@ -47,6 +47,7 @@ def difference_lines(diffs: list[dict[str, Any]]) -> list[str]:
     schedule=None,
     catchup=False,
     max_active_runs=1,
+    max_active_tasks=1,
     is_paused_upon_creation=False,
     tags=["twinlake"],
     default_args={"retries": 2, "retry_delay": timedelta(seconds=10)},

@@ -13,6 +13,7 @@ from lake_jobs import log, run_job
     schedule=None,
     catchup=False,
     max_active_runs=1,
+    max_active_tasks=1,
     is_paused_upon_creation=False,
     tags=["twinlake"],
     default_args={"retries": 2, "retry_delay": timedelta(seconds=10)},

@@ -5,9 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from infra.parts import airflow
+from infra.parts.folders import folders_of
+from infra.parts.part import Context
+from infra.parts.ports import Ports
 from jobs.kinds.events import Events
 from jobs.kinds.kind import grid_of
-from jobs.settings import PROJECT
+from jobs.settings import PROJECT, Services, Settings
 from jobs.tables import TABLES
 
 SPARK_FREE = """
@@ -45,6 +49,19 @@ def test_every_dag_runs_once_at_a_time_and_retries_what_asks_the_lake_server(bag
 
     assert {dag.max_active_runs for dag in bag.dags.values()} == {1}
     assert min(retries.values()) >= 2
+
+
+def test_release_and_rollback_always_find_a_slot(bag, tmp_path) -> None:
+    settings = Settings(home=tmp_path)
+    folders = folders_of(settings)
+    folders.make()
+    ports = Ports(folders.run / "ports.json")
+    context = Context(
+        settings=settings, folders=folders, ports=ports, java_home=tmp_path, services=Services()
+    )  # fmt: skip
+    slots = int(airflow.environment(context)["AIRFLOW__CORE__PARALLELISM"])
+
+    assert sum(dag.max_active_tasks for dag in bag.dags.values()) <= slots
 
 
 def test_a_release_goes_from_plan_to_promote_through_the_approval(bag) -> None:
