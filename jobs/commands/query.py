@@ -65,8 +65,6 @@ def ask(services: Services, sql: str, limit: int = 10_000) -> dict[str, Any]:
         told = answer.json()
     except ValueError:
         told = {}
-    if answer.status_code == 422:
-        raise UsageError("the query was refused", json.dumps(told.get("detail", told))[:500], "correct it")
     kind = UsageError if answer.status_code < 500 else TwinlakeError
     raise kind(told.get("what") or f"the SQL server answered {answer.status_code}",
                told.get("why", answer.text[:500]), told.get("remedy", ""))  # fmt: skip

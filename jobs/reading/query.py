@@ -9,12 +9,15 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from itertools import count
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from fastapi import Depends, FastAPI, Request
+from fastapi import FastAPI, HTTPException, Request
+from fastapi.concurrency import run_in_threadpool
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
-from fastapi.security import HTTPBasic, HTTPBasicCredentials
+from fastapi.security import HTTPBasic
 from pydantic import BaseModel, ConfigDict, Field
 
 from jobs.as_json import to_json
@@ -31,6 +34,7 @@ HEADER = "x-twinlake-query"
 LOOPBACK = {"127.0.0.1", "localhost", "[::1]"}
 DEFAULT_LIMIT = 10_000
 LARGEST_LIMIT = 1_000_000
+LONGEST_SQL = 100_000
 AT_ONCE = 4
 WAIT_S = 30.0
 LONGEST_S = 300.0
@@ -43,15 +47,11 @@ REPORT_HEADERS = {
 }
 
 
-class UnknownReader(TwinlakeError):
-    """Nobody, or somebody with a wrong password."""
-
-
 class Asked(BaseModel):
     """The body of POST /query."""
 
     model_config = ConfigDict(extra="forbid")
-    sql: str = Field(min_length=1, max_length=1_000_000)
+    sql: str = Field(min_length=1, max_length=LONGEST_SQL)
     limit: int = Field(default=DEFAULT_LIMIT, ge=1, le=LARGEST_LIMIT)
 
 
@@ -81,6 +81,10 @@ class Reader:
             return self._read(sql, limit)
         except (PySparkException, Py4JJavaError) as error:
             raise self._failed(error) from error
+        except UnicodeError as error:
+            raise UsageError(
+                "the query failed", f"a text is not UTF-8: {error}"[:300], "select it as hex(...)"
+            ) from error
         finally:
             self._slots.release()
 
@@ -151,12 +155,11 @@ def _collected(frame: DataFrame) -> list[Any]:
 
 
 def _unique(names: list[str]) -> list[str]:
-    """Rows are objects: a second column of the same name gets a number."""
-    seen: dict[str, int] = {}
-    made = []
+    """Rows are objects: a second column of the same name gets a number that no other column has."""
+    made: list[str] = []
     for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        made.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
+        free = (f"{name}_{number}" for number in count(2))
+        made.append(name if name not in made else next(one for one in free if one not in {*names, *made}))
     return made
 
 
@@ -175,13 +178,6 @@ def build_app(
     """Status, query and the reports of plans; `admits` judges user and password for all but the first."""
     app = FastAPI(title="Twinlake SQL server", docs_url=None, redoc_url=None, openapi_url=None)
 
-    def known(given: Annotated[HTTPBasicCredentials | None, Depends(BASIC)]) -> None:
-        if given is None or not admits(given.username, given.password):
-            raise UnknownReader(
-                "the request was refused", "its user or password is missing or wrong",
-                "take sql_user and sql_password from services.json",
-            )  # fmt: skip
-
     @app.middleware("http")
     async def only_from_here(request: Request, call_next: Any) -> Any:
         host = re.sub(r":\d+$", "", request.headers.get("host", ""))
@@ -189,6 +185,18 @@ def build_app(
             return _refused(
                 403, UsageError(f"host {host!r} is not served", "this door is for loopback only", "")
             )
+        if request.url.path == "/status":
+            return await call_next(request)
+        try:
+            given = await BASIC(request)
+        except HTTPException:  # it is no Basic authorization at all
+            given = None
+        if given is None or not await run_in_threadpool(admits, given.username, given.password):
+            unknown = UsageError(
+                "the request was refused", "its user or password is missing or wrong",
+                "take sql_user and sql_password from services.json",
+            )  # fmt: skip
+            return JSONResponse(unknown.to_json(), 401, headers=BASIC.make_authenticate_headers())
         return await call_next(request)
 
     @app.exception_handler(TwinlakeError)
@@ -196,9 +204,10 @@ def build_app(
         code = 404 if isinstance(error, NotFoundError) else 400 if isinstance(error, UsageError) else 503
         return _refused(code, error)
 
-    @app.exception_handler(UnknownReader)
-    async def unknown(_: Request, error: UnknownReader) -> JSONResponse:
-        return JSONResponse(error.to_json(), 401, headers=BASIC.make_authenticate_headers())
+    @app.exception_handler(RequestValidationError)
+    async def malformed(_: Request, error: RequestValidationError) -> JSONResponse:
+        faults = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
+        return _refused(400, UsageError("the request is malformed", faults, "mend the request"))
 
     @app.get("/status")
     def status() -> dict[str, Any]:
@@ -206,7 +215,7 @@ def build_app(
         held = Protection.of_this_process(settings).to_json()
         return {"release": now.release, "ready": now.ready, "error": now.error, "protection": held}
 
-    @app.post("/query", dependencies=[Depends(known)])
+    @app.post("/query")
     def query(asked: Asked, request: Request) -> JSONResponse:
         if request.headers.get(HEADER) != "1":
             return _refused(
@@ -215,7 +224,7 @@ def build_app(
         release = followed().release
         return JSONResponse({**reader.read(asked.sql, asked.limit), "release": release})
 
-    @app.get("/reports/{plan}", dependencies=[Depends(known)])
+    @app.get("/reports/{plan}")
     def report(plan: str) -> HTMLResponse:
         file = Plans(settings.lake).report_file(plan)
         if not file.is_file():

@@ -78,6 +78,8 @@ def session(settings: Settings, scratch: Path, jdbc_port: int, password_file: Pa
         "spark.sql.variable.substitute": "false",
         "spark.sql.scripting.enabled": "false",
         "spark.driver.extraJavaOptions": f"{spark_edge.java_options()} -Djava.io.tmpdir={temporary} "
+        # a document or its schema names no file and no address
+        "-Djavax.xml.accessExternalDTD= -Djavax.xml.accessExternalSchema= "
         f"-Dderby.system.home={temporary} -Duser.timezone=UTC "
         # Hive asks a configuration of its own, made of system properties, for the class
         "-Dhive.server2.custom.authentication.class=twinlake.reading.Passwords "

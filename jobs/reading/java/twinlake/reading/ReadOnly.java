@@ -91,6 +91,7 @@ public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, Bo
       throw new IllegalStateException("a session keeps the views already");
     }
     SealedProperties.seal();
+    HiveSettings.restrict();
     FUNCTIONS.forEach(name -> FunctionRegistry.builtin().dropFunction(new FunctionIdentifier(name)));
     keeper = session;
   }
@@ -99,6 +100,7 @@ public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, Bo
   public BoxedUnit apply(SparkSessionExtensions extensions) {
     extensions.injectCheckRule(FunctionConverters.asScalaFromFunction(
         session -> FunctionConverters.asScalaFromFunction(plan -> check(session, plan))));
+    extensions.injectHintResolutionRule(FunctionConverters.asScalaFromFunction(Names::new));
     extensions.injectParser(FunctionConverters.asScalaFromBiFunction(ReadOnly::watched));
     return BoxedUnit.UNIT;
   }
@@ -133,6 +135,10 @@ public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, Bo
     }
   }
 
+  static boolean isKeeper(SparkSession session) {
+    return session == keeper;
+  }
+
   private static BoxedUnit check(SparkSession session, LogicalPlan plan) {
     if (session != keeper && !isTextOfView()) {
       walk(plan);
@@ -141,7 +147,7 @@ public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, Bo
   }
 
   /** Spark checks a view's text on its own as well, before it stands below its View in what the reader asked. */
-  private static boolean isTextOfView() {
+  static boolean isTextOfView() {
     return StackWalker.getInstance().walk(
         frames -> frames.anyMatch(frame -> frame.getClassName().equals(VIEW_RESOLUTION)));
   }

@@ -1,0 +1,89 @@
+package twinlake.reading;
+
+import java.util.List;
+import java.util.Locale;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedTable;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedTableOrView;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedTableValuedFunction;
+import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import scala.Product;
+import scala.collection.Iterator;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * Refuses names of files before anything looks at them: to resolve {@code xml.`path`} opens the file, and its options.
+ *
+ * <p>Spark runs rules about hints before it resolves relations, for what an IDENTIFIER(...) stands for as well.
+ */
+final class Names extends Rule<LogicalPlan> {
+  private static final String WHY = "files and tables are reached through the views only";
+  private final SparkSession session;
+
+  Names(SparkSession session) {
+    this.session = session;
+  }
+
+  @Override
+  public LogicalPlan apply(LogicalPlan plan) {
+    if (!ReadOnly.isKeeper(session) && !ReadOnly.isTextOfView()) {
+      walk(plan);
+    }
+    return plan;
+  }
+
+  /** Everything that a node holds, not its children alone: an INSERT holds its target beside them. */
+  private void walk(Object part) {
+    if (part instanceof TreeNode<?> node) {
+      check(node);
+      walkAll(node.productIterator());
+    } else if (part instanceof scala.collection.Iterable<?> several) {
+      walkAll(several.iterator());
+    } else if (part instanceof Product product && part.getClass().getName().startsWith("scala.")) {
+      walkAll(product.productIterator());
+    }
+  }
+
+  private void walkAll(Iterator<?> parts) {
+    while (parts.hasNext()) {
+      walk(parts.next());
+    }
+  }
+
+  private void check(TreeNode<?> node) {
+    if (node instanceof UnresolvedRelation relation) {
+      checkName(relation.multipartIdentifier());
+    } else if (node instanceof UnresolvedTable table) {
+      checkName(table.multipartIdentifier());
+    } else if (node instanceof UnresolvedTableOrView either) {
+      checkName(either.multipartIdentifier());
+    } else if (node instanceof UnresolvedTableValuedFunction function
+        && CollectionConverters.asJava(function.name()).stream().anyMatch(Names::isTableChanges)) {
+      throw new Refused("table_changes", WHY);
+    } else if (node instanceof LogicalPlan && node.getClass().getName().contains(".delta.")) {
+      throw new Refused(node.getClass().getSimpleName(), WHY);
+    }
+  }
+
+  private static boolean isTableChanges(String name) {
+    return name.toLowerCase(Locale.ROOT).startsWith("table_changes");
+  }
+
+  private void checkName(Seq<String> of) {
+    List<String> name = CollectionConverters.asJava(of);
+    int parts = name.size();
+    if (parts < 2) {
+      return;
+    }
+    boolean ofCatalog = parts == 2 || parts == 3 && name.get(0).equalsIgnoreCase("spark_catalog");
+    SessionCatalog catalog = ((org.apache.spark.sql.classic.SparkSession) session).sessionState().catalog();
+    if (!ofCatalog || !catalog.databaseExists(name.get(parts - 2))) {
+      throw new Refused("a relation that is no view", WHY);
+    }
+  }
+}
