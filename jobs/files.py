@@ -49,9 +49,7 @@ def full_disk(folder: Path, error: BaseException | None = None) -> FullDiskError
     if error is None and found.free >= _NO_ROOM_BYTES:
         return None
     return FullDiskError(
-        f"the disk of {fullest} is full"
-        if found.free < _NO_ROOM_BYTES
-        else f"a disk is full or over its quota, maybe that of {fullest}",
+        f"the disk of {fullest} is full",
         f"{found.free:,} of {found.total:,} bytes are free" + (f"; {error}"[:300] if error else ""),
         "make room there; what runs by itself goes on then, what was asked for has to be asked for again",
     )

@@ -42,7 +42,7 @@ def test_a_write_that_fails_leaves_the_old_content_and_no_second_file(
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", full)
-        with pytest.raises(FullDiskError, match=f"maybe that of {tmp_path}"):
+        with pytest.raises(FullDiskError, match=f"the disk of {tmp_path} is full"):
             replace_file(file, "new")
 
     assert file.read_text() == "old" and len(list(tmp_path.iterdir())) == 1
@@ -57,6 +57,6 @@ def test_a_full_disk_is_known_by_the_system_s_words_whoever_passes_them_on(tmp_p
     found = full_disk(tmp_path / "not" / "there", told("java.io.IOException: No space left on device"))
 
     assert found is not None
-    assert found.what.endswith(f"maybe that of {tmp_path}") and "bytes are free" in found.why
+    assert found.what == f"the disk of {tmp_path} is full" and "bytes are free" in found.why
     assert full_disk(tmp_path, told("Permission denied")) is None
     assert full_disk(tmp_path) is None
