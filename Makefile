@@ -13,7 +13,7 @@ help:
 	@echo "make up       start the services; 'make down' stops them"
 	@echo "make bench    measure against a plain loop (about 6 minutes)"
 	@echo "make lint     ruff and mypy"
-	@echo "make ci       what CI runs: lint, types, import direction, check, tests, faults"
+	@echo "make ci       what CI runs: lint, types, import direction, check, tests"
 	@echo "make install  only the virtual environment; 'make jars' only the jars"
 	@echo "make clean    stop the services; remove .venv and .jars (the state stays: twinlake reset removes it)"
 
