@@ -176,9 +176,10 @@ def sql(released: Released, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 @pytest.fixture(scope="session")
-def analyst_jvm() -> Iterator[Any]:
+def analyst_jvm(spark: SparkSession) -> Iterator[Any]:
     """A JVM with Hive's client classes and nothing of ours, as an analyst's tool is."""
     import pyspark
+    from py4j import java_gateway, protocol
     from py4j.java_gateway import JavaGateway
 
     folder = Path(pyspark.__file__).parent / "jars"
@@ -186,7 +187,16 @@ def analyst_jvm() -> Iterator[Any]:
         jarpath=str(next(folder.glob("py4j*.jar"))), classpath=f"{folder}/*", die_on_exit=True,
         javaopts=["-Xmx256m", "-Dlog4j2.level=OFF"],
     )  # fmt: skip
+    sparks = java_gateway.get_return_value
+
+    def returned(answer: str, client: Any, *named: Any) -> Any:
+        """PySpark looks for every JVM's exceptions in its own, by numbers that mean other objects there."""
+        of_spark = client is not gateway._gateway_client
+        return (sparks if of_spark else protocol.get_return_value)(answer, client, *named)
+
+    java_gateway.get_return_value = returned
     yield gateway.jvm
+    java_gateway.get_return_value = sparks
     gateway.shutdown()
 
 

@@ -162,8 +162,8 @@ def test_http_refuses(sql: SqlServer, places: dict[str, str], statement: str) ->
 
 
 def message(error: Exception) -> str:
-    """What Java said; the text of the exception itself asks the JVM for more, in vain for some classes."""
-    raised = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    """What Java said."""
+    raised = getattr(error, "java_exception", None)
     return str(raised.getMessage() if raised else error)
 
 
