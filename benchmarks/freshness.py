@@ -13,9 +13,9 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-import httpx
 import numpy as np
 
+from jobs.reading.client import ask
 from jobs.settings import Services
 from jobs.topics.produce import produce
 from jobs.topics.sample_orders import Draw, Sample
@@ -50,27 +50,6 @@ class _Noted:
         return self.sample.draw(count, now_ms)
 
 
-class Reader:
-    """Counts the orders of the last minutes as any client of the SQL server would."""
-
-    def __init__(self, services: Services) -> None:
-        self._http = httpx.Client(
-            base_url=services.sql_url, headers={"X-Twinlake-Query": "1"}, timeout=60,
-            auth=(services.sql_user, services.sql_password),
-        )  # fmt: skip
-        since = datetime.now(UTC) - timedelta(minutes=RECENT_MINUTES)
-        self._sql = (
-            "SELECT coalesce(sum(orders), 0) AS n FROM serve.sales_per_region "
-            f"WHERE window_start >= TIMESTAMP '{since:%Y-%m-%d %H:%M}:00'"
-        )
-
-    def orders(self) -> int:
-        answer = self._http.post("/query", json={"sql": self._sql, "limit": 1})
-        answer.raise_for_status()
-        found = answer.json()
-        return int((found["rows"] if isinstance(found, dict) else found)[0]["n"])
-
-
 def measure(
     sample: Sample,
     *,
@@ -81,8 +60,16 @@ def measure(
     lead_s: float,
 ) -> Freshness:
     """Produce at the rate; the records of the first `lead_s` seconds only bring all into their stride."""
-    reader = Reader(services)
-    before = reader.orders()
+    since = datetime.now(UTC) - timedelta(minutes=RECENT_MINUTES)
+    recent = (
+        "SELECT coalesce(sum(orders), 0) AS n FROM serve.sales_per_region "
+        f"WHERE window_start >= TIMESTAMP '{since:%Y-%m-%d %H:%M}:00'"
+    )
+
+    def orders() -> int:
+        return int(ask(services, recent)["rows"][0]["n"])
+
+    before = orders()
     noted = _Noted(sample=sample)
     total = int(rate * (lead_s + seconds))
     failed: list[BaseException] = []
@@ -110,7 +97,7 @@ def measure(
     until = time.perf_counter() + lead_s + seconds + 60
     while (not seen or seen[-1] < total) and not failed and time.perf_counter() < until:
         started = time.perf_counter()
-        seen.append(reader.orders() - before)
+        seen.append(orders() - before)
         arrived.append(time.perf_counter())
         asked.append(arrived[-1] - started)
         time.sleep(POLL_SECONDS)

@@ -72,7 +72,7 @@ def backfill() -> None:
             raise AirflowFailException(str(error)) from error
         return [{"table": params["table"], **one} for one in ranges]
 
-    @task(map_index_template="{{ windows }}", max_active_tis_per_dagrun=1)
+    @task(map_index_template="{{ windows }}")
     def rebuild(chunk: dict[str, str]) -> dict[str, Any]:
         """Rebuild the closed segments of one range of windows."""
         context: dict[str, Any] = get_current_context()  # type: ignore[assignment]

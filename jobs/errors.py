@@ -19,7 +19,7 @@ Three live beside what raises them: CancelledError (run.py), PassedError and Clo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +131,12 @@ def error_of(told: Mapping[str, Any]) -> TwinlakeError:
     why = "" if issubclass(kind, (ContractError, DefinitionError)) else facts.pop("why", "")
     TwinlakeError.__init__(error, what, why, remedy, facts)
     return error
+
+
+def malformed(faults: Iterable[Mapping[str, Any]]) -> UsageError:
+    """The error of a request whose fields are wrong, from what pydantic says of each (`loc`, `msg`)."""
+    told = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults)
+    return UsageError("the request is malformed", told, "mend the request")
 
 
 def _classes() -> dict[str, type[TwinlakeError]]:

@@ -10,6 +10,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from jobs.errors import FullDiskError
@@ -26,10 +27,17 @@ _NO_ROOM_BYTES = 1 << 20
 def replace_file(path: Path, content: str | bytes, mode: int = READABLE) -> None:
     """Writes `content` beside `path` (in a folder made where it is missing), syncs it, renames, syncs the
     folder. Raises OSError or, of a full disk, FullDiskError, with the old content left as it was."""
-    try:
+    with telling_of_a_full_disk(path.parent):
         _replace(path, content, mode)
-    except OSError as error:
-        if full := full_disk(path.parent, error):
+
+
+@contextmanager
+def telling_of_a_full_disk(folder: Path) -> Iterator[None]:
+    """Raises FullDiskError in the place of what another program, or this one, raised for want of room."""
+    try:
+        yield
+    except Exception as error:
+        if full := full_disk(folder, error):
             raise full from error
         raise
 

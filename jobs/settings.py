@@ -30,9 +30,14 @@ class Services:
     """HTTP door of the SQL server: which release it serves, and `twinlake query`."""
     sql_user: str = ""
     sql_password: str = ""
-    """What readers show at JDBC and at `sql_url`."""
+    """With `sql_user`, what readers show at JDBC and at `sql_url`."""
     cluster_id: str = ""
     """Kafka's cluster id: another broker on the same port is not ours."""
+
+    @property
+    def reader(self) -> tuple[str, str]:
+        """User and password of the doors that only read."""
+        return self.sql_user, self.sql_password
 
     def save(self, path: Path) -> None:
         """Write the file as a whole, readable by its owner only."""

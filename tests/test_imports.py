@@ -49,8 +49,8 @@ def room(module: str) -> str:
     names = module.split(".")
     if names[0] == "dags":
         return "dags"
-    if module == "jobs.server.client":
-        return "client"  # what Airflow's tasks and the demo need of the server
+    if module in ("jobs.server.client", "jobs.reading.client"):
+        return "client"  # what the servers' users need of them: Airflow's tasks, the commands, the demo
     if module == "jobs.__main__":
         return "commands"
     is_room = len(names) > 1 and (PROJECT / names[0] / names[1]).is_dir()

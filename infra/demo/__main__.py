@@ -57,7 +57,7 @@ def _finish(story: Story) -> None:
         console.print(f"   {name:<8} {escape(place)}", soft_wrap=True)
     for door, user, password in (
         ("airflow", services.airflow_user, services.airflow_password),
-        ("jdbc and report", services.sql_user, services.sql_password),
+        ("jdbc and report", *services.reader),
     ):
         console.print(f"   login    {user} / {escape(password)}  ({door})", soft_wrap=True)
 

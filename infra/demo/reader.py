@@ -9,9 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import httpx
-
 from jobs.errors import TimedOutError
+from jobs.reading.client import ask
 from jobs.settings import Services
 from jobs.waiting import wait_for
 
@@ -36,43 +35,27 @@ class Range:
         return f"{column} >= timestamp_millis({self.start_ms}) AND {column} < timestamp_millis({self.end_ms})"
 
 
-class Query:
-    """One SELECT through the SQL server's HTTP door."""
-
-    def __init__(self, services: Services) -> None:
-        asks = {"X-Twinlake-Query": "1"}
-        self._http = httpx.Client(
-            base_url=services.sql_url, headers=asks, timeout=120, trust_env=False,
-            auth=(services.sql_user, services.sql_password),
-        )  # fmt: skip
-
-    def rows(self, sql: str) -> list[dict[str, Any]]:
-        answer = self._http.post("/query", json={"sql": sql, "limit": 1_000_000})
-        if answer.is_error:
-            raise RuntimeError(f"{answer.status_code}: {answer.text[:400]}")
-        found: list[dict[str, Any]] = answer.json()["rows"]
-        return found
-
-
-def served(query: Query, windows: Range, schema: str = "serve") -> Answer:
+def served(services: Services, windows: Range) -> Answer:
     """What the view shows for the windows."""
-    rows = query.rows(
+    found = ask(
+        services,
         "SELECT region, cast(sum(orders) AS bigint) AS orders, cast(sum(sales) AS string) AS sales "
-        f"FROM {schema}.sales_per_region WHERE {windows.sql('window_start')} GROUP BY region"
+        f"FROM serve.sales_per_region WHERE {windows.sql('window_start')} GROUP BY region",
     )
-    return {row["region"]: (row["orders"], row["sales"]) for row in rows}
+    return {row["region"]: (row["orders"], row["sales"]) for row in found["rows"]}
 
 
-def expected(query: Query, windows: Range) -> tuple[Answer, Answer]:
+def expected(services: Services, windows: Range) -> tuple[Answer, Answer]:
     """What the old and the new definition must show, from the events: with and without cancelled orders."""
-    rows = query.rows(
+    found = ask(
+        services,
         "SELECT region, count(*) AS orders, cast(sum(amount) AS string) AS sales, "
         "count_if(status <> 'cancelled') AS kept, "
         "cast(sum(amount) FILTER (WHERE status <> 'cancelled') AS string) AS kept_sales "
-        f"FROM serve.orders WHERE {windows.sql('ordered_at')} GROUP BY region"
+        f"FROM serve.orders WHERE {windows.sql('ordered_at')} GROUP BY region",
     )
-    old = {row["region"]: (row["orders"], row["sales"]) for row in rows}
-    new = {row["region"]: (row["kept"], row["kept_sales"]) for row in rows if row["kept"]}
+    old = {row["region"]: (row["orders"], row["sales"]) for row in found["rows"]}
+    new = {row["region"]: (row["kept"], row["kept_sales"]) for row in found["rows"] if row["kept"]}
     return old, new
 
 

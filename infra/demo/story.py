@@ -14,7 +14,7 @@ from infra.demo.airflow_api import AirflowApi
 from infra.demo.crash import kill, wait_back
 from infra.demo.lake_view import LakeView
 from infra.demo.producer import Producer, twinlake
-from infra.demo.reader import Query, Range, Reader, expected, served
+from infra.demo.reader import Range, Reader, expected, served
 from infra.demo.summary import DemoError, Summary
 from infra.oracle.topic import end_offsets
 from jobs.settings import Services, Settings
@@ -108,16 +108,16 @@ class Story:
 
     def begin_reading(self) -> None:
         with self.summary.step("A reader begins to query the view all the time") as figures:
-            query = Query(self.services)
-            old, new = expected(query, self.windows)
-            shown = served(query, self.windows)
+            services = self.services
+            old, new = expected(services, self.windows)
+            shown = served(services, self.windows)
             self.summary.check(
                 "the view shows what the events add up to",
                 shown == old,
                 f"{sum(n for n, _ in old.values()):,} orders",
             )
             answers = {OLD: old, NEW: new}
-            self.reader = Reader(ask=lambda: served(query, self.windows), answers=answers).start()
+            self.reader = Reader(ask=lambda: served(services, self.windows), answers=answers).start()
             figures["orders_with_cancelled"] = sum(orders for orders, _ in old.values())
             figures["orders_without_cancelled"] = sum(orders for orders, _ in new.values())
 

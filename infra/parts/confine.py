@@ -107,20 +107,10 @@ def main() -> None:
     if given.home:
         enter(plan(given.home, given.read, given.write))
         os.chdir(given.write[0] if given.write else "/")
-    become = () if given.become is None else ("--reuid", str(given.become), "--regid", str(given.become))
-    groups = () if given.become is None else ("--clear-groups",)
-    os.execvp(
-        "setpriv",
-        [
-            "setpriv",
-            *become,
-            *groups,
-            "--no-new-privs",
-            "--bounding-set=-all",
-            "--inh-caps=-all",
-            *given.program,
-        ],
-    )
+    other = [f"--reuid={given.become}", f"--regid={given.become}", "--clear-groups"]
+    become = [] if given.become is None else other
+    rights = ["--no-new-privs", "--bounding-set=-all", "--inh-caps=-all"]
+    os.execvp("setpriv", ["setpriv", *become, *rights, *given.program])
 
 
 if __name__ == "__main__":

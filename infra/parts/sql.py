@@ -61,7 +61,7 @@ def protection(context: Context) -> str:
 def hand_over(services: Services, folders: Folders) -> None:
     """The hash of the readers' password, in a file that the SQL server may read and not write."""
     password_file(folders).parent.mkdir(mode=0o755, exist_ok=True)
-    replace_file(password_file(folders), hashed(services.sql_user, services.sql_password))
+    replace_file(password_file(folders), hashed(*services.reader))
 
 
 def password_file(folders: Folders) -> Path:

@@ -5,17 +5,13 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any
 
-import httpx
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as Grid
 
 from jobs.commands.output import console, load_settings, print_json
-from jobs.errors import TwinlakeError, UnreachableError, UsageError
-from jobs.settings import Services
-
-ANSWER_S = 330.0
+from jobs.reading.client import ask
 
 
 def register(app: typer.Typer) -> None:
@@ -38,36 +34,6 @@ def query_command(
         _show(found)
     if found["truncated"]:
         console.print(f"[yellow]only the first {limit:,} rows; there are more, see --limit[/]")
-
-
-def ask(services: Services, sql: str, limit: int = 10_000) -> dict[str, Any]:
-    """The SQL server's answer: columns, rows, truncated, release."""
-    url = services.sql_url
-    if not url:
-        raise UnreachableError(
-            "the SQL server is not running", "it has no address", "start it with `twinlake up`"
-        )
-    try:
-        answer = httpx.post(
-            f"{url}/query", json={"sql": sql, "limit": limit}, headers={"X-Twinlake-Query": "1"},
-            auth=(services.sql_user, services.sql_password),
-            timeout=httpx.Timeout(ANSWER_S, connect=5), trust_env=False,
-        )  # fmt: skip
-    except httpx.HTTPError as error:
-        raise UnreachableError(
-            "the SQL server does not answer", f"{url}: {error or type(error).__name__}",
-            "see `twinlake status` and `twinlake logs sql`",
-        ) from error  # fmt: skip
-    if answer.is_success:
-        found: dict[str, Any] = answer.json()
-        return found
-    try:
-        told = answer.json()
-    except ValueError:
-        told = {}
-    kind = UsageError if answer.status_code < 500 else TwinlakeError
-    raise kind(told.get("what") or f"the SQL server answered {answer.status_code}",
-               told.get("why", answer.text[:500]), told.get("remedy", ""))  # fmt: skip
 
 
 def _show(found: dict[str, Any]) -> None:

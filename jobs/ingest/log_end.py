@@ -51,7 +51,7 @@ class LogEnd:
             watermark=metadata["watermark"],
             counts=metadata["counts"],
             schemas=_by_number(metadata["schemas"]),
-            schema_hashes=_by_number(metadata.get("schema_hashes", {})),  # older logs have none
+            schema_hashes=_by_number(metadata["schema_hashes"]),
         )
 
     def metadata(self, kind: str, records: int) -> dict[str, Any]:
@@ -143,14 +143,13 @@ class LogEnd:
 
     def refuse_schema(self, schema_id: int, avro: dict[str, Any]) -> StoppedTopicError | None:
         """The error for an id that meant another schema when the log met it; `avro` as `meant` leaves it."""
-        names, known = self.schemas.get(schema_id), self.schema_hashes.get(schema_id)
-        names_now, now = field_names(avro), schema_hash(avro)
-        if names is None or (known == now if known else names == names_now):
+        known, now = self.schema_hashes.get(schema_id), schema_hash(avro)
+        if known is None or known == now:
             return None
         return StoppedTopicError(
             what=f"schema {schema_id} of topic {self.topic} is not the one that the log has read",
-            why=f"the log has read the fields {', '.join(names)} (hash {known or 'unknown'}), the registry "
-            f"now says {', '.join(names_now)} (hash {now}): it was restored, or filled anew",
+            why=f"the log has read the fields {', '.join(self.schemas[schema_id])} (hash {known}), the "
+            f"registry now says {', '.join(field_names(avro))} (hash {now}): it was restored, or filled anew",
             remedy=f"restore the registry so that {schema_id} is that schema again, with what came since "
             "under other ids, and start the lake server again; records sent under the id's new meaning must "
             f"be sent again: make the topic again first, and run `twinlake topic accept {self.topic}`",

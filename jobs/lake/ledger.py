@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from jobs.files import full_disk
+from jobs.files import telling_of_a_full_disk
 
 COMPACT_ABOVE_FILES = 200
 
@@ -26,13 +26,8 @@ class Ledger:
 
     def append(self, rows: list[dict[str, Any]]) -> None:
         """Commit the rows together; on return they survive a kill. FullDiskError where there is no room."""
-        with self._lock:
-            try:
-                write_deltalake(self._open(), pa.Table.from_pylist(rows, self.schema), mode="append")
-            except Exception as error:
-                if full := full_disk(self.path, error):
-                    raise full from error
-                raise
+        with self._lock, telling_of_a_full_disk(self.path):
+            write_deltalake(self._open(), pa.Table.from_pylist(rows, self.schema), mode="append")
 
     def rows(self) -> list[dict[str, Any]]:
         """All rows, in no particular order; empty when nothing was ever written."""

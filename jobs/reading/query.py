@@ -21,7 +21,7 @@ from fastapi.security import HTTPBasic
 from pydantic import BaseModel, ConfigDict, Field
 
 from jobs.as_json import to_json
-from jobs.errors import BusyError, NotFoundError, TwinlakeError, UsageError
+from jobs.errors import BusyError, NotFoundError, TwinlakeError, UsageError, malformed
 from jobs.lake.plans import Plans
 from jobs.reading.follower import Followed
 from jobs.reading.protection import Protection
@@ -166,9 +166,8 @@ def _unique(names: list[str]) -> list[str]:
 def _message(error: Exception) -> str:
     """What Spark says, without its plans and JVM stack traces."""
     raised = getattr(error, "java_exception", None)  # of a kind that PySpark does not know
-    text = str((raised.getMessage() or raised.toString()) if raised else error).split("\n\nJVM stacktrace:")[
-        0
-    ]
+    text = str((raised.getMessage() or raised.toString()) if raised else error)
+    text, _, _ = text.partition("\n\nJVM stacktrace:")
     return re.split(r";\n['+]|\nTo tolerate|\nIf you did not qualify", text.strip())[0].strip()
 
 
@@ -205,9 +204,8 @@ def build_app(
         return _refused(code, error)
 
     @app.exception_handler(RequestValidationError)
-    async def malformed(_: Request, error: RequestValidationError) -> JSONResponse:
-        faults = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
-        return _refused(400, UsageError("the request is malformed", faults, "mend the request"))
+    async def wrong(_: Request, error: RequestValidationError) -> JSONResponse:
+        return _refused(400, malformed(error.errors()))
 
     @app.get("/status")
     def status() -> dict[str, Any]:

@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from jobs.errors import NotFoundError, TwinlakeError, UsageError
+from jobs.errors import NotFoundError, TwinlakeError, UsageError, malformed
 from jobs.server.jobs import Jobs
 
 LONGEST_WAIT_S = 60.0
@@ -78,9 +78,8 @@ def build_app(server: Served, token: str) -> FastAPI:
         return JSONResponse(error.to_json(), status)
 
     @app.exception_handler(RequestValidationError)
-    async def _malformed(request: Request, error: RequestValidationError) -> Response:
-        faults = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
-        return _error(400, "the request is malformed", faults, "mend the request")
+    async def _wrong(request: Request, error: RequestValidationError) -> Response:
+        return JSONResponse(malformed(error.errors()).to_json(), 400)
 
     @app.get("/health")
     def health() -> dict[str, Any]:

@@ -16,7 +16,7 @@ import structlog
 from jobs.batch.maintain import drop_staging, maintain
 from jobs.batch.merge import merge_small
 from jobs.errors import BusyError, TwinlakeError
-from jobs.files import full_disk, replace_file
+from jobs.files import replace_file, telling_of_a_full_disk
 from jobs.ingest.ingest import STOPPED, Ingest
 from jobs.ingest.log_end import LogEnd
 from jobs.jvm import end_together
@@ -198,11 +198,8 @@ class LakeServer:
         context.setLocalProperty("spark.scheduler.pool", "batch")
         context.addJobTag(run.tag)
         try:
-            return kind.handler(self.lake, params, run)
-        except Exception as error:
-            if full := full_disk(self.settings.home, error):
-                raise full from error
-            raise
+            with telling_of_a_full_disk(self.settings.home):
+                return kind.handler(self.lake, params, run)
         finally:
             context.removeJobTag(run.tag)
 

@@ -114,7 +114,7 @@ class Contract:
         """Everything that can change a verdict or a promise, as JSON data; words and versions do not."""
         return {
             "columns": [[c.name, c.type, c.required, c.key] for c in self.columns],
-            "rules": [[r.column, r.code, None if r.value is None else _text(r.value)] for r in self.rules],
+            "rules": [[r.column, r.code, _plain(r.value)] for r in self.rules],
             "event_time": self.event_time,
             "unique": self.unique,
             **{name: format_duration(value) if value else None for name, value in self._durations.items()},
@@ -143,10 +143,6 @@ class Contract:
             if field.name not in named:
                 return "schema[0].properties", f"field {field.name!r} of {schema.file} is missing"
         return None
-
-
-def _text(value: Decimal | int | tuple[str, ...]) -> Any:
-    return list(value) if isinstance(value, tuple) else str(value)
 
 
 def _plain(value: Decimal | int | tuple[str, ...] | None) -> Any:

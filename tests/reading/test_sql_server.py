@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from jobs.commands.query import ask
 from jobs.errors import UnreachableError, UsageError
+from jobs.reading.client import ask
 from jobs.settings import Services
 from jobs.times import parse_moment, utc_now
 from tests.reading.conftest import ALL, PAID, PASSWORD, Released, SqlServer

@@ -2,26 +2,9 @@
 
 import stat
 from dataclasses import asdict, replace
-from pathlib import Path
-
-import pytest
 
 from infra.parts.addresses import addresses
-from infra.parts.folders import folders_of
 from infra.parts.part import Context
-from infra.parts.ports import Ports
-from jobs.settings import Services, Settings
-
-
-@pytest.fixture
-def context(tmp_path: Path) -> Context:
-    settings = Settings(home=tmp_path)
-    folders = folders_of(settings)
-    folders.make()
-    return Context(
-        settings=settings, folders=folders, ports=Ports(folders.run / "ports.json"), java_home=Path(),
-        services=Services(),
-    )  # fmt: skip
 
 
 def test_every_address_is_known_before_anything_runs(context: Context) -> None:

@@ -8,30 +8,16 @@ import pytest
 
 from infra.parts import sql
 from infra.parts.addresses import publish
-from infra.parts.folders import folders_of
 from infra.parts.part import Context
-from infra.parts.ports import Ports
 from jobs.errors import UsageError
 from jobs.passwords import fits
-from jobs.settings import Services, Settings
-
-
-@pytest.fixture
-def context(tmp_path: Path) -> Context:
-    settings = Settings(home=tmp_path)
-    folders = folders_of(settings)
-    folders.make()
-    return Context(
-        settings=settings, folders=folders, ports=Ports(folders.run / "ports.json"), java_home=Path("/java"),
-        services=Services(),
-    )  # fmt: skip
 
 
 def test_it_is_handed_a_hash_and_never_the_password(context: Context) -> None:
     services = publish(context)
     line = sql.password_file(context.folders).read_text()
 
-    assert fits(line, services.sql_user, services.sql_password)
+    assert fits(line, *services.reader)
     assert not fits(line, services.sql_user, services.sql_password + "x")
     assert not fits(line, "root", services.sql_password)
     assert services.sql_password not in line

@@ -11,7 +11,7 @@ import org.apache.hadoop.hive.conf.HiveConf;
  */
 final class HiveSettings {
   /** What Hive's driver sends with every connection. */
-  private static final String DRIVERS_OWN = "hive.server2.thrift.resultset.default.fetch.size";
+  static final String DRIVERS_OWN = "hive.server2.thrift.resultset.default.fetch.size";
 
   private HiveSettings() {}
 

@@ -71,8 +71,7 @@ public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, Bo
 
   /** What JDBC's driver and server set for every connection. */
   private static final Set<String> CONNECTIONS_OWN = Set.of(
-      "hive.server2.thrift.resultset.default.fetch.size", "spark.sql.binaryOutputStyle",
-      "spark.sql.datetime.java8API.enabled");
+      HiveSettings.DRIVERS_OWN, "spark.sql.binaryOutputStyle", "spark.sql.datetime.java8API.enabled");
 
   private static final String MAY_SET = "a reader may set " + String.join(", ", SETTINGS.stream().sorted().toList());
 

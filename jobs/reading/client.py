@@ -1,0 +1,43 @@
+"""Client of the SQL server's HTTP door: one statement, its rows. Needs no Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+
+from jobs.errors import TwinlakeError, UnreachableError, UsageError
+from jobs.settings import Services
+
+ANSWER_S = 330.0
+"""Somewhat longer than the server gives a statement."""
+
+
+def ask(services: Services, sql: str, limit: int = 10_000) -> dict[str, Any]:
+    """The SQL server's answer: columns, rows, truncated, release."""
+    url = services.sql_url
+    if not url:
+        raise UnreachableError(
+            "the SQL server is not running", "it has no address", "start it with `twinlake up`"
+        )
+    try:
+        answer = httpx.post(
+            f"{url}/query", json={"sql": sql, "limit": limit}, headers={"X-Twinlake-Query": "1"},
+            auth=services.reader,
+            timeout=httpx.Timeout(ANSWER_S, connect=5), trust_env=False,
+        )  # fmt: skip
+    except httpx.HTTPError as error:
+        raise UnreachableError(
+            "the SQL server does not answer", f"{url}: {error or type(error).__name__}",
+            "see `twinlake status` and `twinlake logs sql`",
+        ) from error  # fmt: skip
+    if answer.is_success:
+        found: dict[str, Any] = answer.json()
+        return found
+    try:
+        told = answer.json()
+    except ValueError:
+        told = {}
+    kind = UsageError if answer.status_code < 500 else TwinlakeError
+    raise kind(told.get("what") or f"the SQL server answered {answer.status_code}",
+               told.get("why", answer.text[:500]), told.get("remedy", ""))  # fmt: skip
