@@ -6,6 +6,7 @@ import json
 import threading
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -192,14 +193,19 @@ def test_a_repair_that_was_killed_goes_on_and_tells_every_difference(
     assert world.shows() == world.expected() and world.verify().equal
 
 
-def test_a_repair_begins_anew_where_somebody_else_used_the_lane_and_still_tells_what_it_repaired(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def killed_after_replacing(world: World, monkeypatch: pytest.MonkeyPatch) -> tuple[dict[str, Any], int]:
+    """What the attempt had noted of its first chunk, and how many rows still differ."""
     corrupt(world)
     with pytest.raises(Killed):
         rebuild_in_chunks(world, monkeypatch, "replaced", 0)
     told = json.loads((world.lake / "staging/long/attempt.json").read_text())["replacing"]["outcome"]
-    left = world.verify().differing
+    return told, world.verify().differing
+
+
+def test_a_repair_begins_anew_where_somebody_else_used_the_lane_and_still_tells_what_it_repaired(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told, left = killed_after_replacing(world, monkeypatch)
     world.rebuild(windows=WindowRange(start=START + 500 * MINUTE))
 
     again = rebuild_in_chunks(world, monkeypatch, None, 0)
@@ -212,11 +218,7 @@ def test_a_repair_whose_commit_is_cleaned_up_before_it_goes_on_still_tells_what_
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A job that was interrupted may be continued days later; its commit's file is kept for hours."""
-    corrupt(world)
-    with pytest.raises(Killed):
-        rebuild_in_chunks(world, monkeypatch, "replaced", 0)
-    told = json.loads((world.lake / "staging/long/attempt.json").read_text())["replacing"]["outcome"]
-    left = world.verify().differing
+    told, left = killed_after_replacing(world, monkeypatch)
     world.produce()
     world.step()
     clean_up(world)

@@ -15,12 +15,18 @@ from jobs.tables import TABLES
 from tests.releases.lake import Lake, order
 
 
-def test_a_server_starts_with_a_broken_contract_tells_it_and_loses_nothing(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    project, home = tmp_path / "project", tmp_path / "home"
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """The contracts and schemas of this project, for a test to change."""
     for folder in ("contracts", "schemas"):
-        shutil.copytree(PROJECT / folder, project / folder)
+        shutil.copytree(PROJECT / folder, tmp_path / "project" / folder)
+    return tmp_path / "project"
+
+
+def test_a_server_starts_with_a_broken_contract_tells_it_and_loses_nothing(
+    spark: SparkSession, tmp_path: Path, project: Path
+) -> None:
+    home = tmp_path / "home"
     contract = project / "contracts" / "orders.yaml"
     text = contract.read_text()
     lake = Lake(spark, home, project=project)
@@ -52,11 +58,9 @@ def test_a_server_starts_with_a_broken_contract_tells_it_and_loses_nothing(
 
 
 def test_a_server_starts_with_a_field_whose_type_is_not_the_one_that_was_sent(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, project: Path
 ) -> None:
-    project, home = tmp_path / "project", tmp_path / "home"
-    for folder in ("contracts", "schemas"):
-        shutil.copytree(PROJECT / folder, project / folder)
+    home = tmp_path / "home"
     lake = Lake(spark, home, project=project)
     lake.server.lake.logs["orders"].keep({"note": "string"}, "schema 8", "")
     lake.stop()
