@@ -134,15 +134,15 @@ def test_a_long_rebuild_in_chunks_is_continued_after_a_cancel_and_never_half_don
     from jobs.batch.rebuild import rebuild
 
     with pytest.raises(CancelledError):
-        rebuild(world.feed, closed, lambda: world.at.segment, run, staging, "2026", chunk_records=10)
+        rebuild(world.feed, closed, lambda: world.at.segment, run, staging, "2026", chunk_records=20)
     assert world.shows() == world.expected()
     run.cancelled.clear()
     run.report = lambda progress: None
     again = rebuild(
-        world.feed, world.closed(), lambda: world.at.segment, run, staging, "2026", chunk_records=10
+        world.feed, world.closed(), lambda: world.at.segment, run, staging, "2026", chunk_records=20
     )
 
-    assert (again.chunks, again.skipped, again.certificate.equal) == (6, 2, True)
+    assert (again.chunks, again.skipped, again.certificate.equal) == (3, 2, True)
     assert world.shows() == world.expected()
 
 
@@ -151,7 +151,7 @@ class Killed(BaseException):
 
 
 def rebuild_in_chunks(world: World, monkeypatch: pytest.MonkeyPatch, kill: str | None, calls: int) -> Rebuilt:
-    """A repair of six chunks, ended at the so-many-th call of this method of the attempt, if one is named."""
+    """A repair of three chunks, ended at this call of the method of the attempt, if one is named."""
     made = iter(range(calls))
     with monkeypatch.context() as patch:
         if kill:
@@ -163,7 +163,7 @@ def rebuild_in_chunks(world: World, monkeypatch: pytest.MonkeyPatch, kill: str |
                 method(self, part, found)
 
             patch.setattr(Attempt, kill, killed)
-        return world.rebuild(chunk_records=10, repair=True, job="long")
+        return world.rebuild(chunk_records=20, repair=True, job="long")
 
 
 def corrupt(world: World) -> None:
@@ -188,7 +188,7 @@ def test_a_repair_that_was_killed_goes_on_and_tells_every_difference(
 
     again = rebuild_in_chunks(world, monkeypatch, None, 0)
 
-    assert (again.chunks, again.skipped, again.replaced) == (6, skipped, True)
+    assert (again.chunks, again.skipped, again.replaced) == (3, skipped, True)
     assert (again.certificate.differing, again.certificate.position) == (differing, {"orders": 3})
     assert world.shows() == world.expected() and world.verify().equal
 

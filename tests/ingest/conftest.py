@@ -1,4 +1,8 @@
-"""One real broker and one real registry for all tests here; a stage, with a fake one, for each."""
+"""One real broker and one real registry for all tests here, and a stage for each.
+
+A fake registry is for what a real one does not do when it is told to: forget, fall silent, take a schema that
+contradicts the one before.
+"""
 
 from __future__ import annotations
 
@@ -39,14 +43,14 @@ def apicurio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Apicurio]:
 
 
 @pytest.fixture
-def real_stage(spark: SparkSession, broker: Broker, apicurio: Apicurio, tmp_path: Path) -> Iterator[Stage]:
+def stage(spark: SparkSession, broker: Broker, apicurio: Apicurio, tmp_path: Path) -> Iterator[Stage]:
     found = Stage(spark, broker, apicurio, tmp_path / "home", f"orders_{next(NUMBERS)}")
     yield found
     found.close()
 
 
 @pytest.fixture
-def stage(spark: SparkSession, broker: Broker, registry: FakeRegistry, tmp_path: Path) -> Iterator[Stage]:
+def faked(spark: SparkSession, broker: Broker, registry: FakeRegistry, tmp_path: Path) -> Iterator[Stage]:
     found = Stage(spark, broker, registry, tmp_path / "home", f"orders_{next(NUMBERS)}")
     yield found
     registry.down = False

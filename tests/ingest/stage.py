@@ -118,8 +118,11 @@ class Stage:
 
     def orders(self, *ids: str, partition: int = 0, **changes: Any) -> None:
         """Valid orders with these ids."""
-        values = (frame(self.schema_id, self.schema, order(event_id, **changes)) for event_id in ids)
-        self.produce(*values, partition=partition)
+        self.produce(*(self.framed(order(event_id, **changes)) for event_id in ids), partition=partition)
+
+    def framed(self, record: dict[str, Any]) -> bytes:
+        """The record as the project's newest schema writes it."""
+        return frame(self.schema_id, self.schema, record)
 
     def ingest(self, settings: Settings | None = None, **options: Any) -> Ingest:
         """A started ingest; the stage stops it in the end."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from jobs.ingest.log_end import LogEnd
 from jobs.ingest.writer_schema import meant
+from jobs.topics.registry import Registry
 from tests.apicurio import Apicurio
 from tests.ingest.stage import Stage, frame, order
 
@@ -18,8 +18,8 @@ def swapped(schema: dict[str, Any]) -> dict[str, Any]:
     return {**schema, "fields": fields}
 
 
-def test_an_id_that_a_wiped_registry_gives_to_another_schema_stops_the_topic(real_stage: Stage) -> None:
-    stage, registry = real_stage, real_stage.registry
+def test_an_id_that_a_wiped_registry_gives_to_another_schema_stops_the_topic(stage: Stage) -> None:
+    registry = stage.registry
     assert isinstance(registry, Apicurio)
     registry.wipe()
     stage.schema_id = registry.register(stage.subject, stage.schema)
@@ -45,61 +45,60 @@ def test_an_id_that_a_wiped_registry_gives_to_another_schema_stops_the_topic(rea
     assert [row[3] for row in stage.verdicts(stage.run())] == ["valid", "valid"]
 
 
-def test_words_and_defaults_do_not_make_another_schema(stage: Stage) -> None:
-    stage.create(partitions=1)
-    stage.orders("a")
-    stage.run()
-    fields = [{**field, "doc": "other words"} for field in stage.schema["fields"]]
-    stage.registry.subjects[stage.subject] = [(7, {**stage.schema, "doc": "more", "fields": fields})]  # type: ignore[union-attr]
-    stage.orders("b")
+def test_a_schema_that_was_registered_survives_a_kill(apicurio: Apicurio) -> None:
+    """Otherwise the records that were sent with its id are invalid for ever."""
+    sent = {"type": "record", "name": "Killed", "fields": [{"name": "a", "type": "long"}]}
+    schema_id = apicurio.register("killed-value", sent)
+    apicurio.stop()
+    apicurio.start()
 
-    assert [row[3] for row in stage.verdicts(stage.run())] == ["valid", "valid"]
+    assert Registry(apicurio.url).schema(schema_id) == sent
 
 
-def test_records_of_a_schema_that_the_registry_lost_wait_until_it_is_back(stage: Stage) -> None:
-    stage.create(partitions=1)
-    stage.orders("a")
-    stage.run()
-    lost = stage.registry.subjects.pop(stage.subject)  # type: ignore[union-attr]
-    stage.orders("b")
+def test_words_and_defaults_do_not_make_another_schema(faked: Stage) -> None:
+    faked.create(partitions=1)
+    faked.orders("a")
+    faked.run()
+    fields = [{**field, "doc": "other words"} for field in faked.schema["fields"]]
+    faked.registry.subjects[faked.subject] = [(7, {**faked.schema, "doc": "more", "fields": fields})]  # type: ignore[union-attr]
+    faked.orders("b")
 
-    refused = stage.stopped()
+    assert [row[3] for row in faked.verdicts(faked.run())] == ["valid", "valid"]
+
+
+def test_records_of_a_schema_that_the_registry_lost_wait_until_it_is_back(faked: Stage) -> None:
+    faked.create(partitions=1)
+    faked.orders("a")
+    faked.run()
+    lost = faked.registry.subjects.pop(faked.subject)  # type: ignore[union-attr]
+    faked.orders("b")
+
+    refused = faked.stopped()
 
     assert refused.error is not None and "no schema 7 any more" in refused.error.what
-    stage.registry.subjects[stage.subject] = lost  # type: ignore[union-attr]
-    assert [row[3] for row in stage.verdicts(stage.run())] == ["valid", "valid"]
+    faked.registry.subjects[faked.subject] = lost  # type: ignore[union-attr]
+    assert [row[3] for row in faked.verdicts(faked.run())] == ["valid", "valid"]
 
 
-def test_a_schema_whose_version_was_deleted_is_still_known_by_its_id(stage: Stage) -> None:
-    stage.create(partitions=1)
-    stage.orders("a")
-    stage.run()
-    stage.registry.subjects["deleted"] = stage.registry.subjects.pop(stage.subject)  # type: ignore[union-attr]
-    stage.orders("b")
+def test_a_schema_whose_version_was_deleted_is_still_known_by_its_id(faked: Stage) -> None:
+    faked.create(partitions=1)
+    faked.orders("a")
+    faked.run()
+    faked.registry.subjects["deleted"] = faked.registry.subjects.pop(faked.subject)  # type: ignore[union-attr]
+    faked.orders("b")
 
-    assert [row[3] for row in stage.verdicts(stage.run())] == ["valid", "valid"]
-
-
-def test_a_registry_that_does_not_answer_stops_no_topic_whose_schemas_are_known(stage: Stage) -> None:
-    stage.create(partitions=1)
-    stage.orders("a")
-    ingest = stage.caught_up(stage.ingest())
-    stage.registry.down = True  # type: ignore[union-attr]
-    stage.orders("b")
-    stage.caught_up(ingest)
-
-    assert [row[3] for row in stage.verdicts(ingest.log)] == ["valid", "valid"]
+    assert [row[3] for row in faked.verdicts(faked.run())] == ["valid", "valid"]
 
 
-def test_a_log_of_before_there_were_hashes_compares_the_names_of_fields() -> None:
-    def schema(*names: str) -> dict[str, Any]:
-        return {"type": "record", "name": "R", "fields": [{"name": name, "type": "long"} for name in names]}
+def test_a_registry_that_does_not_answer_stops_no_topic_whose_schemas_are_known(faked: Stage) -> None:
+    faked.create(partitions=1)
+    faked.orders("a")
+    ingest = faked.caught_up(faked.ingest())
+    faked.registry.down = True  # type: ignore[union-attr]
+    faked.orders("b")
+    faked.caught_up(ingest)
 
-    old = LogEnd(topic="orders", schemas={7: ["a", "b"]})
-
-    assert old.refuse_schema(7, schema("a", "b")) is None
-    assert old.refuse_schema(7, schema("b", "a")) is not None
-    assert old.refuse_schema(8, schema("b", "a")) is None
+    assert [row[3] for row in faked.verdicts(ingest.log)] == ["valid", "valid"]
 
 
 def test_what_decides_how_bytes_are_read_is_what_a_schema_means() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from tests.ingest.stage import Stage, frame, order
+from tests.ingest.stage import Stage, order
 
 
 def damage(checkpoint: Path) -> None:
@@ -122,7 +122,7 @@ def test_only_committed_records_are_read_and_a_new_partition_from_its_start(stag
     producer.init_transactions(30)
     for event_id, ends in (("no", producer.abort_transaction), ("yes", producer.commit_transaction)):
         producer.begin_transaction()
-        producer.produce(stage.topic.name, frame(7, stage.schema, order(event_id)), b"k", partition=0)
+        producer.produce(stage.topic.name, stage.framed(order(event_id)), b"k", partition=0)
         producer.flush()
         ends(30)
     ingest = stage.ingest()

@@ -19,8 +19,7 @@ def with_fields(schema: dict[str, Any], *fields: dict[str, Any]) -> dict[str, An
 NOTE = {"name": "note", "type": "string", "default": "-"}
 
 
-def test_what_was_sent_before_the_project_knew_its_field_is_shown_once_it_does(real_stage: Stage) -> None:
-    stage = real_stage
+def test_what_was_sent_before_the_project_knew_its_field_is_shown_once_it_does(stage: Stage) -> None:
     stage.create(partitions=1)
     stage.orders("old")
     before = stage.run().rows_sql()
@@ -48,15 +47,15 @@ def test_nested_fields_are_kept_as_sent_and_judged_like_others(stage: Stage) -> 
     item = {"type": "record", "name": "Item", "fields": inside}
     newer = with_fields(
         stage.schema,
-        {"name": "items", "type": {"type": "array", "items": item}},
+        {"name": "items", "type": {"type": "array", "items": item}, "default": []},
         {"name": "best", "type": ["null", "Item"], "default": None},
-        {"name": "tags", "type": {"type": "map", "values": "string"}},
-        {"name": "sort", "type": {"type": "enum", "name": "Sort", "symbols": ["A", "B"]}},
-        {"name": "_took", "type": {"type": "int", "logicalType": "time-millis"}},
-        {"name": "either", "type": ["null", "int", "string"]},
-        {"name": "nothing", "type": "null"},
+        {"name": "tags", "type": {"type": "map", "values": "string"}, "default": {}},
+        {"name": "sort", "type": {"type": "enum", "name": "Sort", "symbols": ["A", "B"]}, "default": "A"},
+        {"name": "_took", "type": {"type": "int", "logicalType": "time-millis"}, "default": 0},
+        {"name": "either", "type": ["null", "int", "string"], "default": None},
+        {"name": "nothing", "type": "null", "default": None},
     )
-    stage.registry.add(stage.subject, 8, newer)  # type: ignore[union-attr]
+    newer_id = stage.registry.register(stage.subject, newer)
     when = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 
     def sent(event_id: str, name: str = "tea", price: str = "12.50", **more: Any) -> bytes:
@@ -69,7 +68,7 @@ def test_nested_fields_are_kept_as_sent_and_judged_like_others(stage: Stage) -> 
             "_took": time(0, 0, 1),
             "either": "x",
         }
-        return frame(8, newer, order(event_id, **{**values, "nothing": None, **more}))
+        return frame(newer_id, newer, order(event_id, **{**values, "nothing": None, **more}))
 
     wrong = sent("d").replace(b"\x04" + (1250).to_bytes(2, "big"), b"\x12" + (2**64 + 5).to_bytes(9, "big"))
     stage.produce(
@@ -93,25 +92,25 @@ def test_nested_fields_are_kept_as_sent_and_judged_like_others(stage: Stage) -> 
     assert "nothing" not in log.event() and log.rows(0, 9).count() == 2
 
 
-def test_a_field_that_the_project_adds_with_another_type_than_was_sent_stops_the_topic(stage: Stage) -> None:
-    stage.create(partitions=1)
-    newer = with_fields(stage.schema, NOTE)
-    stage.registry.add(stage.subject, 8, newer)  # type: ignore[union-attr]
-    stage.produce(frame(8, newer, order("early", note="7")))
-    stage.run()
-    stage.registry.subjects[stage.subject].pop()  # type: ignore[union-attr]
-    sent_as = stage.topic
-    stage.adopt(with_fields(stage.schema, {"name": "note", "type": "long", "default": 0}))
+def test_a_field_that_the_project_adds_with_another_type_than_was_sent_stops_the_topic(faked: Stage) -> None:
+    faked.create(partitions=1)
+    newer = with_fields(faked.schema, NOTE)
+    faked.registry.add(faked.subject, 8, newer)  # type: ignore[union-attr]
+    faked.produce(frame(8, newer, order("early", note="7")))
+    faked.run()
+    faked.registry.subjects[faked.subject].pop()  # type: ignore[union-attr]
+    sent_as = faked.topic
+    faked.adopt(with_fields(faked.schema, {"name": "note", "type": "long", "default": 0}))
 
-    refused = stage.stopped()
+    refused = faked.stopped()
 
     assert refused.error is not None
     assert "'note' is bigint, and the log has it as string" in refused.error.why
     assert "orders.v2.avsc" in refused.error.what and "give the field that type" in refused.error.remedy
-    stage.registry.add(stage.subject, 8, newer)  # type: ignore[union-attr]
-    stage.topic = sent_as
-    stage.adopt(newer)
-    assert [row.note for row in stage.run().rows(0, 9).collect()] == ["7"]
+    faked.registry.add(faked.subject, 8, newer)  # type: ignore[union-attr]
+    faked.topic = sent_as
+    faked.adopt(newer)
+    assert [row.note for row in faked.run().rows(0, 9).collect()] == ["7"]
 
 
 @pytest.mark.parametrize(
@@ -122,17 +121,17 @@ def test_a_field_that_the_project_adds_with_another_type_than_was_sent_stops_the
     ],
 )
 def test_producers_that_disagree_on_a_field_stop_the_topic_at_the_second_one_s_record(
-    stage: Stage, field: dict[str, Any], why: str
+    faked: Stage, field: dict[str, Any], why: str
 ) -> None:
-    stage.create(partitions=1)
-    newer, other = with_fields(stage.schema, NOTE), with_fields(stage.schema, field)
-    stage.registry.add(stage.subject, 8, newer)  # type: ignore[union-attr]
-    stage.registry.add(stage.subject, 9, other)  # type: ignore[union-attr]
-    stage.produce(frame(8, newer, order("first", note="hi")))
-    log = stage.run()  # a schema that no record has stops nothing
-    stage.produce(frame(9, other, order("second", **{field["name"]: 7 if field["type"] == "long" else "x"})))
+    faked.create(partitions=1)
+    newer, other = with_fields(faked.schema, NOTE), with_fields(faked.schema, field)
+    faked.registry.add(faked.subject, 8, newer)  # type: ignore[union-attr]
+    faked.registry.add(faked.subject, 9, other)  # type: ignore[union-attr]
+    faked.produce(frame(8, newer, order("first", note="hi")))
+    log = faked.run()  # a schema that no record has stops nothing
+    faked.produce(frame(9, other, order("second", **{field["name"]: 7 if field["type"] == "long" else "x"})))
 
-    refused = stage.stopped()
+    refused = faked.stopped()
 
     assert refused.error is not None and why in refused.error.why and "schema 9" in refused.error.what
     assert log.end() == 1
@@ -151,12 +150,12 @@ def test_producers_that_disagree_on_a_field_stop_the_topic_at_the_second_one_s_r
     ],
 )  # fmt: skip
 def test_a_schema_that_cannot_be_kept_stops_the_topic_and_says_why(
-    stage: Stage, field: dict[str, Any], why: str
+    faked: Stage, field: dict[str, Any], why: str
 ) -> None:
-    stage.create(partitions=1)
-    stage.registry.add(stage.subject, 8, with_fields(stage.schema, field))  # type: ignore[union-attr]
+    faked.create(partitions=1)
+    faked.registry.add(faked.subject, 8, with_fields(faked.schema, field))  # type: ignore[union-attr]
 
-    refused = stage.stopped()
+    refused = faked.stopped()
 
     assert refused.error is not None and why in refused.error.why
 

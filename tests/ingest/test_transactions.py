@@ -9,7 +9,7 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from jobs.waiting import wait_for
-from tests.ingest.stage import Stage, frame, order
+from tests.ingest.stage import Stage, order
 
 
 class Transactions:
@@ -28,7 +28,7 @@ class Transactions:
         after = self._end() + len(event_ids) + 1
         self._producer.begin_transaction()
         for event_id in event_ids:
-            value = frame(stage.schema_id, stage.schema, order(event_id))
+            value = stage.framed(order(event_id))
             self._producer.produce(stage.topic.name, value, b"k", partition=0)
         self._producer.flush()
         (self._producer.abort_transaction if abort else self._producer.commit_transaction)(30)

@@ -29,7 +29,7 @@ def test_every_record_is_kept_with_the_verdict_and_reasons_it_deserves(stage: St
     now = datetime.now(UTC).replace(microsecond=0)
 
     def made(event_id: str, **changes: object) -> bytes:
-        return frame(7, stage.schema, order(event_id, **changes))
+        return stage.framed(order(event_id, **changes))
 
     good = made("a")
     malformed = ("invalid", ("malformed_body",))
@@ -144,7 +144,7 @@ def test_a_broker_s_clock_that_jumps_ahead_for_a_while_changes_no_verdict(stage:
 
     def batch(offset: int, event_id: str, after: timedelta) -> None:
         """One record as Kafka's reader would bring it, appended by a clock that says `after` later."""
-        value = frame(7, stage.schema, order(event_id))
+        value = stage.framed(order(event_id))
         row = (b"k", value, stage.topic.name, 0, offset, now + after, LOG_APPEND_TIME, None)
         ingest._commit(stage.spark.createDataFrame([row], KAFKA), {})
 
@@ -164,12 +164,12 @@ def test_a_new_schema_is_learnt_when_it_shows_up_and_old_records_read_its_defaul
     ingest = stage.caught_up(stage.ingest())
     note = {"name": "note", "type": "string", "default": "-"}
     newer = {**stage.schema, "fields": [*stage.schema["fields"], note]}
-    stage.registry.down = True
-    stage.produce(frame(8, newer, order("new", note="hi")))
+    newer_id = stage.registry.register(stage.subject, newer)
+    stage.registry.stop()
+    stage.produce(frame(newer_id, newer, order("new", note="hi")))
     stage.until(lambda: ingest.state == "retrying", ingest)
     retried = ingest.error
-    stage.registry.add(f"{stage.topic.name}-value", 8, newer)
-    stage.registry.down = False
+    stage.registry.start()
     stage.caught_up(ingest)
     ingest.stop()
 
@@ -178,7 +178,7 @@ def test_a_new_schema_is_learnt_when_it_shows_up_and_old_records_read_its_defaul
     assert "note" not in ingest.log.rows(0, 9).columns  # the project's newest schema decides the columns
     stage.adopt(newer)
     stage.orders("still old")
-    stage.produce(frame(8, newer, order("newest", note="ho")))
+    stage.produce(frame(newer_id, newer, order("newest", note="ho")))
     log = stage.run()
 
     notes = {row.event_id: row.note for row in log.rows(0, log.end()).collect()}
