@@ -12,18 +12,21 @@ Clock = Callable[[], datetime]
 """Tells the moment, aware and UTC; a parameter wherever a result depends on it."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(\.\d{1,6})?([Zz]|[+-]\d{2}:\d{2})")
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _WORDS = re.compile(r"(\d+)\s*(second|minute|hour|day|week)s?")
 _ISO = re.compile(r"P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d{1,6})?)S)?)?")
 _MICROSECOND = timedelta(microseconds=1)
 
 
 def parse_moment(text: str) -> datetime:
-    """RFC 3339 text with its zone as an aware UTC datetime."""
+    """RFC 3339 text with its zone as an aware UTC datetime; a date alone is its first moment in UTC."""
+    if _DATE.fullmatch(text):
+        text = f"{text}T00:00:00Z"
     if not _MOMENT.fullmatch(text):
         raise UsageError(
             f"{text!r} is not a moment",
-            "it is not RFC 3339 with a zone",
-            "write it like 2026-01-31T12:00:00Z",
+            "it is neither a date nor RFC 3339 with a zone",
+            "write it like 2026-01-31 or 2026-01-31T12:00:00Z",
         )
     try:
         return datetime.fromisoformat(text.upper().replace(" ", "T")).astimezone(UTC)

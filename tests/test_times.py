@@ -30,8 +30,12 @@ def test_a_zone_is_converted_to_utc() -> None:
     assert parse_moment("2026-01-01T01:00:00+02:00") == moment
 
 
+def test_a_date_is_its_first_moment_in_utc() -> None:
+    assert parse_moment("2026-01-31") == datetime(2026, 1, 31, tzinfo=UTC)
+
+
 @pytest.mark.parametrize(
-    "text", ["", "now", "2026-01-01", "2026-01-01T00:00:00", "2026-13-01T00:00:00Z", "1"]
+    "text", ["", "now", "2026-01", "2026-02-30", "2026-01-01T00:00:00", "2026-13-01T00:00:00Z", "1"]
 )
 def test_what_is_no_moment_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="not a moment"):

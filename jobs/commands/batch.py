@@ -8,7 +8,7 @@ import typer
 from rich.markup import escape
 
 from jobs.commands.jobs import AS_JSON, KEY, follow, lake_client
-from jobs.commands.output import console, print_json
+from jobs.commands.output import print_json, say
 
 SHOWN = 10
 
@@ -55,26 +55,29 @@ def _certify(kind: str, params: dict[str, Any], key: str | None, as_json: bool) 
         print_json({"job": job.id, "state": job.state, **result})
     else:
         _show(kind, result)
-    if not result["equal"]:
+        if _is_empty(params, result):
+            say(f"nothing was rebuilt: no window of {escape(params['table'])} begins in that range")
+    if not result["equal"] or _is_empty(params, result):
         raise typer.Exit(1)
+
+
+def _is_empty(params: dict[str, Any], result: dict[str, Any]) -> bool:
+    """Whether a range was given in which nothing lies: most probably it was not the one that was meant."""
+    return bool(not result["rows_compared"] and (params.get("from") or params.get("to")))
 
 
 def _show(kind: str, result: dict[str, Any]) -> None:
     place = ", ".join(f"{topic} batch {batch}" for topic, batch in result["position"].items())
     verdict = "[green]equal[/]" if result["equal"] else "[bold red]NOT equal[/]"
     name = escape(f"{result['table']} {result['version']}")
-    console.print(
-        f"{name}: speed and batch are {verdict} at {place}, {result['rows_compared']:,} rows compared"
-    )
+    say(f"{name}: speed and batch are {verdict} at {place}, {result['rows_compared']:,} rows compared")
     for title, found in (("differs", result["differences"]), ("was repaired", result["repaired"])):
         for one in found[:SHOWN]:
             key = ", ".join(f"{column}={value}" for column, value in one["key"].items())
-            console.print(f"  {title}: {escape(key)} ({one['cause']}: {one['why']})", soft_wrap=True)
-            console.print(
-                f"    speed {escape(str(one['speed']))}\n    batch {escape(str(one['batch']))}",
-                soft_wrap=True,
-            )
+            say(f"  {title}: {escape(key)} ({one['cause']}: {one['why']})")
+            for side in ("speed", "batch"):
+                say(f"    {side} {escape(str(one[side]))}")
         if len(found) > SHOWN:
-            console.print(f"  and {len(found) - SHOWN} more, see --json")
+            say(f"  and {len(found) - SHOWN} more, see --json")
     if kind == "rebuild" and not result["equal"] and not result["replaced"]:
-        console.print("nothing was replaced; add --repair to replace what speed wrote by what batch computed")
+        say("nothing was replaced; add --repair to replace what speed wrote by what batch computed")

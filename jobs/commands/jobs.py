@@ -11,9 +11,8 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table as Grid
 
-from jobs.commands.output import console, load_settings, print_json
+from jobs.commands.output import console, load_settings, print_json, say, show_rows
 from jobs.run import Job
 from jobs.server.client import LakeClient
 from jobs.times import parse_moment, utc_now
@@ -41,10 +40,7 @@ def list_command(
     if as_json:
         print_json([job.to_json() for job in found])
         return
-    grid = Grid(box=None, pad_edge=False)
-    for title in ("job", "kind", "state", "created", "seconds"):
-        grid.add_column(title, no_wrap=True)
-    grid.add_column("parameters and progress", overflow="fold")
+    rows = []
     for job in found:
         params = ", ".join(
             f"{name}={value}"
@@ -53,8 +49,8 @@ def list_command(
         )
         words = params if job.ended_at else f"{params} ({_progress_text(job)})"
         cells = (job.id, job.kind, job.state, job.created_at[:19], _seconds(job), words)
-        grid.add_row(*map(escape, cells))
-    console.print(grid)
+        rows.append([escape(cell) for cell in cells])
+    show_rows(("job", "kind", "state", "created", "seconds", "parameters and progress"), rows)
 
 
 def follow_command(
@@ -67,7 +63,7 @@ def follow_command(
         print_json(job.to_json())
     else:
         job.succeeded()  # or its error, which the command line shows
-        console.print(f"job {job.id} ({job.kind}) {job.state}")
+        say(f"job {job.id} ({job.kind}) {job.state}")
     if job.state != "succeeded":
         raise typer.Exit(1)
 
@@ -82,7 +78,7 @@ def cancel_command(
     if as_json:
         print_json(job.to_json())
     else:
-        console.print(f"job {job.id} ({job.kind}) is {job.state}")
+        say(f"job {job.id} ({job.kind}) is {job.state}")
 
 
 def follow(client: LakeClient, job: Job) -> Job:

@@ -6,11 +6,10 @@ import json
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
-from rich.table import Table as Grid
 
-from jobs.commands.output import console, load_settings, print_json
+from jobs.commands.output import console, load_settings, print_json, show_rows
+from jobs.errors import UsageError
 from jobs.reading.client import ask
 
 
@@ -27,6 +26,8 @@ def query_command(
     as_json: Annotated[bool, typer.Option("--json", help="print a list of row objects")] = False,
 ) -> None:
     """Run a query on the views of the live release."""
+    if not sql.strip():
+        raise UsageError("there is no statement", "the text is empty", 'give one, like "SHOW VIEWS IN serve"')
     found = ask(load_settings().services(), sql, limit)
     if as_json:
         print_json(found["rows"])
@@ -37,10 +38,9 @@ def query_command(
 
 
 def _show(found: dict[str, Any]) -> None:
-    grid = Grid(*(escape(column["name"]) for column in found["columns"]), box=None, pad_edge=False)
-    for row in found["rows"]:
-        grid.add_row(*(escape(_text(row[column["name"]])) for column in found["columns"]))
-    Console(highlight=False, soft_wrap=True).print(grid)
+    names = [column["name"] for column in found["columns"]]
+    rows = ([escape(_text(row[name])) for name in names] for row in found["rows"])
+    show_rows([escape(name) for name in names], rows)
     count = len(found["rows"])
     released = f", release {found['release']}" if found["release"] is not None else ""
     console.print(f"{count:,} row{'' if count == 1 else 's'}{released}")

@@ -8,10 +8,9 @@ from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
-from rich.table import Table as Grid
 
 from jobs.commands.jobs import AS_JSON, KEY, follow
-from jobs.commands.output import console, load_settings, print_json
+from jobs.commands.output import console, load_settings, print_json, say, show_rows
 from jobs.errors import NotFoundError
 from jobs.git import commit_of
 from jobs.lake.plans import Plans
@@ -49,7 +48,7 @@ def plan_command(key: KEY = None, as_json: AS_JSON = False) -> None:
         print_json(result)
         return
     for line in result["lines"]:
-        console.print(escape(line), soft_wrap=True)
+        say(escape(line))
     if not result["empty"]:
         console.print(f"next: twinlake build {result['id']}")
 
@@ -65,9 +64,9 @@ def build_command(plan: PLAN = None, key: KEY = None, as_json: AS_JSON = False) 
         how = "built" if table in result["built"] else "was there already"
         certificate = result["certificates"].get(table)
         equal = f", certified over {certificate['rows_compared']:,} rows" if certificate else ""
-        console.print(f"{escape(table)} {escape(version)} {how}{equal}")
+        say(f"{escape(table)} {escape(version)} {how}{equal}")
     if not result["greens"]:
-        console.print("nothing to build")
+        say("nothing to build")
     console.print(f"next: twinlake diff {result['plan']}")
 
 
@@ -100,9 +99,9 @@ def diff_command(
         for one in found:
             _show_diff(one)
         if not found:
-            console.print("nothing to compare: no table with a live version changes")
+            say("nothing to compare: no table with a live version changes")
         elif settings.services().sql_url:
-            console.print(f"report: {settings.services().sql_url}/reports/{made['id']}")
+            say(f"report: {settings.services().sql_url}/reports/{made['id']}")
     if not all(one["equal"] for one in found):
         raise typer.Exit(1)
 
@@ -154,21 +153,19 @@ def _switch(settings: Settings, kind: str, asked: Mapping[str, Any], key: str | 
         print_json(result)
         return
     if not result["changed"]:
-        console.print(f"nothing to promote: release {result['release']} means the same")
+        say(f"nothing to promote: release {result['release']} means the same")
         return
     restored = f", the tables of release {result['restores']} again" if result["restores"] else ""
-    console.print(
-        f"release {result['release']} is live{restored} (approved by {escape(result['approved_by'])})"
-    )
+    say(f"release {result['release']} is live{restored} (approved by {escape(result['approved_by'])})")
     for table, version in result["tables"].items():
         position = ", ".join(
             f"{topic} batch {batch}" for topic, batch in result["positions"].get(table, {}).items()
         )
-        console.print(f"  {escape(table)} {escape(version)} at {position}")
+        say(f"  {escape(table)} {escape(version)} at {position}")
     if result["followed"]:
-        console.print(f"the SQL server followed in {result['follow_seconds']} s")
+        say(f"the SQL server followed in {result['follow_seconds']} s")
     else:
-        console.print(f"[yellow]{escape(result['follow_problem'])}[/]", soft_wrap=True)
+        say(f"[yellow]{escape(result['follow_problem'])}[/]")
 
 
 def _run(settings: Settings, kind: str, params: Mapping[str, Any], key: str | None) -> dict[str, Any]:
@@ -180,34 +177,33 @@ def _run(settings: Settings, kind: str, params: Mapping[str, Any], key: str | No
 def _plan(settings: Settings, given: str | None) -> str:
     if given is not None:
         return given
-    for job in LakeClient.of(settings.services()).jobs(1000):
-        if job.kind == "plan" and job.state == "succeeded" and job.result:
-            newest: str = job.result["id"]
-            return newest
-    raise NotFoundError("there is no plan yet", "", "make one with `twinlake plan`")
+    newest = Plans(settings.lake).newest()
+    if newest is None:
+        raise NotFoundError("there is no plan yet", "", "make one with `twinlake plan`")
+    return newest.id
 
 
 def _show_diff(diff: Mapping[str, Any]) -> None:
     place = ", ".join(f"{topic} batch {batch}" for topic, batch in diff["position"].items())
-    console.print(
+    say(
         f"[bold]{escape(diff['table'])}[/]: blue {escape(diff['blue']['version'])} and green "
         f"{escape(diff['green']['version'])} at {place}: "
         f"{'[green]equal[/]' if diff['equal'] else 'different'}"
     )
-    console.print(
+    say(
         f"  {diff['common'] - diff['changed']:,} rows the same, {diff['changed']:,} changed, "
         f"{diff['only_blue']:,} only in blue, {diff['only_green']:,} only in green"
     )
     for side in ("blue", "green"):
         if diff[f"columns_only_{side}"]:
-            console.print(f"  columns only in {side}: {escape(', '.join(diff[f'columns_only_{side}']))}")
-    grid = Grid("column", "rows changed", "total in blue", "total in green", box=None, pad_edge=False)
+            say(f"  columns only in {side}: {escape(', '.join(diff[f'columns_only_{side}']))}")
+    rows = []
     for column in diff["columns"]:
         if column["changed"]:
             totals = (column["blue_total"] or "", column["green_total"] or "")
-            grid.add_row(escape(column["name"]), f"{column['changed']:,}", *totals)
-    if grid.row_count:
-        console.print(grid)
+            rows.append((escape(column["name"]), f"{column['changed']:,}", *totals))
+    if rows:
+        show_rows(("column", "rows changed", "total in blue", "total in green"), rows)
     _show_samples(diff["samples"])
 
 
@@ -220,11 +216,11 @@ def _show_samples(samples: Sequence[Mapping[str, Any]]) -> None:
                 text += "; " + ", ".join(
                     f"{name} {sample['blue'][name]} -> {sample['green'][name]}" for name in sample["columns"]
                 )
-            console.print(f"  {escape(text)}", soft_wrap=True)
+            say(f"  {escape(text)}")
 
 
 def _show_gate(gate: Mapping[str, Any]) -> None:
     for check in gate["checks"]:
         mark = "[green]ok    [/]" if check["passed"] else "[bold red]FAILED[/]"
         name = " ".join(part for part in (check["table"], check["name"]) if part)
-        console.print(f"{mark} {escape(name)}: {escape(check['detail'])}", soft_wrap=True)
+        say(f"{mark} {escape(name)}: {escape(check['detail'])}")

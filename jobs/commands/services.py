@@ -11,13 +11,12 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from infra.parts.folders import folders_of
 from infra.supervise import control
 from infra.supervise.record import remove_state, tail
-from jobs.commands.output import console, load_settings, print_json
-from jobs.errors import TwinlakeError, UnreachableError, UsageError
+from jobs.commands.output import console, error_lines, load_settings, print_json, say, show_rows
+from jobs.errors import DifferenceError, TwinlakeError, UnreachableError, UsageError
 from jobs.settings import Settings
 from jobs.topics.verdict import LATE, VERDICTS
 
@@ -71,7 +70,11 @@ def down() -> None:
 
 
 def status(as_json: Json = False) -> None:
-    """Show every part, topic and table version, the live release and the last certificate."""
+    """Show every part, topic and table version, the live release and the last certificate.
+
+    Exit code 3 when a part does not answer, 1 when a topic has an error, a version is stalled, or speed and
+    batch differ.
+    """
     settings = load_settings()
     parts = control.describe(settings)
     if not parts:
@@ -89,6 +92,8 @@ def status(as_json: Json = False) -> None:
         _show(parts, lake)
     if not whole:
         raise typer.Exit(3)
+    if problems(parts, lake):
+        raise typer.Exit(1)
 
 
 def logs(
@@ -143,52 +148,86 @@ def _lake_status(settings: Settings, parts: list[dict[str, Any]]) -> dict[str, A
 
 
 def _show(parts: list[dict[str, Any]], lake: dict[str, Any]) -> None:
-    out = Console(highlight=False)
-    table = _grid("part", "state", "pid", "restarts", "answer")
-    for part in parts:
-        state = part["state"] if part["answers"] or part["state"] != "ready" else "does not answer"
-        text = "; ".join(filter(None, [(part["error"] or {}).get("what") or part["answer"], part["note"]]))
-        colour = "green" if part["answers"] else "red"
-        table.add_row(
-            part["part"], f"[{colour}]{state}[/]", str(part["pid"] or ""), str(part["restarts"]), escape(text)
-        )
-    out.print(table, "")
+    _show_parts(parts)
     if lake["topics"]:
-        table = _grid("topic", "state", "batch", "log end", "lag", *COUNTED, "watermark")
-        for topic in lake["topics"]:
-            ends = " ".join(f"{partition}:{offset}" for partition, offset in sorted(topic["ends"].items()))
-            counts = [topic["counts"].get(verdict, 0) for verdict in COUNTED]
-            state = (topic["error"] or {}).get("what") or topic["state"]
-            cells = (topic["name"], state, topic["batch"], ends, topic["lag_records"], *counts)
-            table.add_row(*map(_cell, (*cells, topic["watermark"])))
-        out.print(table, "")
+        _show_topics(lake["topics"])
     if lake["versions"]:
-        table = _grid("table", "version", "position", "lag", "seconds", "step", "segment", "state")
-        for one in lake["versions"]:
-            fed = "reads its logs" if one["step"] is None else "fed"
-            state = f"stalled: {(one['error'] or {}).get('what', '')}" if one["stalled"] else fed
-            position = ", ".join(f"{topic}:{batch}" for topic, batch in one["position"].items())
-            seconds = None if one["lag_seconds"] is None else round(one["lag_seconds"], 1)
-            lag = (one["lag_records"], seconds)
-            cells = (one["table"], one["version"], position, *lag, one["step"], one["segment"], state)
-            table.add_row(*map(_cell, cells))
-        out.print(table, "")
+        _show_versions(lake["versions"])
     if release := lake["release"]:
         tables = ", ".join(f"{name} {version}" for name, version in release["tables"].items())
-        out.print(f"release {release['number']} ({release['kind']}, {release['created_at']}, by "
-                  f"{escape(release['approved_by'])}): {tables}", soft_wrap=True)  # fmt: skip
+        say(f"release {release['number']} ({release['kind']}, {release['created_at']}, by "
+            f"{escape(release['approved_by'])}): {tables}")  # fmt: skip
     if certificate := lake["certificate"]:
         equal = "[green]equal[/]" if certificate["equal"] else "[red]different[/]"
         compared = f"{certificate['rows_compared']:,} rows, {certificate['created_at']}"
+        say(f"last certificate: {certificate['table']} {certificate['version']} {equal}, {compared}")
+    for title, error in problems(parts, lake):
+        say("")
+        what, *more = error_lines(error)
+        say(f"{escape(title)}: {what}")
+        for line in more:
+            say(line)
+
+
+def problems(parts: list[dict[str, Any]], lake: dict[str, Any]) -> list[tuple[str, dict[str, str]]]:
+    """What somebody has to look at: the thing, and its error with why and remedy."""
+    found = [(part["part"], part["error"]) for part in parts if part["error"]]
+    found += [(f"topic {topic['name']}", topic["error"]) for topic in lake["topics"] if topic["error"]]
+    found += [
+        (f"{version['table']} {version['version']}", version["error"])
+        for version in lake["versions"]
+        if version["stalled"] and version["error"]
+    ]
+    certificate = lake["certificate"]
+    if certificate and not certificate["equal"]:
         name = f"{certificate['table']} {certificate['version']}"
-        out.print(f"last certificate: {name} {equal}, {compared}", soft_wrap=True)
+        unequal = DifferenceError(
+            "speed and batch differ", f"the certificate of {certificate['created_at']} says so",
+            f"`twinlake verify {certificate['table']}` names the rows; with --repair it replaces them",
+        )  # fmt: skip
+        found.append((name, unequal.to_json()))
+    if lake.get("error"):
+        found.append(("lake server", lake["error"]))
+    return found
 
 
-def _grid(*names: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in names:
-        table.add_column(name, overflow="fold")
-    return table
+def _show_parts(parts: list[dict[str, Any]]) -> None:
+    rows = []
+    for part in parts:
+        state = part["state"] if part["answers"] or part["state"] != "ready" else "does not answer"
+        answer = (part["error"] or {}).get("what") or part["answer"]
+        colour = "green" if part["answers"] else "red"
+        words = escape("; ".join(filter(None, [answer, part["note"]])))
+        rows.append(
+            (part["part"], f"[{colour}]{state}[/]", str(part["pid"] or ""), str(part["restarts"]), words)
+        )
+    show_rows(("part", "state", "pid", "restarts", "answer"), rows)
+    say("")
+
+
+def _show_topics(topics: list[dict[str, Any]]) -> None:
+    rows = []
+    for topic in topics:
+        ends = " ".join(f"{partition}:{offset}" for partition, offset in sorted(topic["ends"].items()))
+        counts = [topic["counts"].get(verdict, 0) for verdict in COUNTED]
+        lag = topic["lag_records"]
+        cells = (topic["name"], topic["state"], topic["batch"], ends, lag, *counts, topic["watermark"])
+        rows.append([_cell(cell) for cell in cells])
+    show_rows(("topic", "state", "batch", "log end", "lag", *COUNTED, "watermark"), rows)
+    say("")
+
+
+def _show_versions(versions: list[dict[str, Any]]) -> None:
+    rows = []
+    for one in versions:
+        state = "stalled" if one["stalled"] else "reads its logs" if one["step"] is None else "fed"
+        position = ", ".join(f"{topic}:{batch}" for topic, batch in one["position"].items())
+        seconds = None if one["lag_seconds"] is None else round(one["lag_seconds"], 1)
+        lag = (one["lag_records"], seconds)
+        cells = (one["table"], one["version"], position, *lag, one["step"], one["segment"], state)
+        rows.append([_cell(cell) for cell in cells])
+    show_rows(("table", "version", "position", "lag", "seconds", "step", "segment", "state"), rows)
+    say("")
 
 
 def _cell(value: Any) -> str:

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from jobs.commands.output import console, load_settings, print_json
+from jobs.commands.output import console, load_settings, print_json, say
 from jobs.errors import UnreachableError, UsageError
 from jobs.times import parse_duration
 from jobs.topics.produce import Sent, produce
@@ -46,7 +46,7 @@ def accept_command(
     if as_json:
         print_json(accepted)
     else:
-        console.print(f"topic {name} is accepted as epoch {accepted['epoch']}")
+        say(f"topic {name} is accepted as epoch {accepted['epoch']}")
 
 
 def produce_command(
@@ -101,9 +101,7 @@ def produce_command(
     if as_json:
         print_json(summary)
     else:
-        console.print(
-            f"{sent.acknowledged:,} records acknowledged in {sent.seconds:.1f} s ({sent.per_second:,.0f}/s)"
-        )
+        say(f"{sent.acknowledged:,} records acknowledged in {sent.seconds:.1f} s ({sent.per_second:,.0f}/s)")
 
 
 def _span(text: str) -> Any:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from jobs.errors import NotFoundError, UsageError
 from jobs.files import replace_file
 
+_ID = r"[0-9a-f]{12}"
 Action = Literal["new", "changed", "unchanged", "removed"]
 
 
@@ -83,6 +84,12 @@ class Plans:
                                 "make one with `twinlake plan`")  # fmt: skip
         return Plan.from_json(found)
 
+    def newest(self) -> Plan | None:
+        """The plan that was made last, None before the first."""
+        files = [file for file in self._folder.glob("*.json") if re.fullmatch(_ID, file.stem)]
+        newest = max(files, key=lambda file: file.stat().st_mtime_ns, default=None)
+        return self.load(newest.stem) if newest else None
+
     def save_diff(self, plan: str, table: str, diff: Mapping[str, Any]) -> None:
         self._store(self._file(plan, f".diff.{table}.json"), diff)
 
@@ -107,7 +114,7 @@ class Plans:
         return self._file(plan, ".html")
 
     def _file(self, plan: str, ending: str) -> Path:
-        if not re.fullmatch(r"[0-9a-f]{12}", plan):
+        if not re.fullmatch(_ID, plan):
             raise UsageError(f"{plan!r} is not the id of a plan", "ids are 12 hexadecimal digits",
                              "take the id that `twinlake plan` printed")  # fmt: skip
         return self._folder / f"{plan}{ending}"

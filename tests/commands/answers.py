@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,10 @@ ENDED: dict[str, Any] = {
 }  # fmt: skip
 
 
+WORDS = re.compile(r"next: |\w+( \w+)? \(job \w+\): ")
+"""What is no result: how a job goes on, and the next command."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Ended:
     """A job that has no result, only an error."""
@@ -38,8 +43,13 @@ class Ended:
 
 
 def lines(done: Result) -> list[str]:
-    """What the command told a person; the cells of a table are filled up with blanks."""
-    return [line.rstrip() for line in done.stderr.splitlines()]
+    """What the command told a person; the cells of a table are filled up with blanks.
+
+    Results are on stdout; progress, and what to do next, are not.
+    """
+    assert not [line for line in done.stdout.splitlines() if WORDS.match(line)]
+    assert not [line for line in done.stderr.splitlines() if not WORDS.match(line)]
+    return [line.rstrip() for line in done.output.splitlines()]
 
 
 class Answers:

@@ -89,6 +89,15 @@ def test_verify_asks_for_what_it_was_given_and_nothing_else(twinlake: Twinlake) 
     ]
 
 
+def test_a_range_in_which_nothing_lies_ends_with_1(twinlake: Twinlake) -> None:
+    empty = replace(CERTIFIED, certificate=replace(CERTIFICATE, rows_compared=0)).to_json()
+    given = twinlake(Answers(rebuild=empty), "rebuild", "t", "--from", "2030-01-01T00:00:00Z")
+    whole = twinlake(Answers(rebuild=empty), "rebuild", "t")
+
+    assert (given.exit_code, whole.exit_code) == (1, 0)
+    assert lines(given)[-1] == "nothing was rebuilt: no window of t begins in that range"
+
+
 def test_a_difference_ends_with_1_and_shows_ten_keys_with_both_sides(twinlake: Twinlake) -> None:
     done = twinlake(Answers(verify=FAILED), "verify", "t")
 
@@ -142,7 +151,7 @@ def test_as_json_it_is_the_whole_result_whether_equal_or_not(
     result = found.result.to_json() if isinstance(found, Failed) else found
     assert done.exit_code == exit_code
     assert json.loads(done.stdout) == {"job": "verify", "state": state, **result}
-    assert lines(done) == [f"verify t (job verify): {state}"]
+    assert done.stderr.splitlines() == [f"verify t (job verify): {state}"]
 
 
 @pytest.mark.parametrize("error", [NotFoundError("there is no table 't'", "known: u"), CancelledError("j")])

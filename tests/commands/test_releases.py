@@ -95,7 +95,16 @@ def test_a_build_that_failed_ends_with_its_error(twinlake: Twinlake) -> None:
     assert done.exception.to_json() == REFUSED.to_json()
 
 
-def test_a_command_without_a_plan_takes_the_newest_and_says_when_there_is_none(twinlake: Twinlake) -> None:
+def test_a_command_without_a_plan_takes_the_newest(twinlake: Twinlake, home: Path) -> None:
+    Plans(Settings(home=home).lake).save(replace(PLAN, id="0" * 12))
+    answers = Answers(build=BUILT)
+    twinlake(answers, "build")
+
+    assert answers.asked == [{"kind": "build", "params": {"plan": "0" * 12}}]
+
+
+def test_a_command_without_a_plan_says_when_there_is_none(twinlake: Twinlake, home: Path) -> None:
+    (Settings(home=home).lake / "plans" / f"{PLAN.id}.json").unlink()
     done = twinlake(Answers(), "build")
 
     assert isinstance(done.exception, NotFoundError) and done.exception.exit_code == 2
@@ -225,7 +234,7 @@ def test_a_refused_promotion_shows_the_gate(twinlake: Twinlake) -> None:
     as_json = twinlake(refused, *PROMOTE, "--json")
 
     assert lines(done) == ["promote (job promote): failed", f"FAILED t lag: {NASTY}"]
-    assert lines(as_json) == ["promote (job promote): failed"]
+    assert as_json.output.splitlines() == ["promote (job promote): failed"]
     for one in (done, as_json):
         assert isinstance(one.exception, DifferenceError) and one.exception.exit_code == 1
         assert one.exception.to_json() == REFUSED.to_json()

@@ -6,7 +6,9 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from jobs.__main__ import build_app
 from jobs.commands import services
 from jobs.lake.version import Health
 
@@ -20,11 +22,13 @@ TOPIC = {
     "counts": {"valid": 4_990, "invalid": 4, "duplicate": 3, "too_late": 2, "late": 1},
     "watermark": "2026-01-31T12:00:00Z", "lag_records": 12,
 }  # fmt: skip
+RECREATED = {"what": "the topic was recreated", "why": "it has another id", "remedy": "accept it"}
 STORED = Health(
     table="sales", version="v-1", position={"orders": 1_007}, lag_records=0, lag_seconds=0.04, step=12,
     segment=3, watermark=1_700_000_000_000_000,
 )  # fmt: skip
 VIEW = Health(table="events", version="v-2", position={"orders": 7, "returns": 3})
+UNEQUAL = {"table": "t", "version": "v", "equal": False, "rows_compared": 1, "created_at": "now"}
 NOTHING: dict[str, Any] = {"topics": [], "versions": [], "release": None, "certificate": None}
 
 
@@ -75,9 +79,12 @@ def test_a_topic_is_shown_with_its_end_its_lag_and_what_became_of_its_records(
 
 
 def test_a_topic_that_stopped_says_why(capsys: pytest.CaptureFixture[str]) -> None:
-    stopped = {**TOPIC, "state": "stopped", "error": {"what": "the topic was recreated"}}
+    stopped = {**TOPIC, "state": "stopped", "error": RECREATED}
 
-    assert "orders  the topic was recreated  7" in shown(capsys, topics=[stopped])[3]
+    row, *words = shown(capsys, topics=[stopped])[3:]
+
+    assert row.split()[:3] == ["orders", "stopped", "7"]
+    assert words == ["topic orders: the topic was recreated", "why: it has another id", "do:  accept it"]
 
 
 def test_a_stored_version_is_shown_with_its_position_lag_step_and_segment(
@@ -106,14 +113,17 @@ def test_both_sorts_of_versions_stand_in_one_table(capsys: pytest.CaptureFixture
 
 def test_a_stalled_version_says_why(capsys: pytest.CaptureFixture[str]) -> None:
     stalled = replace(
-        STORED, stalled=True, lag_records=1_500, lag_seconds=71.26, error={"what": "a file is gone"}
+        STORED,
+        stalled=True,
+        lag_records=1_500,
+        lag_seconds=71.26,
+        error={"what": "a file is gone", "why": "somebody removed it"},
     )
 
-    (row,) = shown(capsys, versions=[asdict(stalled)])[3:]
+    row, what, why = shown(capsys, versions=[asdict(stalled)])[3:]
 
-    assert row.split(maxsplit=7) == [
-        "sales", "v-1", "orders:1007", "1,500", "71.3", "12", "3", "stalled: a file is gone"
-    ]  # fmt: skip
+    assert row.split() == ["sales", "v-1", "orders:1007", "1,500", "71.3", "12", "3", "stalled"]
+    assert (what, why) == ("sales v-1: a file is gone", "why: somebody removed it")
 
 
 def test_a_version_that_has_taken_no_step_yet_is_fed_all_the_same(capsys: pytest.CaptureFixture[str]) -> None:
@@ -139,4 +149,28 @@ def test_the_live_release_and_the_last_certificate_are_one_line_each(
     assert shown(capsys, release=release, certificate=certificate)[2:] == [
         "release 2 (promote, 2026-01-31T12:00:00Z, by ann [admin]): orders v-2, sales v-1",
         "last certificate: sales v-1 different, 12,345 rows, 2026-01-31T12:05:00Z",
-    ]
+        "sales v-1: speed and batch differ", "why: the certificate of 2026-01-31T12:05:00Z says so",
+        "do:  `twinlake verify sales` names the rows; with --repair it replaces them",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("told", "exit_code"),
+    [
+        ({}, 0),
+        ({"topics": [{**TOPIC, "state": "stopped", "error": RECREATED}]}, 1),
+        ({"versions": [asdict(replace(STORED, stalled=True, error=RECREATED))]}, 1),
+        ({"certificate": UNEQUAL}, 1),
+        ({"answers": False}, 3),
+    ],
+    ids=["well", "stopped", "stalled", "unequal", "away"],
+)  # fmt: skip
+def test_status_ends_with_1_where_somebody_has_to_look_and_3_where_a_part_is_away(
+    monkeypatch: pytest.MonkeyPatch, told: dict[str, Any], exit_code: int
+) -> None:
+    part = {**PART, "answers": told.get("answers", True)}
+    monkeypatch.setattr(services.control, "describe", lambda settings: [part])
+    monkeypatch.setattr(services, "_lake_status", lambda settings, parts: {**NOTHING, **told})
+
+    assert CliRunner().invoke(build_app(), ["status"]).exit_code == exit_code
+    assert CliRunner().invoke(build_app(), ["status", "--json"]).exit_code == exit_code
