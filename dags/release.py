@@ -28,6 +28,12 @@ def definitions(given: dict[str, Any] | None) -> dict[str, dict[str, Any]]:
     return {table.name: table.to_json() for table in import_module("jobs.tables").TABLES}
 
 
+def as_list(lines: list[str]) -> str:
+    """The lines as a Markdown list that shows their very characters; indented ones are items below."""
+    items = [("  - " if line.startswith(" ") else "- ") + line.strip().translate(MARKDOWN) for line in lines]
+    return "\n".join(items)
+
+
 def difference_lines(diffs: list[dict[str, Any]]) -> list[str]:
     """One line of counts per compared table. Values of records stay in the report, which escapes them."""
     lines = []
@@ -118,7 +124,7 @@ def release() -> None:
         link = report_link(made["id"])
         log.info("report: %s", link)
         said = [*made["lines"], *compared, f"gate: {len(found['checks'])} checks passed"]
-        return "\n".join([*(f"- {line.translate(MARKDOWN)}" for line in said), f"- [report]({link})"])
+        return f"{as_list(said)}\n- [report]({link})"
 
     approve = ApprovalOperator(
         task_id="approve",

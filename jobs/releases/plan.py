@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from jobs.git import DIRTY
 from jobs.lake.plans import Change, Plan
 from jobs.lake.release_log import Release
 from jobs.lake.version import Version
@@ -169,6 +170,11 @@ def describe(plan: Plan) -> list[str]:
         ]
     before = "an empty lake" if plan.release_before is None else f"release {plan.release_before}"
     lines = [f"plan {plan.id}: from {before}"]
+    if plan.git_commit:
+        commit, dirty, _ = plan.git_commit.partition(DIRTY)
+        lines.append(
+            f"defined at commit {commit[:12]}{', with changes that are not committed' if dirty else ''}"
+        )
     for change in plan.changes:
         lines.append(f"{change.table}: {change.action}")
         lines += [f"    {reason}" for reason in change.why]

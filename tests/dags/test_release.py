@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import release as dag_file
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from markdown_it import MarkdownIt
 
 from jobs.errors import TwinlakeError
 from jobs.tables import TABLES
@@ -39,6 +40,19 @@ def test_text_of_the_approval_cannot_become_markup() -> None:
     line = "where: a -> [x](http://evil) <b> `c` *d*"
 
     assert line.translate(dag_file.MARKDOWN) == (r"where: a \-\> \[x\]\(http://evil\) \<b\> \`c\` \*d\*")
+
+
+def test_the_approval_shows_the_very_characters_of_the_plan() -> None:
+    """Four blanks make code of a Markdown line, in which the signs that hide signs are shown."""
+    lines = ["t: changed", "    where: nothing -> status <> 'cancelled'", "    next: *", "u: new"]
+    tokens = MarkdownIt().parse(dag_file.as_list(lines))
+
+    shown = [
+        "".join(one.content for one in token.children or []) for token in tokens if token.type == "inline"
+    ]
+    assert shown == [line.strip() for line in lines]
+    assert not [token for token in tokens if token.type in ("code_block", "fence", "html_block")]
+    assert [token.level for token in tokens if token.type == "inline"] == [3, 5, 5, 3]
 
 
 def test_the_line_of_a_difference_has_its_counts() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -85,6 +86,15 @@ def test_an_unchanged_plan_says_so() -> None:
 
     assert plan.empty
     assert "nothing to change" in describe(plan)[0]
+
+
+def test_a_plan_says_whether_what_it_was_made_of_is_committed() -> None:
+    change = Change(table="t", action="new", fingerprint="f")
+    plan = Plan(id="0" * 12, release_before=None, changes=(change,), definitions={}, created_at="now")
+
+    assert "defined at commit abcdef012345" in describe(replace(plan, git_commit="abcdef0123456789"))
+    dirty = describe(replace(plan, git_commit="abcdef0123456789-dirty"))
+    assert "defined at commit abcdef012345, with changes that are not committed" in dirty
 
 
 def test_a_plan_says_when_history_does_not_reach_back() -> None:
