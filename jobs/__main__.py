@@ -1,36 +1,22 @@
-"""The command line `twinlake`: puts the commands together and turns errors into exit codes."""
+"""The command line `twinlake`: runs one command and turns its error into an exit code."""
 
 from __future__ import annotations
 
+import signal
 import sys
-from importlib import import_module
-
-import typer
-
-from jobs.commands.output import report_error
-from jobs.errors import TwinlakeError
-
-_COMMANDS = ("services", "topics", "check", "batch", "jobs", "releases", "query")
-
-
-def build_app() -> typer.Typer:
-    """The whole command line; every module in jobs/commands adds its own part."""
-    app = typer.Typer(
-        name="twinlake",
-        help="One definition per table: a speed and a batch layer that are proved equal.",
-        no_args_is_help=True,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-    )
-    for name in _COMMANDS:
-        import_module(f"jobs.commands.{name}").register(app)
-    return app
 
 
 def main() -> None:
-    """Runs one command: exit code 0 ok, 1 difference or failed check, 2 wrong use, 3 not reachable."""
+    """Exit code 0 ok, 1 difference or failed check, 2 wrong use, 3 not reachable."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # the imports take a second, and have nothing to tidy up
+    from jobs.commands.app import build_app
+    from jobs.commands.output import report_error
+    from jobs.errors import TwinlakeError
+
+    app = build_app()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        build_app()()
+        app()
     except TwinlakeError as error:
         sys.exit(report_error(error, as_json="--json" in sys.argv))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs import quote
 from jobs.kinds import evidence, steps
-from jobs.kinds.definition import Definition, pairs, read
+from jobs.kinds.definition import Definition, pairs, read, texts
 from jobs.kinds.equality import has_order, scale_of
 from jobs.kinds.expression import Stage
 from jobs.kinds.kind import Moment
@@ -41,7 +41,7 @@ class Aggregate(Definition):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        steps.refuse_shape(self, self.where, self.columns)
+        steps.refuse_shape(self, self.columns)
         if self.explode:
             steps.refuse_explode(self, self.explode)
         self.refuse_unknown("key", self.keys, self.columns)
@@ -59,7 +59,7 @@ class Aggregate(Definition):
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Aggregate:
         return read(
-            cls, data, columns=pairs, keys=tuple, window=Tumbling.from_json, explode=Explode.from_json,
+            cls, data, columns=pairs, keys=texts, window=Tumbling.from_json, explode=Explode.from_json,
             measures=lambda found: {name: measure_from_json(one) for name, one in found},
         )  # fmt: skip
 

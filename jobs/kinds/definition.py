@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from jobs.errors import DefinitionError, UsageError
+from jobs.kinds.declared import misfits
 from jobs.settings import PROJECT
 from jobs.topics.schema import COLUMN_NAME
 
@@ -50,10 +51,10 @@ class Definition:
     place: Place | None = field(default_factory=_caller, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        if isinstance(self.inputs, str):
-            raise self.error(f"inputs is the text {self.inputs!r}", f'write inputs=("{self.inputs}",)')
-        if not isinstance(self.inputs, tuple):
-            raise self.error(f"inputs is {self.inputs!r}, no tuple", 'write inputs=("orders",)')
+        for where, value, declared in misfits(self):
+            alone = isinstance(value, str) and declared.startswith("a tuple")
+            remedy = f'write {where}=("{value}",), with the comma' if alone else f"make it {declared}"
+            raise self.error(f"{where} is {value!r}, not {declared}", remedy)
         if not self.inputs:
             raise self.error("it has no inputs", 'name its topic, like inputs=("orders",)')
         if self.stores_rows and len(self.inputs) != 1:
@@ -73,7 +74,7 @@ class Definition:
         """DefinitionError for a name that is none, or that is given twice."""
         seen: set[str] = set()
         for text in texts:
-            if not isinstance(text, str) or not COLUMN_NAME.fullmatch(text):
+            if not COLUMN_NAME.fullmatch(text):
                 raise self.error(f"{what} {text!r} is not made of letters, digits and _, a letter first")
             if text.lower() in seen:
                 raise self.error(f"{what} {text!r} is given twice (case is ignored)")
@@ -137,7 +138,7 @@ def read(cls: type[D], data: Mapping[str, Any], **readers: Callable[[Any], Any])
     """
     what = f"table of kind {cls.kind}"
     refuse_keys(data, {"kind", *(one.name for one in fields(cls))} - {"place"}, what)
-    readers = {"inputs": lambda found: found if isinstance(found, str) else tuple(found), **readers}
+    readers = {"inputs": texts, **readers}
     optional = {one.name for one in fields(cls) if one.default is None}
     try:
         values = {
@@ -148,6 +149,11 @@ def read(cls: type[D], data: Mapping[str, Any], **readers: Callable[[Any], Any])
         return cls(**values, place=None)
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(f"this is no {what}: {error}", "", "compare it with to_json()") from error
+
+
+def texts(found: Any) -> Any:
+    """The tuple that became a list; a text alone stays one, and is refused."""
+    return found if isinstance(found, str) else tuple(found)
 
 
 def pairs(found: Iterable[Iterable[Any]]) -> dict[str, Any]:

@@ -31,7 +31,7 @@ class Events(Definition):
         super().__post_init__()
         if len(self.inputs) != 1:
             raise self.error(f"events are of one topic, not {len(self.inputs)}")
-        steps.refuse_shape(self, self.where, self.columns)
+        steps.refuse_shape(self, self.columns)
         self.refuse_shown("column", self.columns)
 
     @classmethod

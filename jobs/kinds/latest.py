@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs import quote
 from jobs.kinds import evidence, steps
-from jobs.kinds.definition import Definition, pairs, read
+from jobs.kinds.definition import Definition, pairs, read, texts
 from jobs.kinds.equality import has_order
 from jobs.kinds.expression import Expression, Stage
 from jobs.kinds.kind import Moment
@@ -41,17 +41,16 @@ class Latest(Definition):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        steps.refuse_shape(self, self.where, self.columns)
+        steps.refuse_shape(self, self.columns)
         for what, names in (("key", self.keys), ("order column", self.order), ("value", self.values)):
             if not names:
                 raise self.error(f"it has no {what}s")
             self.refuse_unknown(what, names, self.columns)
         self.refuse_shown("output column", self.output)
-        steps.refuse_text(self, "delete_when", self.delete_when)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Latest:
-        return read(cls, data, columns=pairs, keys=tuple, order=tuple, values=tuple)
+        return read(cls, data, columns=pairs, keys=texts, order=texts, values=texts)
 
     @property
     def view_keys(self) -> tuple[str, ...]:

@@ -44,22 +44,11 @@ class Stepped(Protocol):
     def columns(self) -> dict[str, str]: ...
 
 
-def refuse_shape(definition: Definition, where: str | None, columns: Mapping[str, str]) -> None:
-    """DefinitionError for steps that are no texts, or columns that are none."""
-    refuse_text(definition, "where", where)
-    if not isinstance(columns, dict) or not columns:
+def refuse_shape(definition: Definition, columns: Mapping[str, str]) -> None:
+    """DefinitionError where there are no columns, or their names are none."""
+    if not columns:
         raise definition.error("it has no columns", "map each column's name to its SQL")
     definition.refuse_names("column", columns)
-    for name, sql in columns.items():
-        if sql is None:
-            raise definition.error(f"column {name} has no SQL")
-        refuse_text(definition, f"column {name}", sql)
-
-
-def refuse_text(definition: Definition, what: str, sql: str | None) -> None:
-    """DefinitionError for an expression that is no text (None: there is none)."""
-    if sql is not None and not isinstance(sql, str):
-        raise definition.error(f"{what} is {sql!r}, not one text", "write the expression as SQL in quotes")
 
 
 def refuse_explode(definition: Definition, explode: Explode) -> None:

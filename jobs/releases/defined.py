@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
+import re
 import traceback
+from dataclasses import fields
 from pathlib import Path
 
 from jobs.errors import DefinitionError, TwinlakeError
+from jobs.kinds.all import KINDS
 from jobs.kinds.kind import Kind
+from jobs.kinds.measures.all import MEASURES
+from jobs.kinds.steps import Explode
+from jobs.kinds.windows import Tumbling
 from jobs.settings import PROJECT
 
 REMEDY = "write it as the README's chapter `Add a table` shows, then run `twinlake check`"
@@ -25,12 +32,24 @@ def defined() -> tuple[Kind, ...]:
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "tables" in frame.filename]
         if not frames:
             raise
-        raise _at(frames[-1].filename, frames[-1].lineno, f"{type(error).__name__}: {error}") from error
+        raise _at(frames[-1].filename, frames[-1].lineno, _plain(error)) from error
 
 
 def shown_path(file: str) -> str:
     """The path within the project, if it is there."""
     return str(Path(file).relative_to(PROJECT)) if Path(file).is_relative_to(PROJECT) else file
+
+
+def _plain(error: Exception) -> str:
+    """Python's words for a field that a kind, a measure or a window does not have, said as what they mean."""
+    found = re.fullmatch(r"(\w+)\.__init__\(\) got an unexpected keyword argument '(\w+)'.*", str(error))
+    known = {one.__name__: one for one in (*KINDS.values(), *MEASURES.values(), Tumbling, Explode)}
+    if not found or found[1] not in known:
+        return f"{type(error).__name__}: {error}"
+    names = [one.name for one in fields(known[found[1]]) if one.name != "place"]  # type: ignore[arg-type]
+    near = difflib.get_close_matches(found[2], names, 1)
+    meant = f"; did you mean {near[0]}?" if near else f", only {', '.join(names)}"
+    return f"{found[1]} has no field {found[2]}{meant}"
 
 
 def _at(file: str, line: int | None, why: str) -> DefinitionError:

@@ -10,7 +10,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from jobs.__main__ import build_app
+from jobs.commands.app import build_app
 from jobs.commands.output import console
 from jobs.lake.plans import Plans
 from jobs.server.client import LakeClient

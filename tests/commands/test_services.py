@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from jobs.__main__ import build_app
 from jobs.commands import services
+from jobs.commands.app import build_app
 from jobs.lake.version import Health
 
 PART = {

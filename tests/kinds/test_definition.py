@@ -124,7 +124,7 @@ def test_a_measure_comes_back_from_json(kind: type[Measure]) -> None:
         (Events, {"name": "../x"}, "name '../x'"),
         (Events, {"columns": {"a": "1", "A": "2"}}, "'A' is given twice"),
         (Events, {"columns": {"_offset": "1"}}, "column '_offset'"),
-        (Events, {"inputs": "orders"}, "inputs is the text 'orders'"),
+        (Events, {"inputs": "orders"}, "inputs is 'orders', not a tuple of texts"),
         (Events, {"inputs": ()}, "no inputs"),
         (Events, {"inputs": ("../x",)}, "input '../x'"),
         (Events, {"inputs": ("orders", "Orders")}, "input 'Orders' is given twice"),
@@ -190,7 +190,41 @@ def test_inputs_written_as_a_text_are_refused_with_what_to_write() -> None:
     with pytest.raises(DefinitionError) as caught:
         Events(**{**GOOD, "inputs": "orders"})
 
-    assert caught.value.remedy == 'write inputs=("orders",)'
+    assert caught.value.remedy == 'write inputs=("orders",), with the comma'
+
+
+LATEST = {**GOOD, "keys": ("k",), "order": ("at",), "values": ("x",)}
+COUNTED = {**GOOD, "keys": ("k",), "measures": {"n": Count()}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "words"),
+    [
+        (Events, {"where": ("amount > 0",)}, "where is ('amount > 0',), not text or None"),
+        (Events, {"columns": {"a": None}}, "columns['a'] is None, not text"),
+        (Events, {"columns": {1: "a"}}, "a name in columns is 1, not text"),
+        (Events, {"columns": [("a", "1")]}, "columns is [('a', '1')], not a map from text to text"),
+        (Events, {"name": 7}, "name is 7, not text"),
+        (Events, {"inputs": ("orders", 1)}, "inputs[1] is 1, not text"),
+        (Latest, {"keys": "k"}, "keys is 'k', not a tuple of texts"),
+        (Latest, {"keys": None}, "keys is None, not a tuple of texts"),
+        (Latest, {"order": 7}, "order is 7, not a tuple of texts"),
+        (Latest, {"delete_when": True}, "delete_when is True, not text or None"),
+        (Aggregate, {"explode": "a"}, "explode is 'a', not Explode or None"),
+        (Aggregate, {"window": "1 minute"}, "window is '1 minute', not Tumbling or None"),
+        (Aggregate, {"window": Tumbling(on="at", size=60)}, "window.size is 60, not text"),  # type: ignore[arg-type]
+        (Aggregate, {"measures": {"n": "count"}}, "measures['n'] is 'count', not Measure"),
+        (Aggregate, {"measures": {"n": Sum(7)}}, "measures['n'].of is 7, not text"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_value_of_another_type_than_its_field_s_is_refused_with_its_place(
+    kind: type[Definition], changes: dict[str, Any], words: str
+) -> None:
+    good = {Events: GOOD, Latest: LATEST, Aggregate: COUNTED}[kind]  # type: ignore[index]
+
+    with pytest.raises(DefinitionError) as caught:
+        kind(**{**good, **changes})
+    assert words in caught.value.why_text and caught.value.line > 0
 
 
 def test_a_definition_without_inputs_is_told_what_to_name() -> None:

@@ -109,9 +109,16 @@ def test_a_definition_file_that_cannot_be_imported_is_reported_with_its_line(
     assert (raised.value.file, raised.value.line) == ("jobs/tables/odd.py", 1)
 
 
-@pytest.mark.parametrize("text", ["source='orders'", "measures={'orders': 'count'}"])
-def test_a_keyword_or_a_measure_that_is_none_is_reported_with_its_line_and_what_to_do(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("source='orders'", "Aggregate has no field source, only name, inputs, "),
+        ("key=('region',)", "Aggregate has no field key; did you mean keys?"),
+        ("measures={'orders': 'count'}", "missing"),
+    ],
+)
+def test_a_field_that_is_none_or_missing_is_reported_with_its_line_and_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, words: str
 ) -> None:
     file = tmp_path / "tables" / "odd.py"
     source = f"from jobs.kinds.aggregate import Aggregate\n\nTABLE = Aggregate(name='odd', {text})\n"
@@ -125,7 +132,7 @@ def test_a_keyword_or_a_measure_that_is_none_is_reported_with_its_line_and_what_
         defined()
 
     assert (raised.value.file, raised.value.line) == (str(file), 3)
-    assert "twinlake check" in raised.value.remedy
+    assert words in str(raised.value) and "twinlake check" in raised.value.remedy
 
 
 def test_an_expression_that_can_raise_is_warned_of_with_its_line_and_what_to_write(
