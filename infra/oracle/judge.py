@@ -55,7 +55,7 @@ class Judged:
 
 def writer_schemas(registry_url: str, subject: str) -> dict[int, dict[str, Any]]:
     """Every schema registered under the subject, by the id that record headers carry."""
-    with httpx.Client(base_url=registry_url.rstrip("/"), timeout=20) as registry:
+    with httpx.Client(base_url=registry_url.rstrip("/"), timeout=20, trust_env=False) as registry:
         versions = registry.get(f"/subjects/{subject}/versions").raise_for_status().json()
         found = [
             registry.get(f"/subjects/{subject}/versions/{version}").raise_for_status().json()

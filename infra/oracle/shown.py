@@ -28,6 +28,7 @@ class SqlDoor:
             base_url=url.rstrip("/"),
             headers={"X-Twinlake-Query": "1"},
             timeout=ANSWER_SECONDS,
+            trust_env=False,  # a proxy of the environment reaches nothing on this machine
             auth=(user, password),
         )
 
