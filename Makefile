@@ -1,4 +1,4 @@
-# Everything lives in the project's own folders: .venv, .jars and the state in $TWINLAKE_HOME (default .twinlake).
+# Everything lives in the project's own folders: .venv, .jars and the state in $TWINLAKE_HOME (default .twinlake), the demo's in .twinlake-demo.
 .DEFAULT_GOAL := help
 .PHONY: help install jars demo test faults up down bench lint ci clean
 PY := .venv/bin/python
@@ -10,7 +10,7 @@ help:
 	@echo "make demo     install, start everything, run the main job (leaves the services up)"
 	@echo "make test     install what the tests need and run them, with one kill that the seed draws"
 	@echo "make faults   kill the lake server at every named point, fill its disks (about 30 minutes)"
-	@echo "make up       start the services; 'make down' stops them"
+	@echo "make up       start the services; 'make down' stops them, and those of the demo"
 	@echo "make bench    measure against a plain loop (about 6 minutes)"
 	@echo "make lint     ruff and mypy"
 	@echo "make ci       what CI runs: lint, types, import direction, check, tests"
@@ -43,7 +43,8 @@ up: jars
 	@.venv/bin/twinlake up
 
 down:
-	@if [ -x .venv/bin/twinlake ]; then .venv/bin/twinlake down; else echo "nothing is installed, so nothing runs"; fi
+	@if [ -x .venv/bin/twinlake ]; then .venv/bin/twinlake down; .venv/bin/twinlake --home .twinlake-demo down; \
+	else echo "nothing is installed, so nothing runs"; fi
 
 bench: jars
 	@$(PY) -m benchmarks

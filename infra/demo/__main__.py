@@ -12,12 +12,20 @@ from rich.markup import escape
 from infra.demo.story import Story
 from infra.demo.summary import DemoError, Summary
 from jobs.errors import TwinlakeError
-from jobs.settings import Settings
+from jobs.settings import PROJECT, Settings
+
+HOME = PROJECT / ".twinlake-demo"
+"""The demo begins with nothing every time, so no state but its own may be here."""
 
 
 def main() -> int:
+    os.environ["TWINLAKE_HOME"] = str(HOME)  # for every command that it runs
     settings = Settings.of(os.environ)
     console = Console(highlight=False)
+    console.print(
+        f"the demo's state is in {HOME}, and made anew by every demo; no other state is touched",
+        soft_wrap=True,
+    )
     summary = Summary(file=settings.home / "demo" / "summary.json", console=console)
     story = Story(settings=settings, summary=summary)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was started here is ended here
@@ -44,7 +52,7 @@ def _finish(story: Story) -> None:
     summary.where |= {
         "airflow": services.airflow_url,
         "jdbc": services.jdbc_url,
-        "query": '.venv/bin/twinlake query "SELECT * FROM serve.sales_per_region LIMIT 5"',
+        "query": f'.venv/bin/twinlake --home {HOME.name} query "SELECT * FROM serve.orders LIMIT 5"',
         "summary": str(summary.file),
         "end": "make down",
     }

@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
 _COMMANDS = ("services", "topics", "check", "batch", "jobs", "releases", "query")
 
 
+def _choose_home(
+    home: Annotated[
+        Path | None,
+        typer.Option(help="the state to work on, such as .twinlake-demo; else $TWINLAKE_HOME or .twinlake"),
+    ] = None,
+) -> None:
+    """One definition per table: a speed and a batch layer that are proved equal."""
+    if home is not None:
+        os.environ["TWINLAKE_HOME"] = str(home.expanduser().absolute())  # for what the command starts, too
+
+
 def build_app() -> typer.Typer:
     """The whole command line."""
     app = typer.Typer(
         name="twinlake",
-        help="One definition per table: a speed and a batch layer that are proved equal.",
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
     )
+    app.callback()(_choose_home)
     for name in _COMMANDS:
         import_module(f"jobs.commands.{name}").register(app)
     return app

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -174,3 +175,12 @@ def test_status_ends_with_1_where_somebody_has_to_look_and_3_where_a_part_is_awa
 
     assert CliRunner().invoke(build_app(), ["status"]).exit_code == exit_code
     assert CliRunner().invoke(build_app(), ["status", "--json"]).exit_code == exit_code
+
+
+def test_home_names_the_state_to_work_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TWINLAKE_HOME", "/elsewhere")
+    monkeypatch.chdir(tmp_path)
+
+    done = CliRunner().invoke(build_app(), ["--home", "mine", "status"])
+
+    assert str(tmp_path / "mine") in done.exception.why  # type: ignore[union-attr]
