@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -52,6 +56,27 @@ def _told(found: TwinlakeError) -> str:
 
 
 def _spark(settings: Settings) -> SparkSession:
+    """A session whose own words go to a file: what they mean to a user, the report says."""
     from jobs.spark import session
 
-    return session(settings, name="twinlake-check", memory="1g", cores=1)
+    said = settings.home / "spark.log"
+    try:
+        with _stderr_to(said):
+            return session(settings, name="twinlake-check", memory="1g", cores=1)
+    except Exception:
+        console.print(said.read_text(errors="replace"), markup=False, soft_wrap=True)
+        raise
+
+
+@contextmanager
+def _stderr_to(file: Path) -> Iterator[None]:
+    """For this process and for those it starts meanwhile, which keep it."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with file.open("wb") as out:
+            os.dup2(out.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)

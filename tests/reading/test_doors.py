@@ -231,6 +231,7 @@ ALLOWED = [
     "SHOW TABLES IN serve",
     "SHOW VIEWS IN serve",
     "SHOW DATABASES",
+    "SHOW SCHEMAS",
     "SHOW COLUMNS IN serve.orders",
     "SHOW FUNCTIONS LIKE 'su*'",
     "SHOW CREATE TABLE serve.orders",
