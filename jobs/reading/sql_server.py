@@ -29,7 +29,11 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 MEMORY = "1500m"
-CORES = 2
+LONGEST_JDBC_S = 3600
+TURNS = """<allocations><pool name="default"><schedulingMode>FAIR</schedulingMode></pool></allocations>"""
+"""Statements get free slots by turns; without it the one that came first gets them all."""
+SLOTS = 8
+"""Tasks at once. Spark takes none away: with more of them than cores a short statement finds one."""
 
 journal = structlog.get_logger(__name__)
 
@@ -47,7 +51,8 @@ def main(arguments: list[str] | None = None) -> int:
     end_together(spark.sparkContext._gateway.proc)
     restrict_others(spark)
     from jobs.reading.follower import Followed, Follower
-    from jobs.reading.query import Reader, build_app
+    from jobs.reading.query import build_app
+    from jobs.reading.reader import Reader
 
     follower = Follower(spark, settings.lake)
     follower.start()
@@ -70,6 +75,7 @@ def session(settings: Settings, scratch: Path, jdbc_port: int, password_file: Pa
     temporary = scratch / "tmp"
     for folder in (temporary, scratch / "hive-local"):
         folder.mkdir(parents=True, exist_ok=True)
+    (scratch / "scheduler.xml").write_text(TURNS)
     class_path = [*spark_edge.jars(settings), spark_edge.classes(settings)]
     more = {
         "spark.driver.extraClassPath": ":".join(str(path) for path in class_path),
@@ -85,6 +91,7 @@ def session(settings: Settings, scratch: Path, jdbc_port: int, password_file: Pa
         "-Dhive.server2.custom.authentication.class=twinlake.reading.Passwords "
         f"-Dtwinlake.passwords={password_file}",
         "spark.local.dir": str(scratch / "local"),
+        "spark.scheduler.allocation.file": str(scratch / "scheduler.xml"),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         # JDBC: loopback only; these are read from Hadoop's configuration when the server starts
         "spark.hadoop.hive.server2.thrift.bind.host": HOST,
@@ -99,12 +106,15 @@ def session(settings: Settings, scratch: Path, jdbc_port: int, password_file: Pa
         "spark.hadoop.hive.downloaded.resources.dir": str(scratch / "hive-resources"),
         # a reader cannot take the driver down by asking for too much at once
         "spark.driver.maxResultSize": "512m",
-        "spark.sql.thriftServer.incrementalCollect": "true",
+        # rows that are computed while they are fetched cannot be cancelled: the client sends no second call
+        "spark.sql.thriftServer.incrementalCollect": "false",
+        "spark.sql.thriftServer.interruptOnCancel": "true",
+        "spark.sql.thriftServer.queryTimeout": f"{LONGEST_JDBC_S}s",
         "spark.sql.thriftserver.ui.retainedSessions": "20",
         "spark.sql.thriftserver.ui.retainedStatements": "20",
     }
     own = Settings(home=scratch, project=settings.project)
-    return spark_edge.session(own, "twinlake-sql", memory=MEMORY, cores=CORES, more=more)
+    return spark_edge.session(own, "twinlake-sql", memory=MEMORY, cores=SLOTS, more=more)
 
 
 def restrict_others(spark: SparkSession) -> None:

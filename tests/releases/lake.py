@@ -68,6 +68,7 @@ class WrittenIngest:
         watermark = max(one["ordered_at"] for one in records)
         metadata = {
             "kind": "batch", "batch": batch, "epoch": 0, "records": len(rows), "schemas": {"1": list(EVENT)},
+            "schema_hashes": {},
             "topic_id": "", "topics": {}, "ends": {"0": {"0": self._records}}, "seen": {},
             "event_times": {},
             "watermark": int(watermark.timestamp() * 1_000_000),

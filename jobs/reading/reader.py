@@ -1,0 +1,158 @@
+"""Reader: runs one statement at a time for whoever asks, each in a session of its own over the shared views.
+
+A statement ends with its time, with the server, and with the client that asked for it. Spark takes no running
+task away from anybody: so there are more task slots than cores (a short statement finds one beside a long
+one), statements share them by turns, and what is cancelled is interrupted.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from jobs.as_json import to_json
+from jobs.errors import BusyError, UsageError
+from jobs.reading.follower import Followed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+AT_ONCE = 4
+WAIT_S = 30.0
+LONGEST_S = 300.0
+_AGAIN_S = 0.5
+"""A statement that is being parsed or planned has no job to cancel yet; so it is tried until it has ended."""
+
+
+class Reader:
+    """Runs statements for readers, each in a session of its own over the shared views."""
+
+    def __init__(
+        self, spark: SparkSession, followed: Callable[[], Followed], longest_s: float = LONGEST_S
+    ) -> None:
+        self._spark = spark
+        self._followed = followed
+        self._longest_s = longest_s
+        self._slots = threading.BoundedSemaphore(AT_ONCE)
+
+    def read(self, sql: str, limit: int, left: threading.Event) -> dict[str, Any]:
+        """The columns and at most `limit` rows; UsageError says what is wrong with the statement.
+
+        `left` is set when nobody waits for the answer any more.
+        """
+        from py4j.protocol import Py4JJavaError
+        from pyspark.errors import PySparkException
+
+        if not self._slots.acquire(timeout=WAIT_S):
+            raise BusyError(
+                "the query was not started",
+                f"{AT_ONCE} others are running since {WAIT_S:g} s",
+                "ask again later",
+            )
+        try:
+            return self._read(sql, limit, left)
+        except (PySparkException, Py4JJavaError) as error:
+            raise self._failed(error) from error
+        except UnicodeError as error:
+            raise UsageError(
+                "the query failed", f"a text is not UTF-8: {error}"[:300], "select it as hex(...)"
+            ) from error
+        finally:
+            self._slots.release()
+
+    def _failed(self, error: Exception) -> UsageError:
+        from pyspark.errors import UnsupportedOperationException
+
+        why = _message(error)
+        if isinstance(error, UnsupportedOperationException):
+            return UsageError("the query was refused", why)
+        if "TABLE_OR_VIEW_NOT_FOUND" not in why:
+            return UsageError("the query failed", why, "correct the statement")
+        if self._followed().release is None:
+            return UsageError(
+                "the query failed",
+                f"{why} Nothing has been released yet, so there are no views.",
+                "`twinlake up` makes the first release; `twinlake status` shows the live one",
+            )
+        return UsageError("the query failed", why, "see what there is with SHOW VIEWS IN serve")
+
+    def _read(self, sql: str, limit: int, left: threading.Event) -> dict[str, Any]:
+        session = self._spark.newSession()
+        with self._ended_in_time(left) as late:
+            try:
+                frame = session.sql(sql)
+                names = _unique(frame.columns)
+                found = _collected(frame.limit(limit + 1).toDF(*names))
+            except Exception as error:
+                if late.is_set():
+                    raise BusyError(
+                        "the query was stopped",
+                        f"it ran longer than {self._longest_s:g} s",
+                        "ask for less, or use JDBC for long queries",
+                    ) from error
+                raise
+        return {
+            "columns": [
+                {"name": name, "type": type_} for name, (_, type_) in zip(names, frame.dtypes, strict=True)
+            ],
+            "rows": [to_json(row) for row in found[:limit]],
+            "truncated": len(found) > limit,
+        }
+
+    @contextmanager
+    def _ended_in_time(self, left: threading.Event) -> Iterator[threading.Event]:
+        """Cancels this thread's Spark jobs when nobody waits for them, or too long; the event says so."""
+        context, tag = self._spark.sparkContext, f"query-{uuid4().hex}"
+        late, ended = threading.Event(), threading.Event()
+
+        def watch() -> None:
+            if not left.wait(self._longest_s):
+                late.set()
+            while not ended.wait(_AGAIN_S):
+                context.cancelJobsWithTag(tag)
+
+        context.addJobTag(tag)
+        context.setInterruptOnCancel(True)
+        watcher = threading.Thread(target=watch, name=f"watch {tag}", daemon=True)
+        watcher.start()
+        try:
+            yield late
+        finally:
+            ended.set()
+            left.set()
+            context.removeJobTag(tag)
+            watcher.join()
+
+
+def _collected(frame: DataFrame) -> list[Any]:
+    """All rows; by Arrow (faster) unless a column is nested: it refuses fields that are never null."""
+    from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
+
+    if any(
+        isinstance(column.dataType, (ArrayType, MapType, StructType, VariantType)) for column in frame.schema
+    ):
+        return frame.collect()
+    found: list[Any] = frame.toArrow().to_pylist()
+    return found
+
+
+def _unique(names: list[str]) -> list[str]:
+    """Rows are objects: a second column of the same name gets a number that no other column has."""
+    made: list[str] = []
+    for name in names:
+        free = (f"{name}_{number}" for number in count(2))
+        made.append(name if name not in made else next(one for one in free if one not in {*names, *made}))
+    return made
+
+
+def _message(error: Exception) -> str:
+    """What Spark says, without its plans and JVM stack traces."""
+    raised = getattr(error, "java_exception", None)  # of a kind that PySpark does not know
+    text = str((raised.getMessage() or raised.toString()) if raised else error)
+    text, _, _ = text.partition("\n\nJVM stacktrace:")
+    return re.split(r";\n['+]|\nTo tolerate|\nIf you did not qualify", text.strip())[0].strip()
