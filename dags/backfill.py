@@ -8,14 +8,11 @@ from typing import Any
 
 from airflow.sdk import Param, dag, get_current_context, task
 from airflow.sdk.exceptions import AirflowFailException
-from lake_jobs import run_job
+from lake_jobs import live_tables, run_job
 
 from jobs.errors import UsageError
-from jobs.kinds.kind import grid_of
-from jobs.tables import TABLES
 from jobs.times import format_moment, parse_moment
 
-WINDOWED = [table.name for table in TABLES if grid_of(table)]
 MOST_CHUNKS = 500
 
 
@@ -50,7 +47,9 @@ def chunks_between(start: str, end: str, hours: int) -> list[dict[str, str]]:
     tags=["twinlake"],
     default_args={"retries": 2, "retry_delay": timedelta(seconds=15)},
     params={
-        "table": Param(WINDOWED[0], type="string", enum=WINDOWED, title="Table"),
+        "table": Param(
+            type="string", minLength=1, title="Table", description="a live table that has windows"
+        ),
         "from": Param(
             type="string", format="date-time", title="From", description="first window start, inclusive"
         ),
@@ -64,8 +63,9 @@ def backfill() -> None:
     def chunks() -> list[dict[str, str]]:
         """What is to be rebuilt; the form has checked the parameters, this checks them again."""
         params = get_current_context()["params"]
-        if params["table"] not in WINDOWED:
-            raise AirflowFailException(f"{params['table']!r} is not one of {', '.join(WINDOWED)}")
+        windowed = [table["name"] for table in live_tables() if table["windows"]]
+        if params["table"] not in windowed:
+            raise AirflowFailException(f"{params['table']!r} is not one of {', '.join(windowed)}")
         try:
             ranges = chunks_between(str(params["from"]), str(params["to"]), int(params["chunk_hours"]))
         except UsageError as error:

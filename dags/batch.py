@@ -8,13 +8,7 @@ from typing import Any
 import pendulum
 from airflow.sdk import dag, get_current_context, task, task_group
 from airflow.sdk.exceptions import AirflowFailException
-from lake_jobs import run_job, skip_before_first_release
-
-from jobs.kinds.kind import is_stored
-from jobs.tables import TABLES
-
-STORED = [table.name for table in TABLES if is_stored(table)]
-VIEWS = [table.name for table in TABLES if not is_stored(table)]
+from lake_jobs import live_tables, run_job
 
 
 @dag(
@@ -29,11 +23,15 @@ VIEWS = [table.name for table in TABLES if not is_stored(table)]
     doc_md=__doc__,
 )
 def batch() -> None:
+    @task
+    def tables(stored: bool) -> list[str]:
+        """The live tables that store rows, or those that are views."""
+        return [table["name"] for table in live_tables() if table["stored"] == stored]
+
     @task(map_index_template="{{ table }}")
     def rebuild(table: str) -> str:
         """Replace all closed segments by what the log gives; refused where the two differ."""
         get_current_context()["table"] = table  # type: ignore[typeddict-unknown-key]
-        skip_before_first_release()
         run_job("rebuild", {"table": table})
         return table
 
@@ -41,7 +39,6 @@ def batch() -> None:
     def certify(table: str) -> dict[str, Any]:
         """Compare the view, open segment included, with the batch result at one position."""
         get_current_context()["table"] = table  # type: ignore[typeddict-unknown-key]
-        skip_before_first_release()
         certificate = run_job("verify", {"table": table})
         if not certificate.get("equal"):
             raise AirflowFailException(f"{table}: speed and batch differ: {certificate}")
@@ -51,8 +48,8 @@ def batch() -> None:
     def both(table: str) -> None:
         certify(rebuild(table))
 
-    both.expand(table=STORED)
-    certify.override(task_id="certify_views").expand(table=VIEWS)
+    both.expand(table=tables.override(task_id="stored_tables")(True))
+    certify.override(task_id="certify_views").expand(table=tables.override(task_id="views")(False))
 
 
 batch()

@@ -48,10 +48,16 @@ def run_job(kind: str, params: dict[str, Any], part: str = "") -> dict[str, Any]
     return result
 
 
-def skip_before_first_release() -> None:
-    """Skips the task while nothing is live: a fresh installation has no table to work on yet."""
-    if LakeClient.of(settings().services()).status()["release"] is None:
+def live_tables() -> list[dict[str, Any]]:
+    """The tables of the live release, as the lake server tells them: `name`, `stored`, `windows`.
+
+    Not those of jobs/tables: what is written there is not live yet, and may be wrong. Skips the task while
+    nothing is live: a fresh installation has no table to work on yet.
+    """
+    tables: list[dict[str, Any]] = LakeClient.of(settings().services()).status()["tables"]
+    if not tables:
         raise AirflowSkipException("nothing is live yet: `twinlake up` makes the first release")
+    return tables
 
 
 def report_link(plan: str) -> str:

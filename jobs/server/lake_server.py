@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
@@ -20,12 +21,15 @@ from jobs.files import replace_file, telling_of_a_full_disk
 from jobs.ingest.ingest import STOPPED, Ingest
 from jobs.ingest.log_end import LogEnd
 from jobs.jvm import end_together
+from jobs.kinds.all import from_json
+from jobs.kinds.kind import grid_of, is_stored
 from jobs.lake import release_log
 from jobs.lake.certificates import Certificates
 from jobs.lake.log import Log
 from jobs.lake.open_lake import OpenLake, RunningIngest, staging_folder
 from jobs.lake.plans import Plans
 from jobs.lake.runs import Runs
+from jobs.lake.version import load, version_file
 from jobs.run import Failed, Result, Run
 from jobs.server import batch_jobs, release_jobs
 from jobs.server.job_kinds import JobKind
@@ -162,6 +166,7 @@ class LakeServer:
             ],
             "versions": [{**asdict(one), "watermark": _moment(one.watermark)} for one in health],
             "release": found.to_json() if found else None,
+            "tables": [_table(self.settings.lake, *live) for live in found.tables.items()] if found else [],
             "certificate": last.summary() if last else None,
         }
 
@@ -241,6 +246,18 @@ def lake_session(settings: Settings) -> SparkSession:
     spark = session(settings, "twinlake-lake", more={"spark.scheduler.allocation.file": pools.as_uri()})
     end_together(spark.sparkContext._gateway.proc)
     return spark
+
+
+@lru_cache(maxsize=1000)
+def _table(lake: Path, name: str, version: str) -> dict[str, Any]:
+    """What a scheduler must know of a live table; a version never changes."""
+    table = from_json(load(version_file(lake, name, version)).definition)
+    return {
+        "name": name,
+        "version": version,
+        "stored": is_stored(table),
+        "windows": grid_of(table) is not None,
+    }
 
 
 def _broken_status(name: str, error: TwinlakeError) -> dict[str, Any]:

@@ -29,7 +29,7 @@ class FakeLake:
         self.outcome = outcome
         self.jobs: dict[str, dict[str, Any]] = {}
         self.keys: list[str] = []
-        self.release: dict[str, Any] | None = None
+        self.tables: list[dict[str, Any]] = []
 
     def client(self) -> LakeClient:
         return LakeClient("http://lake", "token", transport=httpx.MockTransport(self._answer))
@@ -41,7 +41,7 @@ class FakeLake:
             job = self.jobs.setdefault(asked["key"], {**JOB, "id": f"job{len(self.jobs)}", **asked})
             return httpx.Response(202, json=job)
         if request.url.path == "/status":
-            return httpx.Response(200, json={"release": self.release})
+            return httpx.Response(200, json={"tables": self.tables})
         job = next(job for job in self.jobs.values() if request.url.path.endswith(job["id"]))
         job.update(self.outcome(job))
         return httpx.Response(200, json=job)
@@ -59,10 +59,10 @@ def lake(monkeypatch: pytest.MonkeyPatch) -> FakeLake:
 
 def test_a_task_is_skipped_while_nothing_is_live(lake: FakeLake) -> None:
     with pytest.raises(AirflowSkipException):
-        lake_jobs.skip_before_first_release()
+        lake_jobs.live_tables()
 
-    lake.release = {"number": 1}
-    lake_jobs.skip_before_first_release()
+    lake.tables = [{"name": "t", "version": "v-1", "stored": True, "windows": False}]
+    assert lake_jobs.live_tables() == lake.tables
 
 
 def test_a_task_that_is_tried_again_finds_its_job_again(lake: FakeLake) -> None:
