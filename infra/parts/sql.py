@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx
+
 from infra.parts.confine import NOBODY
 from infra.parts.folders import Folders
 from infra.parts.http import get_json
@@ -48,7 +50,7 @@ def protection(context: Context) -> str:
     """In words, what keeps the running SQL server from writing the lake; it is asked itself."""
     try:
         told = get_json(f"{context.services.sql_url}/status")["protection"]
-    except (OSError, KeyError, ValueError):
+    except (httpx.HTTPError, OSError, KeyError, ValueError):
         return ""
     holds = [
         "cannot write the lake" if not told["writes_lake"] else "WARNING: can write the lake",

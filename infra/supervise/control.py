@@ -17,7 +17,7 @@ from infra.parts.part import Context, Part
 from infra.parts.ports import Ports
 from infra.setup.java import NoJava, find_java
 from infra.supervise import record
-from infra.supervise.process import end, passed_on
+from infra.supervise.process import MARK, end, passed_on
 from infra.supervise.record import Record
 from jobs.errors import TimedOutError, UnreachableError, UsageError
 from jobs.settings import Settings
@@ -93,7 +93,7 @@ def _ensure_supervisor(settings: Settings, folders: Folders, environ: Mapping[st
     with open(log, "ab") as out:
         started = subprocess.Popen(
             [sys.executable, "-m", "infra.supervise.supervisor", "--home", str(settings.home)],
-            env=passed_on(environ),
+            env={**passed_on(environ), MARK: folders.mark("supervisor")},
             cwd=settings.project, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
         )  # fmt: skip
 

@@ -26,7 +26,7 @@ from jobs.waiting import wait_for
 MARK = "TWINLAKE_PART"
 PASSED_ON = ("HOME", "JAVA_HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "TMPDIR", "USER")
 """All that a part sees of the shell that started it: no token that lies in an environment reaches it."""
-_CLOCK_SLACK_S = 2.0  # the kernel's start times move a little when the wall clock is set
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,13 +34,14 @@ class Identity:
     """One process, for as long as the machine runs."""
 
     pid: int
-    create_time: float
+    begun: str
+    """When, by a clock that nobody sets: psutil's own start time moves when the wall clock is set."""
 
     def process(self) -> psutil.Process | None:
         """The living process, None when it has ended or its pid belongs to someone else."""
         try:
             process = psutil.Process(self.pid)
-            if abs(process.create_time() - self.create_time) > _CLOCK_SLACK_S:
+            if _begun(self.pid) != self.begun:
                 return None
             return None if process.status() == psutil.STATUS_ZOMBIE else process
         except psutil.NoSuchProcess:
@@ -60,9 +61,18 @@ def passed_on(environ: Mapping[str, str]) -> dict[str, str]:
 def identity_of(pid: int) -> Identity | None:
     """The identity of a pid now, None when there is no such process."""
     try:
-        return Identity(pid=pid, create_time=psutil.Process(pid).create_time())
+        return Identity(pid=pid, begun=_begun(pid))
     except psutil.NoSuchProcess:
         return None
+
+
+def _begun(pid: int) -> str:
+    """NoSuchProcess where there is none."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+        return f"{_BOOT.read_text().strip()} {stat.rpartition(')')[2].split()[19]}"  # ticks since the start
+    except OSError:
+        return str(psutil.Process(pid).create_time())  # it has ended, or this is no Linux
 
 
 def start(
@@ -93,8 +103,7 @@ def marked(mark: str) -> list[psutil.Process]:
 def in_session(leader: Identity) -> list[psutil.Process]:
     """All living processes of the session that this one leads, or led until it ended."""
     try:
-        holder = psutil.Process(leader.pid)
-        if abs(holder.create_time() - leader.create_time) > _CLOCK_SLACK_S:
+        if _begun(leader.pid) != leader.begun:
             return []  # the pid is a stranger's now, and so would its session be
     except psutil.NoSuchProcess:
         pass

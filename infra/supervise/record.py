@@ -95,8 +95,13 @@ def tail(log: Path, lines: int) -> list[str]:
     """The last lines of a log."""
     try:
         with open(log, "rb") as file:
-            file.seek(max(0, log.stat().st_size - 400 * (lines + 1)))
-            return file.read().decode(errors="replace").splitlines()[-lines:]
+            size, last = log.stat().st_size, 64 * 1024
+            while True:
+                file.seek(max(0, size - last))
+                found = file.read().decode(errors="replace").splitlines()
+                if last >= size or len(found) > lines:  # the first one may be torn
+                    return found[max(0, len(found) - lines) :]
+                last *= 8
     except FileNotFoundError:
         return []
 
@@ -104,7 +109,7 @@ def tail(log: Path, lines: int) -> list[str]:
 def remove_state(folders: Folders) -> None:
     """Removes what Twinlake made in its home, and the home itself when nothing else is in it."""
     names = (
-        "lake", "kafka", "registry", "airflow", "sql", "run", "logs", "demo", "bench",
+        "lake", "kafka", "registry", "airflow", "sql", "access", "run", "logs", "demo", "bench",
         "services.json",
     )  # fmt: skip
     for name in names:

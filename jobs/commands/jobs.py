@@ -84,7 +84,15 @@ def cancel_command(
 def follow(client: LakeClient, job: Job) -> Job:
     """Follow with a bar and the time left on a terminal, a line now and then elsewhere."""
     with _reporter(f"{job.kind} {job.params.get('table', '')}".strip(), job.id) as report:
-        return client.follow(job.id, on_progress=report)
+        try:
+            return client.follow(job.id, on_progress=report)
+        except KeyboardInterrupt:
+            console.print(
+                f"job {job.id} goes on: `twinlake jobs follow {job.id}` follows it, "
+                f"`twinlake jobs cancel {job.id}` ends it",
+                soft_wrap=True,
+            )
+            raise
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from jobs import quote
 from jobs.ingest import nested
-from jobs.ingest.writer_schema import END, RANGES, Writer
+from jobs.ingest.writer_schema import RANGES, Writer
 from jobs.topics import verdict
 from jobs.topics.schema import Field, default_sql, logical_type
 from jobs.topics.topic import Topic
@@ -55,7 +55,7 @@ def undecodable(writers: Sequence[Writer], end_marker: bytes) -> str:
         f"WHEN length(value) < {HEADER_BYTES} OR substring(value, 1, 1) <> X'00' THEN '{verdict.BAD_HEADER}'",
     ]
     for writer in writers:
-        end = f"e{writer.id}.{END}"
+        end = f"e{writer.id}.{writer.end}"
         simple = [_bad_field(writer, field) for field in writer.fields]
         bad_fields = [*filter(None, simple), *nested.bad_fields(writer)]
         bad = f"nullif(concat_ws('{SEPARATOR}', {', '.join(bad_fields) or 'NULL'}), '')"

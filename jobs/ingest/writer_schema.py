@@ -57,6 +57,14 @@ class Writer:
         return {name: type_ for name, type_ in types.items() if type_ not in _NOTHING}
 
     @property
+    def end(self) -> str:
+        """The name of the last field of `checking_schema_text`; nothing of the writer's has it."""
+        name, theirs = END, json.dumps(self.avro).lower()
+        while name in theirs:
+            name += "_"
+        return name
+
+    @property
     def schema_text(self) -> str:
         """The schema that bodies known to be sound are decoded with."""
         return json.dumps(self.avro)
@@ -74,7 +82,7 @@ class Writer:
             {**field, "type": _unchecked(field["type"], times=field["name"] in plain)}
             for field in self.avro["fields"]
         ]
-        end = {"name": END, "type": {"type": "fixed", "name": "TwinlakeEnd", "size": 8}}
+        end = {"name": self.end, "type": {"type": "fixed", "name": self.end, "size": 8}}
         return json.dumps({**self.avro, "fields": [*fields, end]})
 
 
@@ -147,6 +155,10 @@ def learn(topic: Topic, schema_id: int, avro: dict[str, Any], decoded: Callable[
     except ValueError as error:
         raise _incompatible(topic, schema_id, f"Spark cannot decode it: {error}") from error
     writer = Writer(id=schema_id, avro=avro, fields=tuple(simple), kept=kept)
+    try:
+        decoded(writer.checking_schema_text)
+    except ValueError as error:
+        raise _incompatible(topic, schema_id, f"its records cannot be checked: {error}") from error
     if len({name.lower() for name in writer.names}) < len(writer.names):
         raise _incompatible(topic, schema_id, "it has fields whose names differ in case only")
     for name, type_ in writer.stored.items():

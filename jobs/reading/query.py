@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+import time
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from fastapi import FastAPI, HTTPException, Request
@@ -21,7 +23,7 @@ from fastapi.security import HTTPBasic
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from jobs.errors import NotFoundError, TwinlakeError, UsageError, malformed
+from jobs.errors import BusyError, NotFoundError, TwinlakeError, UsageError, malformed
 from jobs.lake.plans import Plans
 from jobs.reading.follower import Followed
 from jobs.reading.protection import Protection
@@ -33,6 +35,8 @@ LOOPBACK = {"127.0.0.1", "localhost", "[::1]"}
 DEFAULT_LIMIT = 10_000
 LARGEST_LIMIT = 1_000_000
 LONGEST_SQL = 100_000
+AT_ONCE = 4
+WAIT_S = 30.0
 LOOK_S = 0.2
 """So often it is looked whether the client still waits."""
 
@@ -50,6 +54,29 @@ class Asked(BaseModel):
     model_config = ConfigDict(extra="forbid")
     sql: str = Field(min_length=1, max_length=LONGEST_SQL)
     limit: int = Field(default=DEFAULT_LIMIT, ge=1, le=LARGEST_LIMIT)
+
+
+class Turns:
+    """So many statements at once; who waits for a turn takes no thread, so that nobody else has to wait."""
+
+    def __init__(self, at_once: int) -> None:
+        self._at_once = at_once
+        self._free = asyncio.Semaphore(at_once)
+
+    @asynccontextmanager
+    async def one(self, request: Request) -> AsyncIterator[None]:
+        """BusyError when none is free in time; a client that has left gives up its place."""
+        waiting = asyncio.ensure_future(self._free.acquire())
+        until = time.monotonic() + WAIT_S
+        while not (await asyncio.wait({waiting}, timeout=LOOK_S))[0]:
+            if time.monotonic() > until or await request.is_disconnected():
+                waiting.cancel()
+                why = f"{self._at_once} others are running since {WAIT_S:g} s"
+                raise BusyError("the query was not started", why, "ask again later")
+        try:
+            yield
+        finally:
+            self._free.release()
 
 
 class Guard:
@@ -103,8 +130,11 @@ def build_app(
     async def wrong(_: Request, error: RequestValidationError) -> JSONResponse:
         return _refused(400, malformed(error.errors()))
 
+    statements = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="statement")
+    turns = Turns(AT_ONCE)
+
     @app.get("/status")
-    def status() -> dict[str, Any]:
+    async def status() -> dict[str, Any]:
         now = followed()
         held = Protection.of_this_process(settings).to_json()
         return {"release": now.release, "ready": now.ready, "error": now.error, "protection": held}
@@ -115,12 +145,18 @@ def build_app(
             return _refused(
                 403, UsageError("the query was refused", "it has no header X-Twinlake-Query: 1", "")
             )
-        release, left = followed().release, threading.Event()
-        reading = asyncio.create_task(run_in_threadpool(reader.read, asked.sql, asked.limit, left))
-        while not (await asyncio.wait({reading}, timeout=LOOK_S))[0]:
-            if await request.is_disconnected():
-                left.set()
-        return await run_in_threadpool(lambda: JSONResponse({**reading.result(), "release": release}))
+        left = threading.Event()
+
+        def answer() -> JSONResponse:
+            release = followed().release
+            return JSONResponse({**reader.read(asked.sql, asked.limit, left), "release": release})
+
+        async with turns.one(request):
+            reading = asyncio.get_running_loop().run_in_executor(statements, answer)
+            while not (await asyncio.wait({reading}, timeout=LOOK_S))[0]:
+                if await request.is_disconnected():
+                    left.set()
+            return await reading
 
     @app.get("/reports/{plan}")
     def report(plan: str) -> HTMLResponse:

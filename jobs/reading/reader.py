@@ -22,8 +22,6 @@ from jobs.reading.follower import Followed
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-AT_ONCE = 4
-WAIT_S = 30.0
 LONGEST_S = 300.0
 _AGAIN_S = 0.5
 """A statement that is being parsed or planned has no job to cancel yet; so it is tried until it has ended."""
@@ -38,7 +36,6 @@ class Reader:
         self._spark = spark
         self._followed = followed
         self._longest_s = longest_s
-        self._slots = threading.BoundedSemaphore(AT_ONCE)
 
     def read(self, sql: str, limit: int, left: threading.Event) -> dict[str, Any]:
         """The columns and at most `limit` rows; UsageError says what is wrong with the statement.
@@ -48,12 +45,6 @@ class Reader:
         from py4j.protocol import Py4JJavaError
         from pyspark.errors import PySparkException
 
-        if not self._slots.acquire(timeout=WAIT_S):
-            raise BusyError(
-                "the query was not started",
-                f"{AT_ONCE} others are running since {WAIT_S:g} s",
-                "ask again later",
-            )
         try:
             return self._read(sql, limit, left)
         except (PySparkException, Py4JJavaError) as error:
@@ -62,8 +53,6 @@ class Reader:
             raise UsageError(
                 "the query failed", f"a text is not UTF-8: {error}"[:300], "select it as hex(...)"
             ) from error
-        finally:
-            self._slots.release()
 
     def _failed(self, error: Exception) -> UsageError:
         from pyspark.errors import UnsupportedOperationException
@@ -155,4 +144,4 @@ def _message(error: Exception) -> str:
     raised = getattr(error, "java_exception", None)  # of a kind that PySpark does not know
     text = str((raised.getMessage() or raised.toString()) if raised else error)
     text, _, _ = text.partition("\n\nJVM stacktrace:")
-    return re.split(r";\n['+]|\nTo tolerate|\nIf you did not qualify", text.strip())[0].strip()
+    return re.split(r";\n|\nTo tolerate|\nIf you did not qualify", text.strip())[0].strip()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
@@ -16,6 +17,8 @@ from jobs.errors import NotFoundError, TwinlakeError, UsageError, malformed
 from jobs.server.jobs import Jobs
 
 LONGEST_WAIT_S = 60.0
+MOST_WAITS = 20
+"""More are answered at once: the threads that wait are those that everybody else needs, too."""
 LARGEST_BODY = 4 << 20
 
 
@@ -62,6 +65,7 @@ class LimitedBody:
 
 
 def build_app(server: Served, token: str) -> FastAPI:
+    waits = threading.BoundedSemaphore(MOST_WAITS)
     app = FastAPI(title="Twinlake lake server", openapi_url=None, docs_url=None, redoc_url=None)
     app.add_middleware(LimitedBody)  # the one added last is asked first: a stranger's body is not read
 
@@ -103,8 +107,13 @@ def build_app(server: Served, token: str) -> FastAPI:
 
     @app.get("/jobs/{id}")
     def job(id: str, wait: float = Query(default=0, ge=0, le=LONGEST_WAIT_S)) -> dict[str, Any]:
-        """One job; waits so many seconds for its end."""
-        return server.jobs.wait(id, wait).to_json()
+        """One job; waits so many seconds for its end, unless too many wait already."""
+        if not waits.acquire(blocking=False):
+            return server.jobs.wait(id, 0).to_json()
+        try:
+            return server.jobs.wait(id, wait).to_json()
+        finally:
+            waits.release()
 
     @app.post("/jobs/{id}/cancel")
     def cancel(id: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,6 +16,7 @@ from jobs.waiting import wait_for
 TIMEOUT_S = 30.0
 WAIT_S = 2.0
 """One look at a job waits so long for a change; progress is shown as often."""
+AGAIN_S = 0.1
 AWAY_S = 120.0
 """A restarting lake server is waited for so long while a job is followed."""
 
@@ -65,6 +67,8 @@ class LakeClient:
             if (job.state, job.progress) != shown:
                 on_progress(job)
                 shown = (job.state, job.progress)
+            else:
+                time.sleep(AGAIN_S)  # it may have been answered at once
             if job.ended:
                 return job
 

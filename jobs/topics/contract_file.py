@@ -54,6 +54,10 @@ def load_contract(path: Path) -> Contract:
     """Read and validate one contract; anything wrong raises ContractError with file and path."""
     try:
         document = yaml.load(path.read_text(), _Strict)
+    except FileNotFoundError as error:
+        raise ContractError(
+            path, "", "there is no such contract", "write it; each topic and table has one"
+        ) from error
     except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
         raise ContractError(path, "", f"it cannot be read as YAML: {error}", "repair the file") from error
     return parse_contract(document, name=path.stem, file=str(path))

@@ -128,3 +128,17 @@ def test_without_a_terminal_a_change_of_state_is_a_line_and_progress_one_now_and
         "rebuild t (job j): running, 2 of 8,000 chunks, [window] 2, about 30 s left",
         "rebuild t (job j): succeeded",
     ]
+
+
+class Interrupted:
+    """A client whose user presses Ctrl-C."""
+
+    def follow(self, id: str, on_progress: Callable[[Job], None]) -> Job:
+        raise KeyboardInterrupt
+
+
+def test_who_stops_following_is_told_that_the_job_goes_on(said: io.StringIO) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        jobs_module.follow(Interrupted(), RUNNING)  # type: ignore[arg-type]
+
+    assert "job j goes on" in said.getvalue() and "`twinlake jobs cancel j`" in said.getvalue()

@@ -168,3 +168,23 @@ def test_what_was_made_to_read_before_the_log_gained_a_field_still_reads(stage: 
     log.keep({"note": "string"}, "a test", "")
 
     assert [row.event_id for row in rows.collect()] == [row.event_id for row in sql.collect()] == ["a"]
+
+
+@pytest.mark.parametrize("name", ["twinlake_end", "Twinlake_End"])
+def test_a_field_may_be_called_like_the_mark_at_the_end_of_a_body(stage: Stage, name: str) -> None:
+    stage.create(partitions=1)
+    inner = {"type": "record", "name": "twinlake_end_", "fields": [{"name": "x", "type": "int"}]}
+    newer = with_fields(
+        stage.schema,
+        {"name": name, "type": ["null", "string"], "default": None},
+        {"name": "inner", "type": ["null", inner], "default": None},
+    )
+    newer_id = stage.registry.register(stage.subject, newer)
+    stage.orders("old")
+    stage.produce(frame(newer_id, newer, order("new", **{name: "kept", "inner": {"x": 7}})))
+
+    log = stage.run()
+
+    assert [row[3] for row in stage.verdicts(log)] == ["valid", "valid"]
+    found = log.all(0, 9).where("event.event_id = 'new'").select(f"event.{name}", "event.inner.x").collect()
+    assert [tuple(row) for row in found] == [("kept", 7)]

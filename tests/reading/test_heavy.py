@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from jobs.reading.reader import AT_ONCE, WAIT_S
+from jobs.reading.query import AT_ONCE, WAIT_S
 from tests.reading.conftest import PASSWORD, SqlServer
 
 MINUTES = """SELECT count(*) FROM serve.orders a CROSS JOIN serve.orders b CROSS JOIN serve.orders c
@@ -45,8 +45,11 @@ def test_short_statements_are_answered_beside_long_ones_and_after_their_clients_
     assert all(map(waits, clients)), "they were to run meanwhile"
     assert found.next() and found.getLong(1) == beside[0]["n"]
     connection.close()
-    clients.append(asked(sql, MINUTES))  # now nobody else is taken in
+    clients += [asked(sql, MINUTES) for _ in range(60)]  # now nobody else is taken in
     time.sleep(1)
+    began = time.monotonic()
+    assert sql.status()["ready"]
+    assert time.monotonic() - began < WAIT_S / 3, "who waits for a turn keeps nobody from asking"
     for client in clients:
         client.close()
 

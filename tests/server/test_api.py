@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,10 +54,10 @@ KINDS = {name: JobKind(params=EchoParams, handler=do) for name, do in (("echo", 
 class Server:
     """What the API needs of the lake server."""
 
-    def __init__(self, lake: Path) -> None:
+    def __init__(self, lake: Path, kinds: dict[str, JobKind] = KINDS) -> None:
         self.ready, self.lake_id = True, "lake"
         do: Any = lambda kind, params, run: kind.handler(None, params, run)  # noqa: E731
-        self.jobs = Jobs(Runs(lake), KINDS, do, utc_now)
+        self.jobs = Jobs(Runs(lake), kinds, do, utc_now)
         self.jobs.start()
 
     def status(self) -> dict[str, Any]:
@@ -80,6 +81,40 @@ def client(web: TestClient) -> LakeClient:
         return httpx.Response(answer.status_code, content=answer.content)
 
     return LakeClient("http://testserver", "secret", httpx.MockTransport(pass_on))
+
+
+def test_many_who_wait_for_a_job_keep_nobody_from_asking(tmp_path: Path) -> None:
+    """The threads that answer are forty, for all of the server."""
+    done = threading.Event()
+    hang = JobKind(
+        params=EchoParams, handler=lambda lake, params, run: done.wait(60) and echo(lake, params, run)
+    )  # type: ignore[arg-type, return-value]
+    server = Server(tmp_path, {"hang": hang})
+    port = free_port()
+    web = uvicorn.Server(
+        uvicorn.Config(build_app(server, "secret"), host="127.0.0.1", port=port, log_level="error")
+    )
+    threading.Thread(target=web.run, daemon=True).start()
+    wait_for("the server", lambda: web.started or None, 20)
+    http = httpx.Client(
+        base_url=f"http://127.0.0.1:{port}", headers={"Authorization": "Bearer secret"}, timeout=30,
+        trust_env=False, limits=httpx.Limits(max_connections=100),
+    )  # fmt: skip
+    id = http.post("/jobs", json={"kind": "hang", "params": {"text": "hi"}}).json()["id"]
+    waiting = [threading.Thread(target=http.get, args=(f"/jobs/{id}?wait=20",)) for _ in range(60)]
+    for one in waiting:
+        one.start()
+    time.sleep(1)
+
+    began = time.monotonic()
+    assert http.get("/health").json()["ready"]
+    took_s = time.monotonic() - began
+    done.set()
+    for one in waiting:
+        one.join()
+    web.should_exit = True
+
+    assert took_s < 10
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,13 @@ def test_a_key_given_twice_is_refused(tmp_path: Path) -> None:
         load_contract(file)
 
 
+def test_a_contract_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
+    with pytest.raises(ContractError, match="there is no such contract") as caught:
+        load_contract(tmp_path / "orders.yaml")
+
+    assert "write it" in caught.value.remedy
+
+
 def test_a_file_that_is_no_yaml_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "orders.yaml"
     file.write_text("a: [")

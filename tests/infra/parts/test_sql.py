@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from infra.parts.addresses import publish
 from infra.parts.part import Context
 from jobs.errors import UsageError
 from jobs.passwords import fits
+from jobs.settings import Services
+from tests.broker import free_port
 
 
 def test_it_is_handed_a_hash_and_never_the_password(context: Context) -> None:
@@ -65,3 +68,9 @@ def test_words_tell_what_the_running_server_says_of_itself(
     assert sql.protection(context) == (
         "user 65534, cannot write the lake, WARNING: can read services.json, has no capabilities"
     )
+
+
+def test_of_a_server_that_is_away_nothing_is_told(context: Context) -> None:
+    away = Services(sql_url=f"http://127.0.0.1:{free_port()}")
+
+    assert sql.protection(replace(context, services=away)) == ""

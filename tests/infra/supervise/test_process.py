@@ -3,6 +3,9 @@ import signal
 import sys
 from pathlib import Path
 
+import psutil
+import pytest
+
 from infra.supervise.process import Identity, end, identity_of, in_session, marked, start
 from jobs.waiting import wait_for
 
@@ -28,7 +31,7 @@ def test_a_pid_given_to_someone_else_is_not_taken_for_ours() -> None:
     assert me is not None
 
     assert me.alive
-    assert not Identity(pid=me.pid, create_time=me.create_time - 60).alive
+    assert not Identity(pid=me.pid, begun=f"{me.begun}0").alive
 
 
 def test_ending_a_part_ends_what_ignores_the_request_and_what_left_the_group(tmp_path: Path) -> None:
@@ -68,3 +71,14 @@ def test_ending_one_part_leaves_another_alone(tmp_path: Path) -> None:
 
     assert (one.alive, other.alive) == (False, True)
     end(other, f"other@{tmp_path}", grace_s=5)
+
+
+def test_a_wall_clock_that_is_set_makes_nobody_a_stranger(monkeypatch: pytest.MonkeyPatch) -> None:
+    me = identity_of(os.getpid())
+    assert me is not None
+    began, booted = psutil.Process().create_time(), psutil._pslinux.boot_time()
+
+    monkeypatch.setattr(psutil._pslinux, "boot_time", lambda: booted + 3600)
+
+    assert psutil.Process().create_time() != began, "the clock was to be set"
+    assert me.alive and identity_of(os.getpid()) == me
