@@ -40,9 +40,15 @@ REFRESH_S = 30.0
 
 @dataclass(frozen=True, kw_only=True)
 class Followed:
-    """What readers have now; `error` is why the newest release could not be followed (it is tried again)."""
+    """What readers have now; `error` is why the newest release could not be followed (it is tried again).
+
+    `release` is followed as a whole; that of the views in `serve` is `serving`, a moment earlier.
+    """
 
     release: int | None = None
+    serving: int | None = None
+    switches: int = 0
+    """Odd while the views in `serve` are altered, one by one."""
     ready: bool = False
     error: str | None = None
 
@@ -137,11 +143,19 @@ class Follower:
         logs = {topic: self._log(topic) for one in served for topic in one.version.topics}
         quarantines = {topic: log.quarantine_sql() for topic, log in logs.items() if delta.exists(log.path)}
         wanted = views.served_views(release, self._texts(served), quarantines)
-        self._apply(wanted, views.SERVE)  # first: only what changed is altered, and readers wait for it
+        self._switch(wanted, release.number)  # first: only what changed is altered, and readers wait for it
         fixed = views.fixed_views(release, self._texts(served))
         if release.number not in self._fixed:
             self._apply(fixed, views.release_schema(release.number))
             self._fixed.add(release.number)
+
+    def _switch(self, wanted: list[View], number: int) -> None:
+        self.followed = replace(self.followed, switches=self.followed.switches + 1)
+        try:
+            self._apply(wanted, views.SERVE)
+            self.followed = replace(self.followed, serving=number)
+        finally:
+            self.followed = replace(self.followed, switches=self.followed.switches + 1)
 
     def _fix(self, release: Release) -> None:
         """An old release whose files are gone has no schema any more; that must not stop the newer ones."""

@@ -148,8 +148,7 @@ def build_app(
         left = threading.Event()
 
         def answer() -> JSONResponse:
-            release = followed().release
-            return JSONResponse({**reader.read(asked.sql, asked.limit, left), "release": release})
+            return JSONResponse(reader.read(asked.sql, asked.limit, left))
 
         async with turns.one(request):
             reading = asyncio.get_running_loop().run_in_executor(statements, answer)

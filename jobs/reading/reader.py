@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 LONGEST_S = 300.0
+SWITCHES, SWITCH_S = 100, 0.05
 _AGAIN_S = 0.5
 """A statement that is being parsed or planned has no job to cancel yet; so it is tried until it has ended."""
 
@@ -38,7 +40,7 @@ class Reader:
         self._longest_s = longest_s
 
     def read(self, sql: str, limit: int, left: threading.Event) -> dict[str, Any]:
-        """The columns and at most `limit` rows; UsageError says what is wrong with the statement.
+        """The columns, at most `limit` rows, the release; UsageError says what is wrong with the statement.
 
         `left` is set when nobody waits for the answer any more.
         """
@@ -71,10 +73,9 @@ class Reader:
         return UsageError("the query failed", why, "see what there is with SHOW VIEWS IN serve")
 
     def _read(self, sql: str, limit: int, left: threading.Event) -> dict[str, Any]:
-        session = self._spark.newSession()
         with self._ended_in_time(left) as late:
             try:
-                frame = session.sql(sql)
+                frame, release = self._analysed(sql)
                 names = _unique(frame.columns)
                 found = _collected(frame.limit(limit + 1).toDF(*names))
             except Exception as error:
@@ -91,7 +92,20 @@ class Reader:
             ],
             "rows": [to_json(row) for row in found[:limit]],
             "truncated": len(found) > limit,
+            "release": release,
         }
+
+    def _analysed(self, sql: str) -> tuple[DataFrame, int | None]:
+        """The statement over the views of one release: analysed again where they changed hands meanwhile."""
+        for _ in range(SWITCHES):
+            before = self._followed()
+            if before.switches % 2:
+                time.sleep(SWITCH_S)
+                continue
+            frame = self._spark.newSession().sql(sql)
+            if self._followed().switches == before.switches:
+                return frame, before.serving
+        raise BusyError("the query was not started", "releases change all the time", "ask again later")
 
     @contextmanager
     def _ended_in_time(self, left: threading.Event) -> Iterator[threading.Event]:

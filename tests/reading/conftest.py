@@ -113,10 +113,12 @@ class Released:
     all_orders: Version
     paid_orders: Version
     others: tuple[Version, ...]
+    paid_latest: Version
 
-    def promote(self, sales: Version) -> Release:
+    def promote(self, *changed: Version) -> Release:
+        """These versions, with `others` for the tables that they are not of."""
         live = release_log.live(self.lake)
-        tables = {version.table: version.name for version in (sales, *self.others)}
+        tables = {version.table: version.name for version in (*self.others, *changed)}
         number = live.number + 1 if live else 1
         made = Release(
             number=number, kind="promote", tables=tables, created_at="2026-01-31T12:00:00Z", approved_by="me"
@@ -144,8 +146,11 @@ def released(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> R
     )  # fmt: skip
     delta.append(written, log.path, "test", 1, {"kind": "batch", "batch": 1, "schemas": {}})
     paid = replace(sales_per_region.TABLE, where="status <> 'cancelled'")
+    paid_latest = replace(latest_order.TABLE, where="status <> 'cancelled'")
     versions = []
-    for build, table in enumerate((orders.TABLE, latest_order.TABLE, sales_per_region.TABLE, paid), start=1):
+    for build, table in enumerate(
+        (orders.TABLE, latest_order.TABLE, sales_per_region.TABLE, paid, paid_latest), start=1
+    ):
         version = Version(
             table=table.name, fingerprint=f"{build:012x}", build=build, definition=table.to_json(),
             topics=table.inputs, contracts={"orders": "1.0.0"}, created_at="2026-01-31T12:00:00Z",
@@ -162,7 +167,13 @@ def released(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> R
                 "watermark": 1700012000_000_000,
             }
             delta.append(rows, version.path(lake), "test", 1, told, ("_segment",))
-    made = Released(lake=lake, all_orders=versions[2], paid_orders=versions[3], others=tuple(versions[:2]))
+    made = Released(
+        lake=lake,
+        all_orders=versions[2],
+        paid_orders=versions[3],
+        others=tuple(versions[:2]),
+        paid_latest=versions[4],
+    )
     made.promote(made.all_orders)
     return made
 

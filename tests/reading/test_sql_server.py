@@ -14,6 +14,7 @@ from jobs.errors import UnreachableError, UsageError
 from jobs.reading.client import ask
 from jobs.settings import Services
 from jobs.times import parse_moment, utc_now
+from jobs.waiting import wait_for
 from tests.reading.conftest import ALL, PAID, PASSWORD, Released, SqlServer
 
 TOTAL = "SELECT sum(orders) AS orders, count(DISTINCT region) AS regions FROM serve.sales_per_region"
@@ -143,6 +144,39 @@ def test_a_reader_sees_old_or_new_and_never_an_error_or_a_mixture(
     assert len(seen) > PROMOTIONS / 2
     # held here: the follower does not wait for the readers; its speed depends on the machine
     assert sorted(follow_s)[len(follow_s) // 2] < 5.0
+
+
+BOTH = """SELECT (SELECT sum(orders) FROM serve.sales_per_region) AS orders,
+    (SELECT count_if(status = 'cancelled') FROM serve.latest_order) AS cancelled"""
+
+
+def test_a_statement_over_two_tables_sees_them_in_one_release(sql: SqlServer, released: Released) -> None:
+    """And the answer names that release."""
+    old, new = (released.all_orders,), (released.paid_orders, released.paid_latest)
+    pairs: dict[int, set[tuple[bool, bool]]] = {}
+    ending = threading.Event()
+
+    def poll() -> None:
+        while not ending.is_set():
+            answer = sql.ask(BOTH).json()
+            (row,) = answer["rows"]
+            both = (row["orders"] == PAID, row["cancelled"] == 0)
+            pairs.setdefault(answer["release"], set()).add(both)
+
+    readers = [threading.Thread(target=poll) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    for promotion in range(8):
+        made = released.promote(*(new, old)[promotion % 2])
+        wait_for("an answer", lambda number=made.number: number in pairs or None, 120, every_s=0.05)  # type: ignore[misc]
+    ending.set()
+    for reader in readers:
+        reader.join(60)
+
+    assert all(len(seen) == 1 for seen in pairs.values()), pairs
+    assert set().union(*pairs.values()) == {(True, True), (False, False)}, pairs
+    made = released.promote(released.all_orders)
+    sql.wait_until(lambda status: status["release"] == made.number)
 
 
 def test_a_fixed_schema_never_changes(sql: SqlServer, released: Released) -> None:
