@@ -107,8 +107,9 @@ def main() -> None:
     if given.home:
         enter(plan(given.home, given.read, given.write))
         os.chdir(given.write[0] if given.write else "/")
-    other = [f"--reuid={given.become}", f"--regid={given.become}", "--clear-groups"]
-    become = [] if given.become is None else other
+    become = []
+    if given.become is not None:
+        become = [f"--reuid={given.become}", f"--regid={given.become}", "--clear-groups"]
     rights = ["--no-new-privs", "--bounding-set=-all", "--inh-caps=-all"]
     os.execvp("setpriv", ["setpriv", *become, *rights, *given.program])
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from infra.parts.folders import folders_of
@@ -39,24 +38,21 @@ def up(
     from jobs.commands.first_release import ensure_release
 
     parts = control.choose(_names(only), _names(without))
-    out = Console(highlight=False)
     missing = {part.service for part in parts} & {"lake", "sql"}  # what the first release takes
     needs_release = "lake" in missing
     with console.status("starting ...") as waiting:
         for ready in control.bring_up(settings, parts, os.environ):
             took = f"  [dim]{ready.seconds:.1f} s[/]"
-            out.print(f"[green]ok[/] {ready.service:<9} {ready.answer}{took}", soft_wrap=True)
+            say(f"[green]ok[/] {ready.service:<9} {ready.answer}{took}")
             missing.discard(ready.service)
             if needs_release and not missing:
                 needs_release = False
                 if made := ensure_release(settings, waiting.update):
-                    out.print(f"[green]ok[/] {'release':<9} {made}", soft_wrap=True)
+                    say(f"[green]ok[/] {'release':<9} {made}")
     services = settings.services()
     logins = {"airflow": ("airflow", services.airflow_user), "sql": ("JDBC and reports", services.sql_user)}
     for door, user in (login for service, login in logins.items() if service in {p.service for p in parts}):
-        out.print(
-            f"   {'login':<9} {user} for {door}; its password is in {settings.services_file}", soft_wrap=True
-        )
+        say(f"   {'login':<9} {user} for {door}; its password is in {settings.services_file}")
 
 
 def down() -> None:

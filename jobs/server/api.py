@@ -124,4 +124,4 @@ def build_app(server: Served, token: str) -> FastAPI:
 
 
 def _error(status: int, what: str, why: str, remedy: str) -> Response:
-    return JSONResponse({"error": "UsageError", "what": what, "why": why, "remedy": remedy}, status)
+    return JSONResponse(UsageError(what, why, remedy).to_json(), status)
