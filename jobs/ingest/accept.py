@@ -41,6 +41,20 @@ def accept(settings: Settings, log: Log, kafka: Kafka | None = None) -> Accepted
     Call it while the topic's ingest is stopped. Raises NotFoundError without such a topic, UsageError when
     nothing is to be accepted, StoppedTopicError when producers set its timestamps.
     """
+    name, app_id = log.topic.name, "log:" + log.open()
+    change, accepted, lost = acceptable(settings, log, kafka)
+    metadata = {**accepted.metadata(ACCEPT, 0), "change": change, "lost": lost}
+    delta.append(log.nothing(), log.path, app_id, accepted.batch, metadata)
+    return Accepted(
+        topic=name, epoch=accepted.epoch, batch=accepted.batch, topic_id=accepted.topic_id, change=change,
+        lost=lost,
+    )  # fmt: skip
+
+
+def acceptable(
+    settings: Settings, log: Log, kafka: Kafka | None = None
+) -> tuple[Change, LogEnd, dict[int, tuple[int, int]]]:
+    """What is to be accepted, as `accept` would; the same errors, and nothing is changed."""
     name = log.topic.name
     kafka = kafka or Kafka(settings.services().bootstrap_servers)
     found = kafka.topic(name)
@@ -48,15 +62,8 @@ def accept(settings: Settings, log: Log, kafka: Kafka | None = None) -> Accepted
         raise NotFoundError(f"Kafka has no topic {name}", "there is nothing to accept", "make it first")
     if kafka.timestamp_type(name) != LOG_APPEND_TIME:
         raise producer_time(name)
-    app_id = "log:" + log.open()
-    end = LogEnd.of(name, log.metadata())
     begins, ends = kafka.begins(name, found.partitions), kafka.ends(name, found.partitions)
-    change, accepted, lost = _accepted(end, found.id, begins, ends)
-    metadata = {**accepted.metadata(ACCEPT, 0), "change": change, "lost": lost}
-    delta.append(log.nothing(), log.path, app_id, accepted.batch, metadata)
-    return Accepted(
-        topic=name, epoch=accepted.epoch, batch=accepted.batch, topic_id=found.id, change=change, lost=lost
-    )
+    return _accepted(LogEnd.of(name, log.metadata()), found.id, begins, ends)
 
 
 def _accepted(

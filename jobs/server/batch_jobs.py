@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import threading
+
 from pydantic import Field
 
 from jobs.batch.certify import Certified, rebuild_version, verify_version
 from jobs.batch.maintain import Maintained, maintain
 from jobs.errors import NotFoundError
-from jobs.ingest.accept import Accepted, accept
+from jobs.ingest.accept import Accepted, accept, acceptable
 from jobs.lake.open_lake import OpenLake
 from jobs.run import Failed, Run
 from jobs.server.job_kinds import JobKind, Params
+
+ACCEPTING = threading.Lock()
 
 
 class RebuildParams(Params):
@@ -57,11 +61,14 @@ def do_accept(lake: OpenLake, params: AcceptParams, run: Run) -> Accepted:
     if ingest is None:
         known = ", ".join(lake.ingests)
         raise NotFoundError(f"there is no topic {params.topic!r}", f"known: {known}", "check the name")
-    ingest.stop()
-    try:
-        return accept(lake.settings, lake.logs[params.topic])
-    finally:
-        ingest.start()
+    log = lake.logs[params.topic]
+    with ACCEPTING:  # of two at once the second would stop what the first has started
+        acceptable(lake.settings, log)  # nobody's ingest is stopped for nothing
+        ingest.stop()
+        try:
+            return accept(lake.settings, log)
+        finally:
+            ingest.start()
 
 
 KINDS = {

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
+from jobs.errors import UsageError
+from jobs.run import Run
+from jobs.server.batch_jobs import AcceptParams, do_accept
 from tests.ingest.stage import Stage, order
 
 
@@ -78,6 +84,27 @@ def test_a_recreated_topic_stops_until_it_is_accepted_as_the_next_epoch(stage: S
         (0, 0, 0), (0, 0, 1), (1, 0, 0), (2, 0, 0), (2, 0, 1), (2, 0, 2), (2, 0, 3),
     ]  # fmt: skip
     assert sorted(log.metadata()["topics"]) == ["0", "1", "2"]
+
+
+def test_a_healthy_topic_goes_on_while_an_acceptance_is_refused(stage: Stage) -> None:
+    stage.create()
+    stage.orders("a")
+    ingest = stage.caught_up(stage.ingest())
+    lake: Any = SimpleNamespace(
+        settings=stage.settings, ingests={stage.topic.name: ingest}, logs={stage.topic.name: ingest.log}
+    )
+    ran = ingest._thread
+
+    with pytest.raises(UsageError, match="nothing to accept"):
+        do_accept(lake, AcceptParams(topic=stage.topic.name), Run(id="job"))
+
+    assert (ingest.state, ingest._thread) == ("running", ran)
+    stage.recreate()
+    stage.until(lambda: ingest.state == "stopped", ingest)
+    assert do_accept(lake, AcceptParams(topic=stage.topic.name), Run(id="job")).epoch == 1
+    stage.orders("b")
+    stage.caught_up(ingest)
+    assert [row[:3] for row in stage.verdicts(ingest.log)] == [(0, 0, 0), (1, 0, 0)]
 
 
 def test_a_topic_recreated_while_it_is_read_stops(stage: Stage) -> None:
