@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,15 +41,9 @@ REFRESH_S = 30.0
 
 @dataclass(frozen=True, kw_only=True)
 class Followed:
-    """What readers have now; `error` is why the newest release could not be followed (it is tried again).
-
-    `release` is followed as a whole; that of the views in `serve` is `serving`, a moment earlier.
-    """
+    """What readers have now; `error` is why the newest release could not be followed (it is tried again)."""
 
     release: int | None = None
-    serving: int | None = None
-    switches: int = 0
-    """Odd while the views in `serve` are altered, one by one."""
     ready: bool = False
     error: str | None = None
 
@@ -63,12 +58,22 @@ class Served:
 
 
 class Follower:
-    """One thread changes the catalog; `followed` may be read from any."""
+    """One thread changes the catalog; `followed` may be read from any.
 
-    def __init__(self, spark: SparkSession, lake: Path) -> None:
+    The views in `serve` are altered one by one, within `switching(release number)`.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        lake: Path,
+        switching: Callable[[int], AbstractContextManager[None]] = nullcontext,  # type: ignore[assignment]
+    ) -> None:
         self.spark = spark
         self.followed = Followed()
         self._lake = lake
+        self._switching = switching
+        self._serving: int | None = None
         self._present: dict[tuple[str, str], str] = {}
         self._served: dict[tuple[str, str], Served] = {}
         self._topics: dict[str, Topic] = {}
@@ -150,12 +155,11 @@ class Follower:
             self._fixed.add(release.number)
 
     def _switch(self, wanted: list[View], number: int) -> None:
-        self.followed = replace(self.followed, switches=self.followed.switches + 1)
-        try:
+        if number == self._serving and not self._changes(wanted, views.SERVE):
+            return  # a refresh that found nothing new makes nobody wait
+        with self._switching(number):
             self._apply(wanted, views.SERVE)
-            self.followed = replace(self.followed, serving=number)
-        finally:
-            self.followed = replace(self.followed, switches=self.followed.switches + 1)
+        self._serving = number
 
     def _fix(self, release: Release) -> None:
         """An old release whose files are gone has no schema any more; that must not stop the newer ones."""
@@ -170,13 +174,16 @@ class Follower:
 
     def _apply(self, wanted: list[View], schema: str) -> None:
         self._execute(f"CREATE DATABASE IF NOT EXISTS {schema}")
-        present = {key: text for key, text in self._present.items() if key[0] == schema}
-        for view, statement in views.statements(wanted, present, [schema]):
+        for view, statement in self._changes(wanted, schema):
             self._execute(statement)  # noted one by one: what is there must be known when a later one fails
             if view.sql:
                 self._present[(view.schema, view.name)] = view.sql
             else:
                 del self._present[(view.schema, view.name)]
+
+    def _changes(self, wanted: list[View], schema: str) -> list[tuple[View, str]]:
+        present = {key: text for key, text in self._present.items() if key[0] == schema}
+        return views.statements(wanted, present, [schema])
 
     def follow_watermarks(self) -> None:
         """Bring `meta` to what the versions' newest commits say; a text that stays costs nothing."""

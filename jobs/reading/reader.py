@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -19,12 +18,12 @@ from uuid import uuid4
 from jobs.as_json import to_json
 from jobs.errors import BusyError, UsageError
 from jobs.reading.follower import Followed
+from jobs.reading.one_release import OneRelease
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 LONGEST_S = 300.0
-SWITCHES, SWITCH_S = 100, 0.05
 _AGAIN_S = 0.5
 """A statement that is being parsed or planned has no job to cancel yet; so it is tried until it has ended."""
 
@@ -38,6 +37,7 @@ class Reader:
         self._spark = spark
         self._followed = followed
         self._longest_s = longest_s
+        self._releases = OneRelease(spark)
 
     def read(self, sql: str, limit: int, left: threading.Event) -> dict[str, Any]:
         """The columns, at most `limit` rows, the release; UsageError says what is wrong with the statement.
@@ -75,7 +75,8 @@ class Reader:
     def _read(self, sql: str, limit: int, left: threading.Event) -> dict[str, Any]:
         with self._ended_in_time(left) as late:
             try:
-                frame, release = self._analysed(sql)
+                frame = self._spark.newSession().sql(sql)
+                release = self._releases.of_last_statement()
                 names = _unique(frame.columns)
                 found = _collected(frame.limit(limit + 1).toDF(*names))
             except Exception as error:
@@ -94,18 +95,6 @@ class Reader:
             "truncated": len(found) > limit,
             "release": release,
         }
-
-    def _analysed(self, sql: str) -> tuple[DataFrame, int | None]:
-        """The statement over the views of one release: analysed again where they changed hands meanwhile."""
-        for _ in range(SWITCHES):
-            before = self._followed()
-            if before.switches % 2:
-                time.sleep(SWITCH_S)
-                continue
-            frame = self._spark.newSession().sql(sql)
-            if self._followed().switches == before.switches:
-                return frame, before.serving
-        raise BusyError("the query was not started", "releases change all the time", "ask again later")
 
     @contextmanager
     def _ended_in_time(self, left: threading.Event) -> Iterator[threading.Event]:

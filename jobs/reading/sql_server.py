@@ -51,10 +51,11 @@ def main(arguments: list[str] | None = None) -> int:
     end_together(spark.sparkContext._gateway.proc)
     restrict_others(spark)
     from jobs.reading.follower import Followed, Follower
+    from jobs.reading.one_release import OneRelease
     from jobs.reading.query import build_app
     from jobs.reading.reader import Reader
 
-    follower = Follower(spark, settings.lake)
+    follower = Follower(spark, settings.lake, OneRelease(spark).switching)
     follower.start()
     open_jdbc(spark)
     journal.info("JDBC is open", host=HOST, port=given.jdbc_port)

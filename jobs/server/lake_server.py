@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
@@ -28,6 +29,7 @@ from jobs.lake.certificates import Certificates
 from jobs.lake.log import Log
 from jobs.lake.open_lake import OpenLake, RunningIngest, staging_folder
 from jobs.lake.plans import Plans
+from jobs.lake.release_log import Release
 from jobs.lake.runs import Runs
 from jobs.lake.version import load, version_file
 from jobs.run import Failed, Result, Run
@@ -166,7 +168,7 @@ class LakeServer:
             ],
             "versions": [{**asdict(one), "watermark": _moment(one.watermark)} for one in health],
             "release": found.to_json() if found else None,
-            "tables": [_table(self.settings.lake, *live) for live in found.tables.items()] if found else [],
+            "tables": _tables(self.settings.lake, found) if found else [],
             "certificate": last.summary() if last else None,
         }
 
@@ -246,6 +248,15 @@ def lake_session(settings: Settings) -> SparkSession:
     spark = session(settings, "twinlake-lake", more={"spark.scheduler.allocation.file": pools.as_uri()})
     end_together(spark.sparkContext._gateway.proc)
     return spark
+
+
+def _tables(lake: Path, live: Release) -> list[dict[str, Any]]:
+    """Not one whose stored definition is no longer understood: its version says so, and is stalled."""
+    found = []
+    for table, version in live.tables.items():
+        with suppress(TwinlakeError, OSError):
+            found.append(_table(lake, table, version))
+    return found
 
 
 @lru_cache(maxsize=1000)

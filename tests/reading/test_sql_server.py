@@ -150,20 +150,32 @@ BOTH = """SELECT (SELECT sum(orders) FROM serve.sales_per_region) AS orders,
     (SELECT count_if(status = 'cancelled') FROM serve.latest_order) AS cancelled"""
 
 
-def test_a_statement_over_two_tables_sees_them_in_one_release(sql: SqlServer, released: Released) -> None:
-    """And the answer names that release."""
+def test_a_statement_over_two_tables_sees_them_in_one_release(
+    sql: SqlServer, released: Released, jdbc: Callable[[], Any]
+) -> None:
+    """And the answer over HTTP names that release."""
     old, new = (released.all_orders,), (released.paid_orders, released.paid_latest)
     pairs: dict[int, set[tuple[bool, bool]]] = {}
+    over_jdbc: set[tuple[bool, bool]] = set()
     ending = threading.Event()
 
-    def poll() -> None:
+    def poll_http() -> None:
         while not ending.is_set():
             answer = sql.ask(BOTH).json()
             (row,) = answer["rows"]
             both = (row["orders"] == PAID, row["cancelled"] == 0)
             pairs.setdefault(answer["release"], set()).add(both)
 
-    readers = [threading.Thread(target=poll) for _ in range(3)]
+    def poll_jdbc() -> None:
+        connection = jdbc()
+        statement = connection.createStatement()
+        while not ending.is_set():
+            found = statement.executeQuery(f"SELECT orders, cancelled FROM ({BOTH})")
+            assert found.next()
+            over_jdbc.add((found.getLong(1) == PAID, found.getLong(2) == 0))
+        connection.close()
+
+    readers = [threading.Thread(target=poll) for poll in (poll_http, poll_http, poll_jdbc, poll_jdbc)]
     for reader in readers:
         reader.start()
     for promotion in range(8):
@@ -174,7 +186,7 @@ def test_a_statement_over_two_tables_sees_them_in_one_release(sql: SqlServer, re
         reader.join(60)
 
     assert all(len(seen) == 1 for seen in pairs.values()), pairs
-    assert set().union(*pairs.values()) == {(True, True), (False, False)}, pairs
+    assert set().union(*pairs.values()) == over_jdbc == {(True, True), (False, False)}, (pairs, over_jdbc)
     made = released.promote(released.all_orders)
     sql.wait_until(lambda status: status["release"] == made.number)
 

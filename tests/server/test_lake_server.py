@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jobs.errors import BusyError
+from jobs.lake import release_log
+from jobs.lake.release_log import Release
+from jobs.lake.version import Version
 from jobs.server.lake_server import LakeServer
 from jobs.settings import Settings
+from jobs.tables import orders
 from jobs.times import utc_now
 
 if TYPE_CHECKING:
@@ -49,3 +53,23 @@ def test_a_lake_keeps_its_id_and_its_jobs_over_a_restart(tmp_path: Path, server:
 
     assert again.lake_id == server.lake_id
     assert again.jobs.get(job.id) == job
+
+
+def test_a_definition_that_is_no_longer_understood_hides_no_other_table(server: LakeServer) -> None:
+    lake, made = server.settings.lake, {}
+    for table, definition in (("orders", orders.TABLE.to_json()), ("old", {"kind": "of another time"})):
+        version = Version(
+            table=table, fingerprint="0" * 12, build=1, definition=definition, topics=("orders",),
+            contracts={}, created_at="2026-01-31T12:00:00Z",
+        )  # fmt: skip
+        version.save(lake)
+        made[table] = version.name
+    release_log.commit(
+        lake,
+        Release(number=1, kind="promote", tables=made, created_at="2026-01-31T12:00:00Z", approved_by="me"),
+    )
+
+    status = server.status()
+
+    assert [one["name"] for one in status["tables"]] == ["orders"]
+    assert status["release"]["tables"] == made

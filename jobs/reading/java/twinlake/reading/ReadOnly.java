@@ -112,7 +112,8 @@ public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, Bo
             checkSettings(session);
           }
           try {
-            return method.invoke(parser, arguments);
+            Object parsed = method.invoke(parser, arguments);
+            return session != keeper && parsed instanceof LogicalPlan plan ? OneRelease.over(session, plan) : parsed;
           } catch (InvocationTargetException failed) {
             Throwable cause = failed.getCause();
             if (cause instanceof RuntimeException || cause instanceof Error || cause instanceof ParseException) {

@@ -1,0 +1,90 @@
+package twinlake.reading;
+
+import java.util.concurrent.atomic.AtomicLong;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.QueryPlanningTracker;
+import org.apache.spark.sql.catalyst.plans.logical.Command;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import scala.Option;
+
+/**
+ * A statement sees the views of one release, however many it names: views are altered one by one, so it is analysed
+ * here, and again where they were altered meanwhile; Spark takes the analysed plan as it is.
+ */
+public final class OneRelease {
+  private static final int TRIES = 100;
+  private static final long PAUSE_MS = 50;
+  private static final String SESSION = "org.apache.spark.sql.classic.SparkSession";
+
+  /** Odd while views are altered. */
+  private static final AtomicLong changes = new AtomicLong();
+
+  private static final ThreadLocal<Long> analysed = new ThreadLocal<>();
+  private static volatile long serving = -1;
+
+  private OneRelease() {}
+
+  /** Views are altered from now on; only the session that keeps them calls this. */
+  public static void alter() {
+    changes.incrementAndGet();
+  }
+
+  /** All views are those of this release. */
+  public static void altered(long release) {
+    serving = release;
+    changes.incrementAndGet();
+  }
+
+  /** The release of this thread's last statement; -1 before the first release. */
+  public static long ofLastStatement() {
+    return analysed.get();
+  }
+
+  /** The plan, analysed over one release; as it was parsed where that is not to be, or not possible. */
+  static LogicalPlan over(SparkSession session, LogicalPlan parsed) {
+    if (!isStatement()) {
+      return parsed;
+    }
+    for (int tried = 0; tried < TRIES; tried++) {
+      long before = changes.get();
+      if (before % 2 == 0) {
+        analysed.set(serving);
+        LogicalPlan found = parsed instanceof Command ? parsed : tryToAnalyse(session, parsed);
+        if (changes.get() == before) {
+          return found;
+        }
+      }
+      pause();
+    }
+    throw new IllegalStateException("the releases change all the time; ask again later");
+  }
+
+  /** What cannot be analysed is returned as it is: Spark says why, with the place in the text. */
+  private static LogicalPlan tryToAnalyse(SparkSession session, LogicalPlan parsed) {
+    var state = ((org.apache.spark.sql.classic.SparkSession) session).sessionState();
+    try {
+      return state.analyzer().executeAndCheck(parsed, new QueryPlanningTracker(Option.empty()));
+    } catch (Exception failed) {
+      return parsed;
+    }
+  }
+
+  /** Not the text of a view, which is parsed while something else is analysed. */
+  private static boolean isStatement() {
+    return StackWalker.getInstance().walk(frames -> frames
+        .map(StackWalker.StackFrame::getClassName)
+        .filter(name -> name.startsWith("org.apache.spark.sql."))
+        .findFirst()
+        .filter(SESSION::equals)
+        .isPresent());
+  }
+
+  private static void pause() {
+    try {
+      Thread.sleep(PAUSE_MS);
+    } catch (InterruptedException ended) {
+      Thread.currentThread().interrupt();
+      throw new IllegalStateException("the statement was cancelled", ended);
+    }
+  }
+}
