@@ -41,7 +41,10 @@ def shown_path(file: str) -> str:
 
 
 def _plain(error: Exception) -> str:
-    """Python's words for a field that a kind, a measure or a window does not have, said as what they mean."""
+    """Python's words for a field too many or too few of a kind, measure or window, said as what they mean."""
+    needs = re.fullmatch(r"(\w+)\.__init__\(\) missing \d+ required [\w-]+ arguments?: (.+)", str(error))
+    if needs:
+        return f"{needs[1]} needs {needs[2].replace(chr(39), '')}"
     found = re.fullmatch(r"(\w+)\.__init__\(\) got an unexpected keyword argument '(\w+)'.*", str(error))
     known = {one.__name__: one for one in (*KINDS.values(), *MEASURES.values(), Tumbling, Explode)}
     if not found or found[1] not in known:
