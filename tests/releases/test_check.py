@@ -115,7 +115,7 @@ def test_a_definition_file_that_cannot_be_imported_is_reported_with_its_line(
     [
         ("source='orders'", "Aggregate has no field source, only name, inputs, "),
         ("key=('region',)", "Aggregate has no field key; did you mean keys?"),
-        ("measures={'orders': 'count'}", "Aggregate needs name, inputs, and keys"),
+        ("measures={'orders': 'count'}", "Aggregate needs inputs, columns, and keys"),
     ],
 )
 def test_a_field_that_is_none_or_missing_is_reported_with_its_line_and_what_to_do(
