@@ -39,7 +39,7 @@ class Ready:
 
 
 def choose(only: Collection[str], without: Collection[str]) -> tuple[Part, ...]:
-    """The parts of the named services and all that they need; UsageError for a name that does not exist."""
+    """The parts of the named services and all that they need; UsageError for a wrong name, or no part."""
     parts = all_parts()
     known = service_names(parts)
     if unknown := {*only, *without} - set(known):
@@ -56,6 +56,10 @@ def choose(only: Collection[str], without: Collection[str]) -> tuple[Part, ...]:
     for part in parts:
         if part.service not in without and (not only or part.service in only):
             add(part)
+    if not chosen:
+        raise UsageError(
+            "no service is left to start", "those of --only are all in --without", "leave one out"
+        )
     if {"broker", "registry"} <= chosen:
         chosen.add("topics")
     return tuple(part for part in parts if part.name in chosen)

@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from jobs.commands.output import console, load_settings, print_json, say, show_rows
+from jobs.errors import UsageError
 from jobs.run import Job
 from jobs.server.client import LakeClient
 from jobs.times import parse_moment, utc_now
@@ -71,8 +72,10 @@ def follow_command(
 def cancel_command(
     id: Annotated[str, typer.Argument(help="a job's id, see `twinlake jobs list`")], as_json: AS_JSON = False
 ) -> None:
-    """Ask a job to end where nothing is half done."""
+    """Ask a job to end where nothing is half done; exit code 2 where it has ended already."""
     client = lake_client()
+    if (job := client.job(id)).ended_at:
+        raise UsageError(f"job {id} cannot be cancelled", f"it has ended: {job.state}", "")
     client.cancel(id)
     job = client.job(id, wait_s=20)
     if as_json:

@@ -61,8 +61,16 @@ def down() -> None:
     if not folders_of(settings).run.exists():
         console.print("nothing was started")
         return
+    ended: list[str] = []
+
+    def tell(name: str) -> None:
+        ended.append(name)
+        console.print(f"ended {name}")
+
     with console.status("ending ..."):
-        control.bring_down(settings, lambda name: console.print(f"ended {name}"))
+        control.bring_down(settings, tell)
+    if not ended:
+        console.print("nothing was running")
 
 
 def status(as_json: Json = False) -> None:

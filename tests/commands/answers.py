@@ -83,6 +83,8 @@ class Answers:
         found = self.results[kind]
         job = {**ENDED, "id": kind, "kind": kind, "params": params}
         if isinstance(found, Ended):
+            if found.state == "cancelled" and kind not in self.cancelled:
+                return {**job, "state": "running", "ended_at": None, "result": None, "error": None}
             return {**job, "state": found.state, "result": None, "error": found.error.to_json()}
         if isinstance(found, Failed):
             failed = {"result": found.result.to_json(), "error": found.error.to_json()}

@@ -12,7 +12,7 @@ from click.testing import Result
 from rich.console import Console
 
 from jobs.commands import jobs as jobs_module
-from jobs.errors import BusyError, NotFoundError
+from jobs.errors import BusyError, NotFoundError, UsageError
 from jobs.run import CancelledError, Job
 from tests.commands.answers import ENDED, Answers, Ended, lines
 
@@ -81,11 +81,24 @@ def test_follow_as_json_is_the_job_and_exit_code_1_where_it_failed(twinlake: Twi
 def test_cancel_says_how_the_job_is_then(twinlake: Twinlake) -> None:
     answers = Answers(verify=Ended(error=CancelledError("verify"), state="cancelled"))
     done = twinlake(answers, "jobs", "cancel", "verify")
-    as_json = twinlake(answers, "jobs", "cancel", "verify", "--json")
 
     assert (done.exit_code, lines(done)) == (0, ["job verify (verify) is cancelled"])
-    assert json.loads(as_json.stdout)["state"] == "cancelled"
-    assert answers.cancelled == ["verify", "verify"]
+    assert answers.cancelled == ["verify"]
+
+
+def test_cancel_as_json_is_the_job(twinlake: Twinlake) -> None:
+    answers = Answers(verify=Ended(error=CancelledError("verify"), state="cancelled"))
+    done = twinlake(answers, "jobs", "cancel", "verify", "--json")
+
+    assert json.loads(done.stdout)["state"] == "cancelled"
+
+
+def test_a_job_that_has_ended_cannot_be_cancelled(twinlake: Twinlake) -> None:
+    answers = Answers(verify={"equal": True})
+    done = twinlake(answers, "jobs", "cancel", "verify")
+
+    assert isinstance(done.exception, UsageError) and done.exception.why == "it has ended: succeeded"
+    assert not answers.cancelled
 
 
 @pytest.mark.parametrize("command", ["follow", "cancel"])
