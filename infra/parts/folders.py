@@ -30,6 +30,11 @@ class Folders:
     def supervisor_lock(self) -> Path:
         return self.run / "supervisor.lock"
 
+    @property
+    def containers(self) -> Path:
+        """There while the parts run in containers, which are not ours to start or end."""
+        return self.run / "containers"
+
     def of(self, name: str) -> Path:
         """The state of one service: kafka, registry, airflow, sql."""
         return self.home / name

@@ -51,6 +51,7 @@ def main(arguments: Sequence[str]) -> None:
     task, *names = arguments
     context = context_of(Path(os.environ["TWINLAKE_HOME"]))
     if task == "prepare":
+        context.folders.containers.touch()
         publish(context)
     elif task == "probe":
         print(_part(names[0]).probe(context))

@@ -69,11 +69,20 @@ def bring_up(settings: Settings, parts: tuple[Part, ...], environ: Mapping[str, 
     """Asks for the parts and yields each service when all of it answers; UnreachableError when one fails."""
     _check_prerequisites(settings, environ)
     folders = folders_of(settings)
+    _refuse_containers(folders, "up --wait")
     folders.make()
     before = {part.name: record.load(folders, part.name).restarts for part in parts}
     record.want(folders, record.wanted(folders) | {part.name for part in parts})
     _ensure_supervisor(settings, folders, environ)
     yield from _wait(settings, folders, parts, before)
+
+
+def _refuse_containers(folders: Folders, instead: str) -> None:
+    if folders.containers.exists():
+        raise UsageError(
+            "the parts of this home run in containers", f"{folders.containers} says so",
+            f"`docker compose {instead}` on the host",
+        )  # fmt: skip
 
 
 def _check_prerequisites(settings: Settings, environ: Mapping[str, str]) -> None:
@@ -176,6 +185,7 @@ def bring_down(settings: Settings, say: Callable[[str], None]) -> None:
     folders = folders_of(settings)
     if not folders.run.exists():
         return
+    _refuse_containers(folders, "down")
     record.want(folders, ())
     end(record.load(folders, "supervisor").identity, folders.mark("supervisor"), 10)
     record.forget(folders, "supervisor")
@@ -208,7 +218,10 @@ def describe(settings: Settings) -> list[dict[str, Any]]:
     except UnreachableError:
         return []
     wanted = record.wanted(folders)
-    chosen = [part for part in parts if part.name in wanted or record.load(folders, part.name).alive]
+    if folders.containers.exists():
+        chosen = [part for part in parts if part.command]
+    else:
+        chosen = [part for part in parts if part.name in wanted or record.load(folders, part.name).alive]
     with ThreadPoolExecutor(max(1, len(chosen))) as pool:
         return list(pool.map(lambda part: _describe(context, part), chosen))
 
@@ -222,6 +235,8 @@ def _describe(context: Context, part: Part) -> dict[str, Any]:
         answer = f"{type(error).__name__}: {error}"[:200]
     alive = its_record.alive or part.command is None
     state = its_record.state if alive or its_record.state != "ready" else "ended"
+    if context.folders.containers.exists():
+        state = "ready" if answers else "not ready"  # a container is not seen from another one
     return {
         "part": part.name,
         "service": part.service,

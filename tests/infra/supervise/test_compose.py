@@ -1,5 +1,6 @@
 """The form of docker-compose.yml: there is no Docker where these tests run."""
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,10 @@ import yaml
 
 from infra.parts.all import all_parts
 from infra.parts.ports import HOST, NAMES
-from infra.supervise import containers
+from infra.supervise import containers, control
+from jobs.errors import UsageError
+from jobs.settings import Settings
+from tests.broker import free_port
 
 PROJECT = Path(__file__).resolve().parents[3]
 
@@ -71,4 +75,45 @@ def test_versions_are_pinned(compose: dict[str, Any]) -> None:
 def test_volumes_that_are_used_are_declared(compose: dict[str, Any]) -> None:
     used = {volume.split(":")[0] for one in compose["services"].values() for volume in one["volumes"]}
 
-    assert used == set(compose["volumes"])
+    assert {volume for volume in used if not volume.startswith("./")} == set(compose["volumes"])
+
+
+def test_what_is_edited_is_seen_where_it_is_read(compose: dict[str, Any]) -> None:
+    """Nothing of it is only in the image, where an edit would need a new one."""
+    edited = {"jobs/tables", "contracts", "schemas", "dags"}
+
+    for name, service in compose["services"].items():
+        if name != "sql":  # it reads what is in force in the lake
+            assert {f"./{folder}:/twinlake/{folder}:ro" for folder in edited} <= set(service["volumes"]), name
+    assert all((PROJECT / folder).is_dir() for folder in edited)
+
+
+def test_somebody_waits_for_the_end_of_whatever_ends(compose: dict[str, Any]) -> None:
+    """`docker compose up --wait` takes every other end for a failure."""
+    waited = {
+        name
+        for service in compose["services"].values()
+        for name, on in service.get("depends_on", {}).items()
+        if on["condition"] == "service_completed_successfully"
+    }
+
+    assert waited == {name for name, one in compose["services"].items() if "healthcheck" not in one}
+
+
+def test_in_containers_status_asks_every_part_and_up_and_down_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings(home=tmp_path)
+    monkeypatch.setenv("TWINLAKE_HOME", str(tmp_path))
+    free = {name: free_port() for name in containers.PORTS}
+    monkeypatch.setattr(containers, "PORTS", free)
+
+    containers.main(["prepare"])
+
+    parts = control.describe(settings)
+    assert [part["part"] for part in parts] == [part.name for part in all_parts() if part.command]
+    assert {(part["state"], part["answers"]) for part in parts} == {("not ready", False)}
+    with pytest.raises(UsageError, match="run in containers"):
+        list(control.bring_up(settings, all_parts(), os.environ))
+    with pytest.raises(UsageError, match="run in containers"):
+        control.bring_down(settings, lambda name: None)
