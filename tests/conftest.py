@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 TESTS = Path(__file__).parent
 USES_SPARK = ("batch", "kinds", "lake", "laws", "releases", "speed")
-USES_SERVICES = ("faults", "kill", "reading")
+USES_SERVICES = ("faults", "kill", "reading", "tour")
+LONG = ("faults", "tour")
+"""What `make faults` runs, and `make test` does not."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -45,7 +47,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.spark)
         if folder in USES_SERVICES:
             item.add_marker(pytest.mark.services)
-        if folder == "faults":
+        if folder in LONG:
             item.add_marker(pytest.mark.faults)
     kills = [item for item in items if item.path.parent.name == "kill" and item.get_closest_marker("faults")]
     if kills:
