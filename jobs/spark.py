@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from pathlib import Path
@@ -113,4 +114,17 @@ def session(
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
+    _say_errors_once()
     return spark
+
+
+def _say_errors_once() -> None:
+    """PySpark logs at length what it raises, too.
+
+    It gives its loggers words that only those of its own class know: one made by `logging` raises a TypeError
+    in place of Spark's error.
+    """
+    from pyspark.logger import PySparkLogger
+
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -74,8 +73,6 @@ def why_refused(expression: Expression, rows: DataFrame) -> str | None:
     """Why the expression may not run over these rows, None where it may."""
     from pyspark.errors import PySparkException
 
-    # prints what is raised a second time, at length
-    logging.getLogger("SQLQueryContextLogger").disabled = True
     if _SPECIAL_LITERAL.search(expression.sql):
         return "it is not deterministic: the literal depends on when it runs"
     try:

@@ -8,7 +8,6 @@ Only the scratch folder needs to be writable. What a statement may do is `java/t
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import signal
 import sys
@@ -42,8 +41,6 @@ def main(arguments: list[str] | None = None) -> int:
     """Runs until it is told to end."""
     given = _parse(arguments)
     service_log.start()
-    # a reader's typing mistake, with stack
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     os.environ["TZ"] = "UTC"
     time.tzset()
     settings = Settings(home=given.home.absolute(), project=given.project.absolute())
