@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from jobs.errors import DifferenceError, NotFoundError, TwinlakeError, UsageError
 from jobs.run import CancelledError, Job
-from jobs.server.client import LakeClient
+from jobs.server.client import LakeClient, now_and_then
 from jobs.settings import Settings
 
 log = logging.getLogger("airflow.task.twinlake")
@@ -39,7 +39,7 @@ def run_job(kind: str, params: dict[str, Any], part: str = "") -> dict[str, Any]
         client = LakeClient.of(settings().services())
         job = client.submit(kind, params, key=key)
         log.info("%s is job %s (key %s), parameters %s", kind, job.id, key, params)
-        result = client.follow(job.id, on_progress=_log_progress).succeeded()
+        result = client.follow(job.id, on_progress=now_and_then(_log)).succeeded()
     except FINAL as error:
         raise AirflowFailException(str(error)) from error
     except TwinlakeError as error:
@@ -65,14 +65,8 @@ def report_link(plan: str) -> str:
     return f"{settings().services().sql_url.rstrip('/')}/reports/{plan}"
 
 
-def _log_progress(job: Job) -> None:
-    progress = job.progress
-    done, total, unit = progress.get("done") or 0, progress.get("total") or 0, progress.get("unit") or ""
-    share = f"{done:,.0f} of {total:,.0f} {unit}" if total else ""
-    eta = progress.get("eta_s")
-    rest = f"about {eta:.0f} s left" if eta is not None else ""
-    parts = [part for part in (job.state, progress.get("message"), share, rest) if part]
-    log.info("%s", ", ".join(parts))
+def _log(job: Job) -> None:
+    log.info("%s", job.words())
 
 
 def _is_long(value: Any) -> bool:

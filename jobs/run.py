@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, Protocol
 
 from jobs.errors import TwinlakeError, error_of
@@ -45,6 +45,20 @@ class Job:
         """The job that `to_json` told; what this code does not know of it is left out."""
         return cls(**{one.name: told[one.name] for one in fields(cls) if one.name in told})
 
+    def words(self) -> str:
+        """How it is, in one line for a person."""
+        parts: list[str] = [self.state]
+        if not self.ended_at:
+            done, total = self.progress.get("done") or 0, self.progress.get("total")
+            if total:
+                share = "" if done == int(done) else f" ({done / total:.0%})"
+                parts.append(f"{int(done):,} of {total:,.0f} {self.progress['unit']}{share}")
+            if message := self.progress.get("message"):
+                parts.append(message)
+            if (left := self.progress.get("eta_s")) is not None:
+                parts.append(f"about {left:.0f} s left")
+        return ", ".join(parts)
+
     def succeeded(self) -> dict[str, Any]:
         """Its result; a job that ended otherwise raises its error, of the class that it was."""
         if self.state == "succeeded":
@@ -65,10 +79,13 @@ class CancelledError(TwinlakeError):
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
+    """How far a job is. The step under way will have added `span` to `done` when it ends."""
+
     done: float = 0
     total: float = 0
     unit: str = ""
     message: str = ""
+    span: float = 0
 
 
 class Result(Protocol):
@@ -92,14 +109,29 @@ class Run:
     id: str
     report: Callable[[Progress], None] = lambda progress: None
     cancelled: threading.Event = field(default_factory=threading.Event)
+    _step: Progress | None = field(default=None, init=False)
+    _shared: float = field(default=0.0, init=False)
+    _stepping: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     @property
     def tag(self) -> str:
         """The Spark job tag under which everything of this job runs, so that cancel reaches it."""
         return f"job-{self.id}"
 
-    def progress(self, done: float, total: float, unit: str, message: str = "") -> None:
-        self.report(Progress(done=done, total=total, unit=unit, message=message))
+    def progress(self, done: float, total: float, unit: str, message: str = "", span: float = 0) -> None:
+        """A step begins."""
+        with self._stepping:
+            self._step = Progress(done=done, total=total, unit=unit, message=message, span=span)
+            self._shared = 0.0
+            self.report(self._step)
+
+    def share(self, of: Callable[[Progress | None], float]) -> None:
+        """Reports how much of the step under way is done (0 to 1), as far as that is more than before."""
+        with self._stepping:
+            step, share = self._step, min(1.0, of(self._step))
+            if step and step.span and share > self._shared:
+                self._shared = share
+                self.report(replace(step, done=step.done + step.span * share))
 
     def say(self, message: str) -> None:
         """Progress that cannot be counted."""

@@ -50,7 +50,6 @@ class Certified:
 
 def verify_version(lake: OpenLake, version: Version, run: Run, repair: bool = False) -> Certified | Failed:
     """Certify a version at a pinned position; with `repair` a difference is rebuilt away."""
-    run.progress(0, 1, "comparisons", f"comparing {version.table} with its log")
     made = new_certificate(lake, version, run)
     if made.equal or not repair:
         return _ended(Certified(certificate=made))
@@ -80,7 +79,6 @@ def rebuild_version(
         chunks_done_before=rebuilt.skipped,
     )  # fmt: skip
     if rebuilt.replaced and not rebuilt.certificate.equal:
-        run.say("verifying what was repaired")
         again = new_certificate(lake, version, run)
         found = Certified(**{
             **vars(found), "certificate": again, "repaired": rebuilt.certificate.differences,
@@ -89,9 +87,15 @@ def rebuild_version(
 
 
 def new_certificate(lake: OpenLake, version: Version, run: Run) -> Certificate:
-    """Verify the version where it stands now; the certificate is kept, a difference is an incident."""
+    """Verify the version where it stands now; the certificate is kept, a difference is an incident.
+
+    CancelledError, and no certificate, where the run is cancelled meanwhile.
+    """
+    run.progress(0, 1, "comparisons", f"comparing {version.table} with its log", span=1)
     opened, pin = lake.versions.opened(version), lake.versions.pin(version, run)
-    return _kept(lake, verify(opened, pin, run, format_moment(lake.clock())))
+    made = verify(opened, pin, run, format_moment(lake.clock()))
+    run.check_cancelled()
+    return _kept(lake, made)
 
 
 def difference_error(made: Certificate, whose: str, remedy: str) -> DifferenceError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
@@ -15,12 +14,11 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from jobs.commands.output import console, load_settings, print_json, say, show_rows
 from jobs.errors import UsageError
 from jobs.run import Job
-from jobs.server.client import LakeClient
+from jobs.server.client import LakeClient, now_and_then
 from jobs.times import parse_moment, utc_now
 
 AS_JSON = Annotated[bool, typer.Option("--json", help="print the result as JSON")]
 KEY = Annotated[str | None, typer.Option(help="idempotency key: the same key finds the same job again")]
-LOG_SECONDS = 5.0
 
 
 def register(app: typer.Typer) -> None:
@@ -48,7 +46,7 @@ def list_command(
             for name, value in job.params.items()
             if value not in (None, False) and not isinstance(value, dict)
         )
-        words = params if job.ended_at else f"{params} ({_progress_text(job)})"
+        words = params if job.ended_at else f"{params} ({job.words()})"
         cells = (job.id, job.kind, job.state, job.created_at[:19], _seconds(job), words)
         rows.append([escape(cell) for cell in cells])
     show_rows(("job", "kind", "state", "created", "seconds", "parameters and progress"), rows)
@@ -101,7 +99,9 @@ def follow(client: LakeClient, job: Job) -> Job:
 @contextmanager
 def _reporter(title: str, id: str) -> Iterator[Callable[[Job], None]]:
     if not sys.stderr.isatty():
-        yield _line_reporter(title, id)
+        yield now_and_then(lambda job: console.print(
+            f"{escape(title)} (job {id}): {escape(job.words())}", soft_wrap=True
+        ))  # fmt: skip
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(),
                TextColumn("{task.fields[text]}"),
@@ -110,32 +110,8 @@ def _reporter(title: str, id: str) -> Iterator[Callable[[Job], None]]:
         task = bar.add_task(escape(title), total=None, text=id)
         yield lambda job: bar.update(
             task, total=job.progress.get("total") or None, completed=job.progress.get("done") or 0,
-            text=escape(_progress_text(job)),
+            text=escape(job.words()),
         )  # fmt: skip
-
-
-def _line_reporter(title: str, id: str) -> Callable[[Job], None]:
-    last: dict[str, Any] = {"state": "", "at": 0.0}
-
-    def line(job: Job) -> None:
-        if job.state != last["state"] or time.monotonic() - last["at"] >= LOG_SECONDS:
-            last.update(state=job.state, at=time.monotonic())
-            console.print(f"{escape(title)} (job {id}): {escape(_progress_text(job))}", soft_wrap=True)
-
-    return line
-
-
-def _progress_text(job: Job) -> str:
-    progress = job.progress
-    parts: list[str] = [job.state]
-    if not job.ended_at:
-        if progress.get("total"):
-            parts.append(f"{progress['done']:,.0f} of {progress['total']:,.0f} {progress['unit']}")
-        if progress.get("message"):
-            parts.append(progress["message"])
-        if progress.get("eta_s") is not None:
-            parts.append(f"about {progress['eta_s']:.0f} s left")
-    return ", ".join(parts)
 
 
 def _seconds(job: Job) -> str:

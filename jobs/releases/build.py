@@ -73,7 +73,6 @@ def build(lake: OpenLake, plan: Plan, run: Run) -> Built | Failed:
         lake.versions.advance_to(green, ends, run)
         run.check_cancelled()
         if any(ends.values()) and lake.certificates.newest(green.table, green.name) is None:
-            run.say(f"comparing {green.table} with its log")
             made = new_certificate(lake, green, run)
             if not made.equal:
                 remedy = "the definition is no pure function of its log, or the version's files were changed"

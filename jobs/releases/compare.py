@@ -101,13 +101,13 @@ def compare(lake: OpenLake, blue: Version, green: Version, run: Run) -> Comparis
     """
     run.progress(0, 2, "steps", f"bringing both versions of {green.table} to one position")
     if (stopped := _where_it_stopped(lake, blue)) is not None:
-        run.progress(1, 2, "steps", f"comparing {green.table} where {blue} is stalled")
+        run.progress(1, 2, "steps", f"comparing {green.table} where {blue} is stalled", span=1)
         opened_green = lake.versions.opened(green)
         at = replace(stopped[1], version=green, delta_version=None, step=None, segment=None)
         as_then = Computed(feed=opened_green) if isinstance(opened_green, Feed) else opened_green
         return compare_pinned(stopped, (as_then, at))
     pins = lake.versions.pin_together([blue, green], run)
-    run.progress(1, 2, "steps", f"comparing {green.table}")
+    run.progress(1, 2, "steps", f"comparing {green.table}", span=1)
     opened = [lake.versions.opened(version) for version in (blue, green)]
     return compare_pinned((opened[0], pins[0]), (opened[1], pins[1]))
 

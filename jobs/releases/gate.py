@@ -75,7 +75,6 @@ def recent_certificate(lake: OpenLake, version: Version, run: Run) -> Check:
     now = lake.clock()
     found = lake.certificates.newest(version.table, version.name)
     if found and found.equal and not is_recent(_age_seconds(found.created_at, now)):
-        run.say(f"comparing {version.table} with its log again")
         new_certificate(lake, version, run)
         now = lake.clock()
         found = lake.certificates.newest(version.table, version.name)

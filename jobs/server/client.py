@@ -17,6 +17,7 @@ TIMEOUT_S = 30.0
 WAIT_S = 2.0
 """One look at a job waits so long for a change; progress is shown as often."""
 AGAIN_S = 0.1
+TOLD_S = 5.0
 AWAY_S = 120.0
 """A restarting lake server is waited for so long while a job is followed."""
 
@@ -97,3 +98,15 @@ class LakeClient:
         except ValueError:
             told = {"what": f"the lake server answered {answer.status_code}", "why": answer.text[:300]}
         raise error_of(told)
+
+
+def now_and_then(tell: Callable[[Job], None]) -> Callable[[Job], None]:
+    """For logs: tells of every new state, and of progress every `TOLD_S` seconds."""
+    told: dict[str, Any] = {"state": None, "at": 0.0}
+
+    def tell_if_due(job: Job) -> None:
+        if job.state != told["state"] or time.monotonic() - told["at"] >= TOLD_S:
+            told.update(state=job.state, at=time.monotonic())
+            tell(job)
+
+    return tell_if_due

@@ -226,7 +226,8 @@ class Jobs:
             if progress.done and progress.total:
                 taken = time.monotonic() - self._began[id]
                 eta = round(max(0.0, taken * (progress.total - progress.done) / progress.done), 1)
-            self._store.show(replace(self.get(id), progress={**asdict(progress), "eta_s": eta}))
+            told = {name: value for name, value in asdict(progress).items() if name != "span"}
+            self._store.show(replace(self.get(id), progress={**told, "eta_s": eta}))
             self._changed.notify_all()
 
     def _put(self, job: Job) -> Job:

@@ -36,6 +36,7 @@ from jobs.run import Failed, Result, Run
 from jobs.server import batch_jobs, release_jobs
 from jobs.server.job_kinds import JobKind
 from jobs.server.jobs import Jobs
+from jobs.server.spark_progress import watched
 from jobs.settings import Settings
 from jobs.speed.versions import Versions
 from jobs.times import Clock, format_moment, from_micros
@@ -200,15 +201,11 @@ class LakeServer:
         return made
 
     def _do(self, kind: JobKind, params: Any, run: Run) -> Result | Failed:
-        """One job in its worker's thread: its Spark jobs carry its tag, so that cancel reaches them."""
+        """One job, in its worker's thread."""
         context = self.lake.spark.sparkContext
         context.setLocalProperty("spark.scheduler.pool", "batch")
-        context.addJobTag(run.tag)
-        try:
-            with telling_of_a_full_disk(self.settings.home):
-                return kind.handler(self.lake, params, run)
-        finally:
-            context.removeJobTag(run.tag)
+        with watched(context, run), telling_of_a_full_disk(self.settings.home):
+            return kind.handler(self.lake, params, run)
 
     def _cancel_tag(self, tag: str) -> None:
         if self._lake:

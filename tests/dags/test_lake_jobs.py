@@ -140,4 +140,4 @@ def test_the_progress_of_the_job_is_in_the_task_log(lake: FakeLake, caplog: pyte
 
     with caplog.at_level("INFO", logger=lake_jobs.log.name):
         lake_jobs.run_job("rebuild", {"table": "t"})
-    assert "succeeded, window 2, 2 of 8 chunks, about 30 s left" in caplog.messages
+    assert "succeeded, 2 of 8 chunks, window 2, about 30 s left" in caplog.messages
