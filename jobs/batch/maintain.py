@@ -11,7 +11,7 @@ import re
 import shutil
 import threading
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from jobs.lake import delta
 from jobs.lake.feed import Feed
 from jobs.lake.log import Log
 from jobs.lake.open_lake import OpenLake
+from jobs.lake.version import Version, stored_versions
 from jobs.run import Run
 from jobs.times import parse_moment
 from jobs.waiting import holding
@@ -47,9 +48,13 @@ _OF_VERSION = re.compile(r"\.?(\d{20})\.(json|crc|checkpoint\.parquet)(\.crc)?|"
 class Maintained:
     commit_files_deleted: int
     logs_compacted: tuple[str, ...]
+    versions_deleted: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "logs_compacted": list(self.logs_compacted)}
+        return {
+            "commit_files_deleted": self.commit_files_deleted, "logs_compacted": list(self.logs_compacted),
+            "versions_deleted": list(self.versions_deleted),
+        }  # fmt: skip
 
 
 def drop_old_commits(path: Path, now_s: float, keep_s: float = KEEP_COMMITS_S) -> int:
@@ -136,7 +141,25 @@ def maintain(lake: OpenLake, table: str | None = None, run: Run | None = None) -
             keep_s = max(KEEP_COMMITS_S, _pinned_s(lake, now_s))
             vacuum(lake.spark, path, max(KEEP_FILES_HOURS, math.ceil(keep_s / 3600)))
             deleted += drop_old_commits(path, now_s, keep_s)
-    return Maintained(commit_files_deleted=deleted, logs_compacted=compacted)
+        gone = tuple(str(version) for version in drop_retired(lake, table))
+    return Maintained(commit_files_deleted=deleted, logs_compacted=compacted, versions_deleted=gone)
+
+
+def drop_retired(lake: OpenLake, table: str | None = None) -> list[Version]:
+    """Delete the rows of versions (of the table) that were retired so long ago that nobody reads them; which.
+
+    Their JSON stays: a release that used them can still be explained, and no build number is used twice.
+    """
+    now_s, gone = lake.clock().timestamp(), []
+    keep_s = max(KEEP_FILES_HOURS * 3600, _pinned_s(lake, now_s))
+    for version in stored_versions(lake.path):
+        rows = version.path(lake.path)
+        if version.retired_at is None or not rows.is_dir() or table not in (None, version.table):
+            continue
+        if now_s - parse_moment(version.retired_at).timestamp() > keep_s:
+            shutil.rmtree(rows)
+            gone.append(version)
+    return gone
 
 
 def _pinned_s(lake: OpenLake, now_s: float) -> float:

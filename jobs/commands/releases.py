@@ -1,4 +1,4 @@
-"""`twinlake plan`, `build`, `diff`, `gate`, `promote`, `rollback`: one command for each step of a release."""
+"""`twinlake plan`, `build`, `diff`, `gate`, `promote`, `rollback`, `retire`: a command for each step."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ def register(app: typer.Typer) -> None:
     app.command("gate")(gate_command)
     app.command("promote")(promote_command)
     app.command("rollback")(rollback_command)
+    app.command("retire")(retire_command)
+    app.command("releases")(releases_command)
 
 
 def plan_command(key: KEY = None, as_json: AS_JSON = False) -> None:
@@ -140,6 +142,44 @@ def rollback_command(
     if to is not None:
         asked["to"] = to
     _switch(load_settings(), "rollback", asked, key, as_json)
+
+
+def retire_command(
+    keep: Annotated[int, typer.Option(min=1, help="so many of the newest releases can be gone back to")] = 3,
+    key: KEY = None,
+    as_json: AS_JSON = False,
+) -> None:
+    """Feed no more the versions that no kept release uses; their files are deleted six hours later."""
+    result = _run(load_settings(), "retire", {"keep": keep}, key)
+    if as_json:
+        print_json(result)
+        return
+    for version in result["retired"]:
+        say(f"retired {escape(version)}")
+    kept = ", ".join(map(str, result["releases"])) or "none yet"
+    say(f"{len(result['retired'])} versions retired, {len(result['living'])} fed on; releases kept: {kept}")
+
+
+def releases_command(
+    limit: Annotated[int, typer.Option(min=1, help="how many, newest first")] = 20, as_json: AS_JSON = False
+) -> None:
+    """Every release so far, newest first; the first line is live."""
+    from jobs.lake.release_log import releases
+
+    found = releases(load_settings().lake)[: -limit - 1 : -1]
+    if as_json:
+        print_json([release.to_json() for release in found])
+        return
+    rows = [
+        (
+            str(one.number), f"{one.kind} of {one.restores}" if one.restores else one.kind,
+            one.created_at[:19], one.approved_by, one.plan or "",
+            ", ".join(f"{table} {version}" for table, version in one.tables.items()),
+        )
+        for one in found
+    ]  # fmt: skip
+    header = ("release", "kind", "created", "approved by", "plan", "tables")
+    show_rows(header, [[escape(cell) for cell in row] for row in rows])
 
 
 def _switch(settings: Settings, kind: str, asked: Mapping[str, Any], key: str | None, as_json: bool) -> None:

@@ -27,6 +27,7 @@ class Version:
     created_at: str
     git_commit: str | None = None
     state: State = "living"
+    retired_at: str | None = None
 
     @property
     def name(self) -> str:
@@ -43,8 +44,8 @@ class Version:
         content = {"version": self.name, **asdict(self)}
         replace_file(version_file(lake, self.table, self.name), json.dumps(content, indent=2, sort_keys=True))
 
-    def retired(self) -> Version:
-        return replace(self, state="retired")
+    def retired(self, at: str) -> Version:
+        return replace(self, state="retired", retired_at=at)
 
 
 @dataclass(frozen=True, kw_only=True)

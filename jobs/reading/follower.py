@@ -164,10 +164,16 @@ class Follower:
     def _fix(self, release: Release) -> None:
         """An old release whose files are gone has no schema any more; that must not stop the newer ones."""
         try:
+            schema = views.release_schema(release.number)
             served = [self._version(table, version) for table, version in sorted(release.tables.items())]
-            self._watermarks(served)
-            fixed = views.fixed_views(release, self._texts(served))
-            self._apply(fixed, views.release_schema(release.number))
+            if any(one.version.retired_at for one in served):  # its files go: a reader must not begin anew
+                self._apply([], schema)
+                self._execute(f"DROP DATABASE {schema}")
+                for one in served:
+                    self._served.pop((one.version.table, one.version.name), None)
+            else:
+                self._watermarks(served)
+                self._apply(views.fixed_views(release, self._texts(served)), schema)
         except Exception:
             journal.exception("a release has no views", release=release.number)
         self._fixed.add(release.number)

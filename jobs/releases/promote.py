@@ -15,7 +15,7 @@ from typing import Any
 
 from jobs import breakpoints
 from jobs.breakpoints import Point
-from jobs.errors import BusyError, DifferenceError
+from jobs.errors import BusyError, DifferenceError, NotFoundError
 from jobs.lake import release_log
 from jobs.lake.open_lake import OpenLake
 from jobs.lake.plans import Plan
@@ -76,7 +76,7 @@ class Refused:
 
 def promote(lake: OpenLake, plan: Plan, approved_by: str, run: Run) -> Switched | Failed:
     """Make the plan live, or refuse: production moved, a certificate is missing or unequal, a gate failed."""
-    with _one_at_a_time(run):
+    with one_switch_at_a_time(run):
         live = release_log.live(lake.path)
         if live and live.plan == plan.id:
             return _finish(lake, live)  # an earlier attempt committed it
@@ -109,14 +109,18 @@ def promote(lake: OpenLake, plan: Plan, approved_by: str, run: Run) -> Switched 
 
 def rollback(lake: OpenLake, to: int | None, approved_by: str, run: Run) -> Switched:
     """Make an earlier release's versions live again: the named one, else the one before the live one."""
-    with _one_at_a_time(run):
+    with one_switch_at_a_time(run):
         history = release_log.releases(lake.path)
         mine = next((one for one in history if one.job == run.id), None)
         if mine is not None:
             return _finish(lake, mine)
         target = release_log.rollback_target(history, to)
         for table, name in target.tables.items():
-            lake.versions.get(table, name)  # a retired version cannot come back, and says so
+            if (table, name) not in {(one.table, one.name) for one in lake.versions.living()}:
+                raise NotFoundError(
+                    f"release {target.number} cannot come back", f"its version {name} of {table} was retired",
+                    "promote its definition again: `twinlake plan`, `build`, `promote`",
+                )  # fmt: skip
         draft = Release(
             number=history[-1].number + 1,
             kind="rollback",
@@ -131,7 +135,8 @@ def rollback(lake: OpenLake, to: int | None, approved_by: str, run: Run) -> Swit
         return _switch(lake, history[-1], draft, run)
 
 
-def _one_at_a_time(run: Run) -> AbstractContextManager[None]:
+def one_switch_at_a_time(run: Run) -> AbstractContextManager[None]:
+    """Nobody promotes, rolls back or retires meanwhile."""
     return holding(_switching, "another promotion or rollback to end", SWITCH_WAIT_S, run)
 
 

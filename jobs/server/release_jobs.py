@@ -1,4 +1,4 @@
-"""The kinds of jobs of a release: plan, build, diff, gate, promote, rollback.
+"""The kinds of jobs of a release: plan, build, diff, gate, promote, rollback, retire.
 
 Each is idempotent: killed anywhere, the same job started again finds what was done and does the rest.
 """
@@ -22,6 +22,7 @@ from jobs.releases.plan import describe
 from jobs.releases.promote import Switched, promote, rollback
 from jobs.releases.propose import propose
 from jobs.releases.report import write_report
+from jobs.releases.retire import KEEP, Retired, retire
 from jobs.run import Failed, Run
 from jobs.server.job_kinds import JobKind, Params
 
@@ -49,6 +50,10 @@ class GateParams(Params):
 class PromoteParams(Params):
     plan: str
     approved_by: str = Field(min_length=1, max_length=200)
+
+
+class RetireParams(Params):
+    keep: int = Field(default=KEEP, ge=1)
 
 
 class RollbackParams(Params):
@@ -114,6 +119,11 @@ def do_rollback(lake: OpenLake, params: RollbackParams, run: Run) -> Switched:
     return rollback(lake, params.to, params.approved_by, run)
 
 
+def do_retire(lake: OpenLake, params: RetireParams, run: Run) -> Retired:
+    """Feed no more what none of the newest releases uses."""
+    return retire(lake, params.keep, run)
+
+
 def _sides(lake: OpenLake, params: DiffParams) -> tuple[Version, Version]:
     blue = params.blue or lake.live_version(params.table)
     if blue is None:
@@ -131,4 +141,5 @@ KINDS = {
     "gate": JobKind(params=GateParams, handler=do_gate),
     "promote": JobKind(params=PromoteParams, handler=do_promote, urgent=True),
     "rollback": JobKind(params=RollbackParams, handler=do_rollback, urgent=True),
+    "retire": JobKind(params=RetireParams, handler=do_retire),
 }

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -95,17 +95,6 @@ class Versions:
             version.save(self._lake)
             self._open(version)
 
-    def retire(self, version: Version) -> None:
-        """Feed it no more. Its files stay."""
-        self.get(version.table, version.name)
-        version.retired().save(self._lake)
-        with self._lock:
-            self._views.pop(_key(version), None)
-            self._unreadable.pop(_key(version), None)
-            owner = self._owners.pop(_key(version), None)
-        if owner:
-            owner.stop()
-
     def stop(self) -> None:
         self._merging.shutdown(wait=False, cancel_futures=True)
         with ThreadPoolExecutor(max_workers=8) as stopping:
@@ -153,6 +142,18 @@ class Versions:
 
     def newest(self, table: str) -> Version | None:
         return max((v for v in self.living() if v.table == table), key=lambda v: v.build, default=None)
+
+    def retire(self, version: Version, at: str, wait_s: float = 0, run: Run | None = None) -> None:
+        self.get(version.table, version.name)
+        with self._lock:
+            owner = self._owners.get(_key(version))
+        with self.lane(version, wait_s, run) if owner else nullcontext():
+            version.retired(at).save(self._lake)
+            with self._lock:
+                for held in (self._views, self._unreadable, self._owners):
+                    held.pop(_key(version), None)  # type: ignore[attr-defined]
+            if owner:
+                owner.stop()
 
     def opened(self, version: Version) -> Opened:
         view = self._view(version)

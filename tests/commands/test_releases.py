@@ -12,7 +12,9 @@ import pytest
 from click.testing import Result
 
 from jobs.errors import DifferenceError, NotFoundError, UsageError
+from jobs.lake import release_log
 from jobs.lake.plans import Change, Plans
+from jobs.lake.release_log import Release
 from jobs.releases.promote import Refused
 from jobs.run import Failed
 from jobs.server.release_jobs import Planned
@@ -250,6 +252,33 @@ def test_rollback_names_the_release_it_restores(twinlake: Twinlake) -> None:
         "the SQL server followed in 0.3 s",
     ]
     assert answers.asked[0]["params"] == {"approved_by": "ann", "to": 1}
+
+
+def test_retire_tells_what_is_fed_no_more_and_what_is_kept(twinlake: Twinlake) -> None:
+    answers = Answers(retire={"releases": [4, 5], "retired": ["t a-1"], "living": ["t b-2", "u c-1"]})
+    done = twinlake(answers, "retire", "--keep", "2")
+
+    assert answers.asked[-1]["params"] == {"keep": 2}
+    assert lines(done)[-2:] == ["retired t a-1", "1 versions retired, 2 fed on; releases kept: 4, 5"]
+    assert twinlake(answers, "retire", "--keep", "0").exit_code == 2
+
+
+def test_releases_are_listed_newest_first(twinlake: Twinlake, home: Path) -> None:
+    lake = Settings(home=home).lake
+    for number, restores in ((1, None), (2, None), (3, 1)):
+        release_log.commit(lake, Release(
+            number=number, kind="rollback" if restores else "promote", tables={"t": f"v-{number}"},
+            created_at=f"2026-01-3{number - 1}T12:00:00Z", approved_by="[ann]", restores=restores,
+        ))  # fmt: skip
+
+    done = twinlake(Answers(), "releases", "--limit", "2")
+
+    assert lines(done)[1:] == [
+        "3        rollback of 1  2026-01-32T12:00:00  [ann]              t v-3",
+        "2        promote        2026-01-31T12:00:00  [ann]              t v-2",
+    ]
+    told = json.loads(twinlake(Answers(), "releases", "--json").stdout)
+    assert [one["number"] for one in told] == [3, 2, 1]
 
 
 def test_rollback_without_a_number_leaves_the_choice_to_the_lake_server(twinlake: Twinlake) -> None:

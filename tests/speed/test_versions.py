@@ -132,7 +132,7 @@ def test_a_new_version_starts_at_nothing_catches_up_and_a_restart_finds_all(
     green = replace(version_of(SALES), build=2)
     versions.start(green)
     versions.advance_to(green, {"orders": 2}, RUN)
-    versions.retire(version_of(LATEST))
+    versions.retire(version_of(LATEST), "2026-02-01T00:00:00Z")
     versions.stop()
 
     again = Versions(tmp_path, {"orders": log}, merge_small)
@@ -188,7 +188,7 @@ def test_a_version_whose_definition_cannot_be_read_is_stalled_and_stops_nobody(
     assert "unknown table kind 'gone'" in (health[odd.table, odd.name].error or {})["what"]
     with pytest.raises(UsageError, match="unknown table kind"):
         again.opened(odd)
-    again.retire(odd)
+    again.retire(odd, "2026-02-01T00:00:00Z")
     assert odd.name not in [version.name for version in again.living()]
     again.stop()
 

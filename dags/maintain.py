@@ -1,0 +1,47 @@
+"""DAG `maintain`: every night feeds no more what no kept release uses, compacts logs, deletes old files."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pendulum
+from airflow.sdk import Param, dag, get_current_context, task
+from lake_jobs import run_job
+
+
+@dag(
+    schedule="30 3 * * *",
+    start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
+    catchup=False,
+    max_active_runs=1,
+    max_active_tasks=1,
+    is_paused_upon_creation=False,
+    tags=["twinlake"],
+    default_args={"retries": 2, "retry_delay": timedelta(minutes=5)},
+    params={
+        "keep": Param(
+            3,
+            type="integer",
+            minimum=1,
+            title="Keep releases",
+            description="one can roll back to so many of the newest releases, the live one among them",
+        ),
+    },
+    doc_md=__doc__,
+)
+def maintain() -> None:
+    @task
+    def retire() -> dict[str, Any]:
+        """Feed no more what none of the kept releases uses; its files go six hours later."""
+        return run_job("retire", {"keep": int(get_current_context()["params"]["keep"])})
+
+    @task
+    def clean_up() -> dict[str, Any]:
+        """Compact the logs; delete the files that nobody reads any more."""
+        return run_job("maintain", {})
+
+    retire() >> clean_up()
+
+
+maintain()

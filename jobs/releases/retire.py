@@ -1,0 +1,73 @@
+"""Retire: what no kept release uses is fed no more; `maintain` deletes its files after a safe time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from jobs.batch.certify import LANE_WAIT_S
+from jobs.lake import release_log
+from jobs.lake.open_lake import OpenLake
+from jobs.lake.release_log import Release
+from jobs.lake.version import Version
+from jobs.releases.promote import one_switch_at_a_time
+from jobs.run import Run
+from jobs.times import format_moment, parse_moment
+
+KEEP = 3
+UNRELEASED = timedelta(days=1)
+"""A version that was built and not released may still be promoted for so long; the newest build always."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Retired:
+    """The kept releases, the versions that are fed no more (`table version`), and those that still are."""
+
+    releases: tuple[int, ...]
+    retired: tuple[str, ...]
+    living: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {name: list(value) for name, value in asdict(self).items()}
+
+
+def retire(lake: OpenLake, keep: int, run: Run) -> Retired:
+    """Retire what none of the `keep` newest releases uses; one cannot roll back beyond them any more.
+
+    No promotion and no rollback runs meanwhile, and no rebuild of a version that is retired.
+    """
+    with one_switch_at_a_time(run):
+        history, now = release_log.releases(lake.path), lake.clock()
+        kept = history[-keep:]
+        chosen = unused(lake.versions.living(), history, kept, now)
+        for number, version in enumerate(chosen):
+            run.check_cancelled()
+            run.progress(number, len(chosen), "versions", f"retiring {version}")
+            lake.versions.retire(version, format_moment(now), LANE_WAIT_S, run)
+    return Retired(
+        releases=tuple(release.number for release in kept),
+        retired=tuple(str(version) for version in chosen),
+        living=tuple(str(version) for version in lake.versions.living()),
+    )
+
+
+def unused(
+    living: Iterable[Version], history: Iterable[Release], kept: Iterable[Release], now: datetime
+) -> list[Version]:
+    """The living versions that nobody can come back to, and nobody is about to promote."""
+    living = list(living)
+    used = {use for release in kept for use in release.tables.items()}
+    ever = {use for release in history for use in release.tables.items()}
+    newest = {version.table: version for version in sorted(living, key=lambda version: version.build)}
+
+    def may_be_promoted(version: Version) -> bool:
+        if (version.table, version.name) in ever:
+            return False
+        return newest[version.table] == version or now - parse_moment(version.created_at) < UNRELEASED
+
+    return [
+        version for version in living
+        if (version.table, version.name) not in used and not may_be_promoted(version)
+    ]  # fmt: skip
