@@ -210,3 +210,23 @@ def test_a_release_committed_while_it_was_dead_is_served_after_its_restart(
 
     assert sql.rows(TOTAL) == [{"orders": ALL, "regions": 5}]
     assert sql.rows("SELECT count(*) AS n FROM release_1.latest_order") == [{"n": 50}]
+
+
+def test_the_schema_of_a_release_goes_with_its_retired_versions(sql: SqlServer, released: Released) -> None:
+    """Its files are deleted later: nobody must begin to read them."""
+    old = released.promote(released.paid_orders)
+    new = released.promote(released.all_orders)
+    sql.wait_until(lambda status: status["release"] == new.number)
+    asked = f"SELECT sum(orders) AS n FROM release_{old.number}.sales_per_region"
+    wait_for("the older schema", lambda: sql.ask(asked).is_success or None, 120)
+    assert sql.rows(asked) == [{"n": PAID}]
+
+    released.paid_orders.retired("2026-02-01T00:00:00Z").save(released.lake)
+    try:
+        refused = wait_for("it to be gone", lambda: None if (got := sql.ask(asked)).is_success else got, 120)
+    finally:
+        released.paid_orders.save(released.lake)
+
+    assert f"there is no schema release_{old.number}" in refused.text
+    assert sql.rows(f"SELECT sum(orders) AS n FROM release_{new.number}.sales_per_region") == [{"n": ALL}]
+    assert sql.rows("SELECT sum(orders) AS n FROM serve.sales_per_region") == [{"n": ALL}]

@@ -83,7 +83,8 @@ final class Names extends Rule<LogicalPlan> {
     boolean ofCatalog = parts == 2 || parts == 3 && name.get(0).equalsIgnoreCase("spark_catalog");
     SessionCatalog catalog = ((org.apache.spark.sql.classic.SparkSession) session).sessionState().catalog();
     if (!ofCatalog || !catalog.databaseExists(name.get(parts - 2))) {
-      throw new Refused("a relation that is no view", WHY);
+      String schema = String.join(".", name.subList(0, parts - 1));
+      throw new Refused(name.get(parts - 1) + " of " + schema, "there is no schema " + schema + ", and " + WHY);
     }
   }
 }
