@@ -93,6 +93,7 @@ SCHEMA = pa.schema(
     ]
 )
 _NESTED = ("position", "windows", "differences")
+KEEP = 10_000
 
 
 class Certificates:
@@ -127,7 +128,15 @@ class Certificates:
             return next(reversed(self._newest.values()), None)
 
     def compact(self) -> bool:
-        return self._ledger.compact()
+        """Now and then forgets the older ones, but never the newest of a version."""
+        with self._lock:
+            newest = {certificate.id for certificate in self._newest.values()}
+            return self._ledger.compact(
+                lambda rows: [
+                    row for row in rows
+                    if row["id"] in newest or row["sequence"] > self._sequence - KEEP
+                ]
+            )  # fmt: skip
 
     def _remember(self, certificate: Certificate) -> None:
         if certificate.windows == ALL.to_json() or not certificate.equal:

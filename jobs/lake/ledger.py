@@ -7,6 +7,7 @@ the lake's lock leaves one process, and the ledger's own lock one thread, that m
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from deltalake import DeltaTable, write_deltalake
 from jobs.files import telling_of_a_full_disk
 
 COMPACT_ABOVE_FILES = 200
+Row = dict[str, Any]
 
 
 class Ledger:
@@ -24,26 +26,28 @@ class Ledger:
         self.schema = schema
         self._lock = threading.Lock()
 
-    def append(self, rows: list[dict[str, Any]]) -> None:
+    def append(self, rows: list[Row]) -> None:
         """Commit the rows together; on return they survive a kill. FullDiskError where there is no room."""
         with self._lock, telling_of_a_full_disk(self.path):
             write_deltalake(self._open(), pa.Table.from_pylist(rows, self.schema), mode="append")
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Row]:
         """All rows, in no particular order; empty when nothing was ever written."""
         if not DeltaTable.is_deltatable(str(self.path)):
             return []
         return DeltaTable(str(self.path)).to_pyarrow_table().to_pylist()
 
-    def compact(self) -> bool:
-        """Merge the many one-row files into one, now and then; what it replaced is deleted a day later."""
+    def compact(self, keep: Callable[[list[Row]], list[Row]] = lambda rows: rows) -> bool:
+        """Now and then one file of the rows to keep, in place of the many; those are deleted a day later."""
         with self._lock:
             if not DeltaTable.is_deltatable(str(self.path)):
                 return False
             table = DeltaTable(str(self.path))
             if len(table.file_uris()) <= COMPACT_ABOVE_FILES:
                 return False
-            table.optimize.compact()
+            kept = pa.Table.from_pylist(keep(table.to_pyarrow_table().to_pylist()), self.schema)
+            write_deltalake(table, kept, mode="overwrite")
+            table = DeltaTable(str(self.path))
             table.create_checkpoint()
             table.vacuum(retention_hours=24, enforce_retention_duration=False, dry_run=False)
             table.cleanup_metadata()

@@ -1,15 +1,16 @@
-"""Runs: the record of every job of this lake, persisted before it is believed, all of them in memory."""
+"""Runs: the record of the jobs of this lake, persisted before it is believed, all of them in memory."""
 
 from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
 import pyarrow as pa
 
-from jobs.lake.ledger import Ledger
+from jobs.lake.ledger import Ledger, Row
 from jobs.run import Job
 
 SCHEMA = pa.schema(
@@ -21,6 +22,8 @@ SCHEMA = pa.schema(
     ]
 )
 _NESTED = ("params", "result", "error")
+KEEP_ENDED = 5_000
+"""Months of scheduled jobs; with their results they take some megabytes."""
 
 
 class Runs:
@@ -67,9 +70,23 @@ class Runs:
             return sorted(self._jobs.values(), key=lambda job: job.created_at.rstrip("Z"), reverse=True)
 
     def compact(self) -> bool:
-        return self._ledger.compact()
+        """Now and then forgets all but a job's last state, and of the jobs that have ended the older ones."""
+        with self._lock:
+            ended = [job for job in self._jobs.values() if job.ended]  # in the order in which they were put
+            gone = {job.id for job in ended[:-KEEP_ENDED]}
+            if not self._ledger.compact(lambda rows: _last(row for row in rows if row["id"] not in gone)):
+                return False
+            self._jobs = {id: job for id, job in self._jobs.items() if id not in gone}
+            self._keys = {key: id for key, id in self._keys.items() if id not in gone}
+            return True
 
     def _remember(self, job: Job) -> None:
+        self._jobs.pop(job.id, None)  # so that the last one in order is the last that was put
         self._jobs[job.id] = job
         if job.key:
             self._keys[job.key] = job.id
+
+
+def _last(rows: Iterable[Row]) -> list[Row]:
+    """The last state of each job."""
+    return list({row["id"]: row for row in sorted(rows, key=lambda row: row["sequence"])}.values())

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from jobs.lake import certificates as module
 from jobs.lake import ledger
 from jobs.lake.certificates import Certificate, Certificates
 
@@ -115,6 +116,24 @@ def test_the_newest_is_still_the_newest_after_a_clean_up(
     compacted = certificates.compact()
 
     assert (compacted, Certificates(tmp_path).newest("sales", "a-1")) == (True, certificate(3))
+
+
+def test_of_many_certificates_the_last_are_kept_and_the_newest_of_each_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger, "COMPACT_ABOVE_FILES", 1)
+    monkeypatch.setattr(module, "KEEP", 2)
+    other = certificate(1, table="returns")
+    certificates = added(tmp_path, certificate(0), other, *(certificate(minute) for minute in range(2, 7)))
+
+    assert certificates.compact()
+
+    assert len(certificates._ledger.rows()) == 3
+    restarted = Certificates(tmp_path)
+    assert restarted.newest("returns", "a-1") == other
+    assert restarted.newest("sales", "a-1") == restarted.last() == certificate(6)
+    restarted.add(certificate(7))
+    assert Certificates(tmp_path).last() == certificate(7)
 
 
 def test_certificates_that_threads_add_at_once_all_survive(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from jobs.lake import ledger
+from jobs.lake import runs as module
 from jobs.lake.runs import Runs
 from jobs.run import Job
 
@@ -126,6 +127,27 @@ def test_the_last_state_of_a_job_is_still_the_last_after_a_clean_up(
     compacted = runs.compact()
 
     assert (compacted, Runs(tmp_path).all()) == (True, [job(1, state="succeeded")])
+
+
+def test_of_many_jobs_that_ended_the_last_are_kept_and_every_other_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger, "COMPACT_ABOVE_FILES", 1)
+    monkeypatch.setattr(module, "KEEP_ENDED", 2)
+    runs = Runs(tmp_path)
+    runs.put(job(0, key="waits"))
+    for minute in (5, 1, 2, 3):
+        runs.put(job(minute, key=f"k{minute}"))
+        runs.put(ended(minute, key=f"k{minute}"))
+
+    assert runs.compact()
+
+    for found in (runs, Runs(tmp_path)):
+        assert sorted(one.id for one in found.all()) == ["job0", "job2", "job3"]
+        assert (found.with_key("k5"), found.with_key("k3")) == (None, ended(3, key="k3"))
+        assert found.with_key("waits") == job(0, key="waits")
+    runs.put(job(7))
+    assert len(Runs(tmp_path).all()) == 4
 
 
 def test_jobs_that_threads_put_at_once_all_survive(tmp_path: Path) -> None:
