@@ -24,6 +24,7 @@ BACKOFF_S = (0.5, 1, 2, 4, 8, 15, 30)
 _STEADY_S = 60.0  # a part that lived this long is given the short pauses again
 _TICK_S = 0.25
 _PROBE_S = 0.5
+_SHORTEN_S = 30.0
 
 
 def say(text: str) -> None:
@@ -126,13 +127,17 @@ class Keeper(threading.Thread):
 
     def _watch(self, adopted: bool) -> None:
         """Returns when the process has ended, or has to start again."""
-        probed_at = 0.0
+        probed_at = shortened_at = 0.0
         has_process = self.part.command is not None
         while not self._home.ending.is_set():
             if self._unsaved:
                 self._save()
             if has_process and (self._gone.is_set() or (adopted and not self._record.alive)):
                 return
+            if time.monotonic() - shortened_at > _SHORTEN_S:
+                shortened_at = time.monotonic()
+                with suppress(OSError):  # no room for the copy: when there is some
+                    record.shorten(self._folders.log(self.part.name))
             if self.renew.is_set():
                 if has_process:
                     end(self._record.identity, self._folders.mark(self.part.name), self.part.grace_s)

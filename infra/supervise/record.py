@@ -6,6 +6,7 @@ The records make a part recognisable after the supervisor, or the whole command 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
@@ -19,6 +20,7 @@ from jobs.files import replace_file
 from jobs.settings import Settings
 
 _LOG_KEEP_BYTES = 4 << 20
+_LOG_LONGEST_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +91,19 @@ def rotate(log: Path) -> None:
     """Keeps one older log beside the current one; called before a part starts."""
     if log.exists() and log.stat().st_size > _LOG_KEEP_BYTES:
         log.replace(log.with_name(log.name + ".1"))
+
+
+def shorten(log: Path) -> None:
+    """The same for a log that a process is writing: what it holds is copied, and its file goes on empty.
+
+    A process that appends (O_APPEND) goes on at the beginning. A line written in the moment between the two
+    is lost; there is no other way with a file that somebody else holds open.
+    """
+    if log.exists() and log.stat().st_size > _LOG_LONGEST_BYTES:
+        older = log.with_name(log.name + ".1")
+        older.unlink(missing_ok=True)  # makes room for the copy
+        shutil.copyfile(log, older)
+        os.truncate(log, 0)
 
 
 def tail(log: Path, lines: int) -> list[str]:

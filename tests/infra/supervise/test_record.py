@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
 
 from infra.parts.folders import folders_of
+from infra.supervise import record
+from infra.supervise.process import start
 from infra.supervise.record import remove_state, tail
 from jobs.settings import Settings
+from jobs.waiting import wait_for
 
 
 @pytest.mark.parametrize("long", [1, 500_000])
@@ -18,6 +23,33 @@ def test_the_last_lines_of_a_log_are_whole(tmp_path: Path, lines: int, long: int
     (tmp_path / "log").write_text("\n".join(told) + "\n")
 
     assert tail(tmp_path / "log", lines) == (told[-lines:] if lines else [])
+
+
+WRITES = """
+import sys, time
+for number in range(4000):
+    print(number, "x" * 90, flush=True)
+    time.sleep(0.0005)
+"""
+
+
+def test_a_log_is_shortened_while_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record, "_LOG_LONGEST_BYTES", 100_000)
+    log, older = tmp_path / "part.log", tmp_path / "part.log.1"
+    writer = start(
+        [sys.executable, "-c", WRITES], environ=dict(os.environ), folder=tmp_path, log=log, mark="writer@test"
+    )
+    wait_for("a long log", lambda: True if log.exists() and log.stat().st_size > 100_000 else None, 60)
+
+    record.shorten(log)
+
+    first = older.read_text().splitlines()
+    assert writer.wait(60) == 0
+    rest = log.read_text().splitlines()
+    assert [int(line.split()[0]) for line in first] == list(range(len(first)))
+    numbers = [int(line.split()[0]) for line in rest]
+    assert numbers == list(range(numbers[0], 4000)) and numbers[0] - len(first) < 200
+    record.shorten(log.with_name("none.log"))
 
 
 def test_of_a_home_nothing_is_left_that_was_made_in_it(tmp_path: Path) -> None:
