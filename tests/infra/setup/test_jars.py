@@ -6,7 +6,7 @@ import pytest
 from infra.setup.jars import LIST, Artifact, JarError, fetch, read_list
 
 
-def _artifact(name: str, content: bytes) -> Artifact:
+def artifact(name: str, content: bytes) -> Artifact:
     return Artifact(
         set="spark", group="g", name=name, version="1", classifier="", extension="jar",
         sha256=hashlib.sha256(content).hexdigest(),
@@ -42,7 +42,7 @@ def test_jars_that_are_here_are_kept_without_asking_anyone_and_others_are_remove
     (tmp_path / "spark" / "a-1.jar").write_bytes(b"a")
     (tmp_path / "spark" / "a-0.jar").write_bytes(b"old")
 
-    fetch([_artifact("a", b"a")], tmp_path, java_home=Path("/nonexistent"))
+    fetch([artifact("a", b"a")], tmp_path, java_home=Path("/nonexistent"))
 
     assert [path.name for path in (tmp_path / "spark").iterdir()] == ["a-1.jar"]
 
@@ -52,4 +52,4 @@ def test_a_damaged_jar_is_asked_for_again(tmp_path: Path) -> None:
     (tmp_path / "spark" / "a-1.jar").write_bytes(b"half")
 
     with pytest.raises(FileNotFoundError, match="java"):
-        fetch([_artifact("a", b"whole")], tmp_path, java_home=tmp_path / "nowhere")
+        fetch([artifact("a", b"whole")], tmp_path, java_home=tmp_path / "nowhere")
