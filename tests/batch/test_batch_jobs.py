@@ -177,6 +177,18 @@ def test_a_rebuild_that_is_cancelled_while_it_computes_replaces_nothing(sales: S
     assert sales.replaced() == before + 1
 
 
+def test_a_verify_that_is_cancelled_while_it_compares_certifies_nothing(sales: Sales) -> None:
+    certificates, version = sales.lake.server.lake.certificates, sales.version
+    before, job = certificates.newest(SALES, version.name), sales.submit("verify")
+    sales.until(job, "comparing")
+    sales.lake.server.jobs.cancel(job.id)
+
+    assert sales.ended(job).state == "cancelled"
+    assert certificates.newest(SALES, version.name) == before
+    assert sales.ended(sales.submit("verify")).state == "succeeded"
+    assert certificates.newest(SALES, version.name) != before
+
+
 @pytest.mark.parametrize("kind", ["rebuild", "verify"])
 def test_a_difference_fails_the_job_and_is_replaced_only_when_told(sales: Sales, kind: str) -> None:
     sales.corrupt(f"{SEGMENT} < {sales.versions.open_segment(sales.version)} AND region = 'r1'")

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import Result
 from typer.testing import CliRunner
 
 from jobs.commands import services
 from jobs.commands.app import build_app
+from jobs.errors import UsageError
 from jobs.lake.version import Health
 
 PART = {
@@ -184,3 +186,46 @@ def test_home_names_the_state_to_work_on(tmp_path: Path, monkeypatch: pytest.Mon
     done = CliRunner().invoke(build_app(), ["--home", "mine", "status"])
 
     assert str(tmp_path / "mine") in done.exception.why  # type: ignore[union-attr]
+
+
+def invoke(home: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(build_app(), ["--home", str(home), *arguments])
+
+
+def test_logs_shows_the_last_lines_of_every_part_of_a_service(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    for part in ("airflow-scheduler", "airflow-triggerer"):
+        (tmp_path / "logs" / f"{part}.log").write_text("".join(f"{part} {n}\n" for n in range(5)))
+
+    one = invoke(tmp_path, "logs", "airflow-scheduler", "-n", "2")
+    both = invoke(tmp_path, "logs", "airflow", "--lines", "1")
+    none, unknown = invoke(tmp_path, "logs", "lake"), invoke(tmp_path, "logs", "lkae")
+
+    assert one.stdout.splitlines() == ["airflow-scheduler 3", "airflow-scheduler 4"]
+    assert both.stdout.splitlines() == ["airflow-scheduler 4", "airflow-triggerer 4"]
+    assert none.exit_code == 0 and "lake has not written anything yet" in none.stderr
+    assert isinstance(unknown.exception, UsageError) and "lake" in unknown.exception.remedy
+
+
+def test_reset_asks_and_removes_what_twinlake_made_and_nothing_else(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    for name in ("lake", "run", "mine"):
+        (home / name).mkdir(parents=True)
+
+    unasked = invoke(home, "reset")
+
+    assert isinstance(unasked.exception, UsageError) and "--yes" in unasked.exception.remedy
+    assert sorted(path.name for path in home.iterdir()) == ["lake", "mine", "run"]
+    assert invoke(home, "reset", "--yes").exit_code == 0
+    assert [path.name for path in home.iterdir()] == ["mine"]
+    again = invoke(tmp_path / "nothing", "reset", "--yes")
+    assert again.exit_code == 0 and "there is no state to remove" in again.stderr
+
+
+def test_down_of_a_home_where_nothing_runs_says_so(tmp_path: Path) -> None:
+    before = invoke(tmp_path, "down")
+    (tmp_path / "run").mkdir()
+    after = invoke(tmp_path, "down")
+
+    assert (before.exit_code, after.exit_code) == (0, 0)
+    assert "nothing was started" in before.stderr and "nothing was running" in after.stderr
