@@ -136,7 +136,7 @@ class Keeper(threading.Thread):
                 return
             if time.monotonic() - shortened_at > _SHORTEN_S:
                 shortened_at = time.monotonic()
-                with suppress(OSError):  # no room for the copy: when there is some
+                with suppress(OSError):
                     record.shorten(self._folders.log(self.part.name))
             if self.renew.is_set():
                 if has_process:

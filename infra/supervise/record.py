@@ -97,12 +97,15 @@ def shorten(log: Path) -> None:
     """The same for a log that a process is writing: what it holds is copied, and its file goes on empty.
 
     A process that appends (O_APPEND) goes on at the beginning. A line written in the moment between the two
-    is lost; there is no other way with a file that somebody else holds open.
+    is lost; there is no other way with a file that somebody else holds open. Without room there is no copy.
     """
     if log.exists() and log.stat().st_size > _LOG_LONGEST_BYTES:
         older = log.with_name(log.name + ".1")
         older.unlink(missing_ok=True)  # makes room for the copy
-        shutil.copyfile(log, older)
+        try:
+            shutil.copyfile(log, older)
+        except OSError:  # a full disk needs the room more than anybody the log
+            older.unlink(missing_ok=True)
         os.truncate(log, 0)
 
 

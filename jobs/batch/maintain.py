@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 KEEP_COMMITS_S = 2 * 3600
 """Commit files younger than this stay readable by version, for readers and comparisons that are under way."""
 KEEP_FILES_HOURS = 6
-"""Above the longest query of a reader. Rollback needs no old files: every version stays fed."""
+"""Above the longest query of a reader. Rollback needs no old files: what one can go back to stays fed."""
 SMALL_FILES = 64
 """The log is compacted when it has so many files that are worth merging."""
 SMALL_BYTES = 32 << 20

@@ -156,6 +156,8 @@ def retire_command(
         return
     for version in result["retired"]:
         say(f"retired {escape(version)}")
+    for version in result["busy"]:
+        say(f"[yellow]left[/] {escape(version)}: it is being rebuilt, or merged")
     kept = ", ".join(map(str, result["releases"])) or "none yet"
     say(f"{len(result['retired'])} versions retired, {len(result['living'])} fed on; releases kept: {kept}")
 

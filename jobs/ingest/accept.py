@@ -62,8 +62,9 @@ def acceptable(
         raise NotFoundError(f"Kafka has no topic {name}", "there is nothing to accept", "make it first")
     if kafka.timestamp_type(name) != LOG_APPEND_TIME:
         raise producer_time(name)
+    end = LogEnd.of(name, log.metadata())  # before the broker's: ingest may be running
     begins, ends = kafka.begins(name, found.partitions), kafka.ends(name, found.partitions)
-    return _accepted(LogEnd.of(name, log.metadata()), found.id, begins, ends)
+    return _accepted(end, found.id, begins, ends)
 
 
 def _accepted(

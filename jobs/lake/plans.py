@@ -86,9 +86,12 @@ class Plans:
 
     def newest(self) -> Plan | None:
         """The plan that was made last, None before the first."""
-        files = [file for file in self._folder.glob("*.json") if re.fullmatch(_ID, file.stem)]
-        newest = max(files, key=lambda file: file.stat().st_mtime_ns, default=None)
+        newest = max(self._files(), key=lambda file: file.stat().st_mtime_ns, default=None)
         return self.load(newest.stem) if newest else None
+
+    def all(self) -> list[Plan]:
+        """Every plan so far, in no order."""
+        return [self.load(file.stem) for file in self._files()]
 
     def save_diff(self, plan: str, table: str, diff: Mapping[str, Any]) -> None:
         self._store(self._file(plan, f".diff.{table}.json"), diff)
@@ -112,6 +115,9 @@ class Plans:
     def report_file(self, plan: str) -> Path:
         """The page that a person reads of the plan."""
         return self._file(plan, ".html")
+
+    def _files(self) -> list[Path]:
+        return [file for file in self._folder.glob("*.json") if re.fullmatch(_ID, file.stem)]
 
     def _file(self, plan: str, ending: str) -> Path:
         if not re.fullmatch(_ID, plan):

@@ -22,8 +22,10 @@ SCHEMA = pa.schema(
     ]
 )
 _NESTED = ("params", "result", "error")
-KEEP_ENDED = 5_000
-"""Months of scheduled jobs; with their results they take some megabytes."""
+KEEP_ENDED = 20_000
+"""Of scheduled jobs; five each quarter of an hour make some weeks. With their results they take megabytes."""
+KEPT_FOR_EVER = ("build", "promote", "rollback", "retire")
+"""Seldom, and part of the tables' history. The key of an old promotion must find it and not make another."""
 
 
 class Runs:
@@ -72,7 +74,9 @@ class Runs:
     def compact(self) -> bool:
         """Now and then forgets all but a job's last state, and of the jobs that have ended the older ones."""
         with self._lock:
-            ended = [job for job in self._jobs.values() if job.ended]  # in the order in which they were put
+            ended = [  # in the order in which they were put
+                job for job in self._jobs.values() if job.ended and job.kind not in KEPT_FOR_EVER
+            ]
             gone = {job.id for job in ended[:-KEEP_ENDED]}
             if not self._ledger.compact(lambda rows: _last(row for row in rows if row["id"] not in gone)):
                 return False

@@ -80,6 +80,8 @@ class Follower:
         self._seen = -1
         self._published: dict[str, int] = {}
         self._fixed: set[int] = set()
+        self._gone: set[int] = set()
+        """Releases with a retired version; they never come back."""
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="release follower", daemon=True)
 
@@ -138,7 +140,7 @@ class Follower:
             self._serve(current)
             self.followed = replace(self.followed, release=current.number, ready=True)
             for release in reversed(history):
-                if release.number not in self._fixed:
+                if release.number not in self._fixed | self._gone:
                     self._fix(release)
         self._seen = newest
 
@@ -166,11 +168,13 @@ class Follower:
         try:
             schema = views.release_schema(release.number)
             served = [self._version(table, version) for table, version in sorted(release.tables.items())]
-            if any(one.version.retired_at for one in served):  # its files go: a reader must not begin anew
+            retired = [one.version for one in served if one.version.retired_at]
+            if retired:  # their files go: a reader must not begin anew
                 self._apply([], schema)
                 self._execute(f"DROP DATABASE {schema}")
-                for one in served:
-                    self._served.pop((one.version.table, one.version.name), None)
+                self._gone.add(release.number)
+                for version in retired:
+                    del self._served[(version.table, version.name)]
             else:
                 self._watermarks(served)
                 self._apply(views.fixed_views(release, self._texts(served)), schema)

@@ -1,4 +1,4 @@
-"""One release: a statement sees all views as one release has them; `java/.../OneRelease` sees to that."""
+"""One release: a query sees all views as one release has them; `java/.../OneRelease` sees to that."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ class OneRelease:
 
     @contextmanager
     def switching(self, release: int) -> Iterator[None]:
-        """Statements wait, or are analysed again, until the views are those of this release."""
+        """Queries wait, or are analysed again, until the views are those of this release.
+
+        A switch that fails half way is told by `/status` and tried again; nobody waits so long.
+        """
         self._java.alter()
         try:
             yield

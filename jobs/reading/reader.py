@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from jobs.as_json import to_json
-from jobs.errors import BusyError, UsageError
+from jobs.errors import BusyError, TwinlakeError, UsageError
 from jobs.reading.follower import Followed
-from jobs.reading.one_release import OneRelease
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,12 +31,17 @@ class Reader:
     """Runs statements for readers, each in a session of its own over the shared views."""
 
     def __init__(
-        self, spark: SparkSession, followed: Callable[[], Followed], longest_s: float = LONGEST_S
+        self,
+        spark: SparkSession,
+        followed: Callable[[], Followed],
+        release: Callable[[], int | None],
+        longest_s: float = LONGEST_S,
     ) -> None:
+        """`release` is that of this thread's last statement."""
         self._spark = spark
         self._followed = followed
         self._longest_s = longest_s
-        self._releases = OneRelease(spark)
+        self._release = release
 
     def read(self, sql: str, limit: int, left: threading.Event) -> dict[str, Any]:
         """The columns, at most `limit` rows, the release; UsageError says what is wrong with the statement.
@@ -56,10 +60,12 @@ class Reader:
                 "the query failed", f"a text is not UTF-8: {error}"[:300], "select it as hex(...)"
             ) from error
 
-    def _failed(self, error: Exception) -> UsageError:
+    def _failed(self, error: Exception) -> TwinlakeError:
         from pyspark.errors import UnsupportedOperationException
 
         why = _message(error)
+        if "OneRelease$Busy" in str(error):
+            return BusyError("the query was not started", why, "ask again in a moment")
         if isinstance(error, UnsupportedOperationException):
             return UsageError("the query was refused", why)
         if "TABLE_OR_VIEW_NOT_FOUND" not in why:
@@ -76,7 +82,7 @@ class Reader:
         with self._ended_in_time(left) as late:
             try:
                 frame = self._spark.newSession().sql(sql)
-                release = self._releases.of_last_statement()
+                release = self._release()
                 names = _unique(frame.columns)
                 found = _collected(frame.limit(limit + 1).toDF(*names))
             except Exception as error:

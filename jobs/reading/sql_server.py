@@ -52,7 +52,8 @@ def main(arguments: list[str] | None = None) -> int:
     from jobs.reading.query import build_app
     from jobs.reading.reader import Reader
 
-    follower = Follower(spark, settings.lake, OneRelease(spark).switching)
+    releases = OneRelease(spark)
+    follower = Follower(spark, settings.lake, releases.switching)
     follower.start()
     open_jdbc(spark)
     journal.info("JDBC is open", host=HOST, port=given.jdbc_port)
@@ -63,7 +64,8 @@ def main(arguments: list[str] | None = None) -> int:
     def admits(user: str, password: str) -> bool:
         return fits(given.password_file.read_text(encoding="utf-8"), user, password)
 
-    _serve(build_app(Reader(spark, followed), followed, settings, admits), given.port)
+    reader = Reader(spark, followed, releases.of_last_statement)
+    _serve(build_app(reader, followed, settings, admits), given.port)
     follower.stop()
     return 0
 

@@ -137,7 +137,7 @@ def rollback(lake: OpenLake, to: int | None, approved_by: str, run: Run) -> Swit
 
 def one_switch_at_a_time(run: Run) -> AbstractContextManager[None]:
     """Nobody promotes, rolls back or retires meanwhile."""
-    return holding(_switching, "another promotion or rollback to end", SWITCH_WAIT_S, run)
+    return holding(_switching, "another promotion, rollback or retirement to end", SWITCH_WAIT_S, run)
 
 
 def _refused(plan: Plan, asked: Gate) -> DifferenceError:

@@ -7,26 +7,31 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from jobs.batch.certify import LANE_WAIT_S
+from jobs.errors import BusyError
 from jobs.lake import release_log
 from jobs.lake.open_lake import OpenLake
 from jobs.lake.release_log import Release
 from jobs.lake.version import Version
+from jobs.releases.build import green_version
 from jobs.releases.promote import one_switch_at_a_time
 from jobs.run import Run
 from jobs.times import format_moment, parse_moment
 
 KEEP = 3
-UNRELEASED = timedelta(days=1)
+UNRELEASED = timedelta(days=7)
 """A version that was built and not released may still be promoted for so long; the newest build always."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Retired:
-    """The kept releases, the versions that are fed no more (`table version`), and those that still are."""
+    """The kept releases, the versions (`table version`) that are fed no more, and those that still are.
+
+    `busy` are left for the next time: somebody rebuilds them.
+    """
 
     releases: tuple[int, ...]
     retired: tuple[str, ...]
+    busy: tuple[str, ...]
     living: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
@@ -36,27 +41,40 @@ class Retired:
 def retire(lake: OpenLake, keep: int, run: Run) -> Retired:
     """Retire what none of the `keep` newest releases uses; one cannot roll back beyond them any more.
 
-    No promotion and no rollback runs meanwhile, and no rebuild of a version that is retired.
+    No promotion and no rollback runs meanwhile, and no rebuild of a version that is retired. What a plan
+    against the live release would make live, an older version perhaps, is not retired.
     """
+    retired, busy = [], []
     with one_switch_at_a_time(run):
         history, now = release_log.releases(lake.path), lake.clock()
         kept = history[-keep:]
-        chosen = unused(lake.versions.living(), history, kept, now)
+        planned = _planned(lake, history[-1].number if history else None)
+        chosen = [one for one in unused(lake.versions.living(), history, kept, now) if one not in planned]
         for number, version in enumerate(chosen):
             run.check_cancelled()
             run.progress(number, len(chosen), "versions", f"retiring {version}")
-            lake.versions.retire(version, format_moment(now), LANE_WAIT_S, run)
+            try:
+                lake.versions.retire(version, format_moment(now))
+                retired.append(str(version))
+            except BusyError:  # whoever wants to switch is not kept waiting for it
+                busy.append(str(version))
     return Retired(
-        releases=tuple(release.number for release in kept),
-        retired=tuple(str(version) for version in chosen),
+        releases=tuple(release.number for release in kept), retired=tuple(retired), busy=tuple(busy),
         living=tuple(str(version) for version in lake.versions.living()),
-    )
+    )  # fmt: skip
+
+
+def _planned(lake: OpenLake, live: int | None) -> list[Version]:
+    """The versions that plans against the live release would make live."""
+    plans = [plan for plan in lake.plans.all() if plan.release_before == live]
+    found = [green_version(lake, change) for plan in plans for change in plan.switched]
+    return [version for version in found if version is not None]
 
 
 def unused(
     living: Iterable[Version], history: Iterable[Release], kept: Iterable[Release], now: datetime
 ) -> list[Version]:
-    """The living versions that nobody can come back to, and nobody is about to promote."""
+    """The living versions that no kept release uses, those excepted that were built a short time ago."""
     living = list(living)
     used = {use for release in kept for use in release.tables.items()}
     ever = {use for release in history for use in release.tables.items()}

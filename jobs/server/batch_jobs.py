@@ -13,8 +13,10 @@ from jobs.ingest.accept import Accepted, accept, acceptable
 from jobs.lake.open_lake import OpenLake
 from jobs.run import Failed, Run
 from jobs.server.job_kinds import JobKind, Params
+from jobs.waiting import holding
 
-ACCEPTING = threading.Lock()
+ACCEPT_WAIT_S = 300.0
+_accepting = threading.Lock()
 
 
 class RebuildParams(Params):
@@ -62,7 +64,8 @@ def do_accept(lake: OpenLake, params: AcceptParams, run: Run) -> Accepted:
         known = ", ".join(lake.ingests)
         raise NotFoundError(f"there is no topic {params.topic!r}", f"known: {known}", "check the name")
     log = lake.logs[params.topic]
-    with ACCEPTING:  # of two at once the second would stop what the first has started
+    # of two at once the second would stop what the first has started
+    with holding(_accepting, "another acceptance to end", ACCEPT_WAIT_S, run):
         acceptable(lake.settings, log)  # nobody's ingest is stopped for nothing
         ingest.stop()
         try:

@@ -6,7 +6,6 @@ import json
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
@@ -248,11 +247,13 @@ def lake_session(settings: Settings) -> SparkSession:
 
 
 def _tables(lake: Path, live: Release) -> list[dict[str, Any]]:
-    """Not one whose stored definition is no longer understood: its version says so, and is stalled."""
+    """One whose stored definition is no longer understood is among them: work on it fails, and says why."""
     found = []
     for table, version in live.tables.items():
-        with suppress(TwinlakeError, OSError):
+        try:
             found.append(_table(lake, table, version))
+        except Exception:
+            found.append({"name": table, "version": version, "stored": True, "windows": False})
     return found
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import structlog
+
 from jobs.run import Progress, Run
 
 if TYPE_CHECKING:
@@ -14,11 +16,14 @@ if TYPE_CHECKING:
 
 LOOK_S = 1.0
 
+journal = structlog.get_logger(__name__)
+
 
 class TaskShare:
     """The share of the tasks under a tag that are done, of the Spark jobs that began with the step or later.
 
-    A Spark job of which the status store says nothing any more (it keeps the last ones only) has ended.
+    0 while none of them runs: the next one may be the long one. A Spark job that the status store does not
+    list any more (it keeps the last ones only) has ended.
     """
 
     def __init__(self, context: SparkContext, tag: str) -> None:
@@ -34,16 +39,18 @@ class TaskShare:
         """0 to 1, while `step` is under way."""
         if step is not self._step:
             self._step, self._earlier = step, set(self._known)
-        for job in self._tracker.getJobIdsForTag(self._tag):
-            self._known[job] = self._tasks(job) or self._known.get(job, (0, 0))
+        told = {job: self._tasks(job) for job in self._tracker.getJobIdsForTag(self._tag)}
+        self._known = {job: (tasks, tasks) for job, (_, tasks) in self._known.items()} | told
+        if all(done == tasks for done, tasks in told.values()):
+            return 0.0
         counted = [tasks for job, tasks in self._known.items() if job not in self._earlier]
         total = sum(tasks for _, tasks in counted)
         return sum(done for done, _ in counted) / total if total else 0.0
 
-    def _tasks(self, job: int) -> tuple[int, int] | None:
+    def _tasks(self, job: int) -> tuple[int, int]:
         found = self._tracker.getJobInfo(job)
         if found.isEmpty():
-            return None
+            return self._known.get(job, (0, 0))
         stages = [self._tracker.getStageInfo(stage) for stage in found.get().stageIds()]
         known = [stage.get() for stage in stages if stage.isDefined()]
         total = sum(stage.numTasks() for stage in known)
@@ -62,10 +69,13 @@ def watched(context: SparkContext, run: Run) -> Iterator[None]:
 
     def watch() -> None:
         while not ended.wait(LOOK_S):
-            if run.cancelled.is_set():
-                context.cancelJobsWithTag(run.tag)
-            else:
-                run.share(share.of)
+            try:
+                if run.cancelled.is_set():
+                    context.cancelJobsWithTag(run.tag)
+                else:
+                    run.share(share.of)
+            except Exception:  # progress is not worth a cancel that nobody repeats
+                journal.exception("the Spark jobs of the job could not be looked at", job=run.id)
 
     context.addJobTag(run.tag)
     watcher = threading.Thread(target=watch, name=f"watch {run.tag}", daemon=True)

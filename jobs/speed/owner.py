@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,9 +94,10 @@ class Owner:
         if self.error is None and self.standing.position == batch - 1 and not self._barred(batch):
             with self._lock:
                 self._target = max(self._target, batch)
-            taken = self._mailbox.ask_if_idle(lambda: self._guarded(lambda: self._take(batch, rows)))
-            if taken is not None:
-                return taken
+            with suppress(ClosedMailboxError):  # retired in this moment
+                taken = self._mailbox.ask_if_idle(lambda: self._guarded(lambda: self._take(batch, rows)))
+                if taken is not None:
+                    return taken
         self.signal(batch)
         return None
 

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -244,7 +244,11 @@ class Versions:
         return self.owner(version).standing.segment
 
     def health(self) -> list[Health]:
-        return [self._health(version) for version in self.living()]
+        found = []
+        for version in self.living():
+            with suppress(NotFoundError):  # retired in this moment
+                found.append(self._health(version))
+        return found
 
     # -- below: how
 

@@ -255,11 +255,16 @@ def test_rollback_names_the_release_it_restores(twinlake: Twinlake) -> None:
 
 
 def test_retire_tells_what_is_fed_no_more_and_what_is_kept(twinlake: Twinlake) -> None:
-    answers = Answers(retire={"releases": [4, 5], "retired": ["t a-1"], "living": ["t b-2", "u c-1"]})
+    answers = Answers(
+        retire={"releases": [4, 5], "retired": ["t a-1"], "busy": ["t a-0"], "living": ["t b-2", "u c-1"]}
+    )
     done = twinlake(answers, "retire", "--keep", "2")
 
     assert answers.asked[-1]["params"] == {"keep": 2}
-    assert lines(done)[-2:] == ["retired t a-1", "1 versions retired, 2 fed on; releases kept: 4, 5"]
+    assert lines(done)[-3:] == [
+        "retired t a-1", "left t a-0: it is being rebuilt, or merged",
+        "1 versions retired, 2 fed on; releases kept: 4, 5",
+    ]  # fmt: skip
     assert twinlake(answers, "retire", "--keep", "0").exit_code == 2
 
 

@@ -136,6 +136,7 @@ def test_of_many_jobs_that_ended_the_last_are_kept_and_every_other_job(
     monkeypatch.setattr(module, "KEEP_ENDED", 2)
     runs = Runs(tmp_path)
     runs.put(job(0, key="waits"))
+    runs.put(ended(4, kind="promote", key="once"))
     for minute in (5, 1, 2, 3):
         runs.put(job(minute, key=f"k{minute}"))
         runs.put(ended(minute, key=f"k{minute}"))
@@ -143,11 +144,11 @@ def test_of_many_jobs_that_ended_the_last_are_kept_and_every_other_job(
     assert runs.compact()
 
     for found in (runs, Runs(tmp_path)):
-        assert sorted(one.id for one in found.all()) == ["job0", "job2", "job3"]
+        assert sorted(one.id for one in found.all()) == ["job0", "job2", "job3", "job4"]
         assert (found.with_key("k5"), found.with_key("k3")) == (None, ended(3, key="k3"))
         assert found.with_key("waits") == job(0, key="waits")
     runs.put(job(7))
-    assert len(Runs(tmp_path).all()) == 4
+    assert len(Runs(tmp_path).all()) == 5
 
 
 def test_jobs_that_threads_put_at_once_all_survive(tmp_path: Path) -> None:

@@ -29,6 +29,9 @@ def test_the_tasks_of_a_step_move_its_progress_and_never_back(spark: SparkSessio
 
     with watched(spark.sparkContext, run):
         run.progress(0, 2, "chunks", "first", span=0.5)
+        slow(spark, 1, 0.2)
+        time.sleep(0.3)  # a look falls between the two
+        assert told[-1].done == 0
         slow(spark, 10, 0.4)
         slow(spark, 4, 0.2)
         run.progress(0.5, 2, "chunks", "second", span=0.5)

@@ -1,6 +1,7 @@
 package twinlake.reading;
 
 import java.util.concurrent.atomic.AtomicLong;
+import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.QueryPlanningTracker;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
@@ -8,11 +9,11 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import scala.Option;
 
 /**
- * A statement sees the views of one release, however many it names: views are altered one by one, so it is analysed
+ * A query sees the views of one release, however many it names: views are altered one by one, so it is analysed
  * here, and again where they were altered meanwhile; Spark takes the analysed plan as it is.
  */
 public final class OneRelease {
-  private static final int TRIES = 100;
+  private static final int TRIES = 600;
   private static final long PAUSE_MS = 50;
   private static final String SESSION = "org.apache.spark.sql.classic.SparkSession";
 
@@ -21,6 +22,15 @@ public final class OneRelease {
 
   private static final ThreadLocal<Long> analysed = new ThreadLocal<>();
   private static volatile long serving = -1;
+
+  /** The views are altered for longer than a statement waits. */
+  static final class Busy extends RuntimeException {
+    private static final long serialVersionUID = 1L;
+
+    Busy() {
+      super("the views are being switched to another release");
+    }
+  }
 
   private OneRelease() {}
 
@@ -45,27 +55,37 @@ public final class OneRelease {
     if (!isStatement()) {
       return parsed;
     }
+    analysed.set(serving);
+    if (parsed instanceof Command || parsed.getClass().getSimpleName().contains("ExecuteImmediate")) {
+      return parsed; // what EXECUTE IMMEDIATE runs is a statement of its own
+    }
     for (int tried = 0; tried < TRIES; tried++) {
       long before = changes.get();
       if (before % 2 == 0) {
         analysed.set(serving);
-        LogicalPlan found = parsed instanceof Command ? parsed : tryToAnalyse(session, parsed);
+        LogicalPlan found = tryToAnalyse(session, parsed);
         if (changes.get() == before) {
           return found;
         }
       }
       pause();
     }
-    throw new IllegalStateException("the releases change all the time; ask again later");
+    throw new Busy();
   }
 
-  /** What cannot be analysed is returned as it is: Spark says why, with the place in the text. */
+  /** What is wrong or refused is returned as it is: Spark says why, with the place in the text. */
   private static LogicalPlan tryToAnalyse(SparkSession session, LogicalPlan parsed) {
     var state = ((org.apache.spark.sql.classic.SparkSession) session).sessionState();
     try {
       return state.analyzer().executeAndCheck(parsed, new QueryPlanningTracker(Option.empty()));
     } catch (Exception failed) {
-      return parsed;
+      if (failed instanceof AnalysisException || failed instanceof Refused) {
+        return parsed;
+      }
+      if (failed instanceof RuntimeException unchecked) {
+        throw unchecked;
+      }
+      throw new IllegalStateException(failed.getMessage(), failed); // cancelled, for instance
     }
   }
 
