@@ -26,11 +26,11 @@ NOTHING_TO_CLEAN = cast(
 
 WAITS: dict[str, tuple[Any, str, str, Callable[[Run], object]]] = {
     "promote": (
-        promote, "_switching", "another promotion or rollback to end",
+        promote, "_switching", "another promotion, rollback or retirement to end",
         lambda run: promote.promote(LAKE, PLAN, "me", run),
     ),
     "rollback": (
-        promote, "_switching", "another promotion or rollback to end",
+        promote, "_switching", "another promotion, rollback or retirement to end",
         lambda run: promote.rollback(LAKE, 1, "me", run),
     ),
     "build": (

@@ -42,7 +42,7 @@ def test_the_tasks_of_a_step_move_its_progress_and_never_back(spark: SparkSessio
     for message, begun in (("first", 0), ("second", 0.5)):
         done = [one.done for one in told if one.message == message]
         assert done == sorted(done) and done[0] == begun and len(set(done)) > 3
-        assert begun + 0.35 <= done[-1] <= begun + 0.5, done
+        assert begun + 0.2 < done[-1] <= begun + 0.5, done
     assert [one.done for one in told if one.message == "not counted"] == [1]
 
 
