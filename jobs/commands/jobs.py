@@ -72,7 +72,7 @@ def cancel_command(
 ) -> None:
     """Ask a job to end where nothing is half done; exit code 2 where it has ended already."""
     client = lake_client()
-    if (job := client.job(id)).ended_at:
+    if (job := client.job(id)).ended:
         raise UsageError(f"job {id} cannot be cancelled", f"it has ended: {job.state}", "")
     client.cancel(id)
     job = client.job(id, wait_s=20)

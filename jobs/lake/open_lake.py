@@ -53,8 +53,8 @@ class LivingVersions(Protocol):
     def start(self, version: Version) -> None:
         """Make a version living: its JSON first, then its table and its feed. Twice changes nothing."""
 
-    def retire(self, version: Version, at: str, wait_s: float = 0, run: Run | None = None) -> None:
-        """Feed it no more, from between two rebuilds on. Its files stay; BusyError as for its lane."""
+    def retire(self, version: Version, at: str) -> None:
+        """Feed it no more. Its files stay; BusyError while somebody holds its lane."""
 
     def opened(self, version: Version) -> Opened:
         """The version ready to be computed or read, or the error that stalls it."""

@@ -26,8 +26,11 @@ class Version:
     """The contract's version of each topic at the build."""
     created_at: str
     git_commit: str | None = None
-    state: State = "living"
     retired_at: str | None = None
+
+    @property
+    def state(self) -> State:
+        return "retired" if self.retired_at else "living"
 
     @property
     def name(self) -> str:
@@ -45,7 +48,7 @@ class Version:
         replace_file(version_file(lake, self.table, self.name), json.dumps(content, indent=2, sort_keys=True))
 
     def retired(self, at: str) -> Version:
-        return replace(self, state="retired", retired_at=at)
+        return replace(self, retired_at=at)
 
 
 @dataclass(frozen=True, kw_only=True)

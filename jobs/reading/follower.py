@@ -170,8 +170,8 @@ class Follower:
             served = [self._version(table, version) for table, version in sorted(release.tables.items())]
             retired = [one.version for one in served if one.version.retired_at]
             if retired:  # their files go: a reader must not begin anew
-                self._apply([], schema)
-                self._execute(f"DROP DATABASE {schema}")
+                self._execute(f"DROP DATABASE IF EXISTS {schema} CASCADE")
+                self._present = {key: text for key, text in self._present.items() if key[0] != schema}
                 self._gone.add(release.number)
                 for version in retired:
                     del self._served[(version.table, version.name)]

@@ -18,7 +18,6 @@ class OneRelease:
     def __init__(self, spark: SparkSession) -> None:
         jvm: Any = spark._jvm
         self._java = jvm.twinlake.reading.OneRelease
-        self._serving = _NONE
 
     @contextmanager
     def switching(self, release: int) -> Iterator[None]:
@@ -29,9 +28,9 @@ class OneRelease:
         self._java.alter()
         try:
             yield
-            self._serving = release
+            self._java.serve(release)
         finally:
-            self._java.altered(self._serving)
+            self._java.altered()
 
     def of_last_statement(self) -> int | None:
         """Of this thread's last statement; None before the first release."""

@@ -115,8 +115,9 @@ def rollback(lake: OpenLake, to: int | None, approved_by: str, run: Run) -> Swit
         if mine is not None:
             return _finish(lake, mine)
         target = release_log.rollback_target(history, to)
+        living = {(version.table, version.name) for version in lake.versions.living()}
         for table, name in target.tables.items():
-            if (table, name) not in {(one.table, one.name) for one in lake.versions.living()}:
+            if (table, name) not in living:
                 raise NotFoundError(
                     f"release {target.number} cannot come back", f"its version {name} of {table} was retired",
                     "promote its definition again: `twinlake plan`, `build`, `promote`",

@@ -143,11 +143,11 @@ class Versions:
     def newest(self, table: str) -> Version | None:
         return max((v for v in self.living() if v.table == table), key=lambda v: v.build, default=None)
 
-    def retire(self, version: Version, at: str, wait_s: float = 0, run: Run | None = None) -> None:
+    def retire(self, version: Version, at: str) -> None:
         self.get(version.table, version.name)
         with self._lock:
             owner = self._owners.get(_key(version))
-        with self.lane(version, wait_s, run) if owner else nullcontext():
+        with self.lane(version) if owner else nullcontext():
             version.retired(at).save(self._lake)
             with self._lock:
                 for held in (self._views, self._unreadable, self._owners):

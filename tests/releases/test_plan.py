@@ -16,10 +16,10 @@ from jobs.releases.plan import History, Proposal, decide, describe, differences
 HISTORY = {"orders": History(topic="orders", records=900_000, bytes=5_000_000)}
 
 
-def version(table: str, fingerprint: str, build: int, state: Any = "living") -> Version:
+def version(table: str, fingerprint: str, build: int, retired_at: str | None = None) -> Version:
     return Version(
         table=table, fingerprint=fingerprint * 12, build=build, definition={"where": fingerprint},
-        topics=("orders",), contracts={}, created_at="2026-01-31T12:00:00Z", state=state,
+        topics=("orders",), contracts={}, created_at="2026-01-31T12:00:00Z", retired_at=retired_at,
     )  # fmt: skip
 
 
@@ -74,7 +74,9 @@ def test_a_living_version_of_the_same_meaning_is_used_again_and_a_retired_one_is
     blue = version("t", "b", 2)
     live_release = released(1, {"t": blue.name})
     reused = decided(live_release, [proposal("t", "a")], [blue, version("t", "a", 1)]).changes[0]
-    rebuilt = decided(live_release, [proposal("t", "a")], [blue, version("t", "a", 1, "retired")]).changes[0]
+    rebuilt = decided(live_release, [proposal("t", "a")], [blue, version("t", "a", 1, "2026-02-01")]).changes[
+        0
+    ]
 
     assert (reused.green, reused.builds, reused.records) == ("aaaaaaaaaaaa-1", False, 0)
     assert (rebuilt.green, rebuilt.builds, rebuilt.records) == (None, True, 900_000)

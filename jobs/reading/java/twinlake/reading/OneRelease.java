@@ -40,8 +40,12 @@ public final class OneRelease {
   }
 
   /** All views are those of this release. */
-  public static void altered(long release) {
+  public static void serve(long release) {
     serving = release;
+  }
+
+  /** Nobody alters views any more. */
+  public static void altered() {
     changes.incrementAndGet();
   }
 
