@@ -1,4 +1,6 @@
-"""DAG `batch`: every 15 minutes rebuilds the closed segments of each table and certifies it."""
+"""DAG `batch`: every 15 minutes rebuilds and certifies of each table what its log has gained records for.
+
+Once a day that is all of history; of tables without windows it is all or nothing."""
 
 from __future__ import annotations
 
@@ -6,9 +8,11 @@ from datetime import timedelta
 from typing import Any
 
 import pendulum
-from airflow.sdk import dag, get_current_context, task, task_group
+from airflow.sdk import Param, dag, get_current_context, task, task_group
 from airflow.sdk.exceptions import AirflowFailException
 from lake_jobs import live_tables, run_job
+
+DUE, ALL = "due", "all"
 
 
 @dag(
@@ -20,6 +24,14 @@ from lake_jobs import live_tables, run_job
     is_paused_upon_creation=False,
     tags=["twinlake"],
     default_args={"retries": 2, "retry_delay": timedelta(seconds=15)},
+    params={
+        "windows": Param(
+            DUE,
+            enum=[DUE, ALL],
+            title="Windows",
+            description=f"{DUE}: those with new records, all of them once a day; {ALL}: all of history now",
+        )
+    },
     doc_md=__doc__,
 )
 def batch() -> None:
@@ -30,16 +42,14 @@ def batch() -> None:
 
     @task(map_index_template="{{ table }}")
     def rebuild(table: str) -> str:
-        """Replace all closed segments by what the log gives; refused where the two differ."""
-        get_current_context()["table"] = table  # type: ignore[typeddict-unknown-key]
-        run_job("rebuild", {"table": table})
+        """Replace closed segments by what the log gives; refused where the two differ."""
+        run_job("rebuild", asked(table))
         return table
 
     @task(map_index_template="{{ table }}")
     def certify(table: str) -> dict[str, Any]:
         """Compare the view, open segment included, with the batch result at one position."""
-        get_current_context()["table"] = table  # type: ignore[typeddict-unknown-key]
-        certificate = run_job("verify", {"table": table})
+        certificate = run_job("verify", asked(table))
         if not certificate.get("equal"):
             raise AirflowFailException(f"{table}: speed and batch differ: {certificate}")
         return certificate
@@ -50,6 +60,13 @@ def batch() -> None:
 
     both.expand(table=tables.override(task_id="stored_tables")(True))
     certify.override(task_id="certify_views").expand(table=tables.override(task_id="views")(False))
+
+
+def asked(table: str) -> dict[str, Any]:
+    """What is asked of the lake server about the table, which also names the mapped task."""
+    context: dict[str, Any] = get_current_context()  # type: ignore[assignment]
+    context["table"] = table
+    return {"table": table, "due": context["params"]["windows"] == DUE}
 
 
 batch()

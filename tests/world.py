@@ -9,12 +9,13 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from jobs.batch.due import WHOLE, Scope
 from jobs.batch.merge import merge_small
 from jobs.batch.rebuild import Rebuilt, rebuild
 from jobs.batch.verify import verify
 from jobs.kinds.kind import Moment, StoredKind
 from jobs.kinds.latest import Latest
-from jobs.kinds.windows import WindowRange
+from jobs.kinds.windows import ALL
 from jobs.lake import delta
 from jobs.lake.certificates import Certificate
 from jobs.lake.feed import Feed, open_version
@@ -76,9 +77,9 @@ class World:
         return Closed(pin=self.pin(), through=self.at.segment - 1, records=self.at.records)
 
     def rebuild(
-        self, closed: Closed | None = None, windows: WindowRange = WindowRange(), job: str = "", **more: Any
+        self, closed: Closed | None = None, windows: Any = ALL, job: str = "", **more: Any
     ) -> Rebuilt:
-        """As the job of this name, or as a new one."""
+        """As the job of this name, or as a new one; of these windows, or of what a function says is due."""
         self.runs += 1
         run = Run(id=job or f"run-{self.runs}")
         staging = self.lake / "staging" / run.id
@@ -86,8 +87,8 @@ class World:
             self.feed, closed or self.closed(), lambda: self.at.segment, run, staging, "2026", windows, **more
         )
 
-    def verify(self) -> Certificate:
-        return verify(self.feed, self.pin(), Run(id="verify"), "2026")
+    def verify(self, scope: Scope = WHOLE) -> Certificate:
+        return verify(self.feed, self.pin(), Run(id="verify"), "2026", scope)
 
     def shows(self) -> Any:
         """What a reader of the view sees, in the oracle's form."""

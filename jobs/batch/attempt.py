@@ -8,44 +8,59 @@ difference that was repaired is not forgotten by whoever compares afterwards and
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from jobs.batch.due import Scope
 from jobs.files import replace_file
-from jobs.kinds.windows import WindowRange
+from jobs.kinds.windows import Windows
 from jobs.lake import delta
 from jobs.lake.certificates import NOTHING, Outcome
 from jobs.lake.feed import Feed
 from jobs.lake.segments import Closed, batch_epoch
 
+Asked = list[dict[str, str | None]] | Literal["due"]
+"""The windows that were asked for, or whatever is due."""
+
 
 class Attempt:
-    """`closed` is what all chunks are compared at; `outcome` what was found in those that are replaced."""
+    """`closed` is what all chunks are compared at; `outcome` what was found in those that are replaced.
 
-    def __init__(self, file: Path, job: str, feed: Feed, closed: Closed, windows: WindowRange) -> None:
+    `scope` is what is rebuilt, `parts` its chunks once `cut` has been called; an earlier attempt's are kept.
+    """
+
+    def __init__(self, file: Path, job: str, feed: Feed, closed: Closed, asked: Asked) -> None:
         """Goes on where an earlier attempt ended, at the moment it had pinned, or begins at `closed`.
 
-        It begins anew if the version or the windows are others, if somebody else has used the batch lane
-        since, or if the pinned commit is gone.
+        It begins anew if the version is another or something else was asked for, if somebody else has used
+        the batch lane since, or if the pinned commit is gone.
         """
         self._file = file
         self.closed = closed
+        self.scope: Scope | None = None
+        self.parts: list[Windows] = []
         self.next_epoch = batch_epoch(feed)
         self.outcome = NOTHING
-        self._about = {"version": str(feed.version), "windows": windows.to_json()}
-        self._done: list[dict[str, Any]] = []
+        self._about = {"version": str(feed.version), "asked": asked}
+        self._done: list[Any] = []
         if file.exists():
             self._take_over(json.loads(file.read_text()), job, feed)
 
-    def done(self, part: WindowRange) -> bool:
+    def cut(self, scope: Scope, parts: Sequence[Windows]) -> None:
+        """What is rebuilt, and in which chunks: decided once, whoever goes on."""
+        self.scope, self.parts = scope, [*parts]
+        self._save(None)
+
+    def done(self, part: Windows) -> bool:
         return part.to_json() in self._done
 
-    def replacing(self, part: WindowRange, found: Outcome) -> None:
+    def replacing(self, part: Windows, found: Outcome) -> None:
         """To be called before the commit."""
         self._save({"part": part.to_json(), "outcome": asdict(found)})
 
-    def replaced(self, part: WindowRange, found: Outcome) -> None:
+    def replaced(self, part: Windows, found: Outcome) -> None:
         """To be called after the commit."""
         self._done.append(part.to_json())
         self.outcome += found
@@ -68,14 +83,19 @@ class Attempt:
             pin = replace(self.closed.pin, **pinned)
             self.closed = replace(self.closed, **{**stored["closed"], "pin": pin})
             self._done, self.outcome = done, outcome
+            self.scope = Scope.from_json(stored["scope"])
+            self.parts = [Windows.from_json(part) for part in stored["parts"]]
         else:
             self.outcome = replace(outcome, rows_compared=0)
 
     def _save(self, replacing: dict[str, Any] | None) -> None:
         closed = asdict(self.closed)
         closed["pin"].pop("version")
+        assert self.scope is not None  # `cut` comes first
         state = {
             "about": self._about,
+            "scope": self.scope.to_json(),
+            "parts": [part.to_json() for part in self.parts],
             "closed": closed,
             "next_epoch": self.next_epoch,
             "done": self._done,

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import structlog
 
+from jobs.batch.due import WHOLE, Known, Scope, Work, due, gained
 from jobs.batch.rebuild import Rebuilt, rebuild
 from jobs.batch.verify import verify
-from jobs.errors import DifferenceError
+from jobs.errors import DifferenceError, UsageError
 from jobs.kinds.kind import grid_of
-from jobs.kinds.windows import WindowRange, window_range
+from jobs.kinds.windows import ALL, Windows, window_range
 from jobs.lake.certificates import Certificate
-from jobs.lake.feed import Feed
+from jobs.lake.feed import Feed, Opened
 from jobs.lake.open_lake import OpenLake
-from jobs.lake.version import Version
+from jobs.lake.segments import Closed
+from jobs.lake.version import Pin, Version
 from jobs.run import Failed, Run
 from jobs.times import format_moment
 
@@ -34,6 +37,8 @@ class Certified:
     """
 
     certificate: Certificate
+    due: bool = True
+    """False where the job was to do what is due and nothing was: the certificate is the one of before."""
     replaced: bool = False
     chunks: int = 0
     chunks_done_before: int = 0
@@ -45,12 +50,23 @@ class Certified:
             name: getattr(made, name)
             for name in ("table", "version", "equal", "position", "rows_compared", "differing", "differences")
         }
-        return {**asdict(self), **said}
+        return {**asdict(self), **said, "covers": made.covers}
 
 
-def verify_version(lake: OpenLake, version: Version, run: Run, repair: bool = False) -> Certified | Failed:
-    """Certify a version at a pinned position; with `repair` a difference is rebuilt away."""
-    made = new_certificate(lake, version, run)
+def verify_version(
+    lake: OpenLake, version: Version, run: Run, repair: bool = False, only_due: bool = False
+) -> Certified | Failed:
+    """Certify a version at a pinned position; with `repair` a difference is rebuilt away.
+
+    All of history, or with `only_due` what the scheduled work has to compare now (`batch/due.py`).
+    """
+    pin, scope = lake.versions.pin(version, run), WHOLE
+    if only_due:
+        found = _due("verify", lake, lake.versions.opened(version), pin)
+        if found is None:
+            return _not_due(lake, version)
+        scope = found
+    made = new_certificate(lake, version, run, pin, scope)
     if made.equal or not repair:
         return _ended(Certified(certificate=made))
     return rebuild_version(lake, version, run, repair=True)
@@ -63,17 +79,23 @@ def rebuild_version(
     start: str | None = None,
     end: str | None = None,
     repair: bool = False,
+    only_due: bool = False,
 ) -> Certified | Failed:
     """Replace the closed segments by the batch result; a repaired difference is verified once more.
 
     `start` and `end` (RFC 3339) limit it to windows that start in [start, end); UsageError for a table
-    without windows. A version of a view kind has nothing to replace: it is verified.
+    without windows. `only_due` limits it to what the scheduled work has to do now (`batch/due.py`);
+    UsageError beside a range. A version of a view kind has nothing to replace: it is verified.
     """
     opened = lake.versions.opened(version)
     windows = window_range(start, end, grid_of(opened.definition), version.table)
+    if only_due and not windows.is_all:
+        raise UsageError("what is due has its own range", "--due and --from or --to", "leave out one of them")
     if not isinstance(opened, Feed):
-        return _ended(Certified(certificate=new_certificate(lake, version, run)))
-    rebuilt = _rebuild(lake, opened, windows, repair, run)
+        return verify_version(lake, version, run, only_due=only_due)
+    if only_due and _due("rebuild", lake, opened, None) is None:
+        return _not_due(lake, version)
+    rebuilt = _rebuild(lake, opened, None if only_due else windows, repair, run)
     found = Certified(
         certificate=rebuilt.certificate, replaced=rebuilt.replaced, chunks=rebuilt.chunks,
         chunks_done_before=rebuilt.skipped,
@@ -86,14 +108,17 @@ def rebuild_version(
     return _ended(found)
 
 
-def new_certificate(lake: OpenLake, version: Version, run: Run) -> Certificate:
-    """Verify the version where it stands now; the certificate is kept, a difference is an incident.
+def new_certificate(
+    lake: OpenLake, version: Version, run: Run, pin: Pin | None = None, scope: Scope = WHOLE
+) -> Certificate:
+    """Verify the version at the pin, or where it stands now; the certificate is kept, a difference is an
+    incident.
 
     CancelledError, and no certificate, where the run is cancelled meanwhile.
     """
     run.progress(0, 1, "comparisons", f"comparing {version.table} with its log", span=1)
-    opened, pin = lake.versions.opened(version), lake.versions.pin(version, run)
-    made = verify(opened, pin, run, format_moment(lake.clock()))
+    opened, pin = lake.versions.opened(version), pin or lake.versions.pin(version, run)
+    made = verify(opened, pin, run, format_moment(lake.clock()), scope)
     run.check_cancelled()
     return _kept(lake, made)
 
@@ -104,9 +129,36 @@ def difference_error(made: Certificate, whose: str, remedy: str) -> DifferenceEr
     return DifferenceError(f"speed and batch differ in {made.differing} keys of {whose}", why, remedy)
 
 
-def _rebuild(lake: OpenLake, feed: Feed, windows: WindowRange, repair: bool, run: Run) -> Rebuilt:
-    """With the lane held from before the segment is closed until the last replace."""
+def _due(work: Work, lake: OpenLake, opened: Opened, pin: Pin | None) -> Scope | None:
+    """What is due of the version at the pin; without one only whether anything is."""
+    version, certificates = opened.version, lake.certificates
+    known = Known(
+        newest=certificates.newest(version.table, version.name),
+        rebuilt=certificates.newest_rebuild(version.table, version.name),
+    )
+
+    def gained_since(since: Mapping[str, int]) -> Windows:
+        if pin is None:
+            return ALL
+        assert isinstance(opened, Feed)  # nothing else has windows
+        return gained(opened, since, pin.position)
+
+    return due(work, opened, known, lake.clock(), gained_since)
+
+
+def _not_due(lake: OpenLake, version: Version) -> Certified:
+    newest = lake.certificates.newest(version.table, version.name)
+    assert newest is not None  # otherwise all of history is due
+    return Certified(certificate=newest, due=False)
+
+
+def _rebuild(lake: OpenLake, feed: Feed, windows: Windows | None, repair: bool, run: Run) -> Rebuilt:
+    """With the lane held from before the segment is closed until the last replace; None: what is due."""
     version, staging = feed.version, lake.staging(run.id)
+
+    def due_at(closed: Closed) -> Scope:
+        return _due("rebuild", lake, feed, closed.pin) or WHOLE
+
     with lake.versions.lane(version, LANE_WAIT_S, run):
         closed = lake.versions.close_segment(version, run)
         done = rebuild(
@@ -116,7 +168,7 @@ def _rebuild(lake: OpenLake, feed: Feed, windows: WindowRange, repair: bool, run
             run,
             staging,
             format_moment(lake.clock()),
-            windows,
+            windows or due_at,
             repair,
         )
     _kept(lake, done.certificate)

@@ -8,33 +8,34 @@ that from happening, and the lane's transaction number refuses it if it happens 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jobs import breakpoints
-from jobs.batch.attempt import Attempt
-from jobs.batch.verify import begin, compare
+from jobs.batch.attempt import Asked, Attempt
+from jobs.batch.due import Scope
+from jobs.batch.verify import begin, compare, within
 from jobs.breakpoints import Point
 from jobs.errors import BusyError
 from jobs.kinds.evidence import SEGMENT
-from jobs.kinds.windows import ALL, WindowRange
+from jobs.kinds.windows import ALL, Windows, moment_at
 from jobs.lake import delta
 from jobs.lake.certificates import NOTHING, Certificate
 from jobs.lake.feed import Feed
 from jobs.lake.segments import Closed, arranged
 from jobs.run import Run
-from jobs.times import from_micros
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 CHUNK_RECORDS = 20_000_000
-"""A rebuild over more records of the log is cut into ranges of windows."""
+"""A rebuild over more records of the log is compared and replaced in ranges of windows, one after another."""
 REPLACE_TRIES = 5
 COMPUTING, COMPARING = 0.7, 0.2
-"""The shares of a chunk's time, about; the rest is replacing."""
+"""The shares of a rebuild's time, about; the rest is replacing."""
+CHUNK = "_chunk"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,36 +55,50 @@ def rebuild(
     run: Run,
     staging: Path,
     created_at: str,
-    windows: WindowRange = ALL,
+    asked: Windows | Callable[[Closed], Scope] = ALL,
     repair: bool = False,
     chunk_records: int = CHUNK_RECORDS,
 ) -> Rebuilt:
-    """Chunk by chunk: compute, compare, replace. A difference replaces nothing unless `repair` says so.
+    """Compute everything in one pass over the log; then, chunk by chunk, compare and replace.
 
-    `open_segment` tells which segment the owner appends to. Chunks that an earlier attempt of the same job
-    replaced are skipped, and the others are compared where that attempt had pinned the version, so that one
-    certificate tells of one position; what it repaired counts as found. Raises BusyError when somebody else
-    rewrites the same rows, CancelledError between chunks.
+    A difference replaces nothing unless `repair` says so. `asked` are the windows, or what finds out which
+    are due. `open_segment` tells which segment the owner appends to. What an earlier attempt of the same job
+    has computed is used again, the chunks that it replaced are skipped, and the others are compared where it
+    had pinned the version, so that one certificate tells of one position; what it repaired counts as found.
+    Raises BusyError when somebody else rewrites the same rows, CancelledError between chunks.
     """
-    attempt = Attempt(staging / "attempt.json", run.id, feed, closed, windows)
+    wanted: Asked = asked.to_json() if isinstance(asked, Windows) else "due"
+    attempt = Attempt(staging / "attempt.json", run.id, feed, closed, wanted)
     closed = attempt.closed
-    made = begin("rebuild", replace(closed.pin, segment=closed.through), run, created_at, windows)
-    parts = chunks(feed, closed, windows, chunk_records)
+    computed = staging / "computed"
+    scope = attempt.scope
+    if scope is None:
+        shutil.rmtree(computed, ignore_errors=True)  # of another position
+        scope = Scope(windows=asked) if isinstance(asked, Windows) else asked(closed)
+        attempt.cut(scope, chunks(feed, closed, scope.windows, chunk_records))
+    parts = attempt.parts
+    run.check_cancelled()
+    pin = replace(closed.pin, segment=closed.through)
+    made = begin("rebuild", pin, run, created_at, scope)
     unrepaired = NOTHING
     replaced = skipped = 0
+    begun, share = COMPUTING * len(parts), 1 - COMPUTING
+    if not all(attempt.done(part) for part in parts):
+        run.progress(0, len(parts), "chunks", f"computing {scope.windows.words}", span=begun)
+        _compute(feed, closed, scope.windows, parts, computed)
     for number, part in enumerate(parts):
         run.check_cancelled()
-        run.progress(number, len(parts), "chunks", f"computing {_named(part)}", span=COMPUTING)
         if attempt.done(part):
             skipped += 1
             continue
-        batch = _staged(feed, closed, part, staging / f"chunk-{number}")
-        run.progress(number + COMPUTING, len(parts), "chunks", f"comparing {_named(part)}", span=COMPARING)
+        at = begun + number * share
+        run.progress(at, len(parts), "chunks", f"comparing {part.words}", span=COMPARING)
+        batch = _computed(feed, computed, number)
         found = compare(feed, closed_rows(feed, closed, part), batch)
         if found.equal or repair:
             run.check_cancelled()
-            begun = COMPUTING + COMPARING
-            run.progress(number + begun, len(parts), "chunks", f"replacing {_named(part)}", span=1 - begun)
+            left = share - COMPARING
+            run.progress(at + COMPARING, len(parts), "chunks", f"replacing {part.words}", span=left)
             attempt.replacing(part, found)
             breakpoints.at(Point.BEFORE_REPLACE, feed.version.table)
             _replace_or_retry(feed, closed, part, batch, open_segment, attempt.next_epoch, run)
@@ -92,7 +107,6 @@ def rebuild(
             replaced += 1
         else:
             unrepaired += found
-        shutil.rmtree(staging / f"chunk-{number}", ignore_errors=True)
     run.progress(len(parts), len(parts), "chunks", "done")
     return Rebuilt(
         certificate=made.with_outcome(attempt.outcome + unrepaired),
@@ -105,7 +119,7 @@ def rebuild(
 def _replace_or_retry(
     feed: Feed,
     closed: Closed,
-    part: WindowRange,
+    part: Windows,
     batch: DataFrame,
     open_segment: Callable[[], int],
     epoch: int,
@@ -128,37 +142,39 @@ def _replace_or_retry(
         run.check_cancelled()
 
 
-def chunks(
-    feed: Feed, closed: Closed, windows: WindowRange, chunk_records: int = CHUNK_RECORDS
-) -> list[WindowRange]:
-    """The ranges of windows to rebuild one after another; tables without windows are one chunk."""
+def chunks(feed: Feed, closed: Closed, windows: Windows, chunk_records: int = CHUNK_RECORDS) -> list[Windows]:
+    """The windows to compare and replace one after another, about as many stored rows in each part.
+
+    Tables without windows are one chunk; where no window is asked for there is none.
+    """
     from pyspark.sql import functions as F
 
     grid = feed.definition.grid
     count = -(-closed.records // chunk_records)
-    if grid is None or count <= 1:
+    if grid is None or not windows.ranges:
+        return [windows] if windows.ranges else []
+    if count <= 1:
         return [windows]
-    micros = F.unix_micros(grid.column)
-    rows = closed_rows(feed, closed, windows)
-    bounds = rows.agg(F.min(micros).alias("first"), F.max(micros).alias("last")).first()
-    if bounds is None or bounds["first"] is None:
-        return [windows]
-    return list(windows.parts(from_micros(bounds["first"]), from_micros(bounds["last"]), grid.size, count))
+    shares = F.lit([part / count for part in range(1, count)])
+    bounds = F.percentile_approx(F.unix_micros(grid.column), shares).alias("bounds")
+    found = closed_rows(feed, closed, windows).agg(bounds).first()
+    moments = map(moment_at, (found and found["bounds"]) or [])
+    return list(windows.cut([moment for moment in moments if moment]))
 
 
-def closed_rows(feed: Feed, closed: Closed, windows: WindowRange) -> DataFrame:
+def closed_rows(feed: Feed, closed: Closed, windows: Windows) -> DataFrame:
     """The stored partial rows of the closed segments at the pinned Delta version, limited to the windows.
 
     After an earlier chunk of this rebuild the pinned version still tells the truth about the other windows.
     """
     rows = feed.rows(closed.pin.delta_version).where(f"{SEGMENT} <= {closed.through}")
-    return rows.where(_within(feed, windows))
+    return rows.where(within(feed, windows))
 
 
 def replace_closed(
     feed: Feed,
     closed: Closed,
-    windows: WindowRange,
+    windows: Windows,
     batch: DataFrame,
     open_segment: int,
     epoch: int,
@@ -176,7 +192,7 @@ def replace_closed(
         )
     predicate = f"{SEGMENT} <= {closed.through}"
     if not windows.is_all:
-        predicate += f" AND {_within(feed, windows)}"
+        predicate += f" AND ({within(feed, windows)})"
     told = {
         "kind": "rebuild",
         "epoch": epoch,
@@ -188,21 +204,25 @@ def replace_closed(
     return delta.replace(rows, feed.path, predicate, feed.batch_lane, epoch, told)
 
 
-def _within(feed: Feed, windows: WindowRange) -> str:
-    grid = feed.definition.grid
-    return windows.predicate(grid.column) if grid else "true"
+def _compute(feed: Feed, closed: Closed, windows: Windows, parts: Sequence[Windows], place: Path) -> None:
+    """The batch result as files by chunk, in one pass over the log; what is there is whole, and stays."""
+    from pyspark.sql import functions as F
+
+    if (place / "_SUCCESS").exists():
+        return
+    batch = feed.definition.partial(feed.log.rows(0, closed.pin.position[feed.topic]), windows)
+    chunk = F.lit(0)
+    for number, part in enumerate(parts[1:], start=1):
+        chunk = F.when(F.expr(within(feed, part)), number).otherwise(chunk)
+    batch.withColumn(CHUNK, chunk).write.mode("overwrite").partitionBy(CHUNK).parquet(str(place))
 
 
-def _staged(feed: Feed, closed: Closed, windows: WindowRange, place: Path) -> DataFrame:
-    """The batch result, computed once and kept as files: it is compared first and written after."""
-    rows = feed.log.rows(0, closed.pin.position[feed.topic])
-    batch = feed.definition.partial(rows).where(_within(feed, windows))
-    batch.write.mode("overwrite").parquet(str(place))
-    return feed.spark.read.schema(batch.schema).parquet(str(place))
+def _computed(feed: Feed, place: Path, number: int) -> DataFrame:
+    """The batch result of one chunk: states."""
+    from pyspark.sql.types import StructType
 
-
-def _named(windows: WindowRange) -> str:
-    if windows.is_all:
-        return "all of it"
-    told = windows.to_json()
-    return f"windows {told['from'] or 'from the first'} to {told['to'] or 'the last'}"
+    schema = StructType([column for column in feed.schema if column.name != SEGMENT])
+    files = sorted(map(str, (place / f"{CHUNK}={number}").glob("*.parquet")))
+    if not files:
+        return feed.spark.read.schema(schema).parquet(str(place)).drop(CHUNK).limit(0)
+    return feed.spark.read.schema(schema).parquet(*files)

@@ -9,9 +9,10 @@ from uuid import uuid4
 
 from jobs.as_json import to_json
 from jobs.batch.diff import Differing, Side, diff
+from jobs.batch.due import WHOLE, Scope
 from jobs.kinds.evidence import HASH_HIGH, HASH_LOW, ROWS, SEGMENT
 from jobs.kinds.kind import Moment
-from jobs.kinds.windows import ALL, WindowRange
+from jobs.kinds.windows import Windows
 from jobs.lake.certificates import NOTHING, SHOWN, Certificate, Outcome
 from jobs.lake.feed import Feed, LogView, Opened
 from jobs.lake.version import Pin
@@ -31,17 +32,26 @@ CAUSES = {
 }
 
 
-def verify(opened: Opened, pin: Pin, run: Run, created_at: str) -> Certificate:
-    """Compare the whole view, open segment included, with the batch result at the pinned position."""
-    certificate = begin("verify", pin, run, created_at)
+def verify(opened: Opened, pin: Pin, run: Run, created_at: str, scope: Scope = WHOLE) -> Certificate:
+    """Compare the view, open segment included, with the batch result at the pinned position."""
+    certificate = begin("verify", pin, run, created_at, scope)
     if isinstance(opened, LogView):
         return certificate.with_outcome(_doubled(opened, pin))
-    batch = opened.definition.partial(opened.log.rows(0, pin.position[opened.topic]))
-    return certificate.with_outcome(compare(opened, opened.rows(pin.delta_version), batch))
+    if not scope.windows.ranges:
+        return certificate
+    batch = opened.definition.partial(opened.log.rows(0, pin.position[opened.topic]), scope.windows)
+    speed = opened.rows(pin.delta_version).where(within(opened, scope.windows))
+    return certificate.with_outcome(compare(opened, speed, batch))
+
+
+def within(feed: Feed, windows: Windows) -> str:
+    """The condition on stored rows that they lie in these windows."""
+    grid = feed.definition.grid
+    return windows.predicate(grid.column) if grid else "true"
 
 
 def begin(
-    kind: Literal["verify", "rebuild"], pin: Pin, run: Run, created_at: str, windows: WindowRange = ALL
+    kind: Literal["verify", "rebuild"], pin: Pin, run: Run, created_at: str, scope: Scope = WHOLE
 ) -> Certificate:
     """The certificate of this comparison before anything has been compared."""
     version = pin.version
@@ -56,7 +66,8 @@ def begin(
         delta_version=pin.delta_version,
         step=pin.step,
         through_segment=pin.segment,
-        windows=windows.to_json(),
+        windows=scope.windows.to_json(),
+        base=scope.base,
         rows_compared=0,
         differing=0,
         equal=True,

@@ -9,8 +9,15 @@ from rich.markup import escape
 
 from jobs.commands.jobs import AS_JSON, KEY, follow, lake_client
 from jobs.commands.output import print_json, say
+from jobs.lake.version import batches_text
 
 SHOWN = 10
+DUE = Annotated[
+    bool,
+    typer.Option(
+        "--due", help="only the windows with new records; all of history once a day, as the DAG batch does"
+    ),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -23,6 +30,7 @@ def rebuild_command(
     table: Annotated[str, typer.Argument(help="the table to compute again from its log")],
     start: Annotated[str | None, typer.Option("--from", help="first window start, RFC 3339")] = None,
     end: Annotated[str | None, typer.Option("--to", help="window starts before this, RFC 3339")] = None,
+    due: DUE = False,
     repair: Annotated[
         bool, typer.Option("--repair", help="replace even where speed and batch differ")
     ] = False,
@@ -31,19 +39,20 @@ def rebuild_command(
     as_json: AS_JSON = False,
 ) -> None:
     """Replace all closed history of a table by what the log gives, beside the running stream."""
-    asked = {"table": table, "version": version, "from": start, "to": end, "repair": repair}
+    asked = {"table": table, "version": version, "from": start, "to": end, "due": due, "repair": repair}
     _certify("rebuild", {name: value for name, value in asked.items() if value is not None}, key, as_json)
 
 
 def verify_command(
     table: Annotated[str, typer.Argument(help="the table to compare with its log")],
+    due: DUE = False,
     repair: Annotated[bool, typer.Option("--repair", help="rebuild it where speed and batch differ")] = False,
     version: Annotated[str | None, typer.Option(help="this version; the live one unless given")] = None,
     key: KEY = None,
     as_json: AS_JSON = False,
 ) -> None:
     """Compare what speed wrote with what batch computes, at one position, and store the certificate."""
-    asked = {"table": table, "version": version, "repair": repair}
+    asked = {"table": table, "version": version, "due": due, "repair": repair}
     _certify("verify", {name: value for name, value in asked.items() if value is not None}, key, as_json)
 
 
@@ -67,10 +76,13 @@ def _is_empty(params: dict[str, Any], result: dict[str, Any]) -> bool:
 
 
 def _show(kind: str, result: dict[str, Any]) -> None:
-    place = ", ".join(f"{topic} batch {batch}" for topic, batch in result["position"].items())
+    place = batches_text(result["position"])
     verdict = "[green]equal[/]" if result["equal"] else "[bold red]NOT equal[/]"
     name = escape(f"{result['table']} {result['version']}")
-    say(f"{name}: speed and batch are {verdict} at {place}, {result['rows_compared']:,} rows compared")
+    if not result["due"]:
+        say(f"{name}: nothing is due; this is its newest certificate")
+    compared = f"{result['rows_compared']:,} rows compared ({escape(result['covers'])})"
+    say(f"{name}: speed and batch are {verdict} at {place}, {compared}")
     for title, found in (("differs", result["differences"]), ("was repaired", result["repaired"])):
         for one in found[:SHOWN]:
             key = ", ".join(f"{column}={value}" for column, value in one["key"].items())

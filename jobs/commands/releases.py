@@ -14,6 +14,7 @@ from jobs.commands.output import console, load_settings, print_json, say, show_r
 from jobs.errors import NotFoundError
 from jobs.git import commit_of
 from jobs.lake.plans import Plans
+from jobs.lake.version import batches_text
 from jobs.server.client import LakeClient
 from jobs.settings import Settings
 
@@ -200,10 +201,7 @@ def _switch(settings: Settings, kind: str, asked: Mapping[str, Any], key: str | 
     restored = f", the tables of release {result['restores']} again" if result["restores"] else ""
     say(f"release {result['release']} is live{restored} (approved by {escape(result['approved_by'])})")
     for table, version in result["tables"].items():
-        position = ", ".join(
-            f"{topic} batch {batch}" for topic, batch in result["positions"].get(table, {}).items()
-        )
-        say(f"  {escape(table)} {escape(version)} at {position}")
+        say(f"  {escape(table)} {escape(version)} at {batches_text(result['positions'].get(table, {}))}")
     if result["followed"]:
         say(f"the SQL server followed in {result['follow_seconds']} s")
     else:
@@ -226,7 +224,7 @@ def _plan(settings: Settings, given: str | None) -> str:
 
 
 def _show_diff(diff: Mapping[str, Any]) -> None:
-    place = ", ".join(f"{topic} batch {batch}" for topic, batch in diff["position"].items())
+    place = batches_text(diff["position"])
     say(
         f"[bold]{escape(diff['table'])}[/]: blue {escape(diff['blue']['version'])} and green "
         f"{escape(diff['green']['version'])} at {place}: "

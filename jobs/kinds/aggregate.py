@@ -16,7 +16,7 @@ from jobs.kinds.kind import Moment
 from jobs.kinds.measures.all import from_json as measure_from_json
 from jobs.kinds.measures.measure import Measure, Part
 from jobs.kinds.steps import Explode
-from jobs.kinds.windows import END, START, Grid, Tumbling, interval_sql, refuse_window
+from jobs.kinds.windows import ALL, END, START, Grid, Tumbling, Windows, interval_sql, refuse_window
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -112,7 +112,7 @@ class Aggregate(Definition):
             if why_not:
                 yield self.error_at_text(name, f"measure {name} ({measure.kind} of {measure.of}): {why_not}")
 
-    def partial(self, rows: DataFrame) -> DataFrame:
+    def partial(self, rows: DataFrame, windows: Windows = ALL) -> DataFrame:
         from pyspark.sql import functions as F
 
         stepped = steps.apply(self, rows, self.explode)
@@ -121,6 +121,8 @@ class Aggregate(Definition):
         if self.window:
             timed = stepped.where(F.expr(f"{quote.name(self.window.on)} IS NOT NULL"))
             stepped = timed.withColumn(START, F.expr(self.window.start_sql()))
+            if not windows.is_all:
+                stepped = stepped.where(self.window.reached_sql(windows)).where(windows.predicate(START))
         parts = [
             part
             for name, measure in self.measures.items()

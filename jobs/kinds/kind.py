@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeGuard
 
-from jobs.kinds.windows import Grid
+from jobs.kinds.windows import ALL, Grid, Windows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -124,8 +124,12 @@ class StoredKind(Kind, Protocol):
     def grid(self) -> Grid | None:
         """The time cells in which the states lie, None where they lie in none: batch work is cut along it."""
 
-    def partial(self, rows: DataFrame) -> DataFrame:
-        """The states of these rows of its topic: one per key. Speed and batch both run exactly this."""
+    def partial(self, rows: DataFrame, windows: Windows = ALL) -> DataFrame:
+        """The states of these rows of its topic: one per key. Speed and batch both run exactly this.
+
+        Only those in `windows`, which are all of them for a kind without a grid; of the topic's files those
+        are read that may have rows for them.
+        """
 
     def merge(self, states: DataFrame) -> DataFrame:
         """One state per key out of many; the same columns as `partial`, in the same order."""

@@ -12,6 +12,7 @@ from jobs.kinds.definition import Definition, pairs, read, texts
 from jobs.kinds.equality import has_order
 from jobs.kinds.expression import Expression, Stage
 from jobs.kinds.kind import Moment
+from jobs.kinds.windows import ALL, Windows
 from jobs.topics import coordinate
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ class Latest(Definition):
                     self.columns[name], f"column {name}: {types[name]} cannot be a value"
                 )
 
-    def partial(self, rows: DataFrame) -> DataFrame:
+    def partial(self, rows: DataFrame, windows: Windows = ALL) -> DataFrame:
         from pyspark.sql import functions as F
 
         stepped = evidence.hashed(steps.apply(self, rows))

@@ -1,19 +1,22 @@
-"""Owns windows of time: how they are cut, the grid that they lie on, and ranges of them."""
+"""Owns windows of time: how they are cut, the grid that they lie on, and sets of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 from jobs import quote
 from jobs.errors import UsageError
 from jobs.kinds.definition import Definition, refuse_keys
-from jobs.times import format_moment, parse_duration, parse_moment
+from jobs.times import EPOCH, format_moment, parse_duration, parse_moment
 
 START, END = "window_start", "window_end"
 """The columns of a windowed view: the window is [start, end)."""
+MOST_RANGES = 64
+"""A set of windows that is found rather than asked for has at most so many ranges: they become SQL text."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +63,11 @@ class Tumbling:
         # integers, not window(): that one expands rows and hides the column from pushed filters
         return f"timestamp_micros({micros} - pmod({micros}, {size}))"
 
+    def reached_sql(self, windows: Windows) -> str:
+        """A condition that holds for every row in these windows: one on the row's own time, so that it
+        reaches the scan. It holds for some rows beside them too."""
+        return windows.widened(self.length).predicate(self.on)
+
 
 def refuse_window(definition: Definition, window: Tumbling) -> None:
     """DefinitionError for a size that is no duration of whole seconds."""
@@ -102,44 +110,152 @@ class WindowRange:
             "to": format_moment(self.end) if self.end else None,
         }
 
-    def parts(self, first: datetime, last: datetime, size: timedelta, count: int) -> Iterator[WindowRange]:
-        """Cut the range into at most `count` parts along the cells first..last that hold rows.
 
-        The outer parts keep the range's own ends, so that nothing outside first..last is left out.
-        """
-        cells = (last - first) // size + 1
-        count = max(1, min(count, cells))
-        bounds = [first + size * (cells * part // count) for part in range(1, count)]
-        inside = [bound for bound in bounds if self._holds(bound)]
-        starts = [self.start, *inside]
-        for start, end in zip(starts, [*inside, self.end], strict=True):
-            yield WindowRange(start=start, end=end)
+@dataclass(frozen=True)
+class Windows:
+    """A set of windows, told by their starts: ranges in order of time that neither meet nor touch."""
 
-    def _holds(self, moment: datetime) -> bool:
-        return (self.start is None or moment > self.start) and (self.end is None or moment < self.end)
+    ranges: tuple[WindowRange, ...]
+
+    @classmethod
+    def between(cls, start: datetime | None = None, end: datetime | None = None) -> Windows:
+        """Those that start in [start, end)."""
+        return cls((WindowRange(start=start, end=end),))
+
+    @classmethod
+    def of(cls, starts: Iterable[int], size: timedelta, most: int = MOST_RANGES) -> Windows:
+        """Those of one size with these starts (microseconds since 1970), and some more where that would be
+        more than `most` ranges: the smallest gaps are filled."""
+        length = size // timedelta(microseconds=1)
+        ranges: list[list[int]] = []
+        for start in sorted(starts):
+            if ranges and start <= ranges[-1][1]:
+                ranges[-1][1] = start + length
+            else:
+                ranges.append([start, start + length])
+        widest = sorted((after[0] - before[1] for before, after in pairwise(ranges)), reverse=True)
+        if len(ranges) > most:
+            kept, few = set(widest[: most - 1]), ranges[:1]
+            for one in ranges[1:]:
+                if one[0] - few[-1][1] in kept and len(few) < most:
+                    few.append(one)
+                else:
+                    few[-1][1] = one[1]
+            ranges = few
+        return cls(tuple(WindowRange(start=moment_at(first), end=moment_at(end)) for first, end in ranges))
+
+    @classmethod
+    def from_json(cls, told: Iterable[Mapping[str, str | None]]) -> Windows:
+        """The inverse of `to_json`."""
+        return cls(tuple(_range(one["from"], one["to"]) for one in told))
+
+    @property
+    def is_all(self) -> bool:
+        return self.ranges == (WindowRange(),)
+
+    def predicate(self, column: str) -> str:
+        """The SQL condition on the column with a cell's start."""
+        parts = [one.predicate(column) for one in self.ranges]
+        return " OR ".join(f"({part})" for part in parts) if len(parts) > 1 else "".join(parts) or "false"
+
+    def to_json(self) -> list[dict[str, str | None]]:
+        return [one.to_json() for one in self.ranges]
+
+    @property
+    def words(self) -> str:
+        """For a person."""
+        if self.is_all:
+            return "all of history"
+        if not self.ranges:
+            return "no windows"
+        first, more = self.to_json()[0], len(self.ranges) - 1
+        told = f"windows {first['from'] or 'from the first'} to {first['to'] or 'the last'}"
+        return f"{told} and {more} ranges more" if more else told
+
+    def __or__(self, other: Windows) -> Windows:
+        """Both sets together."""
+        joined: list[WindowRange] = []
+        for one in sorted([*self.ranges, *other.ranges], key=_first):
+            if joined and _first(one) <= _last(joined[-1]):
+                end = max(joined[-1], one, key=_last).end
+                joined[-1] = WindowRange(start=joined[-1].start, end=end)
+            else:
+                joined.append(one)
+        return Windows(tuple(joined))
+
+    def widened(self, by: timedelta) -> Windows:
+        """With so much time after each range."""
+        wider = [
+            one if one.end is None or _last(one) > _LAST - by
+            else WindowRange(start=one.start, end=one.end + by)
+            for one in self.ranges
+        ]  # fmt: skip
+        return Windows(()) | Windows(tuple(wider))
+
+    def cut(self, bounds: Sequence[datetime]) -> Iterator[Windows]:
+        """Parts that touch at the bounds and are together the whole; none of them is empty."""
+        edges = [None, *sorted(set(bounds)), None]
+        for start, end in pairwise(edges):
+            part = tuple(
+                WindowRange(start=_later(one.start, start), end=_earlier(one.end, end))
+                for one in self.ranges
+                if (end is None or _first(one) < end) and (start is None or _last(one) > start)
+            )
+            if part:
+                yield Windows(part)
 
 
-ALL = WindowRange()
+ALL = Windows.between()
+_FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
-def window_range(start: str | None, end: str | None, grid: Grid | None, table: str) -> WindowRange:
-    """The range that somebody asked for, or UsageError: no windows, not RFC 3339, empty."""
+def moment_at(micros: int) -> datetime | None:
+    """The moment so many microseconds after 1970-01-01 UTC; None, which is an open end, outside years 1
+    to 9999: the first and last windows reach beyond."""
+    try:
+        return EPOCH + timedelta(microseconds=micros)
+    except OverflowError:
+        return None
+
+
+def window_range(start: str | None, end: str | None, grid: Grid | None, table: str) -> Windows:
+    """The windows that somebody asked for, or UsageError: no windows, not RFC 3339, empty."""
     if start is None and end is None:
         return ALL
     if grid is None:
         raise UsageError(
             f"{table} cannot be limited to a range", "the table has no windows", "leave out --from and --to"
         )
-    asked = WindowRange(
-        start=None if start is None else parse_moment(start), end=None if end is None else parse_moment(end)
-    )
+    asked = _range(start, end)
     if asked.start is not None and asked.end is not None and asked.start >= asked.end:
         raise UsageError(
             f"the range {start} to {end} is empty",
             "it is half-open: --to is left out",
             "let --to be after --from",
         )
-    return asked
+    return Windows((asked,))
+
+
+def _range(start: str | None, end: str | None) -> WindowRange:
+    return WindowRange(
+        start=None if start is None else parse_moment(start), end=None if end is None else parse_moment(end)
+    )
+
+
+def _first(one: WindowRange) -> datetime:
+    return one.start or _FIRST
+
+
+def _last(one: WindowRange) -> datetime:
+    return one.end or _LAST
+
+
+def _later(one: datetime | None, other: datetime | None) -> datetime | None:
+    return max((moment for moment in (one, other) if moment), default=None)
+
+
+def _earlier(one: datetime | None, other: datetime | None) -> datetime | None:
+    return min((moment for moment in (one, other) if moment), default=None)
 
 
 def _literal(moment: datetime) -> str:

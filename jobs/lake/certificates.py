@@ -4,22 +4,39 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
 
-from jobs.kinds.windows import ALL
+from jobs.kinds.windows import ALL, Windows
 from jobs.lake.ledger import Ledger
+from jobs.lake.version import batches_text
 
 SHOWN = 100
 """At most this many differing keys are kept with both sides; all of them are counted."""
 
 
 @dataclass(frozen=True, kw_only=True)
+class Base:
+    """What a certificate goes on from: an equal one of `position`, which together with those that it goes on
+    from says that all of history was equal. All of it at once was last compared at `whole_position`."""
+
+    certificate: str
+    position: dict[str, int]
+    whole_position: dict[str, int]
+    whole_at: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Certificate:
-    """`speed` is what the table showed, `batch` what the same definition yields from the log alone."""
+    """`speed` is what the table showed, `batch` what the same definition yields from the log alone.
+
+    It covers all of history: alone where `windows` are all, or composed, where `base` is an earlier one and
+    `windows` are at least those for which the log has gained records since. Otherwise just `windows`.
+    """
 
     id: str
     job: str
@@ -31,12 +48,46 @@ class Certificate:
     delta_version: int | None
     step: int | None
     through_segment: int | None
-    windows: dict[str, str | None]
+    windows: list[dict[str, str | None]]
     rows_compared: int
     differing: int
     equal: bool
     differences: list[dict[str, Any]] = field(default_factory=list)
     created_at: str = ""
+    base: Base | None = None
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> Certificate:
+        """The inverse of `to_json`."""
+        base = told["base"] and Base(**told["base"])
+        return cls(**{**told, "base": base})
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it compared all of history itself."""
+        return self.windows == ALL.to_json()
+
+    @property
+    def covers_all(self) -> bool:
+        return self.is_whole or self.base is not None
+
+    @property
+    def as_base(self) -> Base:
+        """For the next one, which goes on from this."""
+        at, made_at = self.position, self.created_at
+        if self.base is not None:
+            at, made_at = self.base.whole_position, self.base.whole_at
+        return Base(certificate=self.id, position=self.position, whole_position=at, whole_at=made_at)
+
+    @property
+    def covers(self) -> str:
+        """What it covers, in words."""
+        if self.is_whole:
+            return "all of history"
+        if self.base:
+            since, whole = batches_text(self.base.position), batches_text(self.base.whole_position)
+            return f"windows with new records since {since}, on top of all of history up to {whole}"
+        return Windows.from_json(self.windows).words
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -89,10 +140,11 @@ SCHEMA = pa.schema(
         ("equal", pa.bool_()),
         ("differences", pa.string()),
         ("created_at", pa.string()),
+        ("base", pa.string()),
         ("sequence", pa.int64()),
     ]
 )
-_NESTED = ("position", "windows", "differences")
+_NESTED = ("position", "windows", "differences", "base")
 KEEP = 10_000
 
 
@@ -103,10 +155,12 @@ class Certificates:
         self._ledger = Ledger(lake / "certificates", SCHEMA)
         self._lock = threading.Lock()
         self._newest: dict[tuple[str, str], Certificate] = {}
+        self._rebuilt: dict[tuple[str, str], Certificate] = {}
         self._sequence = 0
         for row in sorted(self._ledger.rows(), key=lambda row: row["sequence"]):
             self._sequence = row.pop("sequence")
-            self._remember(Certificate(**{**row, **{name: json.loads(row[name]) for name in _NESTED}}))
+            told = {**row, **{name: json.loads(row[name]) for name in _NESTED}}
+            self._remember(Certificate.from_json(told))
 
     def add(self, certificate: Certificate) -> Certificate:
         row = asdict(certificate)
@@ -118,9 +172,14 @@ class Certificates:
         return certificate
 
     def newest(self, table: str, version: str) -> Certificate | None:
-        """The last certificate over the whole of a version; over a range only one that found a difference."""
+        """The last certificate that covers all of a version; another one only if it found a difference."""
         with self._lock:
             return self._newest.get((table, version))
+
+    def newest_rebuild(self, table: str, version: str) -> Certificate | None:
+        """The last equal one that covers all of a version and was made by a rebuild."""
+        with self._lock:
+            return self._rebuilt.get((table, version))
 
     def last(self) -> Certificate | None:
         """The last one of them all."""
@@ -130,7 +189,7 @@ class Certificates:
     def compact(self) -> bool:
         """Now and then forgets the older ones, but never the newest of a version."""
         with self._lock:
-            newest = {certificate.id for certificate in self._newest.values()}
+            newest = {one.id for held in (self._newest, self._rebuilt) for one in held.values()}
             return self._ledger.compact(
                 lambda rows: [
                     row for row in rows
@@ -139,7 +198,9 @@ class Certificates:
             )  # fmt: skip
 
     def _remember(self, certificate: Certificate) -> None:
-        if certificate.windows == ALL.to_json() or not certificate.equal:
-            key = (certificate.table, certificate.version)
+        key = (certificate.table, certificate.version)
+        if certificate.covers_all or not certificate.equal:
             self._newest.pop(key, None)  # so that the last one in order is the last that was made
             self._newest[key] = certificate
+        if certificate.covers_all and certificate.equal and certificate.kind == "rebuild":
+            self._rebuilt[key] = certificate

@@ -38,12 +38,12 @@ COLUMNS = (*_BEFORE_EVENT, EVENT, *_AFTER_EVENT)
 PROPERTIES = {
     "delta.appendOnly": "true",
     "delta.checkpointInterval": "100",
-    # columns that prune: readers ask for batches, the index for times
-    "delta.dataSkippingStatsColumns": "epoch,partition,offset,timestamp,batch",
     "delta.logRetentionDuration": "interval 2 days",
     "delta.enableExpiredLogCleanup": "false",  # batch/maintain.py does it: Delta's own goes by age alone
     "delta.deletedFileRetentionDuration": "interval 2 days",
 }
+PRUNING = ("epoch", "partition", "offset", "timestamp", "batch")
+"""Readers ask for batches, the index for times. The event time joins them: a rebuild of some windows asks."""
 
 
 class Log:
@@ -104,8 +104,10 @@ class Log:
         """
         from pyspark.sql.types import StructType
 
-        table_id = delta.create(self.spark, self.path, StructType.fromDDL(self.ddl), PROPERTIES)
-        newest = self.topic.newest
+        newest, time = self.topic.newest, self.topic.contract.event_time
+        timed = [f"{EVENT}.{quote.name(field.name)}" for field in newest.fields if field.name == time]
+        properties = {**PROPERTIES, "delta.dataSkippingStatsColumns": ",".join([*PRUNING, *timed])}
+        table_id = delta.create(self.spark, self.path, StructType.fromDDL(self.ddl), properties)
         self.keep(
             {field.name: field.type for field in newest.fields},
             newest.file,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -81,6 +81,11 @@ class Health:
     segment: int | None = None
     stalled: bool = False
     error: dict[str, str] | None = None
+
+
+def batches_text(position: Mapping[str, int]) -> str:
+    """A position for a person."""
+    return ", ".join(f"{topic} batch {batch}" for topic, batch in position.items())
 
 
 def version_file(lake: Path, table: str, name: str) -> Path:

@@ -11,7 +11,7 @@ from jobs.kinds.kind import Kind
 from jobs.lake.certificates import Certificate
 from jobs.lake.plans import Plan
 from jobs.lake.release_log import Release
-from jobs.lake.version import Health, Version
+from jobs.lake.version import Health, Version, batches_text
 from jobs.topics.contract import Contract
 
 MAX_LAG_SECONDS = 10.0
@@ -72,11 +72,13 @@ def certificate_check(version: Version, certificate: Certificate | None, age_sec
     if certificate is None:
         detail = f"there is none: run `twinlake verify {table} --version {version.name}`"
         return Check(table=table, name=name, passed=False, detail=detail)
-    place = ", ".join(f"{topic} batch {batch}" for topic, batch in certificate.position.items())
+    place = batches_text(certificate.position)
     if not certificate.equal:
         detail = f"speed and batch differ in {certificate.differing} keys at {place}"
         return Check(table=table, name=name, passed=False, detail=detail)
     detail = f"equal at {place}, {certificate.rows_compared:,} rows compared, {age_seconds:.0f} s old"
+    if not certificate.is_whole:
+        detail += f", {certificate.covers}"
     recent = is_recent(age_seconds)
     if not recent:
         detail += f"; 0 to {MAX_CERTIFICATE_AGE_SECONDS:.0f} s are allowed"

@@ -24,12 +24,14 @@ class RebuildParams(Params):
     version: str | None = None
     start: str | None = Field(default=None, alias="from")
     end: str | None = Field(default=None, alias="to")
+    due: bool = False
     repair: bool = False
 
 
 class VerifyParams(Params):
     table: str
     version: str | None = None
+    due: bool = False
     repair: bool = False
 
 
@@ -44,12 +46,12 @@ class AcceptParams(Params):
 def do_rebuild(lake: OpenLake, params: RebuildParams, run: Run) -> Certified | Failed:
     """Compute the windows from the log again, compare, replace what closed segments hold."""
     version = lake.version(params.table, params.version)
-    return rebuild_version(lake, version, run, params.start, params.end, params.repair)
+    return rebuild_version(lake, version, run, params.start, params.end, params.repair, params.due)
 
 
 def do_verify(lake: OpenLake, params: VerifyParams, run: Run) -> Certified | Failed:
-    """Compare speed with batch over all of history and certify it."""
-    return verify_version(lake, lake.version(params.table, params.version), run, params.repair)
+    """Compare speed with batch and certify it: over all of history, or what is due."""
+    return verify_version(lake, lake.version(params.table, params.version), run, params.repair, params.due)
 
 
 def do_maintain(lake: OpenLake, params: MaintainParams, run: Run) -> Maintained:

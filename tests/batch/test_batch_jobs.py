@@ -209,6 +209,40 @@ def test_a_difference_fails_the_job_and_is_replaced_only_when_told(sales: Sales,
     assert sales.shown() == sales.expected()
 
 
+def test_what_is_due_is_what_the_log_has_gained_until_a_difference_makes_it_everything(sales: Sales) -> None:
+    def done(kind: str) -> dict[str, Any]:
+        result = sales.ended(sales.submit(kind, due=True)).result
+        assert result
+        return result
+
+    sales.ended(sales.submit("rebuild"))
+    sales.append(1)
+    before, rebuilt = sales.replaced(), done("rebuild")
+    last = max(minute for _, minute in sales.expected())
+    touched = len([minute for _, minute in sales.expected() if minute == last])
+
+    assert rebuilt["equal"] and sales.replaced() == before + 1
+    assert rebuilt["rows_compared"] == done("verify")["rows_compared"] == touched < len(sales.expected())
+    assert done("rebuild")["rows_compared"] == 0
+    certificate = sales.lake.server.lake.certificates.newest(SALES, sales.version.name)
+    assert certificate and certificate.covers_all and not certificate.is_whole
+
+    old = f"window_start = (SELECT max(window_start) FROM delta.`{sales.feed.path}`)"
+    sales.corrupt(f"region = 'r1' AND NOT {old}")
+    assert done("rebuild")["equal"]  # nothing new there: the daily one finds it
+    assert not sales.ended(sales.submit("verify")).result["equal"]  # type: ignore[index]
+    found = done("rebuild")
+    assert (found["equal"], found["covers"], found["replaced"]) == (False, "all of history", False)
+    assert sales.ended(sales.submit("rebuild", due=True, repair=True)).state == "succeeded"
+    assert done("rebuild")["equal"] and sales.shown() == sales.expected()
+
+
+def test_what_is_due_has_no_range_of_its_own(sales: Sales) -> None:
+    job = sales.ended(sales.submit("rebuild", due=True, **{"from": "2026-01-01"}))
+
+    assert job.error and job.error["what"] == "what is due has its own range"
+
+
 def test_what_was_changed_in_the_open_segment_is_seen_and_repaired(sales: Sales) -> None:
     sales.append()
     sales.corrupt(f"{SEGMENT} = {sales.versions.open_segment(sales.version)}")

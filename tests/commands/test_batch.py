@@ -12,6 +12,7 @@ from click.testing import Result
 
 from jobs.batch.certify import Certified
 from jobs.errors import DifferenceError, NotFoundError
+from jobs.kinds.windows import ALL
 from jobs.lake.certificates import Certificate
 from jobs.run import CancelledError, Failed
 from tests.commands.answers import Answers, Ended, lines
@@ -20,12 +21,13 @@ Twinlake = Callable[..., Result]
 
 CERTIFICATE = Certificate(
     id="c", job="verify", kind="verify", table="t", version="v-1", fingerprint="f", position={"orders": 7},
-    delta_version=3, step=4, through_segment=1, windows={}, rows_compared=12_345, differing=0, equal=True,
+    delta_version=3, step=4, through_segment=1, windows=ALL.to_json(), rows_compared=12_345,
+    differing=0, equal=True,
 )  # fmt: skip
 CERTIFIED = Certified(certificate=CERTIFICATE, replaced=True, chunks=2)
 ERROR = DifferenceError("speed and batch differ in 12 keys of t v-1", "fewer", "find the cause")
-EQUAL = "t v-1: speed and batch are equal at orders batch 7, 12,345 rows compared"
-NOT_EQUAL = "t v-1: speed and batch are NOT equal at orders batch 7, 12,345 rows compared"
+EQUAL = "t v-1: speed and batch are equal at orders batch 7, 12,345 rows compared (all of history)"
+NOT_EQUAL = "t v-1: speed and batch are NOT equal at orders batch 7, 12,345 rows compared (all of history)"
 
 
 def difference(region: str) -> dict[str, Any]:
@@ -69,10 +71,10 @@ def test_rebuild_asks_for_what_it_was_given_and_nothing_else(twinlake: Twinlake)
 
     windows = {"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z"}
     assert answers.asked == [
-        {"kind": "rebuild", "params": {"table": "t", "repair": False}},
+        {"kind": "rebuild", "params": {"table": "t", "due": False, "repair": False}},
         {
             "kind": "rebuild",
-            "params": {"table": "t", "version": "v-1", **windows, "repair": True},
+            "params": {"table": "t", "version": "v-1", **windows, "due": False, "repair": True},
             "key": "k",
         },
     ]
@@ -81,12 +83,33 @@ def test_rebuild_asks_for_what_it_was_given_and_nothing_else(twinlake: Twinlake)
 def test_verify_asks_for_what_it_was_given_and_nothing_else(twinlake: Twinlake) -> None:
     answers = Answers(verify=CERTIFIED.to_json())
     twinlake(answers, "verify", "t")
-    twinlake(answers, "verify", "t", "--repair", "--version", "v-1", "--key", "k")
+    twinlake(answers, "verify", "t", "--due", "--repair", "--version", "v-1", "--key", "k")
 
     assert answers.asked == [
-        {"kind": "verify", "params": {"table": "t", "repair": False}},
-        {"kind": "verify", "params": {"table": "t", "version": "v-1", "repair": True}, "key": "k"},
+        {"kind": "verify", "params": {"table": "t", "due": False, "repair": False}},
+        {
+            "kind": "verify",
+            "params": {"table": "t", "version": "v-1", "due": True, "repair": True},
+            "key": "k",
+        },
     ]
+
+
+def test_what_is_not_due_shows_the_certificate_of_before(twinlake: Twinlake) -> None:
+    done = twinlake(Answers(verify=replace(CERTIFIED, due=False).to_json()), "verify", "t", "--due")
+
+    assert done.exit_code == 0
+    assert lines(done)[1:] == ["t v-1: nothing is due; this is its newest certificate", EQUAL]
+
+
+def test_a_composed_certificate_says_what_it_covers(twinlake: Twinlake) -> None:
+    made = replace(CERTIFICATE, base=replace(CERTIFICATE, position={"orders": 5}).as_base, windows=[])
+    done = twinlake(Answers(verify=replace(CERTIFIED, certificate=made).to_json()), "verify", "t", "--due")
+
+    assert lines(done)[1].endswith(
+        "rows compared (windows with new records since orders batch 5,"
+        " on top of all of history up to orders batch 5)"
+    )
 
 
 def test_a_range_in_which_nothing_lies_ends_with_1(twinlake: Twinlake) -> None:

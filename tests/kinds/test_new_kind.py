@@ -26,6 +26,7 @@ from jobs.kinds.expression import Stage
 from jobs.kinds.kind import Kind, Moment, is_stored
 from jobs.kinds.measures import all as measures
 from jobs.kinds.measures.measure import Measure, Part, state_column
+from jobs.kinds.windows import ALL, Windows
 from jobs.lake import release_log
 from jobs.lake.feed import LogView
 from jobs.lake.version import Pin
@@ -67,7 +68,7 @@ class Ages(Definition):
     def problems(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
         return steps.untyped(self, self.columns, steps.apply(self, rows[self.inputs[0]]))
 
-    def partial(self, rows: DataFrame) -> DataFrame:
+    def partial(self, rows: DataFrame, windows: Windows = ALL) -> DataFrame:
         from pyspark.sql import functions as F
 
         stepped = evidence.hashed(steps.apply(self, rows))

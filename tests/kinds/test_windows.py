@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 from jobs.errors import DefinitionError, UsageError
 from jobs.kinds.aggregate import Aggregate
 from jobs.kinds.measures.counts import Count
-from jobs.kinds.windows import ALL, Grid, Tumbling, WindowRange, interval_sql, window_range
+from jobs.kinds.windows import ALL, Grid, Tumbling, Windows, interval_sql, window_range
+from jobs.times import EPOCH
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -91,9 +93,9 @@ def test_a_range_holds_its_start_and_not_its_end(spark: SparkSession) -> None:
         " FROM range(-2, 5) AS r(n)"
     )
     ranges = {
-        "both": WindowRange(start=START, end=START + 2 * MINUTE),
-        "start": WindowRange(start=START),
-        "end": WindowRange(end=START),
+        "both": Windows.between(start=START, end=START + 2 * MINUTE),
+        "start": Windows.between(start=START),
+        "end": Windows.between(end=START),
         "all": ALL,
     }
 
@@ -106,32 +108,32 @@ def test_a_range_holds_its_start_and_not_its_end(spark: SparkSession) -> None:
 
 
 def test_a_range_is_all_only_when_both_sides_are_open() -> None:
-    assert ALL == WindowRange() and ALL.is_all
-    assert not WindowRange(start=START).is_all and not WindowRange(end=START).is_all
+    assert ALL == Windows.between() and ALL.is_all
+    assert not Windows.between(start=START).is_all and not Windows.between(end=START).is_all
 
 
 def test_a_range_is_told_in_utc() -> None:
     tokyo = timezone(timedelta(hours=9))
-    asked = WindowRange(start=START.astimezone(tokyo))
+    asked = Windows.between(start=START.astimezone(tokyo))
 
-    assert asked.to_json() == {"from": "2026-01-31T12:00:00Z", "to": None}
-    assert ALL.to_json() == {"from": None, "to": None}
+    assert asked.to_json() == [{"from": "2026-01-31T12:00:00Z", "to": None}]
+    assert ALL.to_json() == [{"from": None, "to": None}]
 
 
 @pytest.mark.parametrize(
     ("start", "end", "expected"),
     [
         (None, None, ALL),
-        ("2026-01-31T12:00:00Z", None, WindowRange(start=START)),
-        (None, "2026-01-31T13:00:00+01:00", WindowRange(end=START)),
+        ("2026-01-31T12:00:00Z", None, Windows.between(start=START)),
+        (None, "2026-01-31T13:00:00+01:00", Windows.between(end=START)),
         (
             "2026-01-31T12:00:00Z",
             "2026-01-31T12:00:01Z",
-            WindowRange(start=START, end=START + timedelta(seconds=1)),
+            Windows.between(start=START, end=START + timedelta(seconds=1)),
         ),
     ],
 )
-def test_a_range_is_read_from_rfc_3339(start: str | None, end: str | None, expected: WindowRange) -> None:
+def test_a_range_is_read_from_rfc_3339(start: str | None, end: str | None, expected: Windows) -> None:
     found = window_range(start, end, GRID, "t")
 
     assert found == expected and found.to_json() == expected.to_json()
@@ -161,24 +163,91 @@ def test_what_is_no_range_is_refused(start: str | None, end: str | None, words: 
         window_range(start, end, GRID, "t")
 
 
-MINUTES = st.integers(-50, 50).map(lambda n: START + n * MINUTE)
+CELLS = range(-40, 41)
+"""Minutes around START, for sets that are told one by one."""
 
 
-@given(st.none() | MINUTES, st.none() | MINUTES, MINUTES, st.integers(0, 40), st.integers(1, 50))
-def test_parts_touch_cover_their_range_and_lie_on_the_grid(
-    start: datetime | None, end: datetime | None, first: datetime, further: int, count: int
+def micros(cell: int) -> int:
+    return (START + cell * MINUTE - EPOCH) // timedelta(microseconds=1)
+
+
+def held(windows: Windows) -> set[int]:
+    """The cells of the set."""
+    return {
+        cell for cell in CELLS
+        if any(
+            (one.start is None or one.start <= START + cell * MINUTE)
+            and (one.end is None or START + cell * MINUTE < one.end)
+            for one in windows.ranges
+        )
+    }  # fmt: skip
+
+
+SETS = st.sets(st.sampled_from(CELLS)).map(lambda cells: Windows.of(map(micros, cells), MINUTE)) | st.tuples(
+    st.sampled_from([None, *CELLS]), st.sampled_from([None, *CELLS])
+).filter(lambda ends: None in ends or ends[0] < ends[1]).map(
+    lambda ends: Windows.between(*(None if end is None else START + end * MINUTE for end in ends))
+)
+
+
+@given(st.sets(st.sampled_from(CELLS)), st.integers(1, 6))
+def test_windows_found_one_by_one_are_all_in_the_set_and_few_ranges_hold_them(
+    cells: set[int], most: int
 ) -> None:
-    """Whatever cells hold rows, inside the range or not: no cell is left out or in two parts."""
-    if start is not None and end is not None and start >= end:
-        start, end = None, start
-    asked = WindowRange(start=start, end=end)
+    exact, few = Windows.of(map(micros, cells), MINUTE), Windows.of(map(micros, cells), MINUTE, most)
 
-    parts = list(asked.parts(first, first + further * MINUTE, MINUTE, count))
+    assert held(exact) == cells or len(exact.ranges) == 64
+    assert held(few) >= cells and len(few.ranges) <= most
+    assert all(before.end < after.start for before, after in pairwise(few.ranges))  # type: ignore[operator]
 
-    inner = [part.end for part in parts[:-1]]
-    assert (parts[0].start, parts[-1].end) == (start, end)
-    assert [part.start for part in parts[1:]] == inner and None not in inner
-    assert 1 <= len(parts) <= count
-    bounds = [bound for bound in (start, *inner, end) if bound is not None]
-    assert bounds == sorted(set(bounds))
-    assert all((bound - first) % MINUTE == timedelta(0) for bound in inner if bound is not None)
+
+@given(SETS, SETS)
+def test_two_sets_together_hold_what_either_holds(one: Windows, other: Windows) -> None:
+    both = one | other
+
+    assert held(both) == held(one) | held(other) and both == other | one
+    assert Windows.from_json(both.to_json()) == both
+
+
+@given(SETS, st.lists(st.sampled_from(CELLS), max_size=6))
+def test_parts_of_a_set_are_together_the_set_and_share_no_window(whole: Windows, bounds: list[int]) -> None:
+    parts = list(whole.cut([START + bound * MINUTE for bound in bounds]))
+
+    assert len(parts) <= len(set(bounds)) + 1 and all(part.ranges for part in parts)
+    assert [held(part) for part in parts if held(part)] == [
+        cells for cells in (
+            {cell for cell in held(whole) if low <= cell < high}
+            for low, high in pairwise([-99, *sorted(set(bounds)), 99])
+        ) if cells
+    ]  # fmt: skip
+    joined = Windows(())
+    for part in parts:
+        joined |= part
+    assert joined == whole
+
+
+def test_the_first_and_last_windows_of_all_time_reach_beyond_it() -> None:
+    year_1 = (datetime(1, 1, 1, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
+    year_9999 = (datetime(9999, 12, 31, 23, 59, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
+
+    found = Windows.of([year_1 - 1, year_9999], MINUTE)
+
+    assert [(one.start is None, one.end is None) for one in found.ranges] == [(True, False), (False, True)]
+    assert found.widened(timedelta(days=9)).ranges[-1].end is None
+
+
+def test_no_windows_are_none_and_not_all(spark: SparkSession) -> None:
+    nothing = Windows.of([], MINUTE)
+
+    assert (nothing.predicate("t"), nothing.words, nothing.is_all) == ("false", "no windows", False)
+    assert nothing | ALL == ALL and list(nothing.cut([START])) == []
+
+
+def test_a_set_of_ranges_is_one_condition(spark: SparkSession) -> None:
+    rows = spark.sql(
+        "SELECT n, TIMESTAMP '2026-01-31 12:00:00Z' + make_dt_interval(0, 0, n) AS t"
+        " FROM range(-40, 41) AS r(n)"
+    )
+    asked = Windows.of(map(micros, (-3, -2, 5, 9)), MINUTE)
+
+    assert {row["n"] for row in rows.where(asked.predicate("t")).collect()} == {-3, -2, 5, 9}

@@ -8,18 +8,19 @@ from typing import Any
 
 import pytest
 
+from jobs.kinds.windows import ALL
 from jobs.lake import certificates as module
 from jobs.lake import ledger
-from jobs.lake.certificates import Certificate, Certificates
+from jobs.lake.certificates import Base, Certificate, Certificates
 
-RANGE = {"from": "2026-01-31T10:00:00Z", "to": "2026-01-31T11:00:00Z"}
+RANGE = [{"from": "2026-01-31T10:00:00Z", "to": "2026-01-31T11:00:00Z"}]
 
 
 def certificate(minute: int, equal: bool = True, **more: Any) -> Certificate:
     usual: dict[str, Any] = {
         "id": f"c{minute}", "job": "j1", "kind": "verify", "table": "sales", "version": "a-1",
         "fingerprint": "a" * 64, "position": {"orders": minute, "returns": 3}, "delta_version": 5,
-        "step": 4, "through_segment": None, "windows": {"from": None, "to": None}, "rows_compared": 100,
+        "step": 4, "through_segment": None, "windows": ALL.to_json(), "rows_compared": 100,
         "differing": 0 if equal else 1, "equal": equal, "created_at": f"2026-01-31T12:{minute:02}:00Z",
     }  # fmt: skip
     return Certificate(**{**usual, **more})
@@ -60,6 +61,40 @@ def test_an_equal_range_alone_certifies_nothing(tmp_path: Path) -> None:
     certificates = added(tmp_path, certificate(1, windows=RANGE))
 
     assert certificates.newest("sales", "a-1") is None
+
+
+def test_a_composed_certificate_covers_all_of_history_and_says_what_it_goes_on_from(tmp_path: Path) -> None:
+    whole = certificate(1, kind="rebuild")
+    second = certificate(2, kind="rebuild", windows=RANGE, base=whole.as_base)
+    third = certificate(3, windows=RANGE, base=second.as_base)
+    added(tmp_path, whole, second, third)
+
+    restarted = Certificates(tmp_path)
+
+    assert restarted.newest("sales", "a-1") == third and third.covers_all and not third.is_whole
+    assert restarted.newest_rebuild("sales", "a-1") == second
+    assert third.base == Base(
+        certificate="c2", position=second.position, whole_position=whole.position, whole_at=whole.created_at
+    )
+    assert third.covers == (
+        "windows with new records since orders batch 2, returns batch 3, "
+        "on top of all of history up to orders batch 1, returns batch 3"
+    )
+    assert whole.covers == "all of history"
+    assert certificate(4, windows=RANGE).covers == "windows 2026-01-31T10:00:00Z to 2026-01-31T11:00:00Z"
+
+
+@pytest.mark.parametrize(
+    "more", [{"equal": False}, {"windows": RANGE}, {"kind": "verify"}], ids=["unequal", "range", "verify"]
+)
+def test_the_next_rebuild_goes_on_from_an_equal_one_of_all_of_history(
+    tmp_path: Path, more: dict[str, Any]
+) -> None:
+    first = certificate(1, kind="rebuild")
+
+    certificates = added(tmp_path, first, certificate(2, **{"kind": "rebuild", **more}))
+
+    assert certificates.newest_rebuild("sales", "a-1") == first
 
 
 def test_an_unequal_range_disproves_the_whole(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from jobs.kinds.events import Events
+from jobs.kinds.windows import ALL
 from jobs.lake.certificates import Certificate
 from jobs.lake.plans import Plan
 from jobs.lake.release_log import Release
@@ -48,7 +49,7 @@ def certificate(**more: Any) -> Certificate:
     usual: dict[str, Any] = {
         "id": "c1", "job": "j1", "kind": "verify", "table": "sales", "version": VERSION.name,
         "fingerprint": VERSION.fingerprint, "position": {"orders": 17}, "delta_version": 5, "step": 4,
-        "through_segment": None, "windows": {"from": None, "to": None}, "rows_compared": 12_345,
+        "through_segment": None, "windows": ALL.to_json(), "rows_compared": 12_345,
         "differing": 0, "equal": True, "created_at": "2026-01-31T12:00:00Z",
     }  # fmt: skip
     return Certificate(**{**usual, **more})

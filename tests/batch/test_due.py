@@ -1,0 +1,237 @@
+"""What the scheduled batch work has to do: windows with new records, all of history once a day.
+
+Decided on plain certificates first; then done, on real Delta.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.batch.due import WHOLE, Known, Scope, due, gained
+from jobs.batch.rebuild import chunks
+from jobs.kinds.kind import Kind
+from jobs.kinds.windows import ALL, Windows
+from jobs.lake.certificates import Certificate
+from jobs.lake.feed import Feed, open_version
+from jobs.lake.log import Log
+from jobs.lake.segments import Closed
+from jobs.tables import orders
+from jobs.times import format_moment
+from jobs.topics.topic import load_topic
+from tests.history import LATEST, MINUTE, SALES, START, version_of
+from tests.world import World
+from tests.written_log import write_batch
+
+NOW = datetime(2026, 2, 1, 12, 0, tzinfo=UTC)
+LATE = Windows.between(START - 60 * MINUTE, START - 59 * MINUTE)
+FRESH = Windows.between(START, START + MINUTE)
+
+
+def made(hours_ago: float, kind: str = "rebuild", **more: Any) -> Certificate:
+    usual: dict[str, Any] = {
+        "id": f"{kind}-{hours_ago}", "job": "j", "kind": kind, "table": "t", "version": "v",
+        "fingerprint": "f", "position": {"orders": 7}, "delta_version": 1, "step": 1, "through_segment": 1,
+        "windows": ALL.to_json(), "rows_compared": 1, "differing": 0, "equal": True,
+        "created_at": format_moment(NOW - timedelta(hours=hours_ago)),
+    }  # fmt: skip
+    return Certificate(**{**usual, **more})
+
+
+def decide(work: Any, table: Kind, newest: Certificate | None, rebuilt: Certificate | None) -> Scope | None:
+    def fresh(since: Mapping[str, int]) -> Windows:
+        assert rebuilt and since == rebuilt.position
+        return FRESH
+
+    opened: Any = SimpleNamespace(definition=table)
+    return due(work, opened, Known(newest=newest, rebuilt=rebuilt), NOW, fresh)
+
+
+@pytest.mark.parametrize("work", ["rebuild", "verify"])
+@pytest.mark.parametrize("table", [SALES, LATEST, orders.TABLE])
+def test_all_of_history_is_due_before_the_first_certificate_and_while_a_difference_stands(
+    work: str, table: Kind
+) -> None:
+    unequal = made(0, "verify", equal=False, windows=LATE.to_json())
+
+    assert decide(work, table, None, None) == WHOLE
+    assert decide(work, table, unequal, made(1)) == WHOLE
+
+
+@pytest.mark.parametrize("work", ["rebuild", "verify"])
+@pytest.mark.parametrize("hours_ago", [24, 100, -1], ids=["a day", "days", "of the future"])
+def test_all_of_history_is_due_once_a_day_however_often_windows_were_done_since(
+    work: str, hours_ago: float
+) -> None:
+    old = made(hours_ago)
+    newest = made(0.25, windows=FRESH.to_json(), base=old.as_base)
+
+    assert decide(work, SALES, newest, newest) == WHOLE
+
+
+def test_a_rebuild_is_due_for_the_windows_that_have_gained_records_since_the_last_one() -> None:
+    whole = made(20)
+    last = made(0.25, windows=LATE.to_json(), base=whole.as_base)
+
+    found = decide("rebuild", SALES, made(0.2, "verify"), last)
+
+    assert found == Scope(windows=FRESH, base=last.as_base)
+    assert found and found.base and found.base.whole_at == whole.created_at
+
+
+def test_a_verify_covers_what_the_last_rebuild_replaced_as_well() -> None:
+    last = made(0.25, windows=LATE.to_json(), base=made(20).as_base)
+
+    assert decide("verify", SALES, last, last) == Scope(windows=LATE | FRESH, base=last.base)
+    assert decide("verify", SALES, made(1), made(1)) == WHOLE
+
+
+@pytest.mark.parametrize("table", [LATEST, orders.TABLE])
+def test_a_table_without_windows_is_due_once_a_day(table: Kind) -> None:
+    rebuilt, verified = made(2), made(1, "verify")
+
+    assert decide("verify", table, verified, rebuilt) is None
+    assert decide("verify", table, made(25, "verify"), rebuilt) == WHOLE
+
+
+def test_what_a_rebuild_of_a_table_without_windows_replaced_is_verified_at_once() -> None:
+    assert decide("verify", LATEST, made(0), made(0)) == WHOLE
+    assert decide("rebuild", LATEST, made(0), made(0)) is None
+    assert decide("rebuild", LATEST, made(0, "verify"), made(25)) == WHOLE
+
+
+# -- on real Delta
+
+
+@pytest.fixture
+def world(spark: SparkSession, tmp_path: Path) -> World:
+    made = World(spark=spark, lake=tmp_path)
+    for _ in range(2):
+        made.produce()
+        made.step()
+        made.close()
+    return made
+
+
+def only(world: World, minute: int, count: int = 3) -> None:
+    """Some more orders of one minute, in the log and in the version."""
+    records = [record for record in world.orders.batch(200) if minute_of(record) == minute][:count]
+    assert len(records) == count
+    world.log.append(records)
+    world.step()
+
+
+def minute_of(record: dict[str, Any]) -> int:
+    return int((record["ordered_at"] - START) // MINUTE)
+
+
+def scope_since(world: World, since: Certificate) -> Any:
+    def found(closed: Closed) -> Scope:
+        return Scope(windows=gained(world.feed, since.position, closed.pin.position), base=since.as_base)
+
+    return found
+
+
+def test_only_windows_with_new_records_are_rebuilt_and_the_certificate_says_so(world: World) -> None:
+    first = world.rebuild().certificate
+    only(world, 2)
+    only(world, 5)
+    corrupt = f"UPDATE delta.`{world.feed.path}` SET orders__n = orders__n + 1000 WHERE window_start = "
+    world.spark.sql(corrupt + f"TIMESTAMP '{START + 7 * MINUTE}'")  # which no new record touches
+
+    second = world.rebuild(windows=scope_since(world, first)).certificate
+
+    assert second.equal and second.rows_compared <= 2 * 3 and second.base == first.as_base
+    assert Windows.from_json(second.windows) == Windows.of(
+        [int((START + minute * MINUTE).timestamp() * 1e6) for minute in (2, 5)], MINUTE
+    )
+    differing = {one["key"]["window_start"] for one in world.verify().differences}
+    assert differing == {format_moment(START + 7 * MINUTE)}
+    composed = world.verify(Scope(windows=Windows.from_json(second.windows), base=second.base))
+    assert composed.equal and composed.covers_all and composed.rows_compared == second.rows_compared
+
+
+def test_where_the_log_has_gained_nothing_it_is_not_read_and_the_certificate_goes_on(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = world.rebuild().certificate
+    monkeypatch.setattr(world.log, "rows", lambda after, to: pytest.fail("the log is read"))
+
+    again = world.rebuild(windows=lambda closed: Scope(windows=Windows(()), base=first.as_base))
+
+    assert (again.chunks, again.replaced, again.certificate.equal) == (0, False, True)
+    assert again.certificate.covers_all and again.certificate.rows_compared == 0
+    assert world.verify(Scope(windows=Windows(()), base=first.as_base)).equal
+
+
+def test_a_rebuild_of_many_chunks_goes_over_the_log_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[tuple[int, int]] = []
+    rows = world.log.rows
+    monkeypatch.setattr(world.log, "rows", lambda after, to: reads.append((after, to)) or rows(after, to))
+
+    rebuilt = world.rebuild(chunk_records=10)
+
+    assert rebuilt.chunks == 4 and rebuilt.certificate.equal
+    assert reads == [(0, 2)]
+    assert world.shows() == world.expected()
+
+
+def test_chunks_hold_about_as_many_rows_even_where_one_event_time_is_of_year_1(world: World) -> None:
+    records = world.orders.batch(3)
+    for record, year in zip(records, (1, 9999, 2026), strict=True):
+        record["ordered_at"] = datetime(year, 1, 1, tzinfo=UTC)
+    world.log.append(records)
+    world.step()
+
+    rebuilt = world.rebuild(chunk_records=11)
+    parts = chunks(world.feed, world.closed(), ALL, 11)
+
+    assert rebuilt.certificate.equal and rebuilt.chunks == len(parts) == 4
+    assert all(one.start is None or one.start.year == 2026 for part in parts for one in part.ranges)
+    assert world.verify().equal
+
+
+def test_of_the_log_only_files_are_read_that_may_have_rows_of_the_windows(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """By the statistics on the event time: a rebuild of an hour does not scan years."""
+    log = Log(spark, tmp_path, load_topic("orders"))
+    for _ in range(6):
+        write_batch(log, 50)
+    feed = open_version(tmp_path, version_of(SALES), {"orders": log})
+    assert isinstance(feed, Feed)
+    times = log.all(0, 6).groupBy("batch").agg({"event.ordered_at": "min"}).sort("batch").collect()
+    third = times[2][1].replace(second=0, microsecond=0, tzinfo=UTC)
+    windows = Windows.between(third, third + MINUTE)
+
+    found = feed.definition.partial(log.rows(0, 6), windows)
+
+    held = found.count()
+    everything = feed.definition.partial(log.rows(0, 6)).where(windows.predicate("window_start"))
+    assert held == everything.count() > 0
+    assert files_read(found) < 6 == files_read(everything)
+
+
+def files_read(frame: Any) -> int:
+    """By the metric of the scan, after it has run."""
+    frame.collect()
+    nodes = [frame._jdf.queryExecution().executedPlan()]
+    for node in nodes:
+        if node.metrics().contains("numFiles"):
+            return int(node.metrics().apply("numFiles").value())
+        kind = node.getClass().getSimpleName()
+        if kind == "AdaptiveSparkPlanExec":
+            nodes.append(node.executedPlan())
+        elif kind.endswith("QueryStageExec"):
+            nodes.append(node.plan())
+        else:
+            nodes += [node.children().apply(at) for at in range(node.children().size())]
+    raise AssertionError("no scan")
