@@ -53,6 +53,14 @@ def from_micros(micros: int) -> datetime:
     return EPOCH + timedelta(microseconds=micros)
 
 
+def moment_or_none(micros: int) -> datetime | None:
+    """`from_micros`, or None for a moment outside years 1 to 9999: windows may begin before and end after."""
+    try:
+        return from_micros(micros)
+    except OverflowError:
+        return None
+
+
 def parse_duration(text: str) -> timedelta:
     """A positive duration from "90 seconds", "3 hours", "21 days" or ISO 8601 without months and years."""
     words = _WORDS.fullmatch(text.strip())

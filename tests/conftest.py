@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 TESTS = Path(__file__).parent
 USES_SPARK = ("batch", "kinds", "lake", "laws", "releases", "speed")
-USES_SERVICES = ("faults", "kill", "reading", "tour")
-LONG = ("faults", "tour")
+USES_SERVICES = ("faults", "kill", "reading", "tour", "week")
+LONG = ("faults", "tour", "week")
 """What `make faults` runs, and `make test` does not."""
 
 

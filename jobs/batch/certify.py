@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import structlog
 
-from jobs.batch.due import WHOLE, Known, Scope, Work, due, gained
+from jobs.batch.due import WHOLE, Scope, due, gained, rewritten
 from jobs.batch.rebuild import Rebuilt, rebuild
 from jobs.batch.verify import verify
 from jobs.errors import DifferenceError, UsageError
 from jobs.kinds.kind import grid_of
-from jobs.kinds.windows import ALL, Windows, window_range
-from jobs.lake.certificates import Certificate
+from jobs.kinds.windows import Windows, window_range
+from jobs.lake.certificates import Certificate, Work
 from jobs.lake.feed import Feed, Opened
 from jobs.lake.open_lake import OpenLake
 from jobs.lake.segments import Closed
@@ -93,8 +92,10 @@ def rebuild_version(
         raise UsageError("what is due has its own range", "--due and --from or --to", "leave out one of them")
     if not isinstance(opened, Feed):
         return verify_version(lake, version, run, only_due=only_due)
-    if only_due and _due("rebuild", lake, opened, None) is None:
-        return _not_due(lake, version)
+    begun = lake.staging(run.id).exists()  # what an attempt has repaired is not to be forgotten
+    if only_due and not begun and grid_of(opened.definition) is None:
+        if _due("rebuild", lake, opened, lake.versions.pin(version, run)) is None:
+            return _not_due(lake, version)
     rebuilt = _rebuild(lake, opened, None if only_due else windows, repair, run)
     found = Certified(
         certificate=rebuilt.certificate, replaced=rebuilt.replaced, chunks=rebuilt.chunks,
@@ -129,21 +130,21 @@ def difference_error(made: Certificate, whose: str, remedy: str) -> DifferenceEr
     return DifferenceError(f"speed and batch differ in {made.differing} keys of {whose}", why, remedy)
 
 
-def _due(work: Work, lake: OpenLake, opened: Opened, pin: Pin | None) -> Scope | None:
-    """What is due of the version at the pin; without one only whether anything is."""
+def _due(work: Work, lake: OpenLake, opened: Opened, pin: Pin) -> Scope | None:
+    """What is due of the version at the pin.
+
+    A verify goes on from the last verify and covers what rebuilds have written since besides; a rebuild goes
+    on from the last rebuild.
+    """
     version, certificates = opened.version, lake.certificates
-    known = Known(
-        newest=certificates.newest(version.table, version.name),
-        rebuilt=certificates.newest_rebuild(version.table, version.name),
-    )
+    newest = certificates.newest(version.table, version.name)
+    last = certificates.base(version.table, version.name, work)
 
-    def gained_since(since: Mapping[str, int]) -> Windows:
-        if pin is None:
-            return ALL
-        assert isinstance(opened, Feed)  # nothing else has windows
-        return gained(opened, since, pin.position)
+    def changed(since: Certificate) -> Windows:
+        windows = gained(opened, since.position, pin.position)
+        return windows | rewritten(opened, since.delta_version, pin) if work == "verify" else windows
 
-    return due(work, opened, known, lake.clock(), gained_since)
+    return due(opened, newest, last, lake.clock(), changed)
 
 
 def _not_due(lake: OpenLake, version: Version) -> Certified:

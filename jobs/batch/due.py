@@ -10,19 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any
 
 from jobs.kinds.kind import grid_of
 from jobs.kinds.windows import ALL, Windows
+from jobs.lake import delta
 from jobs.lake.certificates import Base, Certificate
 from jobs.lake.feed import Feed, Opened
+from jobs.lake.version import Pin
 from jobs.times import parse_moment
 
 WHOLE_EVERY = timedelta(hours=24)
-
-Work = Literal["rebuild", "verify"]
-Gained = Callable[[Mapping[str, int]], Windows]
-"""The windows that the records between a position and now lie in."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,43 +42,57 @@ class Scope:
 WHOLE = Scope()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Known:
-    """The certificates of a version that decide: the newest one, and the newest rebuild's that was equal."""
+def due(
+    opened: Opened,
+    newest: Certificate | None,
+    last: Certificate | None,
+    now: datetime,
+    changed: Callable[[Certificate], Windows],
+) -> Scope | None:
+    """What has to be done now; None where nothing is due.
 
-    newest: Certificate | None
-    rebuilt: Certificate | None
-
-
-def due(work: Work, opened: Opened, known: Known, now: datetime, gained_since: Gained) -> Scope | None:
-    """What has to be done now; None where nothing is due, which is known without a look at the log.
-
-    A verify covers what the last rebuild replaced besides, so that what was written is compared as well.
+    `newest` is the version's newest certificate, `last` the one to go on from: equal, over all of history, of
+    the same sort of work. `changed` tells the windows that have changed since it.
     """
-    if known.newest is None or not known.newest.equal:
+    if newest is None or not newest.equal or last is None or not is_within_a_day(last.as_base, now):
+        return WHOLE
+    windows = changed(last)
+    if windows.is_all:
         return WHOLE
     if grid_of(opened.definition) is None:
-        last = known.rebuilt if work == "rebuild" else known.newest
-        return None if last and last.kind == work and is_of_today(last.as_base, now) else WHOLE
-    if known.rebuilt is None or not is_of_today(known.rebuilt.as_base, now):
-        return WHOLE
-    windows = gained_since(known.rebuilt.position)
-    if work == "rebuild":
-        return Scope(windows=windows, base=known.rebuilt.as_base)
-    return Scope(windows=windows | Windows.from_json(known.rebuilt.windows), base=known.rebuilt.base)
+        return None
+    return Scope(windows=windows, base=last.as_base)
 
 
-def is_of_today(base: Base, now: datetime) -> bool:
+def is_within_a_day(base: Base, now: datetime) -> bool:
     """Whether all of history was compared within a day; a clock that went back says nothing about an age."""
     return timedelta(0) <= now - parse_moment(base.whole_at) < WHOLE_EVERY
 
 
-def gained(feed: Feed, since: Mapping[str, int], to: Mapping[str, int]) -> Windows:
-    """The windows with records of the log's batches after `since` up to `to`; of a table that has windows."""
+def gained(opened: Opened, since: Mapping[str, int], to: Mapping[str, int]) -> Windows:
+    """The windows with records of the log's batches after `since` up to `to`; none for a kind without."""
     from pyspark.sql import functions as F
 
-    grid = feed.definition.grid
-    assert grid is not None
-    rows = feed.log.rows(since[feed.topic], to[feed.topic])
-    starts = feed.definition.partial(rows).select(F.unix_micros(grid.column).alias("start")).distinct()
+    grid = grid_of(opened.definition)
+    if grid is None or not isinstance(opened, Feed) or since == to:
+        return Windows(())
+    rows = opened.log.rows(since[opened.topic], to[opened.topic])
+    starts = opened.definition.partial(rows).select(F.unix_micros(grid.column).alias("start")).distinct()
     return Windows.of(starts.toArrow().column("start").to_pylist(), grid.size)
+
+
+def rewritten(opened: Opened, since: int | None, to: Pin) -> Windows:
+    """The windows that rebuilds have replaced after a Delta version, up to the pin.
+
+    All of them where commits are gone that would tell; none for a view kind, which has no rows.
+    """
+    windows = Windows(())
+    if not isinstance(opened, Feed) or since is None or to.delta_version is None:
+        return windows
+    for version in range(since + 1, to.delta_version + 1):
+        made = delta.commit(opened.path, version)
+        if made is None:
+            return ALL
+        if made.metadata.get("kind") == "rebuild":
+            windows |= Windows.from_json(made.metadata["windows"])
+    return windows

@@ -6,7 +6,6 @@ dead jobs left in staging; the log's small files become large ones.
 
 from __future__ import annotations
 
-import math
 import re
 import shutil
 import threading
@@ -82,9 +81,9 @@ def drop_old_commits(path: Path, now_s: float, keep_s: float = KEEP_COMMITS_S) -
     return gone
 
 
-def vacuum(spark: SparkSession, path: Path, keep_hours: int) -> None:
+def vacuum(spark: SparkSession, path: Path, keep_hours: float) -> None:
     """Delete the data files that no version younger than `keep_hours` uses."""
-    clean_up_session(spark).sql(f"VACUUM delta.`{path}` RETAIN {keep_hours} HOURS")
+    clean_up_session(spark).sql(f"VACUUM delta.`{path}` RETAIN {keep_hours:.4f} HOURS")
 
 
 def compact_log(log: Log) -> bool:
@@ -139,7 +138,7 @@ def maintain(lake: OpenLake, table: str | None = None, run: Run | None = None) -
         for path in [*(feed.path for feed in feeds), *(log.path for log in logs)]:
             now_s = lake.clock().timestamp()
             keep_s = max(KEEP_COMMITS_S, _pinned_s(lake, now_s))
-            vacuum(lake.spark, path, max(KEEP_FILES_HOURS, math.ceil(keep_s / 3600)))
+            vacuum(lake.spark, path, max(KEEP_FILES_HOURS, keep_s / 3600))
             deleted += drop_old_commits(path, now_s, keep_s)
         gone = tuple(str(version) for version in drop_retired(lake, table))
     return Maintained(commit_files_deleted=deleted, logs_compacted=compacted, versions_deleted=gone)

@@ -19,13 +19,14 @@ from jobs.batch.due import Scope
 from jobs.batch.verify import begin, compare, within
 from jobs.breakpoints import Point
 from jobs.errors import BusyError
-from jobs.kinds.evidence import SEGMENT
-from jobs.kinds.windows import ALL, Windows, moment_at
+from jobs.kinds.evidence import ROWS, SEGMENT
+from jobs.kinds.windows import ALL, Windows
 from jobs.lake import delta
 from jobs.lake.certificates import NOTHING, Certificate
 from jobs.lake.feed import Feed
 from jobs.lake.segments import Closed, arranged
 from jobs.run import Run
+from jobs.times import moment_or_none
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -73,7 +74,8 @@ def rebuild(
     computed = staging / "computed"
     scope = attempt.scope
     if scope is None:
-        shutil.rmtree(computed, ignore_errors=True)  # of another position
+        if computed.exists():
+            shutil.rmtree(computed)  # of another position
         scope = Scope(windows=asked) if isinstance(asked, Windows) else asked(closed)
         attempt.cut(scope, chunks(feed, closed, scope.windows, chunk_records))
     parts = attempt.parts
@@ -150,15 +152,16 @@ def chunks(feed: Feed, closed: Closed, windows: Windows, chunk_records: int = CH
     from pyspark.sql import functions as F
 
     grid = feed.definition.grid
-    count = -(-closed.records // chunk_records)
-    if grid is None or not windows.ranges:
+    if grid is None or not windows.ranges or closed.records <= chunk_records:
         return [windows] if windows.ranges else []
+    rows = closed_rows(feed, closed, windows)
+    held = rows.agg(F.sum(ROWS).alias("records")).first()
+    count = -(-((held and held["records"]) or 0) // chunk_records)
     if count <= 1:
         return [windows]
     shares = F.lit([part / count for part in range(1, count)])
-    bounds = F.percentile_approx(F.unix_micros(grid.column), shares).alias("bounds")
-    found = closed_rows(feed, closed, windows).agg(bounds).first()
-    moments = map(moment_at, (found and found["bounds"]) or [])
+    found = rows.agg(F.percentile_approx(F.unix_micros(grid.column), shares).alias("bounds")).first()
+    moments = map(moment_or_none, (found and found["bounds"]) or [])
     return list(windows.cut([moment for moment in moments if moment]))
 
 
@@ -211,10 +214,9 @@ def _compute(feed: Feed, closed: Closed, windows: Windows, parts: Sequence[Windo
     if (place / "_SUCCESS").exists():
         return
     batch = feed.definition.partial(feed.log.rows(0, closed.pin.position[feed.topic]), windows)
-    chunk = F.lit(0)
-    for number, part in enumerate(parts[1:], start=1):
-        chunk = F.when(F.expr(within(feed, part)), number).otherwise(chunk)
-    batch.withColumn(CHUNK, chunk).write.mode("overwrite").partitionBy(CHUNK).parquet(str(place))
+    cases = (f"WHEN {within(feed, part)} THEN {number}" for number, part in enumerate(parts[1:], start=1))
+    chunk = f"CASE {' '.join(cases)} ELSE 0 END" if len(parts) > 1 else "0"
+    batch.withColumn(CHUNK, F.expr(chunk)).write.mode("overwrite").partitionBy(CHUNK).parquet(str(place))
 
 
 def _computed(feed: Feed, place: Path, number: int) -> DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from jobs.as_json import to_json
@@ -13,7 +13,7 @@ from jobs.batch.due import WHOLE, Scope
 from jobs.kinds.evidence import HASH_HIGH, HASH_LOW, ROWS, SEGMENT
 from jobs.kinds.kind import Moment
 from jobs.kinds.windows import Windows
-from jobs.lake.certificates import NOTHING, SHOWN, Certificate, Outcome
+from jobs.lake.certificates import NOTHING, SHOWN, Certificate, Outcome, Work
 from jobs.lake.feed import Feed, LogView, Opened
 from jobs.lake.version import Pin
 from jobs.run import Run
@@ -50,9 +50,7 @@ def within(feed: Feed, windows: Windows) -> str:
     return windows.predicate(grid.column) if grid else "true"
 
 
-def begin(
-    kind: Literal["verify", "rebuild"], pin: Pin, run: Run, created_at: str, scope: Scope = WHOLE
-) -> Certificate:
+def begin(kind: Work, pin: Pin, run: Run, created_at: str, scope: Scope = WHOLE) -> Certificate:
     """The certificate of this comparison before anything has been compared."""
     version = pin.version
     return Certificate(

@@ -15,7 +15,8 @@ SHOWN = 10
 DUE = Annotated[
     bool,
     typer.Option(
-        "--due", help="only the windows with new records; all of history once a day, as the DAG batch does"
+        "--due",
+        help="what the DAG batch does: windows with new records; once a day and for tables without windows, all",
     ),
 ]
 
@@ -38,7 +39,7 @@ def rebuild_command(
     key: KEY = None,
     as_json: AS_JSON = False,
 ) -> None:
-    """Replace all closed history of a table by what the log gives, beside the running stream."""
+    """Replace closed history of a table by what the log gives, beside the running stream."""
     asked = {"table": table, "version": version, "from": start, "to": end, "due": due, "repair": repair}
     _certify("rebuild", {name: value for name, value in asked.items() if value is not None}, key, as_json)
 

@@ -163,7 +163,9 @@ def _show(parts: list[dict[str, Any]], lake: dict[str, Any]) -> None:
             f"{escape(release['approved_by'])}): {tables}")  # fmt: skip
     if certificate := lake["certificate"]:
         equal = "[green]equal[/]" if certificate["equal"] else "[red]different[/]"
-        compared = f"{certificate['rows_compared']:,} rows, {certificate['created_at']}"
+        compared = (
+            f"{certificate['rows_compared']:,} rows ({certificate['covers']}), {certificate['created_at']}"
+        )
         say(f"last certificate: {certificate['table']} {certificate['version']} {equal}, {compared}")
     for title, error in problems(parts, lake):
         say("")

@@ -11,7 +11,7 @@ from typing import Any
 from jobs import quote
 from jobs.errors import UsageError
 from jobs.kinds.definition import Definition, refuse_keys
-from jobs.times import EPOCH, format_moment, parse_duration, parse_moment
+from jobs.times import format_moment, moment_or_none, parse_duration, parse_moment
 
 START, END = "window_start", "window_end"
 """The columns of a windowed view: the window is [start, end)."""
@@ -91,10 +91,6 @@ class WindowRange:
     start: datetime | None = None
     end: datetime | None = None
 
-    @property
-    def is_all(self) -> bool:
-        return self.start is None and self.end is None
-
     def predicate(self, column: str) -> str:
         """The SQL condition on the column with a cell's start."""
         parts = []
@@ -133,16 +129,14 @@ class Windows:
                 ranges[-1][1] = start + length
             else:
                 ranges.append([start, start + length])
-        widest = sorted((after[0] - before[1] for before, after in pairwise(ranges)), reverse=True)
-        if len(ranges) > most:
-            kept, few = set(widest[: most - 1]), ranges[:1]
-            for one in ranges[1:]:
-                if one[0] - few[-1][1] in kept and len(few) < most:
-                    few.append(one)
-                else:
-                    few[-1][1] = one[1]
-            ranges = few
-        return cls(tuple(WindowRange(start=moment_at(first), end=moment_at(end)) for first, end in ranges))
+        gaps = [after[0] - before[1] for before, after in pairwise(ranges)]
+        kept = set(sorted(range(len(gaps)), key=gaps.__getitem__, reverse=True)[: most - 1])
+        for number in reversed(range(len(gaps))):
+            if number not in kept:
+                _, ranges[number][1] = ranges.pop(number + 1)
+        return cls(
+            tuple(WindowRange(start=moment_or_none(first), end=moment_or_none(end)) for first, end in ranges)
+        )
 
     @classmethod
     def from_json(cls, told: Iterable[Mapping[str, str | None]]) -> Windows:
@@ -185,11 +179,10 @@ class Windows:
 
     def widened(self, by: timedelta) -> Windows:
         """With so much time after each range."""
-        wider = [
-            one if one.end is None or _last(one) > _LAST - by
-            else WindowRange(start=one.start, end=one.end + by)
+        wider = (
+            WindowRange(start=one.start, end=None if _last(one) > _LAST - by else _last(one) + by)
             for one in self.ranges
-        ]  # fmt: skip
+        )
         return Windows(()) | Windows(tuple(wider))
 
     def cut(self, bounds: Sequence[datetime]) -> Iterator[Windows]:
@@ -199,7 +192,8 @@ class Windows:
             part = tuple(
                 WindowRange(start=_later(one.start, start), end=_earlier(one.end, end))
                 for one in self.ranges
-                if (end is None or _first(one) < end) and (start is None or _last(one) > start)
+                if (end is None or one.start is None or one.start < end)
+                and (start is None or one.end is None or one.end > start)
             )
             if part:
                 yield Windows(part)
@@ -207,15 +201,6 @@ class Windows:
 
 ALL = Windows.between()
 _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
-
-
-def moment_at(micros: int) -> datetime | None:
-    """The moment so many microseconds after 1970-01-01 UTC; None, which is an open end, outside years 1
-    to 9999: the first and last windows reach beyond."""
-    try:
-        return EPOCH + timedelta(microseconds=micros)
-    except OverflowError:
-        return None
 
 
 def window_range(start: str | None, end: str | None, grid: Grid | None, table: str) -> Windows:

@@ -15,6 +15,7 @@ from jobs.kinds.windows import ALL, Windows
 from jobs.lake.ledger import Ledger
 from jobs.lake.version import batches_text
 
+Work = Literal["verify", "rebuild"]
 SHOWN = 100
 """At most this many differing keys are kept with both sides; all of them are counted."""
 
@@ -40,7 +41,7 @@ class Certificate:
 
     id: str
     job: str
-    kind: Literal["verify", "rebuild"]
+    kind: Work
     table: str
     version: str
     fingerprint: str
@@ -100,8 +101,9 @@ class Certificate:
         )  # fmt: skip
 
     def summary(self) -> dict[str, Any]:
-        """Without the differing rows themselves."""
-        return {name: value for name, value in asdict(self).items() if name != "differences"}
+        """Without the differing rows themselves, and with what it covers in words."""
+        told = {name: value for name, value in asdict(self).items() if name != "differences"}
+        return {**told, "covers": self.covers}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,12 +157,13 @@ class Certificates:
         self._ledger = Ledger(lake / "certificates", SCHEMA)
         self._lock = threading.Lock()
         self._newest: dict[tuple[str, str], Certificate] = {}
-        self._rebuilt: dict[tuple[str, str], Certificate] = {}
+        self._bases: dict[tuple[str, str, Work], Certificate] = {}
         self._sequence = 0
         for row in sorted(self._ledger.rows(), key=lambda row: row["sequence"]):
             self._sequence = row.pop("sequence")
             told = {**row, **{name: json.loads(row[name]) for name in _NESTED}}
             self._remember(Certificate.from_json(told))
+        self._bases.clear()
 
     def add(self, certificate: Certificate) -> Certificate:
         row = asdict(certificate)
@@ -176,10 +179,14 @@ class Certificates:
         with self._lock:
             return self._newest.get((table, version))
 
-    def newest_rebuild(self, table: str, version: str) -> Certificate | None:
-        """The last equal one that covers all of a version and was made by a rebuild."""
+    def base(self, table: str, version: str, kind: Work) -> Certificate | None:
+        """The last equal one that covers all of a version and was made by such work since the server's start.
+
+        Nothing goes on from one of before: other code, another Spark or a new schema's defaults may have come
+        with the start, and with them another batch result of old records.
+        """
         with self._lock:
-            return self._rebuilt.get((table, version))
+            return self._bases.get((table, version, kind))
 
     def last(self) -> Certificate | None:
         """The last one of them all."""
@@ -189,7 +196,7 @@ class Certificates:
     def compact(self) -> bool:
         """Now and then forgets the older ones, but never the newest of a version."""
         with self._lock:
-            newest = {one.id for held in (self._newest, self._rebuilt) for one in held.values()}
+            newest = {certificate.id for certificate in self._newest.values()}
             return self._ledger.compact(
                 lambda rows: [
                     row for row in rows
@@ -199,8 +206,10 @@ class Certificates:
 
     def _remember(self, certificate: Certificate) -> None:
         key = (certificate.table, certificate.version)
-        if certificate.covers_all or not certificate.equal:
-            self._newest.pop(key, None)  # so that the last one in order is the last that was made
-            self._newest[key] = certificate
-        if certificate.covers_all and certificate.equal and certificate.kind == "rebuild":
-            self._rebuilt[key] = certificate
+        standing = key in self._newest and not self._newest[key].equal
+        if certificate.equal and not (certificate.is_whole or (certificate.covers_all and not standing)):
+            return  # a difference that stands is cleared only by looking at all of history
+        self._newest.pop(key, None)  # so that the last one in order is the last that was made
+        self._newest[key] = certificate
+        if certificate.equal:
+            self._bases[*key, certificate.kind] = certificate

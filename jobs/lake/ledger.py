@@ -17,6 +17,8 @@ from deltalake import DeltaTable, write_deltalake
 from jobs.files import telling_of_a_full_disk
 
 COMPACT_ABOVE_FILES = 200
+KEEP_FILES_HOURS = 24
+"""Files that a compaction replaced stay so long, for whoever reads the ledger from outside."""
 Row = dict[str, Any]
 
 
@@ -49,7 +51,7 @@ class Ledger:
             write_deltalake(table, kept, mode="overwrite")
             table = DeltaTable(str(self.path))
             table.create_checkpoint()
-            table.vacuum(retention_hours=24, enforce_retention_duration=False, dry_run=False)
+            table.vacuum(retention_hours=KEEP_FILES_HOURS, enforce_retention_duration=False, dry_run=False)
             table.cleanup_metadata()
             return True
 

@@ -237,6 +237,38 @@ def test_what_is_due_is_what_the_log_has_gained_until_a_difference_makes_it_ever
     assert done("rebuild")["equal"] and sales.shown() == sales.expected()
 
 
+def test_what_a_backfill_has_replaced_is_verified_with_what_is_due(sales: Sales) -> None:
+    whole = sales.ended(sales.submit("verify")).result
+    minutes = sorted({minute for _, minute in sales.expected()})
+    start, end = format_moment(minutes[0]), format_moment(minutes[1])
+    sales.ended(sales.submit("rebuild", **{"from": start, "to": end}))
+
+    found = sales.ended(sales.submit("verify", due=True)).result
+
+    assert found and whole and 0 < found["rows_compared"] < whole["rows_compared"]
+    made = sales.lake.server.lake.certificates.newest(SALES, sales.version.name)
+    assert made and made.windows == [{"from": start, "to": end}] and made.covers_all
+
+
+def test_a_difference_that_is_found_beside_a_due_rebuild_stands(sales: Sales, asked: Path) -> None:
+    sales.ended(sales.submit("rebuild"))
+    sales.append(1)
+    (asked / Point.BEFORE_REPLACE).touch()
+    rebuilding = sales.submit("rebuild", due=True)
+    reached = asked / f"{Point.BEFORE_REPLACE}.reached"
+    wait_for("the rebuild", lambda: True if reached.exists() else None, LONG_S)
+    newest = f"(SELECT max(window_start) FROM delta.`{sales.feed.path}`)"
+    sales.corrupt(f"region = 'r1' AND window_start < {newest} AND {SEGMENT} = 0")
+    found = sales.ended(sales.submit("verify")).result
+    reached.unlink()
+    sales.ended(rebuilding)
+
+    made = sales.lake.server.lake.certificates.newest(SALES, sales.version.name)
+    assert found and not found["equal"] and made and not made.equal
+    assert sales.ended(sales.submit("rebuild", due=True, repair=True)).state == "succeeded"
+    assert sales.shown() == sales.expected()
+
+
 def test_what_is_due_has_no_range_of_its_own(sales: Sales) -> None:
     job = sales.ended(sales.submit("rebuild", due=True, **{"from": "2026-01-01"}))
 

@@ -5,7 +5,6 @@ Decided on plain certificates first; then done, on real Delta.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,11 +13,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.batch.due import WHOLE, Known, Scope, due, gained
+from jobs.batch import rebuild as module
+from jobs.batch.attempt import Attempt
+from jobs.batch.due import WHOLE, Scope, due, gained, rewritten
 from jobs.batch.rebuild import chunks
 from jobs.kinds.kind import Kind
 from jobs.kinds.windows import ALL, Windows
-from jobs.lake.certificates import Certificate
+from jobs.lake.certificates import Certificate, Outcome
 from jobs.lake.feed import Feed, open_version
 from jobs.lake.log import Log
 from jobs.lake.segments import Closed
@@ -32,6 +33,7 @@ from tests.written_log import write_batch
 NOW = datetime(2026, 2, 1, 12, 0, tzinfo=UTC)
 LATE = Windows.between(START - 60 * MINUTE, START - 59 * MINUTE)
 FRESH = Windows.between(START, START + MINUTE)
+NONE = Windows(())
 
 
 def made(hours_ago: float, kind: str = "rebuild", **more: Any) -> Certificate:
@@ -44,66 +46,51 @@ def made(hours_ago: float, kind: str = "rebuild", **more: Any) -> Certificate:
     return Certificate(**{**usual, **more})
 
 
-def decide(work: Any, table: Kind, newest: Certificate | None, rebuilt: Certificate | None) -> Scope | None:
-    def fresh(since: Mapping[str, int]) -> Windows:
-        assert rebuilt and since == rebuilt.position
-        return FRESH
+def decide(table: Kind, newest: Certificate | None, last: Certificate | None, windows: Windows) -> Any:
+    def changed(since: Certificate) -> Windows:
+        assert since == last
+        return windows
 
     opened: Any = SimpleNamespace(definition=table)
-    return due(work, opened, Known(newest=newest, rebuilt=rebuilt), NOW, fresh)
+    return due(opened, newest, last, NOW, changed)
 
 
-@pytest.mark.parametrize("work", ["rebuild", "verify"])
 @pytest.mark.parametrize("table", [SALES, LATEST, orders.TABLE])
 def test_all_of_history_is_due_before_the_first_certificate_and_while_a_difference_stands(
-    work: str, table: Kind
+    table: Kind,
 ) -> None:
-    unequal = made(0, "verify", equal=False, windows=LATE.to_json())
+    unequal = made(0, equal=False, windows=LATE.to_json())
 
-    assert decide(work, table, None, None) == WHOLE
-    assert decide(work, table, unequal, made(1)) == WHOLE
+    assert decide(table, None, None, NONE) == WHOLE
+    assert decide(table, made(1), None, NONE) == WHOLE
+    assert decide(table, unequal, made(1), NONE) == WHOLE
 
 
-@pytest.mark.parametrize("work", ["rebuild", "verify"])
+@pytest.mark.parametrize("table", [SALES, LATEST, orders.TABLE])
 @pytest.mark.parametrize("hours_ago", [24, 100, -1], ids=["a day", "days", "of the future"])
 def test_all_of_history_is_due_once_a_day_however_often_windows_were_done_since(
-    work: str, hours_ago: float
+    table: Kind, hours_ago: float
 ) -> None:
-    old = made(hours_ago)
-    newest = made(0.25, windows=FRESH.to_json(), base=old.as_base)
+    last = made(0.25, windows=FRESH.to_json(), base=made(hours_ago).as_base)
 
-    assert decide(work, SALES, newest, newest) == WHOLE
+    assert decide(table, last, last, NONE) == WHOLE
 
 
-def test_a_rebuild_is_due_for_the_windows_that_have_gained_records_since_the_last_one() -> None:
+def test_what_has_changed_since_the_last_certificate_is_due() -> None:
     whole = made(20)
     last = made(0.25, windows=LATE.to_json(), base=whole.as_base)
 
-    found = decide("rebuild", SALES, made(0.2, "verify"), last)
+    found = decide(SALES, made(0.2, "verify"), last, FRESH)
 
     assert found == Scope(windows=FRESH, base=last.as_base)
-    assert found and found.base and found.base.whole_at == whole.created_at
-
-
-def test_a_verify_covers_what_the_last_rebuild_replaced_as_well() -> None:
-    last = made(0.25, windows=LATE.to_json(), base=made(20).as_base)
-
-    assert decide("verify", SALES, last, last) == Scope(windows=LATE | FRESH, base=last.base)
-    assert decide("verify", SALES, made(1), made(1)) == WHOLE
+    assert found.base.whole_at == whole.created_at
+    assert decide(SALES, last, last, ALL) == WHOLE
 
 
 @pytest.mark.parametrize("table", [LATEST, orders.TABLE])
-def test_a_table_without_windows_is_due_once_a_day(table: Kind) -> None:
-    rebuilt, verified = made(2), made(1, "verify")
-
-    assert decide("verify", table, verified, rebuilt) is None
-    assert decide("verify", table, made(25, "verify"), rebuilt) == WHOLE
-
-
-def test_what_a_rebuild_of_a_table_without_windows_replaced_is_verified_at_once() -> None:
-    assert decide("verify", LATEST, made(0), made(0)) == WHOLE
-    assert decide("rebuild", LATEST, made(0), made(0)) is None
-    assert decide("rebuild", LATEST, made(0, "verify"), made(25)) == WHOLE
+def test_a_table_without_windows_is_due_as_a_whole_or_not_at_all(table: Kind) -> None:
+    assert decide(table, made(1), made(1), NONE) is None
+    assert decide(table, made(1), made(1), ALL) == WHOLE
 
 
 # -- on real Delta
@@ -133,6 +120,7 @@ def minute_of(record: dict[str, Any]) -> int:
 
 def scope_since(world: World, since: Certificate) -> Any:
     def found(closed: Closed) -> Scope:
+        assert gained(world.feed, closed.pin.position, closed.pin.position) == NONE
         return Scope(windows=gained(world.feed, since.position, closed.pin.position), base=since.as_base)
 
     return found
@@ -163,11 +151,11 @@ def test_where_the_log_has_gained_nothing_it_is_not_read_and_the_certificate_goe
     first = world.rebuild().certificate
     monkeypatch.setattr(world.log, "rows", lambda after, to: pytest.fail("the log is read"))
 
-    again = world.rebuild(windows=lambda closed: Scope(windows=Windows(()), base=first.as_base))
+    again = world.rebuild(windows=scope_since(world, first))
 
     assert (again.chunks, again.replaced, again.certificate.equal) == (0, False, True)
     assert again.certificate.covers_all and again.certificate.rows_compared == 0
-    assert world.verify(Scope(windows=Windows(()), base=first.as_base)).equal
+    assert world.verify(Scope(windows=NONE, base=first.as_base)).equal
 
 
 def test_a_rebuild_of_many_chunks_goes_over_the_log_once(
@@ -195,8 +183,69 @@ def test_chunks_hold_about_as_many_rows_even_where_one_event_time_is_of_year_1(w
     parts = chunks(world.feed, world.closed(), ALL, 11)
 
     assert rebuilt.certificate.equal and rebuilt.chunks == len(parts) == 4
+    grid, rows = "window_start", world.feed.rows()
+    sizes = [rows.where(part.predicate(grid)).count() for part in parts]
+    assert sum(sizes) == rows.count() and max(sizes) <= 2 * min(sizes)
     assert all(one.start is None or one.start.year == 2026 for part in parts for one in part.ranges)
     assert world.verify().equal
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def test_a_due_rebuild_that_was_killed_goes_on_with_what_it_had_computed_and_with_its_windows(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = world.rebuild().certificate
+    only(world, 2)
+
+    def killed(self: Attempt, part: Windows, found: Outcome) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Attempt, "replacing", killed)
+        with pytest.raises(Killed):
+            world.rebuild(windows=scope_since(world, first), job="due")
+    only(world, 5)
+    with monkeypatch.context() as patch:
+        patch.setattr(world.log, "rows", lambda after, to: pytest.fail("the log is read again"))
+        again = world.rebuild(windows=lambda closed: pytest.fail("asked again"), job="due").certificate
+
+    assert again.equal and again.position == {"orders": 3}
+    assert Windows.from_json(again.windows) == Windows.between(START + 2 * MINUTE, START + 3 * MINUTE)
+    assert world.shows() == world.expected() and world.verify().equal
+
+
+def test_a_rebuild_that_was_killed_while_it_computed_computes_anew(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*given: Any) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "_compute", killed)
+        with pytest.raises(Killed):
+            world.rebuild(job="killed")
+    half = world.lake / "staging/killed/computed/_chunk=0"
+    half.mkdir(parents=True)
+    (half / "part-0.parquet").write_bytes(b"half a file")
+
+    assert world.rebuild(job="killed").certificate.equal
+    assert world.shows() == world.expected()
+
+
+def test_what_rebuilds_have_replaced_is_known_from_their_commits(world: World) -> None:
+    before = world.pin()
+    assert before.delta_version is not None
+    world.rebuild(windows=FRESH)
+    world.rebuild(windows=LATE)
+    only(world, 5)
+
+    assert rewritten(world.feed, before.delta_version, world.pin()) == FRESH | LATE
+    assert rewritten(world.feed, world.pin().delta_version, world.pin()) == NONE
+    (world.feed.path / f"_delta_log/{before.delta_version + 1:020}.json").unlink()
+    assert rewritten(world.feed, before.delta_version, world.pin()) == ALL
 
 
 def test_of_the_log_only_files_are_read_that_may_have_rows_of_the_windows(

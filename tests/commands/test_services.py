@@ -146,12 +146,12 @@ def test_the_live_release_and_the_last_certificate_are_one_line_each(
     }  # fmt: skip
     certificate = {
         "table": "sales", "version": "v-1", "equal": False, "rows_compared": 12_345,
-        "created_at": "2026-01-31T12:05:00Z",
+        "covers": "all of history", "created_at": "2026-01-31T12:05:00Z",
     }  # fmt: skip
 
     assert shown(capsys, release=release, certificate=certificate)[2:] == [
         "release 2 (promote, 2026-01-31T12:00:00Z, by ann [admin]): orders v-2, sales v-1",
-        "last certificate: sales v-1 different, 12,345 rows, 2026-01-31T12:05:00Z",
+        "last certificate: sales v-1 different, 12,345 rows (all of history), 2026-01-31T12:05:00Z",
         "sales v-1: speed and batch differ", "why: the certificate of 2026-01-31T12:05:00Z says so",
         "do:  `twinlake verify sales` names the rows; with --repair it replaces them",
     ]  # fmt: skip

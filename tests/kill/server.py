@@ -53,6 +53,7 @@ class LakeProcess:
         self.home, self.lake, self.broker = home, home / "lake", broker
         self.breakpoints = home / "breakpoints"
         self.port, self.produced, self.seed = free_port(), 0, seed
+        self.command = ["-m", "jobs.server"]
         home.mkdir(parents=True)
         schema = json.loads((PROJECT / "schemas" / "orders.v1.avsc").read_text())
         registry.add("orders-value", SCHEMA_ID, schema)
@@ -67,7 +68,7 @@ class LakeProcess:
 
     def start(self, wait_s: float = 240) -> LakeProcess:
         with (self.home / "lake.log").open("ab") as out:
-            command = [sys.executable, "-m", "jobs.server", "--home", str(self.home)]
+            command = [sys.executable, *self.command, "--home", str(self.home)]
             command += ["--port", str(self.port), "--breakpoints", str(self.breakpoints)]
             self.process = subprocess.Popen(
                 command, cwd=PROJECT, stdout=out, stderr=out, start_new_session=True

@@ -67,12 +67,11 @@ def test_a_composed_certificate_covers_all_of_history_and_says_what_it_goes_on_f
     whole = certificate(1, kind="rebuild")
     second = certificate(2, kind="rebuild", windows=RANGE, base=whole.as_base)
     third = certificate(3, windows=RANGE, base=second.as_base)
-    added(tmp_path, whole, second, third)
+    certificates = added(tmp_path, whole, second, third)
 
-    restarted = Certificates(tmp_path)
-
-    assert restarted.newest("sales", "a-1") == third and third.covers_all and not third.is_whole
-    assert restarted.newest_rebuild("sales", "a-1") == second
+    assert Certificates(tmp_path).newest("sales", "a-1") == third and third.covers_all and not third.is_whole
+    assert certificates.base("sales", "a-1", "rebuild") == second
+    assert certificates.base("sales", "a-1", "verify") == third
     assert third.base == Base(
         certificate="c2", position=second.position, whole_position=whole.position, whole_at=whole.created_at
     )
@@ -94,7 +93,24 @@ def test_the_next_rebuild_goes_on_from_an_equal_one_of_all_of_history(
 
     certificates = added(tmp_path, first, certificate(2, **{"kind": "rebuild", **more}))
 
-    assert certificates.newest_rebuild("sales", "a-1") == first
+    assert certificates.base("sales", "a-1", "rebuild") == first
+
+
+def test_after_a_start_nothing_goes_on_from_a_certificate_of_before(tmp_path: Path) -> None:
+    added(tmp_path, certificate(1))
+
+    assert Certificates(tmp_path).base("sales", "a-1", "verify") is None
+
+
+def test_a_difference_stands_until_all_of_history_is_found_equal(tmp_path: Path) -> None:
+    """Also where the composed one had decided what to look at before the difference was found."""
+    first, unequal = certificate(1), certificate(2, equal=False)
+    certificates = added(tmp_path, first, unequal, certificate(3, windows=RANGE, base=first.as_base))
+
+    assert certificates.newest("sales", "a-1") == Certificates(tmp_path).newest("sales", "a-1") == unequal
+    assert certificates.base("sales", "a-1", "verify") == first
+    certificates.add(certificate(4))
+    assert certificates.newest("sales", "a-1") == certificate(4)
 
 
 def test_an_unequal_range_disproves_the_whole(tmp_path: Path) -> None:
@@ -190,5 +206,6 @@ def test_before_the_first_certificate_there_is_no_last_one(tmp_path: Path) -> No
 def test_a_summary_leaves_out_only_the_differing_rows() -> None:
     unequal = certificate(1, equal=False, differences=[{"why": "changed"}])
 
-    assert {**unequal.summary(), "differences": [{"why": "changed"}]} == unequal.to_json()
+    told = {**unequal.to_json(), "covers": "all of history"}
+    assert {**unequal.summary(), "differences": [{"why": "changed"}]} == told
     assert "differences" not in unequal.summary()

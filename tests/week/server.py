@@ -1,0 +1,63 @@
+"""The lake server in time lapse: what it does or keeps for hours and days is done and kept as much shorter.
+
+Its clock is the real one, so that files, commits and moments agree; counts that bound ledgers shrink as well.
+Beside it a thread tells, whenever a file asks, what the JVM's heap holds after a collection.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from datetime import timedelta
+from pathlib import Path
+
+from pyspark import SparkContext
+
+from jobs.batch import due, maintain
+from jobs.lake import certificates, feed, ledger, log, runs
+from jobs.server import lake_server
+from jobs.server.__main__ import main
+
+DAY_S = 24 * 3600.0
+
+
+def lapse(day_s: float) -> None:
+    """Make a day so short. Every ten commits are a checkpoint instead of every hundred."""
+    short = day_s / DAY_S
+    maintain.KEEP_COMMITS_S *= short  # type: ignore[assignment]
+    maintain.KEEP_FILES_HOURS *= short  # type: ignore[assignment]
+    ledger.KEEP_FILES_HOURS = 0
+    due.WHOLE_EVERY = timedelta(seconds=day_s)
+    lake_server.LAG_EVERY_S = 1.0
+    lake_server.MAINTAIN_EVERY_S = day_s / 4
+    ledger.COMPACT_ABOVE_FILES, certificates.KEEP, runs.KEEP_ENDED = 20, 20, 20
+    for properties in (log.PROPERTIES, feed.PROPERTIES):
+        properties["delta.checkpointInterval"] = "10"
+
+
+def tell(asked: Path) -> None:
+    """Answer each time that the file is there; it is gone when the answer stands beside it."""
+    while True:
+        time.sleep(0.2)
+        context = SparkContext._active_spark_context
+        if context is None or context._jvm is None or not asked.exists():
+            continue
+        jvm = context._jvm.java.lang
+        for _ in range(3):  # references that a first collection frees hold more
+            jvm.System.gc()
+            time.sleep(0.5)
+        runtime = jvm.Runtime.getRuntime()
+        used = runtime.totalMemory() - runtime.freeMemory()
+        threads = jvm.management.ManagementFactory.getThreadMXBean().getThreadCount()
+        told = {"heap_mb": used / 2**20, "jvm_threads": threads, "python_threads": threading.active_count()}
+        asked.with_suffix(".told").write_text(json.dumps(told))
+        asked.unlink()
+
+
+if __name__ == "__main__":
+    day, asked, *rest = sys.argv[1:]
+    lapse(float(day))
+    threading.Thread(target=tell, args=(Path(asked),), daemon=True).start()
+    sys.exit(main(rest))

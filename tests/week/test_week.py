@@ -1,0 +1,134 @@
+"""A week of running, in time lapse: what it keeps, holds in memory and needs for a step stays as it was.
+
+A day takes DAY_S seconds: small batches all the time, what is due rebuilt and verified every three hours,
+clean-up every six, all of history once. `docs/week.md` has the figures of one run.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.kill.server import LakeProcess, lake_process
+
+DAYS, ROUNDS, BATCHES = 7, 8, 3
+DAY_S = 120.0
+RECORDS = 40
+FLAT = {"step_s": 1.5, "python_mb": 1.1, "heap_mb": 1.25, "threads": 1.25, "open_files": 1.5}
+"""How much more of it the last days may have than the first."""
+FOLDERS = ("logs", "tables", "certificates", "runs", "releases", "checkpoints", "staging")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Day:
+    """At the end of a day; a step is from the producer's last record to both tables."""
+
+    step_s: float
+    rebuild_s: float
+    python_mb: float
+    heap_mb: float
+    threads: int
+    open_files: int
+    files: dict[str, int]
+
+    @property
+    def all_files(self) -> int:
+        return sum(self.files.values())
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[LakeProcess]:
+    with lake_process(tmp_path) as made:
+        made.command = ["-m", "tests.week.server", str(DAY_S), str(made.home / "memory")]
+        yield made
+
+
+def a_day(server: LakeProcess) -> Day:
+    began, steps, rebuilds = time.monotonic(), [], []
+    for number in range(ROUNDS):
+        for _ in range(BATCHES):
+            sent = time.monotonic()
+            server.produce(RECORDS)
+            server.until(server.caught_up, every_s=0.05)
+            steps.append(time.monotonic() - sent)
+        asked = time.monotonic()
+        for table in ("sales_per_region", "latest_order"):
+            for kind in ("rebuild", "verify"):
+                assert server.do(kind, table=table, due=True)["equal"]
+        rebuilds.append(time.monotonic() - asked)
+        time.sleep(max(0.0, began + (number + 1) * DAY_S / ROUNDS - time.monotonic()))
+    return measured(server, statistics.median(steps), statistics.median(rebuilds))
+
+
+def measured(server: LakeProcess, step_s: float, rebuild_s: float) -> Day:
+    asked = server.home / "memory"
+    asked.touch()
+    server.until(lambda: not asked.exists())
+    told: dict[str, Any] = json.loads(asked.with_suffix(".told").read_text())
+    assert server.process
+    process = psutil.Process(server.process.pid)
+    return Day(
+        step_s=step_s,
+        rebuild_s=rebuild_s,
+        python_mb=process.memory_info().rss / 2**20,
+        heap_mb=told["heap_mb"],
+        threads=told["jvm_threads"] + told["python_threads"],
+        open_files=process.num_fds() + server._jvm().num_fds(),
+        files={name: sum(1 for one in (server.lake / name).rglob("*") if one.is_file()) for name in FOLDERS},
+    )
+
+
+def restarted_s(server: LakeProcess) -> float:
+    """From kill -9 until a new record is in all tables."""
+    began = time.monotonic()
+    server.kill()
+    server.start()
+    server.produce(1)
+    server.until(server.caught_up, every_s=0.05)
+    return time.monotonic() - began
+
+
+def test_a_week_leaves_memory_files_steps_and_starts_as_they_were(server: LakeProcess) -> None:
+    server.start()
+    server.release()
+    first = a_day(server)
+    starts = [restarted_s(server)]
+    days = [first, *(a_day(server) for _ in range(DAYS - 1))]
+    starts.append(restarted_s(server))
+    print(table(days, starts))
+
+    early, late = days[1:3], days[-2:]  # of the first day much is warming up
+    for name, more in {
+        "step_s": 1.5,
+        "python_mb": 1.1,
+        "heap_mb": 1.25,
+        "threads": 1.25,
+        "open_files": 1.5,
+    }.items():
+        before, after = (max(getattr(day, name) for day in some) for some in (early, late))
+        assert after <= more * before, f"{name}: {before:.1f} on days 2 and 3, {after:.1f} on the last two"
+    assert min(day.all_files for day in late) <= 1.5 * max(day.all_files for day in early)
+    assert starts[1] <= 1.5 * starts[0]
+
+
+def table(days: list[Day], starts: list[float]) -> str:
+    """The figures as Markdown."""
+    lines = [
+        "| day | step s | due work s | Python MB | heap MB | threads | open files | files of the lake |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for number, day in enumerate(days, start=1):
+        held = ", ".join(f"{name} {count}" for name, count in day.files.items())
+        lines.append(
+            f"| {number} | {day.step_s:.2f} | {day.rebuild_s:.1f} | {day.python_mb:.0f} | {day.heap_mb:.0f} "
+            f"| {day.threads} | {day.open_files} | {day.all_files}: {held} |"
+        )
+    return "\n".join([*lines, "", f"kill -9 to the next record in all tables: {starts} s"])
