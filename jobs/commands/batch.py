@@ -16,7 +16,7 @@ DUE = Annotated[
     bool,
     typer.Option(
         "--due",
-        help="what the DAG batch does: windows with new records; once a day and for tables without windows, all",
+        help="what the DAG batch does: the windows with new records, and once a day all of history",
     ),
 ]
 
