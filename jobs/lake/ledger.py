@@ -19,6 +19,7 @@ from jobs.files import telling_of_a_full_disk
 COMPACT_ABOVE_FILES = 200
 KEEP_FILES_HOURS = 24
 """Files that a compaction replaced stay so long, for whoever reads the ledger from outside."""
+KEEP_COMMITS = "interval 2 days"
 Row = dict[str, Any]
 
 
@@ -63,5 +64,5 @@ class Ledger:
             str(self.path),
             self.schema,
             mode="ignore",
-            configuration={"delta.logRetentionDuration": "interval 2 days"},
+            configuration={"delta.logRetentionDuration": KEEP_COMMITS},
         )

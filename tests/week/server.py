@@ -28,7 +28,7 @@ def lapse(day_s: float) -> None:
     short = day_s / DAY_S
     maintain.KEEP_COMMITS_S *= short  # type: ignore[assignment]
     maintain.KEEP_FILES_HOURS *= short  # type: ignore[assignment]
-    ledger.KEEP_FILES_HOURS = 0
+    ledger.KEEP_FILES_HOURS, ledger.KEEP_COMMITS = 0, f"interval {day_s:.0f} seconds"
     due.WHOLE_EVERY = timedelta(seconds=day_s)
     lake_server.LAG_EVERY_S = 1.0
     lake_server.MAINTAIN_EVERY_S = day_s / 4
