@@ -7,6 +7,8 @@ import os
 import secrets
 import subprocess
 import sys
+from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 
 from infra.parts.http import get_json
@@ -14,14 +16,16 @@ from infra.parts.part import Command, Context, Part
 from infra.parts.ports import HOST
 from jobs.errors import TwinlakeError
 from jobs.files import SECRET, replace_file
+from jobs.times import format_moment, utc_now
 
 USER = "admin"
 _AUTH_MANAGER = "airflow.api_fastapi.auth.managers.simple.simple_auth_manager.SimpleAuthManager"
+KEEP = timedelta(days=30)
 _COMPONENTS = ("scheduler", "dag-processor", "triggerer")
 
 
 def parts() -> tuple[Part, ...]:
-    database = Part(name="airflow-database", service="airflow", prepare=_migrate)
+    database = Part(name="airflow-database", service="airflow", prepare=_migrate, tidy=forget_old)
     server = Part(
         name="airflow-api-server", service="airflow", needs=(database.name,), ports=("airflow",),
         command=lambda context: _component(context, "api-server"),
@@ -101,18 +105,39 @@ def _migrate(context: Context) -> None:
     stamp = _folder(context) / "migrated"
     if stamp.exists() and stamp.read_text() == airflow.__version__:
         return
+    _db(context, "migrate")
+    replace_file(stamp, airflow.__version__)
+
+
+def _db(context: Context, *arguments: str) -> None:
+    """`airflow db ...`; TwinlakeError with its last words where it fails."""
     done = subprocess.run(
-        [_airflow(), "db", "migrate"], env={**os.environ, **environment(context)}, cwd=_folder(context),
+        [_airflow(), "db", *arguments], env={**os.environ, **environment(context)}, cwd=_folder(context),
         capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     if done.returncode:
         replace_file(context.folders.log("airflow-database"), done.stdout + done.stderr)
         raise TwinlakeError(
-            "Airflow's database could not be brought up to date",
+            f"`airflow db {arguments[0]}` failed",
             (done.stderr or done.stdout).strip()[-400:],
             "see `twinlake logs airflow`; `twinlake reset` starts anew",
         )
-    replace_file(stamp, airflow.__version__)
+
+
+def forget_old(context: Context, keep: timedelta = KEEP) -> None:
+    """Delete the runs that ended so long ago, what else the database keeps of that time, and their logs.
+
+    96 runs of `batch` a day would fill both for ever. TwinlakeError in Airflow's words where it refuses.
+    """
+    before = utc_now() - keep
+    _db(context, "clean", "--clean-before-timestamp", format_moment(before), "--skip-archive", "--yes")
+    logs = _folder(context) / "logs"
+    for path in sorted(logs.rglob("*"), reverse=True):  # what is in a folder comes before the folder
+        if path.is_dir() and not path.is_symlink():
+            with suppress(OSError):  # not empty, or used again in this moment
+                path.rmdir()
+        elif path.lstat().st_mtime < before.timestamp():
+            path.unlink(missing_ok=True)
 
 
 def _probe(context: Context, component: str) -> str:

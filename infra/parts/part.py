@@ -54,5 +54,7 @@ class Part:
     probe: Callable[[Context], str] = lambda context: "done"
     note: Callable[[Context], str] = lambda context: ""
     """What a person should know of it as well; shown by `twinlake status`."""
+    tidy: Callable[[Context], None] = _nothing
+    """Deletes what the part has kept long enough; called once a day while it runs."""
     grace_s: float = 20.0
     """How long it may take to end by itself."""

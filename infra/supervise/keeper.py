@@ -25,6 +25,7 @@ _STEADY_S = 60.0  # a part that lived this long is given the short pauses again
 _TICK_S = 0.25
 _PROBE_S = 0.5
 _SHORTEN_S = 30.0
+_TIDY_S, _TIDY_FIRST_S = 24 * 3600.0, 600.0  # once a day, but not while everything starts
 
 
 def say(text: str) -> None:
@@ -128,6 +129,7 @@ class Keeper(threading.Thread):
     def _watch(self, adopted: bool) -> None:
         """Returns when the process has ended, or has to start again."""
         probed_at = shortened_at = 0.0
+        tidied_at = time.monotonic() - _TIDY_S + _TIDY_FIRST_S
         has_process = self.part.command is not None
         while not self._home.ending.is_set():
             if self._unsaved:
@@ -136,8 +138,12 @@ class Keeper(threading.Thread):
                 return
             if time.monotonic() - shortened_at > _SHORTEN_S:
                 shortened_at = time.monotonic()
-                with suppress(OSError):
-                    record.shorten(self._folders.log(self.part.name))
+                for log in (self.part.name, "supervisor"):
+                    with suppress(OSError):
+                        record.shorten(self._folders.log(log))
+            if self.ready.is_set() and time.monotonic() - tidied_at > _TIDY_S:
+                tidied_at = time.monotonic()
+                self._tidy()
             if self.renew.is_set():
                 if has_process:
                     end(self._record.identity, self._folders.mark(self.part.name), self.part.grace_s)
@@ -152,6 +158,12 @@ class Keeper(threading.Thread):
                 probed_at = time.monotonic()
             # A process of its own wakes it at once; adopted ones are looked at.
             self._gone.wait(_TICK_S if has_process else 1.0)
+
+    def _tidy(self) -> None:
+        try:
+            self.part.tidy(self._home.context())
+        except Exception as error:
+            say(f"{self.part.name}: what is old could not be deleted, the next try is in a day\n{error}")
 
     def _failed(self, error: Exception | None, was_ready: bool) -> None:
         said = None

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jobs.lake import delta
+from jobs.lake import delta, release_log
 from jobs.lake.feed import Feed
 from jobs.lake.log import Log
 from jobs.lake.open_lake import OpenLake
@@ -141,6 +141,8 @@ def maintain(lake: OpenLake, table: str | None = None, run: Run | None = None) -
             vacuum(lake.spark, path, max(KEEP_FILES_HOURS, keep_s / 3600))
             deleted += drop_old_commits(path, now_s, keep_s)
         gone = tuple(str(version) for version in drop_retired(lake, table))
+        if table is None:
+            lake.plans.drop({release.plan for release in release_log.releases(lake.path) if release.plan})
     return Maintained(commit_files_deleted=deleted, logs_compacted=compacted, versions_deleted=gone)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -13,6 +13,8 @@ from jobs.errors import NotFoundError, UsageError
 from jobs.files import replace_file
 
 _ID = r"[0-9a-f]{12}"
+KEEP = 200
+"""So many plans are kept whatever became of them; those of releases always."""
 Action = Literal["new", "changed", "unchanged", "removed"]
 
 
@@ -92,6 +94,15 @@ class Plans:
     def all(self) -> list[Plan]:
         """Every plan so far, in no order."""
         return [self.load(file.stem) for file in self._files()]
+
+    def drop(self, kept: Collection[str], newest: int = KEEP) -> int:
+        """Delete all but these plans and the newest ones, with what was found out about each; how many."""
+        files = sorted(self._files(), key=lambda file: file.stat().st_mtime_ns, reverse=True)
+        old = [file.stem for file in files[newest:] if file.stem not in kept]
+        for plan in old:
+            for file in self._folder.glob(f"{plan}.*"):
+                file.unlink(missing_ok=True)
+        return len(old)
 
     def save_diff(self, plan: str, table: str, diff: Mapping[str, Any]) -> None:
         self._store(self._file(plan, f".diff.{table}.json"), diff)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -162,3 +164,19 @@ def test_a_plan_is_empty_when_every_table_is_unchanged(actions: tuple[str, ...],
     made = plan(*map(change, actions))
 
     assert (made.empty, made.to_json()["empty"]) == (empty, empty)
+
+
+def test_of_old_plans_those_of_releases_stay_and_the_newest(tmp_path: Path) -> None:
+    plans = Plans(tmp_path)
+    ids = [f"{number:012x}" for number in range(5)]
+    for number, id in enumerate(ids):
+        plans.save(replace(FULL, id=id))
+        plans.save_gate(id, {"passed": True})
+        plans.save_report(id, "page")
+        os.utime(tmp_path / "plans" / f"{id}.json", (number, number))
+
+    dropped = plans.drop({ids[0]}, newest=2)
+
+    assert dropped == 2 and {plan.id for plan in plans.all()} == {ids[0], ids[3], ids[4]}
+    assert {file.name[:12] for file in (tmp_path / "plans").iterdir()} == {ids[0], ids[3], ids[4]}
+    assert plans.gate(ids[4]) == {"passed": True}
