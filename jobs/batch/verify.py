@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from jobs.as_json import to_json
 from jobs.batch.diff import Differing, Side, diff
 from jobs.batch.due import WHOLE, Scope
-from jobs.kinds.evidence import HASH_HIGH, HASH_LOW, ROWS, SEGMENT
+from jobs.kinds.evidence import HASH_HIGH, HASH_LOW, NAMES, ROWS, SEGMENT
 from jobs.kinds.kind import Moment
 from jobs.kinds.windows import Windows
-from jobs.lake.certificates import NOTHING, SHOWN, Certificate, Outcome, Work
+from jobs.lake.certificates import NOTHING, SHOWN, Base, Certificate, Outcome, Work
 from jobs.lake.feed import Feed, LogView, Opened
 from jobs.lake.version import Pin
 from jobs.run import Run
@@ -28,6 +29,7 @@ CAUSES = {
     "counted_more_than_once": "the table has counted more records for the key than the log has",
     "records_missing": "the table has counted fewer records for the key than the log has",
     "other_records": "as many records, but not the same ones",
+    "elsewhere": "windows without new records have counted records twice, or have lost some",
     "state_differs": "the same records, but another state: the row was changed, or the logic is not pure",
 }
 
@@ -37,11 +39,39 @@ def verify(opened: Opened, pin: Pin, run: Run, created_at: str, scope: Scope = W
     certificate = begin("verify", pin, run, created_at, scope)
     if isinstance(opened, LogView):
         return certificate.with_outcome(_doubled(opened, pin))
-    if not scope.windows.ranges:
-        return certificate
-    batch = opened.definition.partial(opened.log.rows(0, pin.position[opened.topic]), scope.windows)
-    speed = opened.rows(pin.delta_version).where(within(opened, scope.windows))
-    return certificate.with_outcome(compare(opened, speed, batch))
+    stored, outcome = opened.rows(pin.delta_version), NOTHING
+    if scope.windows.ranges:
+        batch = opened.definition.partial(opened.log.rows(0, pin.position[opened.topic]), scope.windows)
+        outcome = compare(opened, stored.where(within(opened, scope.windows)), batch)
+    evidence = counted(stored)
+    if scope.base and outcome.equal:
+        outcome += _elsewhere(opened, pin, scope.base, evidence)
+    return replace(certificate.with_outcome(outcome), evidence=evidence)
+
+
+def counted(states: DataFrame) -> dict[str, int]:
+    """Of all states together, the evidence of which records they have counted, and how often.
+
+    It adds up over states and over time, so that it tells of every record where only some windows are
+    compared.
+    """
+    from pyspark.sql import functions as F
+
+    sums = (F.sum(F.col(name).cast("decimal(38, 0)")).alias(name) for name in NAMES)
+    found = states.agg(*sums).first()
+    assert found is not None  # an aggregate without groups has one row
+    return {name: int(found[name] or 0) for name in NAMES}
+
+
+def _elsewhere(feed: Feed, pin: Pin, base: Base, evidence: Mapping[str, int]) -> Outcome:
+    """Whether all rows together have counted what they had at the base, and the log's records since, once."""
+    since, to = base.position[feed.topic], pin.position[feed.topic]
+    fresh = counted(feed.definition.partial(feed.log.rows(since, to))) if since < to else {}
+    expected = {name: base.evidence[name] + fresh.get(name, 0) for name in NAMES}
+    if expected == evidence:
+        return NOTHING
+    found = _difference({}, "elsewhere", (), {ROWS: evidence[ROWS]}, {ROWS: expected[ROWS]})
+    return Outcome(rows_compared=0, differing=1, differences=(found,))
 
 
 def within(feed: Feed, windows: Windows) -> str:

@@ -29,6 +29,8 @@ class Base:
     position: dict[str, int]
     whole_position: dict[str, int]
     whole_at: str
+    evidence: dict[str, int]
+    """What all rows of the version had counted then (`batch/verify.py`); of a verify only."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +58,7 @@ class Certificate:
     differences: list[dict[str, Any]] = field(default_factory=list)
     created_at: str = ""
     base: Base | None = None
+    evidence: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def from_json(cls, told: Mapping[str, Any]) -> Certificate:
@@ -78,7 +81,10 @@ class Certificate:
         at, made_at = self.position, self.created_at
         if self.base is not None:
             at, made_at = self.base.whole_position, self.base.whole_at
-        return Base(certificate=self.id, position=self.position, whole_position=at, whole_at=made_at)
+        return Base(
+            certificate=self.id, position=self.position, whole_position=at, whole_at=made_at,
+            evidence=self.evidence,
+        )  # fmt: skip
 
     @property
     def covers(self) -> str:
@@ -143,10 +149,11 @@ SCHEMA = pa.schema(
         ("differences", pa.string()),
         ("created_at", pa.string()),
         ("base", pa.string()),
+        ("evidence", pa.string()),
         ("sequence", pa.int64()),
     ]
 )
-_NESTED = ("position", "windows", "differences", "base")
+_NESTED = ("position", "windows", "differences", "base", "evidence")
 KEEP = 10_000
 
 

@@ -127,7 +127,7 @@ def scope_since(world: World, since: Certificate) -> Any:
 
 
 def test_only_windows_with_new_records_are_rebuilt_and_the_certificate_says_so(world: World) -> None:
-    first = world.rebuild().certificate
+    first, verified = world.rebuild().certificate, world.verify()
     only(world, 2)
     only(world, 5)
     corrupt = f"UPDATE delta.`{world.feed.path}` SET orders__n = orders__n + 1000 WHERE window_start = "
@@ -141,7 +141,7 @@ def test_only_windows_with_new_records_are_rebuilt_and_the_certificate_says_so(w
     )
     differing = {one["key"]["window_start"] for one in world.verify().differences}
     assert differing == {format_moment(START + 7 * MINUTE)}
-    composed = world.verify(Scope(windows=Windows.from_json(second.windows), base=second.base))
+    composed = world.verify(Scope(windows=Windows.from_json(second.windows), base=verified.as_base))
     assert composed.equal and composed.covers_all and composed.rows_compared == second.rows_compared
 
 
@@ -155,7 +155,32 @@ def test_where_the_log_has_gained_nothing_it_is_not_read_and_the_certificate_goe
 
     assert (again.chunks, again.replaced, again.certificate.equal) == (0, False, True)
     assert again.certificate.covers_all and again.certificate.rows_compared == 0
-    assert world.verify(Scope(windows=NONE, base=first.as_base)).equal
+
+
+@pytest.mark.parametrize(
+    ("wrong", "rows"),
+    [
+        ("DELETE FROM {} WHERE region = 'south' AND {}", -1),
+        ("INSERT INTO {0} SELECT * FROM {0} WHERE {1}", 1),
+    ],
+    ids=["lost", "doubled"],
+)
+def test_what_is_lost_or_doubled_in_other_windows_is_seen_by_what_all_rows_have_counted(
+    world: World, wrong: str, rows: int
+) -> None:
+    before = world.verify()
+    only(world, 2)
+    scope = Scope(windows=Windows.between(START + 2 * MINUTE, START + 3 * MINUTE), base=before.as_base)
+    sound = world.verify(scope)
+    where = f"window_start = TIMESTAMP '{START + 7 * MINUTE}'"
+    world.spark.sql(wrong.format(f"delta.`{world.feed.path}`", where))
+
+    found = world.verify(scope)
+
+    assert sound.equal and sound.evidence["_rows"] == before.evidence["_rows"] + 3 == 43
+    (one,) = found.differences
+    assert (found.equal, one["cause"], one["key"]) == (False, "elsewhere", {})
+    assert one["batch"] == {"_rows": 43} and (one["speed"]["_rows"] - 43) * rows > 0
 
 
 def test_a_rebuild_of_many_chunks_goes_over_the_log_once(

@@ -73,8 +73,9 @@ def test_a_composed_certificate_covers_all_of_history_and_says_what_it_goes_on_f
     assert certificates.base("sales", "a-1", "rebuild") == second
     assert certificates.base("sales", "a-1", "verify") == third
     assert third.base == Base(
-        certificate="c2", position=second.position, whole_position=whole.position, whole_at=whole.created_at
-    )
+        certificate="c2", position=second.position, whole_position=whole.position, whole_at=whole.created_at,
+        evidence={},
+    )  # fmt: skip
     assert third.covers == (
         "windows with new records since orders batch 2, returns batch 3, "
         "on top of all of history up to orders batch 1, returns batch 3"
