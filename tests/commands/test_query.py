@@ -1,0 +1,107 @@
+"""What `query` sends, prints and says at the end; tests/reading and tests/tour ask the real doors."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from jobs.commands.app import build_app
+from jobs.commands.output import console
+from jobs.errors import UnreachableError, UsageError
+from jobs.settings import Services, Settings
+
+LONG = "c" * 200
+ROWS = [{"customer": LONG, "orders": 3, "last": None}, {"customer": "[bold]", "orders": 1, "last": [1]}]
+ANSWER = {
+    "columns": [{"name": name} for name in ("customer", "orders", "last")], "rows": ROWS, "truncated": False,
+    "release": 7,
+}  # fmt: skip
+
+
+class Door:
+    """An HTTP door with one answer for everybody; `asked` are the bodies it was sent."""
+
+    def __init__(self) -> None:
+        self.status, self.answer = 200, dict[str, Any](ANSWER)
+        self.asked: list[dict[str, Any]] = []
+        door = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                assert self.headers["X-Twinlake-Query"] == "1"
+                door.asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+                body = json.dumps(door.answer).encode()
+                self.send_response(door.status)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: Any) -> None:
+                """Quiet."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+
+@pytest.fixture
+def door(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Door]:
+    made = Door()
+    Services(sql_url=made.url, sql_user="analyst", sql_password="p").save(Settings(home=home).services_file)
+    monkeypatch.setattr(console, "width", 80)
+    threading.Thread(target=made.server.serve_forever, daemon=True).start()
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+
+
+def query(*arguments: str) -> Result:
+    return CliRunner().invoke(build_app(), ["query", *arguments])
+
+
+def test_a_pipe_gets_every_character_of_every_row_and_the_count_goes_beside_it(door: Door) -> None:
+    done = query("SELECT 1", "--limit", "5")
+
+    assert done.exit_code == 0 and door.asked == [{"sql": "SELECT 1", "limit": 5}]
+    assert LONG in done.stdout and "[bold]" in done.stdout and "null" in done.stdout
+    assert done.stderr.splitlines() == ["2 rows, release 7"]
+
+
+def test_as_json_it_is_the_rows(door: Door) -> None:
+    done = query("SELECT 1", "--json")
+
+    assert (done.exit_code, json.loads(done.stdout), done.stderr) == (0, ROWS, "")
+
+
+def test_an_answer_that_was_cut_says_so(door: Door) -> None:
+    door.answer = {**ANSWER, "truncated": True}
+
+    assert query("SELECT 1", "--limit", "2").stderr.splitlines()[-1] == (
+        "only the first 2 rows; there are more, see --limit"
+    )
+
+
+def test_no_statement_and_a_refused_one_are_usage_errors(door: Door) -> None:
+    empty = query("  ")
+    assert isinstance(empty.exception, UsageError) and door.asked == []
+
+    door.status = 400
+    door.answer = {"what": "the statement is refused", "why": "it writes", "remedy": "read"}
+    refused = query("DROP VIEW x")
+
+    assert isinstance(refused.exception, UsageError) and "it writes" in str(refused.exception)
+
+
+def test_a_door_that_is_shut_says_how_to_open_it(home: Path) -> None:
+    Services().save(Settings(home=home).services_file)
+
+    done = query("SELECT 1")
+
+    assert isinstance(done.exception, UnreachableError) and "twinlake up" in str(done.exception)
