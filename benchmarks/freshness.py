@@ -37,7 +37,7 @@ class Freshness:
 
 
 @dataclass(kw_only=True)
-class _Noted:
+class Noted:
     """A sample that notes when how many records had been drawn; that happens first to a record."""
 
     sample: Sample
@@ -70,7 +70,7 @@ def measure(
         return int(ask(services, recent)["rows"][0]["n"])
 
     before = orders()
-    noted = _Noted(sample=sample)
+    noted = Noted(sample=sample)
     total = int(rate * (lead_s + seconds))
     failed: list[BaseException] = []
     stop = threading.Event()

@@ -1,0 +1,107 @@
+"""`python -m benchmarks.beside`: the stream's freshness alone, and beside a query that holds all cores.
+
+From a record's making until both tables have it, read from their commits; readers have no part in it. The
+heavy query is a cross join over HTTP, sent again as soon as its client has gone away.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import threading
+import time
+from contextlib import suppress
+
+import httpx
+import numpy as np
+
+from benchmarks.freshness import Noted, delays
+from benchmarks.platform import TOPIC, Platform
+from jobs.commands.output import load_settings
+from jobs.lake import delta
+from jobs.lake.feed import stores_rows
+from jobs.lake.version import stored_versions
+from jobs.settings import Settings
+from jobs.topics.produce import produce
+from jobs.topics.sample_orders import Sample
+
+HEAVY = "SELECT count(*) FROM range(3000000) a CROSS JOIN range(3000000) b WHERE a.id * b.id % 7 = 3"
+CLIENT_S, LEAD_S, PATIENCE_S = 15.0, 5.0, 90.0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.beside", description=__doc__)
+    parser.add_argument("--rate", type=float, default=300.0, help="records/s")
+    parser.add_argument("--seconds", type=float, default=60.0, help="how long each figure is measured")
+    asked = parser.parse_args()
+    with Platform(Settings(home=load_settings().home / "bench" / "home")) as platform:
+        measured(platform, "warm-up", asked.rate, asked.seconds)
+        alone = measured(platform, "alone", asked.rate, asked.seconds)
+        stop = threading.Event()
+        reader = threading.Thread(target=heavy_reader, args=(platform, stop))
+        reader.start()
+        try:
+            beside = measured(platform, "beside a heavy query", asked.rate, asked.seconds)
+        finally:
+            stop.set()
+            reader.join()
+        again = measured(platform, "alone again", asked.rate, asked.seconds)
+    share = beside / ((alone + again) / 2)
+    print(f"p50 beside a heavy query is {share:.2f} times that without (at most 2)")
+    return 0 if share <= 2 else 1
+
+
+def heavy_reader(platform: Platform, stop: threading.Event) -> None:
+    services = platform.services
+    while not stop.is_set():
+        with suppress(httpx.TimeoutException):  # what a person does who is tired of waiting
+            httpx.post(
+                f"{services.sql_url}/query", json={"sql": HEAVY}, headers={"X-Twinlake-Query": "1"},
+                auth=services.reader, timeout=CLIENT_S, trust_env=False,
+            ).raise_for_status()  # fmt: skip
+
+
+def measured(platform: Platform, name: str, rate: float, seconds: float) -> float:
+    """The median over the records, in seconds; printed with the 99th percentile."""
+    run = f"beside {name} {time.time_ns()}"
+    noted = Noted(sample=Sample(seed=13, run=run, schema_id=platform.schema_id, span_ms=0, faults=None))
+    total, stop, before = int(rate * (LEAD_S + seconds)), threading.Event(), visible(platform)
+
+    def send() -> None:
+        produce(
+            noted, bootstrap_servers=platform.services.bootstrap_servers, topic=TOPIC, count=total, rate=rate,
+            stop=stop, report=lambda sent: None,
+        )  # fmt: skip
+
+    sender = threading.Thread(target=send, daemon=True)
+    sender.start()
+    seen: list[int] = []
+    arrived: list[float] = []
+    until = time.perf_counter() + LEAD_S + seconds + PATIENCE_S
+    while (not seen or seen[-1] < total) and time.perf_counter() < until:
+        seen.append(visible(platform) - before)
+        arrived.append(time.perf_counter())
+        time.sleep(0.05)
+    stop.set()
+    sender.join()
+    p50, p99 = np.percentile(delays(noted.moments, noted.totals, arrived, seen, int(rate * LEAD_S)), [50, 99])
+    print(f"{name}: p50 {p50:.2f} s, p99 {p99:.2f} s", flush=True)
+    return float(p50)
+
+
+def visible(platform: Platform) -> int:
+    """How many records of the topic every stored table has."""
+    lake = platform.settings.lake
+    positions = [
+        int((delta.newest_metadata(version.path(lake), lambda told: "position" in told) or {"position": {}})
+            ["position"].get(TOPIC, 0))
+        for version in stored_versions(lake)
+        if version.state == "living" and stores_rows(version)
+    ]  # fmt: skip
+    batch = min(positions, default=0)
+    told = delta.newest_metadata(lake / "logs" / TOPIC, lambda told: told.get("batch") == batch) or {}
+    return sum(int(end) for end in told.get("ends", {}).get("0", {}).values())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
