@@ -1,11 +1,12 @@
 """Maintain: keep the cost of a step the same after a day as in the first minute.
 
 Files that were replaced are deleted after a safe time, commit files behind an old checkpoint too, and what
-dead jobs left in staging; the log's small files become large ones.
+dead jobs left in staging; the log's small files become large ones; old jobs, certificates and plans go.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 import threading
@@ -34,6 +35,8 @@ SMALL_FILES = 64
 """The log is compacted when it has so many files that are worth merging."""
 SMALL_BYTES = 32 << 20
 
+SLACK_S = 600.0
+"""A clean-up takes time before it deletes: what a job pinned in its first moment must be kept until then."""
 OTHER_WAIT_S = 3600.0
 """A clean-up waits so long for another one, which may have a month's files to delete."""
 
@@ -81,9 +84,9 @@ def drop_old_commits(path: Path, now_s: float, keep_s: float = KEEP_COMMITS_S) -
     return gone
 
 
-def vacuum(spark: SparkSession, path: Path, keep_hours: float) -> None:
-    """Delete the data files that no version younger than `keep_hours` uses."""
-    clean_up_session(spark).sql(f"VACUUM delta.`{path}` RETAIN {keep_hours:.4f} HOURS")
+def vacuum(spark: SparkSession, path: Path, keep_hours: int) -> None:
+    """Delete the data files that no version younger than `keep_hours` uses; Delta rounds, so no fractions."""
+    clean_up_session(spark).sql(f"VACUUM delta.`{path}` RETAIN {keep_hours} HOURS")
 
 
 def compact_log(log: Log) -> bool:
@@ -138,11 +141,13 @@ def maintain(lake: OpenLake, table: str | None = None, run: Run | None = None) -
         for path in [*(feed.path for feed in feeds), *(log.path for log in logs)]:
             now_s = lake.clock().timestamp()
             keep_s = max(KEEP_COMMITS_S, _pinned_s(lake, now_s))
-            vacuum(lake.spark, path, max(KEEP_FILES_HOURS, keep_s / 3600))
+            vacuum(lake.spark, path, max(KEEP_FILES_HOURS, math.ceil(keep_s / 3600)))
             deleted += drop_old_commits(path, now_s, keep_s)
         gone = tuple(str(version) for version in drop_retired(lake, table))
         if table is None:
             lake.plans.drop({release.plan for release in release_log.releases(lake.path) if release.plan})
+            lake.runs.compact()
+            lake.certificates.compact()
     return Maintained(commit_files_deleted=deleted, logs_compacted=compacted, versions_deleted=gone)
 
 
@@ -166,4 +171,4 @@ def drop_retired(lake: OpenLake, table: str | None = None) -> list[Version]:
 def _pinned_s(lake: OpenLake, now_s: float) -> float:
     """For how many seconds running jobs may have pinned something: since the first of them began."""
     began = (job.started_at for job in lake.runs.all() if job.state == "running")
-    return max((now_s - parse_moment(text).timestamp() for text in began if text), default=0.0)
+    return max((now_s - parse_moment(text).timestamp() + SLACK_S for text in began if text), default=0.0)

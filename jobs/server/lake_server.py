@@ -229,8 +229,6 @@ class LakeServer:
         try:
             journal.info("maintained", **maintain(self.lake).to_json())
             drop_staging(staging_folder(self.settings.lake), self.jobs.alive())
-            self._runs.compact()
-            self._certificates.compact()
         except Exception:
             journal.exception("the clean-up failed; the next one is in an hour")
 

@@ -16,22 +16,23 @@ from pathlib import Path
 from pyspark import SparkContext
 
 from jobs.batch import due, maintain
+from jobs.batch.maintain import vacuum
 from jobs.lake import certificates, feed, ledger, log, runs
-from jobs.server import lake_server
 from jobs.server.__main__ import main
 
 DAY_S = 24 * 3600.0
 
 
 def lapse(day_s: float) -> None:
-    """Make a day so short. Every ten commits are a checkpoint instead of every hundred."""
+    """Make a day so short. Every ten commits are a checkpoint instead of every hundred.
+
+    Files that were replaced go at once, so that the test has the clean-up run while nothing else does.
+    """
     short = day_s / DAY_S
     maintain.KEEP_COMMITS_S *= short  # type: ignore[assignment]
-    maintain.KEEP_FILES_HOURS *= short  # type: ignore[assignment]
+    maintain.vacuum = lambda spark, path, keep_hours: vacuum(spark, path, 0)  # it knows whole hours only
     ledger.KEEP_FILES_HOURS, ledger.KEEP_COMMITS = 0, f"interval {day_s:.0f} seconds"
     due.WHOLE_EVERY = timedelta(seconds=day_s)
-    lake_server.LAG_EVERY_S = 1.0
-    lake_server.MAINTAIN_EVERY_S = day_s / 4
     ledger.COMPACT_ABOVE_FILES, certificates.KEEP, runs.KEEP_ENDED = 20, 20, 20
     for properties in (log.PROPERTIES, feed.PROPERTIES):
         properties["delta.checkpointInterval"] = "10"
