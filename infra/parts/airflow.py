@@ -130,14 +130,17 @@ def forget_old(context: Context, keep: timedelta = KEEP) -> None:
     96 runs of `batch` a day would fill both for ever. TwinlakeError in Airflow's words where it refuses.
     """
     before = utc_now() - keep
-    _db(context, "clean", "--clean-before-timestamp", format_moment(before), "--skip-archive", "--yes")
+    cleaned = ("--clean-before-timestamp", format_moment(before), "--skip-archive", "--yes")
+    _db(context, "clean", *cleaned, "--error-on-cleanup-failure")
     logs = _folder(context) / "logs"
+    old = []
     for path in sorted(logs.rglob("*"), reverse=True):  # what is in a folder comes before the folder
-        if path.is_dir() and not path.is_symlink():
-            with suppress(OSError):  # not empty, or used again in this moment
-                path.rmdir()
-        elif path.lstat().st_mtime < before.timestamp():
-            path.unlink(missing_ok=True)
+        with suppress(OSError):  # somebody else has deleted it
+            if path.lstat().st_mtime < before.timestamp():  # a new folder is of a task that begins
+                old.append(path)
+    for path in old:
+        with suppress(OSError):  # a folder that is not empty
+            path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
 def _probe(context: Context, component: str) -> str:

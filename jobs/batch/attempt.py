@@ -13,14 +13,18 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import structlog
+
 from jobs.batch.due import Scope
 from jobs.files import replace_file
+from jobs.kinds.fingerprint import STATE_CODE
 from jobs.kinds.windows import Windows
 from jobs.lake import delta
 from jobs.lake.certificates import NOTHING, Outcome
 from jobs.lake.feed import Feed
 from jobs.lake.segments import Closed, batch_epoch
 
+log = structlog.get_logger(__name__)
 Asked = list[dict[str, str | None]] | Literal["due"]
 """The windows that were asked for, or whatever is due."""
 
@@ -34,8 +38,8 @@ class Attempt:
     def __init__(self, file: Path, job: str, feed: Feed, closed: Closed, asked: Asked) -> None:
         """Goes on where an earlier attempt ended, at the moment it had pinned, or begins at `closed`.
 
-        It begins anew if the version is another or something else was asked for, if somebody else has used
-        the batch lane since, or if the pinned commit is gone.
+        It begins anew if the version is another or something else was asked for, if old records may be read
+        otherwise now, if somebody else has used the batch lane since, or if the pinned commit is gone.
         """
         self._file = file
         self.closed = closed
@@ -43,14 +47,26 @@ class Attempt:
         self.parts: list[Windows] = []
         self.next_epoch = batch_epoch(feed)
         self.outcome = NOTHING
-        self._about = {"version": str(feed.version), "asked": asked}
+        topic = feed.log.topic
+        reading = [STATE_CODE, feed.spark.version, topic.newest.fingerprint, topic.contract.version]
+        self._about = {"version": str(feed.version), "asked": asked, "reading": reading}
         self._done: list[Any] = []
+        self.files: dict[str, int] = {}
+        """What was computed, with sizes; empty as long as that is not whole."""
         if file.exists():
-            self._take_over(json.loads(file.read_text()), job, feed)
+            try:
+                self._take_over(json.loads(file.read_text()), job, feed)
+            except (ValueError, KeyError, TypeError) as error:
+                log.warning("an attempt cannot be continued and begins anew", job=job, why=repr(error))
 
     def cut(self, scope: Scope, parts: Sequence[Windows]) -> None:
         """What is rebuilt, and in which chunks: decided once, whoever goes on."""
         self.scope, self.parts = scope, [*parts]
+        self._save(None)
+
+    def computed(self, files: dict[str, int]) -> None:
+        """To be called when the batch result is there as these files."""
+        self.files = files
         self._save(None)
 
     def done(self, part: Windows) -> bool:
@@ -82,7 +98,7 @@ class Attempt:
         ):
             pin = replace(self.closed.pin, **pinned)
             self.closed = replace(self.closed, **{**stored["closed"], "pin": pin})
-            self._done, self.outcome = done, outcome
+            self._done, self.outcome, self.files = done, outcome, stored["files"]
             self.scope = Scope.from_json(stored["scope"])
             self.parts = [Windows.from_json(part) for part in stored["parts"]]
         else:
@@ -95,6 +111,7 @@ class Attempt:
         state = {
             "about": self._about,
             "scope": self.scope.to_json(),
+            "files": self.files,
             "parts": [part.to_json() for part in self.parts],
             "closed": closed,
             "next_epoch": self.next_epoch,

@@ -105,6 +105,8 @@ def clean_up_session(spark: SparkSession) -> SparkSession:
         "spark.databricks.delta.optimize.maxFileSize": str(4 * SMALL_BYTES),
         "spark.databricks.delta.retentionDurationCheck.enabled": "false",
         "spark.databricks.delta.vacuum.logging.enabled": "false",
+        # otherwise RETAIN is ignored, and the table's own property decides over what running jobs have pinned
+        "spark.databricks.delta.vacuum.retentionWindowIgnore.enabled": "false",
         # VACUUM lists folders in so many tasks: 10,000 by default, 86 s for three files where 4 take 8 s
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
     }.items():

@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import structlog
+
 from jobs import breakpoints
 from jobs.batch.attempt import Asked, Attempt
 from jobs.batch.due import Scope
@@ -37,6 +39,8 @@ REPLACE_TRIES = 5
 COMPUTING, COMPARING = 0.7, 0.2
 """The shares of a rebuild's time, about; the rest is replacing."""
 CHUNK = "_chunk"
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +91,9 @@ def rebuild(
     begun, share = COMPUTING * len(parts), 1 - COMPUTING
     if not all(attempt.done(part) for part in parts):
         run.progress(0, len(parts), "chunks", f"computing {scope.windows.words}", span=begun)
-        _compute(feed, closed, scope.windows, parts, computed)
+        if not attempt.files or attempt.files != _files(computed):
+            _compute(feed, closed, scope.windows, parts, computed)
+            attempt.computed(_files(computed))
     for number, part in enumerate(parts):
         run.check_cancelled()
         if attempt.done(part):
@@ -102,6 +108,12 @@ def rebuild(
             left = share - COMPARING
             run.progress(at + COMPARING, len(parts), "chunks", f"replacing {part.words}", span=left)
             attempt.replacing(part, found)
+            if not found.equal:
+                log.error(
+                    "speed and batch differ, and the difference is replaced", job=run.id,
+                    table=feed.version.table, version=feed.version.name, differing=found.differing,
+                    differences=found.differences,
+                )  # fmt: skip
             breakpoints.at(Point.BEFORE_REPLACE, feed.version.table)
             _replace_or_retry(feed, closed, part, batch, open_segment, attempt.next_epoch, run)
             breakpoints.at(Point.AFTER_REPLACE, feed.version.table)
@@ -208,15 +220,17 @@ def replace_closed(
 
 
 def _compute(feed: Feed, closed: Closed, windows: Windows, parts: Sequence[Windows], place: Path) -> None:
-    """The batch result as files by chunk, in one pass over the log; what is there is whole, and stays."""
+    """The batch result as files by chunk, in one pass over the log."""
     from pyspark.sql import functions as F
 
-    if (place / "_SUCCESS").exists():
-        return
     batch = feed.definition.partial(feed.log.rows(0, closed.pin.position[feed.topic]), windows)
     cases = (f"WHEN {within(feed, part)} THEN {number}" for number, part in enumerate(parts[1:], start=1))
     chunk = f"CASE {' '.join(cases)} ELSE 0 END" if len(parts) > 1 else "0"
     batch.withColumn(CHUNK, F.expr(chunk)).write.mode("overwrite").partitionBy(CHUNK).parquet(str(place))
+
+
+def _files(place: Path) -> dict[str, int]:
+    return {str(file.relative_to(place)): file.stat().st_size for file in sorted(place.rglob("*.parquet"))}
 
 
 def _computed(feed: Feed, place: Path, number: int) -> DataFrame:

@@ -84,7 +84,7 @@ def begin(kind: Work, pin: Pin, run: Run, created_at: str, scope: Scope = WHOLE)
     """The certificate of this comparison before anything has been compared."""
     version = pin.version
     return Certificate(
-        id=f"{run.id}-{version.table}-{version.name}",
+        id=f"{run.id}-{kind}-{version.table}-{version.name}",
         job=run.id,
         kind=kind,
         table=version.table,

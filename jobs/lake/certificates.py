@@ -213,10 +213,21 @@ class Certificates:
 
     def _remember(self, certificate: Certificate) -> None:
         key = (certificate.table, certificate.version)
-        standing = key in self._newest and not self._newest[key].equal
-        if certificate.equal and not (certificate.is_whole or (certificate.covers_all and not standing)):
-            return  # a difference that stands is cleared only by looking at all of history
-        self._newest.pop(key, None)  # so that the last one in order is the last that was made
-        self._newest[key] = certificate
+        newest = self._newest.get(key)
+        if certificate.equal and (not certificate.covers_all or (newest and _leaves(certificate, newest))):
+            return
         if certificate.equal:
             self._bases[*key, certificate.kind] = certificate
+            if certificate.kind == "rebuild" and certificate.base:
+                return  # it says nothing of other windows; the verify after it adds up what all rows counted
+        self._newest.pop(key, None)  # so that the last one in order is the last that was made
+        self._newest[key] = certificate
+
+
+def _leaves(equal: Certificate, newest: Certificate) -> bool:
+    """Whether a difference stands that this certificate does not clear: only a look at all of history does,
+    which began when the version was no older than when the difference was found."""
+    if newest.equal:
+        return False
+    older = (equal.delta_version or 0) < (newest.delta_version or 0)
+    return not equal.is_whole or older

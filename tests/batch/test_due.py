@@ -93,6 +93,13 @@ def test_a_table_without_windows_is_due_as_a_whole_or_not_at_all(table: Kind) ->
     assert decide(table, made(1), made(1), ALL) == WHOLE
 
 
+def test_what_all_rows_have_counted_is_verified_every_time_without_windows_too() -> None:
+    last = made(1, "verify")
+
+    assert decide(LATEST, last, last, NONE) == Scope(windows=NONE, base=last.as_base)
+    assert decide(orders.TABLE, last, last, NONE) is None
+
+
 # -- on real Delta
 
 
@@ -258,6 +265,27 @@ def test_a_rebuild_that_was_killed_while_it_computed_computes_anew(
 
     assert world.rebuild(job="killed").certificate.equal
     assert world.shows() == world.expected()
+
+
+def test_a_result_of_which_files_are_gone_and_a_damaged_attempt_are_computed_anew(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(self: Attempt, part: Windows, found: Outcome) -> None:
+        raise Killed
+
+    for damage in ("files", "attempt"):
+        with monkeypatch.context() as patch:
+            patch.setattr(Attempt, "replacing", killed)
+            with pytest.raises(Killed):
+                world.rebuild(job=damage)
+        staging = world.lake / "staging" / damage
+        if damage == "files":
+            next((staging / "computed").rglob("*.parquet")).unlink()
+        else:
+            (staging / "attempt.json").write_text('{"about": ')
+
+        assert world.rebuild(job=damage, repair=True).certificate.equal
+        assert world.shows() == world.expected()
 
 
 def test_what_rebuilds_have_replaced_is_known_from_their_commits(world: World) -> None:

@@ -110,8 +110,20 @@ def test_a_difference_stands_until_all_of_history_is_found_equal(tmp_path: Path)
 
     assert certificates.newest("sales", "a-1") == Certificates(tmp_path).newest("sales", "a-1") == unequal
     assert certificates.base("sales", "a-1", "verify") == first
-    certificates.add(certificate(4))
-    assert certificates.newest("sales", "a-1") == certificate(4)
+    certificates.add(certificate(4, delta_version=4))  # it had begun before the difference was there
+    assert certificates.newest("sales", "a-1") == unequal
+    certificates.add(certificate(5))
+    assert certificates.newest("sales", "a-1") == certificate(5)
+
+
+def test_a_composed_rebuild_is_gone_on_from_and_proves_nothing_of_other_windows(tmp_path: Path) -> None:
+    whole = certificate(1)
+    composed = certificate(2, kind="rebuild", windows=RANGE, base=whole.as_base)
+
+    certificates = added(tmp_path, whole, composed)
+
+    assert certificates.newest("sales", "a-1") == Certificates(tmp_path).newest("sales", "a-1") == whole
+    assert certificates.base("sales", "a-1", "rebuild") == composed
 
 
 def test_an_unequal_range_disproves_the_whole(tmp_path: Path) -> None:

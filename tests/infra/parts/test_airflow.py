@@ -44,7 +44,8 @@ def test_old_runs_go_with_their_logs_and_young_ones_stay(context: Context) -> No
         log.parent.mkdir(parents=True)
         log.write_text("said")
         age = (utc_now() - timedelta(days=days_ago)).timestamp()
-        os.utime(log, (age, age))
+        for path in (log, log.parent, log.parent.parent):
+            os.utime(path, (age, age))
 
     airflow.forget_old(context)
 
