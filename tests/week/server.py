@@ -30,6 +30,7 @@ def lapse(day_s: float) -> None:
     """
     short = day_s / DAY_S
     maintain.KEEP_COMMITS_S *= short  # type: ignore[assignment]
+    maintain.SLACK_S = 1.0  # the clean-up is a job that runs itself
     maintain.vacuum = lambda spark, path, keep_hours: vacuum(spark, path, 0)  # it knows whole hours only
     ledger.KEEP_FILES_HOURS, ledger.KEEP_COMMITS = 0, f"interval {day_s:.0f} seconds"
     due.WHOLE_EVERY = timedelta(seconds=day_s)
