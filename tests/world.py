@@ -26,6 +26,10 @@ from jobs.speed.advance import Standing, advance, close, standing
 from tests.history import SALES, MemoryLog, Orders, latest, sales, version_of
 
 
+class Killed(BaseException):
+    """The process ends here."""
+
+
 @dataclass
 class World:
     spark: SparkSession
@@ -57,6 +61,13 @@ class World:
 
     def step(self, to: int | None = None) -> None:
         self.at = advance(self.feed, self.at, self.log.end() if to is None else to)
+
+    def fill(self, segments: int) -> None:
+        """So many closed segments more, of one step each."""
+        for _ in range(segments):
+            self.produce()
+            self.step()
+            self.close()
 
     def close(self) -> None:
         self.at = close(self.feed, self.at)

@@ -214,7 +214,7 @@ class Certificates:
     def _remember(self, certificate: Certificate) -> None:
         key = (certificate.table, certificate.version)
         newest = self._newest.get(key)
-        if certificate.equal and (not certificate.covers_all or (newest and _leaves(certificate, newest))):
+        if certificate.equal and (not certificate.covers_all or (newest and _stands(newest, certificate))):
             return
         if certificate.equal:
             self._bases[*key, certificate.kind] = certificate
@@ -224,10 +224,10 @@ class Certificates:
         self._newest[key] = certificate
 
 
-def _leaves(equal: Certificate, newest: Certificate) -> bool:
-    """Whether a difference stands that this certificate does not clear: only a look at all of history does,
-    which began when the version was no older than when the difference was found."""
-    if newest.equal:
-        return False
-    older = (equal.delta_version or 0) < (newest.delta_version or 0)
-    return not equal.is_whole or older
+def _stands(newest: Certificate, equal: Certificate) -> bool:
+    """Whether the newest one tells of a difference that stands beside this equal one.
+
+    Only a look at all of history clears it, of the version as it was when the difference was found or later.
+    """
+    later = (equal.delta_version or 0) >= (newest.delta_version or 0)
+    return not newest.equal and not (equal.is_whole and later)

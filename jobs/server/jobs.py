@@ -143,10 +143,8 @@ class Jobs:
 
     def alive(self) -> set[str]:
         """Jobs whose staging may still be needed: not ended, or to be continued under their key."""
-        alive = (
-            job for job in self._store.all() if not job.ended or (job.state == "interrupted" and job.key)
-        )
-        return {job.id for job in alive}
+        jobs = self._store.all()
+        return {job.id for job in jobs if not job.ended or (job.state == "interrupted" and job.key)}
 
     def _hand_over(self, job: Job) -> None:
         """To its worker; what comes before `start` waits for it."""

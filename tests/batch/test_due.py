@@ -27,7 +27,7 @@ from jobs.tables import orders
 from jobs.times import format_moment
 from jobs.topics.topic import load_topic
 from tests.history import LATEST, MINUTE, SALES, START, version_of
-from tests.world import World
+from tests.world import Killed, World
 from tests.written_log import write_batch
 
 NOW = datetime(2026, 2, 1, 12, 0, tzinfo=UTC)
@@ -105,11 +105,9 @@ def test_what_all_rows_have_counted_is_verified_every_time_without_windows_too()
 
 @pytest.fixture
 def world(spark: SparkSession, tmp_path: Path) -> World:
+    """Two closed segments."""
     made = World(spark=spark, lake=tmp_path)
-    for _ in range(2):
-        made.produce()
-        made.step()
-        made.close()
+    made.fill(segments=2)
     return made
 
 
@@ -220,10 +218,6 @@ def test_chunks_hold_about_as_many_rows_even_where_one_event_time_is_of_year_1(w
     assert sum(sizes) == rows.count() and max(sizes) <= 2 * min(sizes)
     assert all(one.start is None or one.start.year == 2026 for part in parts for one in part.ranges)
     assert world.verify().equal
-
-
-class Killed(BaseException):
-    """The process ends here."""
 
 
 def test_a_due_rebuild_that_was_killed_goes_on_with_what_it_had_computed_and_with_its_windows(

@@ -21,17 +21,14 @@ from jobs.lake.certificates import Outcome
 from jobs.lake.segments import Segment, batch_epoch, segments
 from jobs.run import CancelledError, Run
 from tests.history import MINUTE, START
-from tests.world import World
+from tests.world import Killed, World
 
 
 @pytest.fixture
 def world(spark: SparkSession, tmp_path: Path) -> World:
     """Two closed segments and an open one."""
     made = World(spark=spark, lake=tmp_path)
-    for _ in range(2):
-        made.produce()
-        made.step()
-        made.close()
+    made.fill(segments=2)
     made.produce()
     made.step()
     return made
@@ -143,10 +140,6 @@ def test_a_long_rebuild_in_chunks_is_continued_after_a_cancel_and_never_half_don
 
     assert (again.chunks, again.skipped, again.certificate.equal) == (3, 2, True)
     assert world.shows() == world.expected()
-
-
-class Killed(BaseException):
-    """The process ends here."""
 
 
 def rebuild_in_chunks(world: World, monkeypatch: pytest.MonkeyPatch, kill: str | None, calls: int) -> Rebuilt:

@@ -108,13 +108,7 @@ def test_a_week_leaves_memory_files_steps_and_starts_as_they_were(server: LakePr
     print(table(days, starts))
 
     early, late = days[1:3], days[-2:]  # of the first day much is warming up
-    for name, more in {
-        "step_s": 1.5,
-        "python_mb": 1.1,
-        "heap_mb": 1.25,
-        "threads": 1.25,
-        "open_files": 1.5,
-    }.items():
+    for name, more in FLAT.items():
         before, after = (max(getattr(day, name) for day in some) for some in (early, late))
         assert after <= more * before, f"{name}: {before:.1f} on days 2 and 3, {after:.1f} on the last two"
     assert min(day.all_files for day in late) <= 1.5 * max(day.all_files for day in early)
