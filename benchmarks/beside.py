@@ -13,20 +13,15 @@ import time
 from contextlib import suppress
 
 import httpx
-import numpy as np
 
-from benchmarks.freshness import Noted, delays
+from benchmarks import freshness
 from benchmarks.platform import TOPIC, Platform
 from jobs.commands.output import load_settings
-from jobs.lake import delta
-from jobs.lake.feed import stores_rows
-from jobs.lake.version import stored_versions
 from jobs.settings import Settings
-from jobs.topics.produce import produce
 from jobs.topics.sample_orders import Sample
 
 HEAVY = "SELECT count(*) FROM range(3000000) a CROSS JOIN range(3000000) b WHERE a.id * b.id % 7 = 3"
-CLIENT_S, LEAD_S, PATIENCE_S = 15.0, 5.0, 90.0
+CLIENT_S, LEAD_S = 15.0, 5.0
 
 
 def main() -> int:
@@ -63,44 +58,17 @@ def heavy_reader(platform: Platform, stop: threading.Event) -> None:
 
 def measured(platform: Platform, name: str, rate: float, seconds: float) -> float:
     """The median over the records, in seconds; printed with the 99th percentile."""
-    run = f"beside {name} {time.time_ns()}"
-    noted = Noted(sample=Sample(seed=13, run=run, schema_id=platform.schema_id, span_ms=0, faults=None))
-    total, stop, before = int(rate * (LEAD_S + seconds)), threading.Event(), visible(platform)
-
-    def send() -> None:
-        produce(
-            noted, bootstrap_servers=platform.services.bootstrap_servers, topic=TOPIC, count=total, rate=rate,
-            stop=stop, report=lambda sent: None,
-        )  # fmt: skip
-
-    sender = threading.Thread(target=send, daemon=True)
-    sender.start()
-    seen: list[int] = []
-    arrived: list[float] = []
-    until = time.perf_counter() + LEAD_S + seconds + PATIENCE_S
-    while (not seen or seen[-1] < total) and time.perf_counter() < until:
-        seen.append(visible(platform) - before)
-        arrived.append(time.perf_counter())
-        time.sleep(0.05)
-    stop.set()
-    sender.join()
-    p50, p99 = np.percentile(delays(noted.moments, noted.totals, arrived, seen, int(rate * LEAD_S)), [50, 99])
-    print(f"{name}: p50 {p50:.2f} s, p99 {p99:.2f} s", flush=True)
-    return float(p50)
-
-
-def visible(platform: Platform) -> int:
-    """How many records of the topic every stored table has."""
-    lake = platform.settings.lake
-    positions = [
-        int((delta.newest_metadata(version.path(lake), lambda told: "position" in told) or {"position": {}})
-            ["position"].get(TOPIC, 0))
-        for version in stored_versions(lake)
-        if version.state == "living" and stores_rows(version)
-    ]  # fmt: skip
-    batch = min(positions, default=0)
-    told = delta.newest_metadata(lake / "logs" / TOPIC, lambda told: told.get("batch") == batch) or {}
-    return sum(int(end) for end in told.get("ends", {}).get("0", {}).values())
+    fresh = freshness.observe(
+        Sample(seed=13, run=f"{name} {time.time_ns()}", schema_id=platform.schema_id, span_ms=0, faults=None),
+        platform.visible,
+        services=platform.services,
+        topic=TOPIC,
+        rate=rate,
+        seconds=seconds,
+        lead_s=LEAD_S,
+    )
+    print(f"{name}: p50 {fresh.p50_s:.2f} s, p99 {fresh.p99_s:.2f} s", flush=True)
+    return fresh.p50_s
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -37,7 +38,7 @@ class Freshness:
 
 
 @dataclass(kw_only=True)
-class Noted:
+class _Noted:
     """A sample that notes when how many records had been drawn; that happens first to a record."""
 
     sample: Sample
@@ -59,7 +60,7 @@ def measure(
     seconds: float,
     lead_s: float,
 ) -> Freshness:
-    """Produce at the rate; the records of the first `lead_s` seconds only bring all into their stride."""
+    """`observe` by what the view answers."""
     since = datetime.now(UTC) - timedelta(minutes=RECENT_MINUTES)
     recent = (
         "SELECT coalesce(sum(orders), 0) AS n FROM serve.sales_per_region "
@@ -69,8 +70,27 @@ def measure(
     def orders() -> int:
         return int(ask(services, recent)["rows"][0]["n"])
 
-    before = orders()
-    noted = Noted(sample=sample)
+    return observe(
+        sample, orders, services=services, topic=topic, rate=rate, seconds=seconds, lead_s=lead_s
+    )  # fmt: skip
+
+
+def observe(
+    sample: Sample,
+    visible: Callable[[], int],
+    *,
+    services: Services,
+    topic: str,
+    rate: float,
+    seconds: float,
+    lead_s: float,
+) -> Freshness:
+    """Produce at the rate, and ask over and over how many records are visible.
+
+    The records of the first `lead_s` seconds only bring all into their stride.
+    """
+    before = visible()
+    noted = _Noted(sample=sample)
     total = int(rate * (lead_s + seconds))
     failed: list[BaseException] = []
     stop = threading.Event()
@@ -97,7 +117,7 @@ def measure(
     until = time.perf_counter() + lead_s + seconds + 60
     while (not seen or seen[-1] < total) and not failed and time.perf_counter() < until:
         started = time.perf_counter()
-        seen.append(orders() - before)
+        seen.append(visible() - before)
         arrived.append(time.perf_counter())
         asked.append(arrived[-1] - started)
         time.sleep(POLL_SECONDS)

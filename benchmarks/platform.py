@@ -117,14 +117,22 @@ class Platform:
         return logged and self._tables_hold(int(newest.get("batch", 0)))
 
     def _tables_hold(self, batch: int) -> bool:
+        return all(position >= batch for position in self._positions())
+
+    def visible(self) -> int:
+        """How many records of the topic every stored table has."""
+        batch = min(self._positions(), default=0)
+        log = self.settings.lake / "logs" / TOPIC
+        told = delta.newest_metadata(log, lambda told: told.get("batch") == batch) or {}
+        return sum(int(end) for end in told.get("ends", {}).get("0", {}).values())
+
+    def _positions(self) -> Iterator[int]:
+        """The batch up to which each living version has rows, by its commits."""
         lake = self.settings.lake
         for version in stored_versions(lake):
-            if version.state != "living" or not stores_rows(version):
-                continue
-            told = delta.newest_metadata(version.path(lake), lambda told: "position" in told) or {}
-            if told.get("position", {}).get(TOPIC, 0) < batch:
-                return False
-        return True
+            if version.state == "living" and stores_rows(version):
+                told = delta.newest_metadata(version.path(lake), lambda told: "position" in told) or {}
+                yield int(told.get("position", {}).get(TOPIC, 0))
 
     def job(self, kind: str, params: dict[str, object]) -> dict[str, object]:
         """Have the lake server do a job; its result once it has succeeded."""

@@ -138,9 +138,8 @@ class Keeper(threading.Thread):
                 return
             if time.monotonic() - shortened_at > _SHORTEN_S:
                 shortened_at = time.monotonic()
-                for log in (self.part.name, "supervisor"):
-                    with suppress(OSError):
-                        record.shorten(self._folders.log(log))
+                with suppress(OSError):
+                    record.shorten(self._folders.log(self.part.name))
             if self.ready.is_set() and time.monotonic() - tidied_at > _TIDY_S:
                 tidied_at = time.monotonic()
                 self._tidy()

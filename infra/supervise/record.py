@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import threading
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -22,7 +21,6 @@ from jobs.settings import Settings
 
 _LOG_KEEP_BYTES = 4 << 20
 _LOG_LONGEST_BYTES = 64 << 20
-_shortening = threading.Lock()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,15 +99,14 @@ def shorten(log: Path) -> None:
     A process that appends (O_APPEND) goes on at the beginning. A line written in the moment between the two
     is lost; there is no other way with a file that somebody else holds open. Without room there is no copy.
     """
-    with _shortening:  # several keepers look after the supervisor's
-        if log.exists() and log.stat().st_size > _LOG_LONGEST_BYTES:
-            older = log.with_name(log.name + ".1")
-            older.unlink(missing_ok=True)  # makes room for the copy
-            try:
-                shutil.copyfile(log, older)
-            except OSError:  # a full disk needs the room more than anybody the log
-                older.unlink(missing_ok=True)
-            os.truncate(log, 0)
+    if log.exists() and log.stat().st_size > _LOG_LONGEST_BYTES:
+        older = log.with_name(log.name + ".1")
+        older.unlink(missing_ok=True)  # makes room for the copy
+        try:
+            shutil.copyfile(log, older)
+        except OSError:  # a full disk needs the room more than anybody the log
+            older.unlink(missing_ok=True)
+        os.truncate(log, 0)
 
 
 def tail(log: Path, lines: int) -> list[str]:

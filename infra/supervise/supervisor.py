@@ -14,6 +14,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from infra.parts.addresses import addresses, publish
@@ -57,6 +58,8 @@ class Supervisor:
                     keeper = Keeper(self, self._parts[name])
                     self._keepers[name] = keeper
                     keeper.start()
+            with suppress(OSError):
+                record.shorten(self.folders.log("supervisor"))
             self.ending.wait(_TICK_S)
         for keeper in self._keepers.values():
             keeper.join(timeout=5)
