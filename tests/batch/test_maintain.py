@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import os
+import time
 from pathlib import Path
 
-from jobs.batch.maintain import drop_staging
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.batch.maintain import drop_staging, vacuum
+from jobs.lake import delta
+
+HOUR_S = 3600
 
 
 def staged(lake: Path, *jobs: str) -> Path:
@@ -59,3 +68,37 @@ def test_nothing_beside_the_staging_folder_is_touched(tmp_path: Path) -> None:
 
 def test_a_lake_that_never_staged_anything_has_nothing_to_drop(tmp_path: Path) -> None:
     assert drop_staging(tmp_path / "staging", {"alive"}) == []
+
+
+def replaced(spark: SparkSession, path: Path, hours_ago: int) -> Path:
+    """A table whose first file was replaced so many hours ago; that file."""
+    first = path / delta.append(spark.range(3), path, "me", 1, {}).added[0]
+    spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES "
+              "('delta.deletedFileRetentionDuration' = 'interval 6 hours')")  # fmt: skip
+    made = delta.replace(spark.range(2), path, "true", "me", 2, {})
+    then_s = time.time() - hours_ago * HOUR_S
+    commit = path / delta.LOG_FOLDER / f"{made.version:020d}.json"
+    actions = [json.loads(line) for line in commit.read_text().splitlines()]
+    for action in actions:
+        if "remove" in action:
+            action["remove"]["deletionTimestamp"] = int(then_s * 1000)
+    commit.write_text("\n".join(json.dumps(action) for action in actions))
+    commit.with_name(f".{commit.name}.crc").unlink(missing_ok=True)  # of what it said before
+    for file in (commit, first):
+        os.utime(file, (then_s, then_s))
+    jvm = spark._jvm
+    assert jvm is not None
+    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    return first
+
+
+@pytest.mark.parametrize(("keep_hours", "stays"), [(8, True), (6, False)])
+def test_files_that_a_job_has_pinned_outlive_the_tables_own_time(
+    spark: SparkSession, tmp_path: Path, keep_hours: int, stays: bool
+) -> None:
+    first = replaced(spark, tmp_path / "t", hours_ago=7)
+
+    vacuum(spark, tmp_path / "t", keep_hours)
+
+    assert first.exists() is stays
+    assert spark.read.format("delta").load(str(tmp_path / "t")).count() == 2
