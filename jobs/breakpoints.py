@@ -20,6 +20,7 @@ class Point(StrEnum):
     BEFORE_LOG_COMMIT = "before-log-commit"
     AFTER_LOG_COMMIT = "after-log-commit"
     BEFORE_PARTIAL = "before-partial"
+    BEFORE_STEP_COMMIT = "before-step-commit"
     BEFORE_REPLACE = "before-replace"
     AFTER_REPLACE = "after-replace"
     BEFORE_RELEASE = "before-release"

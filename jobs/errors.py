@@ -95,7 +95,11 @@ class StalledVersionError(TwinlakeError):
 
 
 class SilentSkipError(TwinlakeError):
-    """Delta skipped a write because it believes to have seen its transaction."""
+    """A write was not made, or would not have been: its transaction is not the one after the last."""
+
+
+class ChangedTableError(TwinlakeError):
+    """A Delta table is not what its only writer knows: somebody else has altered it."""
 
 
 class ContractError(UsageError):

@@ -22,6 +22,10 @@ MEASURED: dict[str, str] = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.sql.catalogImplementation": "in-memory",
+    # Hadoop starts a program for every file, Delta's own store may overwrite a commit: see the classes
+    "spark.hadoop.fs.file.impl": "twinlake.lake.LocalFiles",
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "twinlake.lake.LocalFiles$Context",
+    "spark.delta.logStore.file.impl": "twinlake.lake.LinkedCommits",
     # the same results whatever the machine's zone is
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
@@ -62,8 +66,8 @@ def java_options() -> str:
     return f"{limits} -XX:+UseParallelGC -Djava.net.preferIPv4Stack=true"
 
 
-def jars(settings: Settings) -> list[Path]:
-    """The jars the driver needs on its class path."""
+def class_path(settings: Settings) -> list[Path]:
+    """What the driver needs besides what PySpark brings: jars, and the project's own classes."""
     found = sorted((settings.jars / "spark").glob("*.jar"))
     if not found:
         raise UnreachableError(
@@ -71,17 +75,12 @@ def jars(settings: Settings) -> list[Path]:
             why="they have not been downloaded yet",
             remedy="run `make jars`",
         )
-    return found
-
-
-def classes(settings: Settings) -> Path:
-    """The project's own Java classes; only the SQL server needs them."""
-    found = settings.jars / "classes"
-    if not found.is_dir():
+    classes = settings.jars / "classes"
+    if not classes.is_dir():
         raise UnreachableError(
-            f"there are no Java classes in {found}", "they were not compiled", "run `make jars`"
+            f"there are no Java classes in {classes}", "they were not compiled", "run `make jars`"
         )
-    return found
+    return [*found, classes]
 
 
 def session(
@@ -102,7 +101,7 @@ def session(
     builder = (
         SparkSession.builder.appName(name)
         .master(f"local[{cores or '*'}]")
-        .config("spark.driver.extraClassPath", ":".join(str(jar) for jar in jars(settings)))
+        .config("spark.driver.extraClassPath", ":".join(map(str, class_path(settings))))
         .config("spark.driver.extraJavaOptions", java_options())
         .config("spark.driver.memory", memory)
         .config("spark.driver.host", "127.0.0.1")

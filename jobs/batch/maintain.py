@@ -42,6 +42,8 @@ OTHER_WAIT_S = 3600.0
 
 _one_at_a_time = threading.Lock()
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
+_UNPUBLISHED = re.compile(r"\.\d{20}\.json\..+\.tmp")
+"""A commit file as a writer that was killed left it."""
 _OF_VERSION = re.compile(r"\.?(\d{20})\.(json|crc|checkpoint\.parquet)(\.crc)?|"
                          r"\.?(\d{20})\.(\d{20})\.compacted\.json(\.crc)?")  # fmt: skip
 
@@ -78,7 +80,8 @@ def drop_old_commits(path: Path, now_s: float, keep_s: float = KEEP_COMMITS_S) -
     gone = 0
     for file in sorted(log.iterdir()):
         named = _OF_VERSION.fullmatch(file.name)
-        if named and int(named[1] or named[5]) < first_kept:
+        unpublished = _UNPUBLISHED.fullmatch(file.name) and now_s - file.stat().st_mtime > keep_s
+        if unpublished or (named and int(named[1] or named[5]) < first_kept):
             file.unlink(missing_ok=True)
             gone += 1
     return gone

@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 from jobs.errors import NotFoundError, UsageError
 from jobs.ingest.log_end import LogEnd, producer_time
-from jobs.lake import delta
 from jobs.lake.log import ACCEPT, Log
 from jobs.settings import Settings
 from jobs.topics.kafka import LOG_APPEND_TIME, Kafka
@@ -44,7 +43,7 @@ def accept(settings: Settings, log: Log, kafka: Kafka | None = None) -> Accepted
     name, app_id = log.topic.name, "log:" + log.open()
     change, accepted, lost = acceptable(settings, log, kafka)
     metadata = {**accepted.metadata(ACCEPT, 0), "change": change, "lost": lost}
-    delta.append(log.nothing(), log.path, app_id, accepted.batch, metadata)
+    log.appender.commit([], app_id, accepted.batch, metadata)
     return Accepted(
         topic=name, epoch=accepted.epoch, batch=accepted.batch, topic_id=accepted.topic_id, change=change,
         lost=lost,

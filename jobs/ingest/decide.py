@@ -56,6 +56,8 @@ class Decision:
     event_times: dict[int, int]  # newest event time per partition, of valid records, never in the future
     counts: dict[str, int]
     schema_ids: frozenset[int]  # of decodable records
+    order: np.ndarray  # which of the records read are new, in log order
+    row_codes: np.ndarray  # their codes
     high: np.ndarray  # ids of the records that became valid, for the index
     low: np.ndarray
     times: np.ndarray
@@ -128,6 +130,8 @@ def decide(
             verdict.TOO_LATE: int(np.count_nonzero(codes == 3)),
             verdict.LATE: int(np.count_nonzero(codes == 2)),
         },
+        order=order,
+        row_codes=codes,
         schema_ids=frozenset(np.unique(schema_id[decodable]).tolist()),
         high=high[added],
         low=low[added],

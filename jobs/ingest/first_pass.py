@@ -6,13 +6,14 @@ columns from the codes (`log_rows`). Whatever is decided is decided once: the se
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from jobs import quote
 from jobs.ingest import decode_avro
 from jobs.ingest.decode_avro import SEPARATOR
 from jobs.ingest.writer_schema import Writer
+from jobs.lake.log import EVENT
 from jobs.topics import verdict
 from jobs.topics.contract import Contract
 from jobs.topics.topic import Topic
@@ -20,15 +21,21 @@ from jobs.topics.topic import Topic
 LATE, DISCARD, NO_ID = 1, 2, 4  # bits of the column `flags`
 
 
-def selections(topic: Topic, writers: Sequence[Writer], end_marker: bytes) -> tuple[tuple[str, ...], ...]:
+def selections(
+    topic: Topic, writers: Sequence[Writer], end_marker: bytes, event: Mapping[str, str] | None = None
+) -> tuple[tuple[str, ...], ...]:
     """Select expressions over Kafka's records, to apply one list after the other.
 
     The last one yields partition, offset, micros (Kafka's), type (of the timestamp), event_micros, high and
     low (of the id's hash), flags, reasons (text, NULL where nothing is wrong) and schema_id. A well-formed
     schema id that is none of these writers' has the reason NO_SCHEMA_YET. `end_marker` is eight random bytes
     that no producer can know.
+
+    With `event`, the fields of the log's `event` and their types, there are besides key, value, headers,
+    timestamp and event, as the log stores them.
     """
-    kept = ("partition", "offset", "timestamp", "timestampType")
+    stored = () if event is None else ("key", "value", "headers")
+    kept = ("partition", "offset", "timestamp", "timestampType", *stored[:1], *stored[2:])
     headed = (*kept, "value", f"{decode_avro.SCHEMA_ID} AS schema_id")
     decoded = (
         *kept,
@@ -40,6 +47,7 @@ def selections(topic: Topic, writers: Sequence[Writer], end_marker: bytes) -> tu
     contract = topic.contract
     read = (
         *kept,
+        *stored[1:2],
         "schema_id",
         f"{decode_avro.undecodable(writers, end_marker)} AS undecodable",
         *(
@@ -60,7 +68,12 @@ def selections(topic: Topic, writers: Sequence[Writer], end_marker: bytes) -> tu
         f"coalesce(undecodable, nullif({_broken(contract)}, '')) AS reasons",
         "coalesce(schema_id, -1) AS schema_id",
     )
-    return headed, decoded, read, judged
+    if event is None:
+        return headed, decoded, read, judged
+    columns, event_sql = decode_avro.event_columns(writers, event)
+    written = ("*", "undecodable IS NULL AS decodable")
+    whole = (*judged, *stored, "timestamp", f"{event_sql} AS {EVENT}")
+    return headed, decoded, read, written, ("*", *columns), whole
 
 
 def micros(duration: timedelta) -> int:

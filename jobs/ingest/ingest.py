@@ -6,11 +6,10 @@ import json
 import secrets
 import shutil
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -21,10 +20,14 @@ from jobs.files import full_disk
 from jobs.ingest import decode_avro, first_pass
 from jobs.ingest.decide import decide
 from jobs.ingest.duplicates import Duplicates, Seen
-from jobs.ingest.log_end import LogEnd, producer_time
-from jobs.ingest.log_rows import log_rows
-from jobs.ingest.writer_schema import Writer, learn, meant
+from jobs.ingest.log_end import LogEnd, missing, producer_time
+from jobs.ingest.log_rows import ONE_FILE_BELOW, log_rows
+from jobs.ingest.log_table import log_table
+from jobs.ingest.look import Look
+from jobs.ingest.writer_schema import Writer
+from jobs.ingest.writers import Writers
 from jobs.lake import delta
+from jobs.lake.fresh_rows import FreshRows, NewRows
 from jobs.lake.in_commit import in_commit
 from jobs.lake.log import BATCH, Log
 from jobs.settings import Settings
@@ -46,7 +49,6 @@ LOG_APPEND_TIME = 1  # Kafka's number for it
 LONGEST_WAIT_S = 30.0
 STOP_WAIT_S = 120.0
 """A batch under way may take so long when somebody wants the ingest to stop."""
-REGISTRY_SILENT_S = 60.0  # so long a registry that did not answer is not asked whether schemas are the same
 
 # Measured: the defaults make a call to the broker for every 500 records.
 SOURCE = {
@@ -61,6 +63,10 @@ SOURCE = {
     "kafka.request.timeout.ms": "10000",
     "kafkaConsumer.pollTimeoutMs": "15000",
 }
+
+
+class BatchFailedError(Exception):
+    """A batch ended the stream; the ingest knows why."""
 
 
 class Ingest:
@@ -78,7 +84,7 @@ class Ingest:
         settings: Settings,
         topic: Topic,
         log: Log,
-        on_batch: Callable[[int, DataFrame | None], None],
+        on_batch: Callable[[int, NewRows | None], None],
         records_per_batch: int = RECORDS_PER_BATCH,
         first_wait_s: float = 1.0,
     ) -> None:
@@ -94,16 +100,14 @@ class Ingest:
         self.log_end = LogEnd.of(topic.name, {})
         self._index = Duplicates(self._horizon, self._seen)
         self._indexed = -1  # the batch up to which the index knows the log
-        self._writers: dict[int, Writer] = {}
         self._event: dict[str, str] = {}  # the fields of the log's `event`
-        self._marker = secrets.token_bytes(8)
+        self._look = Look(spark, topic, end_marker=secrets.token_bytes(8))
         self._turn = threading.Lock()
         self._ending = threading.Event()
         self._thread: threading.Thread | None = None
         self._query: StreamingQuery | None = None
         self._failure: BaseException | None = None
         self._topic_id = ""
-        self._registry_silent_until = 0.0
 
     # -- life
 
@@ -180,7 +184,6 @@ class Ingest:
         """Reads the log's own end and refuses to go on where that would mean guessing."""
         services = self.settings.services()
         self._kafka = Kafka(services.bootstrap_servers)
-        self._registry = Registry(services.registry_url)
         self._app_id = "log:" + self.log.open()
         self._event = self.log.event()
         self.log_end = LogEnd.of(self.topic.name, self.log.metadata())
@@ -194,8 +197,9 @@ class Ingest:
             raise refused
         self._topic_id = found.id
         self._starts = self.log_end.starts(begins)
-        self._writers.clear()
-        self._learn()
+        registry = Registry(services.registry_url)
+        self._writers = Writers(self.topic, registry, partial(decode_avro.decoded_type, self.spark))
+        self._writers.learn(self.log_end)
         if self._indexed != self.log_end.batch:
             self._index, self._indexed = Duplicates(self._horizon, self._seen), self.log_end.batch
 
@@ -236,47 +240,6 @@ class Ingest:
         high, low, times = (found.column(number).to_numpy() for number in range(3))
         return Seen(high=high, low=low, times=times)
 
-    def _learn(self) -> bool:
-        """Asks the registry for schemas of the topic; whether there was a new one."""
-        found = self._registry.schemas(f"{self.topic.name}-value")
-        for number in self.log_end.schemas.keys() - found.keys():  # its version may have been deleted since
-            avro = self._registry.schema(number)
-            if avro is not None:
-                found[number] = avro
-        new = {number: self._writer(number, avro) for number, avro in found.items()}
-        before, self._writers = self._writers, {**self._writers, **new}
-        return self._writers != before
-
-    def _writer(self, schema_id: int, avro: dict[str, Any]) -> Writer:
-        """The writer behind an id; one that meant another schema to the log stops the topic."""
-        known, avro = self._writers.get(schema_id), meant(avro)
-        if known and known.avro == avro:
-            return known
-        if refused := self.log_end.refuse_schema(schema_id, avro):
-            raise refused
-        return learn(self.topic, schema_id, avro, partial(decode_avro.decoded_type, self.spark))
-
-    def _check_schemas(self, met: Iterable[Writer]) -> None:
-        """Refuses a batch some of whose schemas mean something else in the registry by now.
-
-        A registry that does not answer says nothing against what it said before: ingest goes on without it.
-        """
-        if time.monotonic() < self._registry_silent_until:
-            return
-        for writer in met:
-            try:
-                avro = self._registry.schema(writer.id)
-            except UnreachableError as error:
-                self._registry_silent_until = time.monotonic() + REGISTRY_SILENT_S
-                journal.warning("schemas cannot be checked", topic=self.topic.name, why=str(error))
-                return
-            if avro is not None and self._writer(writer.id, avro) != writer:
-                raise TwinlakeError(
-                    what=f"schema {writer.id} of topic {self.topic.name} became another while it was read",
-                    why="the registry was restored or filled anew",
-                    remedy="the records are read again with the new one",
-                )
-
     # -- one micro-batch
 
     def _batch(self, records: DataFrame, number: int) -> None:
@@ -288,7 +251,8 @@ class Ingest:
                 self._commit(records, self._reached(number))
             except BaseException as error:
                 self._failure = error
-                raise
+                # Spark's stream takes a stack frame for every character of an error that came from Java
+                raise BatchFailedError("the batch was not committed") from None
 
     def _reached(self, number: int) -> dict[int, int]:
         """The offset that a micro-batch of the stream ends before, by partition, as Spark has planned it.
@@ -301,28 +265,40 @@ class Ingest:
 
     def _commit(self, records: DataFrame, reached: dict[int, int]) -> None:
         self._check_topic()
-        found = self._first_pass(records)
+        small = self._most(reached) < ONE_FILE_BELOW
+        found = self._looked(records, small)
         decision = decide(found, self.log_end.offsets, self._index, reached) if found.num_rows else None
         if decision is None:
             self._commit_nothing(reached)
             return
-        writers = list(self._writers.values())
+        writers = self._writers.all()
         met = [writer for writer in writers if writer.id in decision.schema_ids]
         end = self.log_end.after(decision, self._topic_id, met)
-        self._check_schemas(met)
-        self._keep(met)
-        rows = log_rows(records, self.topic, writers, self._event, decision, end)
+        self._writers.check(met, self.log_end)
+        if self._keep(met) and small:
+            found = self._looked(records, small)
         self._check_topic()
         metadata = end.metadata(BATCH, decision.records)
         breakpoints.at(Point.BEFORE_LOG_FILES)
-        with in_commit(self.spark, Point.AFTER_LOG_FILES, Point.BEFORE_LOG_COMMIT):
-            commit = delta.append(rows, self.log.path, self._app_id, end.batch, metadata)
+        fresh: NewRows
+        if small:
+            table = log_table(found, self.topic, decision, end)
+            added = self.log.appender.write(table)
+            breakpoints.at(Point.AFTER_LOG_FILES)
+            breakpoints.at(Point.BEFORE_LOG_COMMIT)
+            self.log.appender.commit(added, self._app_id, end.batch, metadata)
+            fresh = FreshRows(self.log, table)
+        else:
+            rows = log_rows(records, self.topic, writers, self._event, decision, end)
+            with in_commit(self.spark, Point.AFTER_LOG_FILES, Point.BEFORE_LOG_COMMIT):
+                commit = delta.append(rows, self.log.path, self._app_id, end.batch, metadata)
+            fresh = self.log.fresh_rows(commit)
         breakpoints.at(Point.AFTER_LOG_COMMIT)
         self.log_end = end
         self._index.add(decision.high, decision.low, decision.times)
         self._index.evict(min(decision.seen.values()))
         self._indexed = end.batch
-        self.on_batch(end.batch, self.log.fresh_rows(commit))
+        self.on_batch(end.batch, fresh)
 
     def _commit_nothing(self, reached: dict[int, int]) -> None:
         """An empty batch where offsets without records were read; nothing where the log has been there."""
@@ -330,12 +306,19 @@ class Ingest:
             return
         self._check_topic()
         end = self.log_end.past(reached, self._topic_id)
-        delta.append(self.log.nothing(), self.log.path, self._app_id, end.batch, end.metadata(BATCH, 0))
+        self.log.appender.commit([], self._app_id, end.batch, end.metadata(BATCH, 0))
         self.log_end, self._indexed = end, end.batch
         self.on_batch(end.batch, None)
 
-    def _keep(self, met: Iterable[Writer]) -> None:
-        """Gives the log the fields of the writers whose records are in a batch, before the batch."""
+    def _most(self, reached: Mapping[int, int]) -> int:
+        """How many records a batch has at most."""
+        begins = {**self._starts, **self.log_end.offsets}
+        return sum(end - begins.get(partition, 0) for partition, end in reached.items())
+
+    def _keep(self, met: Iterable[Writer]) -> bool:
+        """Gives the log the fields of the writers whose records are in a batch, before the batch; whether it
+        gained some."""
+        before = self._event
         for writer in met:
             if not writer.stored.items() <= self._event.items():
                 remedy = (
@@ -343,6 +326,7 @@ class Ingest:
                     f"out: make the topic again and run `twinlake topic accept {self.topic.name}`"
                 )
                 self._event = self.log.keep(writer.stored, f"schema {writer.id}", remedy)
+        return self._event != before
 
     def _check_topic(self) -> None:
         found = self._kafka.topic(self.topic.name)
@@ -352,20 +336,18 @@ class Ingest:
             stopped = self.log_end.refuse(found.id, {}, {}, "LogAppendTime")
             raise stopped or UnreachableError(f"topic {self.topic.name} was made again", "", "wait")
 
-    def _first_pass(self, records: DataFrame) -> pa.Table:
-        """The first pass; asks the registry when a record names a schema that is not known yet."""
+    def _looked(self, records: DataFrame, small: bool) -> pa.Table:
+        """The look at a batch; asks the registry when a record names a schema that is not known yet."""
         import pyarrow.compute as pc
 
         while True:
-            found = records
-            writers = list(self._writers.values())
-            for expressions in first_pass.selections(self.topic, writers, self._marker):
-                found = found.selectExpr(*expressions)
-            table = found.toArrow()
+            writers = self._writers.all()
+            look = self._look
+            table = look.whole(records, writers, self._event) if small else look.bare(records, writers)
             if table.num_rows and pc.min(table.column("type")).as_py() != LOG_APPEND_TIME:
                 raise producer_time(self.topic.name)
             unknown = table.filter(pc.equal(table.column("reasons"), decode_avro.NO_SCHEMA_YET))
-            if unknown.num_rows and self._learn():
+            if unknown.num_rows and self._writers.learn(self.log_end):
                 continue
             if refused := self.log_end.refuse_missing(pc.unique(unknown.column("schema_id")).to_pylist()):
                 raise refused
@@ -383,14 +365,3 @@ class Ingest:
         """How many offsets below these ends the log has not reached yet."""
         offsets = self.log_end.offsets
         return sum(max(0, end - offsets.get(partition, 0)) for partition, end in ends.items())
-
-
-def missing(topic: str, end: LogEnd) -> TwinlakeError:
-    """The error for a topic that the broker does not have."""
-    if end.topic_id:
-        return StoppedTopicError(
-            what=f"topic {topic} does not exist any more",
-            why=f"the log has read it up to batch {end.batch}",
-            remedy=f"make it again and run `twinlake topic accept {topic}`",
-        )
-    return UnreachableError(f"there is no topic {topic} yet", "the broker has none", "run `twinlake up`")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
-from jobs.errors import StoppedTopicError
+from jobs.errors import StoppedTopicError, TwinlakeError, UnreachableError
 from jobs.ingest.decide import Decision
 from jobs.ingest.first_pass import micros
 from jobs.ingest.writer_schema import Writer, field_names, schema_hash
@@ -171,6 +171,17 @@ class LogEnd:
         """Offsets (from, to) per partition that Kafka no longer has and the log never had."""
         found = {p: (self.offsets.get(p, 0), begin) for p, begin in begins.items()}
         return {p: span for p, span in found.items() if span[0] < span[1]}
+
+
+def missing(topic: str, end: LogEnd) -> TwinlakeError:
+    """The error for a topic that the broker does not have."""
+    if end.topic_id:
+        return StoppedTopicError(
+            what=f"topic {topic} does not exist any more",
+            why=f"the log has read it up to batch {end.batch}",
+            remedy=f"make it again and run `twinlake topic accept {topic}`",
+        )
+    return UnreachableError(f"there is no topic {topic} yet", "the broker has none", "run `twinlake up`")
 
 
 def producer_time(topic: str) -> StoppedTopicError:

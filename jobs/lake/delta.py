@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from jobs.errors import SilentSkipError
+from jobs.errors import SilentSkipError, UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 LOG_FOLDER = "_delta_log"
+_known: dict[str, int] = {}
+"""The newest version that was seen of each table: a hint where to look for the next one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,17 +36,28 @@ def exists(path: Path | str) -> bool:
 
 
 def newest_version(path: Path | str) -> int:
-    """The newest version at `path`, -1 where there is no table. Lists the folder; no Spark."""
+    """The newest version at `path`, -1 where there is no table. No Spark.
+
+    The folder, which may have tens of thousands of names, is listed once; then the next name is looked for.
+    """
     folder = Path(path) / LOG_FOLDER
-    if not folder.is_dir():
-        return -1
-    return max((int(name.stem) for name in folder.glob("*.json") if name.stem.isdigit()), default=-1)
+    at = _known.get(str(path), -1)
+    if at < 0 or not _file(folder, at).exists():
+        at = max((int(name.stem) for name in folder.glob("*.json") if name.stem.isdigit()), default=-1)
+    while at >= 0 and _file(folder, at + 1).exists():
+        at += 1
+    _known[str(path)] = at
+    return at
+
+
+def _file(folder: Path, version: int) -> Path:
+    return folder / f"{version:020d}.json"
 
 
 def commit(path: Path | str, version: int) -> Commit | None:
     """The commit of that version, None where its file is gone (cleaned up) or not there yet."""
     try:
-        text = (Path(path) / LOG_FOLDER / f"{version:020d}.json").read_text()
+        text = _file(Path(path) / LOG_FOLDER, version).read_text()
     except FileNotFoundError:
         return None
     info: dict[str, Any] = {}
@@ -95,17 +108,6 @@ def newest_metadata(
     return found.metadata if found else None
 
 
-def table_id(spark: SparkSession, path: Path | str) -> str:
-    """The id Delta gave the table when it was created."""
-    return snapshot(spark, path).metadata().id()
-
-
-def transaction_version(spark: SparkSession, path: Path | str, app_id: str) -> int:
-    """The last committed txnVersion of `app_id` in the table's snapshot, 0 where there is none."""
-    found = snapshot(spark, path).transactions().get(app_id)
-    return int(found.get()) if found.isDefined() else 0
-
-
 def snapshot(spark: SparkSession, path: Path | str) -> Any:
     """Delta's own snapshot (a JVM object), brought up to date."""
     jvm = spark._jvm
@@ -113,6 +115,21 @@ def snapshot(spark: SparkSession, path: Path | str) -> Any:
     nothing = getattr(getattr(jvm.scala, "None$"), "MODULE$")
     log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, str(path))
     return log.update(False, nothing, nothing)
+
+
+def refuse_overwriting_store(spark: SparkSession) -> None:
+    """UsageError unless commits of this session are published by links, as those of an Appender are.
+
+    Delta's own store for local disks looks whether a commit's file is there and then renames its own over it.
+    """
+    setting = "spark.delta.logStore.file.impl"
+    found, wanted = spark.conf.get(setting, ""), "twinlake.lake.LinkedCommits"
+    if found != wanted:
+        raise UsageError(
+            f"{setting} is {found or 'not set'}: a commit of Spark's could overwrite another one",
+            f"a lake on a local disk needs {wanted}",
+            "remove the setting from Spark's configuration",
+        )
 
 
 def files(spark: SparkSession, path: Path | str) -> DataFrame:
@@ -138,8 +155,8 @@ def create(
     schema: StructType,
     properties: Mapping[str, str] = {},
     partition_by: Sequence[str] = (),
-) -> str:
-    """Creates an empty table and returns its id; an existing one is left as it is."""
+) -> None:
+    """Creates an empty table; an existing one is left as it is."""
     if not exists(path):
         from delta.tables import DeltaTable
 
@@ -149,7 +166,6 @@ def create(
         for key, value in properties.items():
             builder = builder.property(key, value)
         builder.execute()
-    return table_id(spark, path)
 
 
 def append(

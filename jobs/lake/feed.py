@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from jobs import quote
 from jobs.kinds import evidence
 from jobs.kinds.all import from_json
 from jobs.kinds.kind import Kind, Moment, StoredKind, is_stored
-from jobs.lake import delta
+from jobs.lake import delta, fresh_rows
+from jobs.lake.appender import Appender
+from jobs.lake.fresh_rows import FreshRows
+from jobs.lake.kept_plan import KeptPlan, Newest
 from jobs.lake.log import Log, late_after
 from jobs.lake.relations import moment_sql, relation_sql
 from jobs.lake.version import Pin, Version
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
@@ -41,9 +46,10 @@ class Feed:
     definition: StoredKind
     log: Log
     path: Path
-    table_id: str
+    appender: Appender
     schema: StructType
     """The states' columns, then `_segment`."""
+    _kept: Newest = field(default_factory=Newest, compare=False, repr=False)
 
     @property
     def spark(self) -> SparkSession:
@@ -56,6 +62,11 @@ class Feed:
     @property
     def logs(self) -> Mapping[str, Log]:
         return {self.topic: self.log}
+
+    @property
+    def table_id(self) -> str:
+        """The Delta transaction app of steps."""
+        return self.appender.table_id
 
     @property
     def batch_lane(self) -> str:
@@ -75,6 +86,23 @@ class Feed:
             for entry in self.schema
             if entry.name != evidence.SEGMENT
         }
+
+    def partial_of(self, rows: FreshRows) -> pa.Table:
+        """`definition.partial` of them, sorted, by a plan that is made once; the states' columns."""
+        columns = self.log.columns()
+
+        def make() -> KeptPlan:
+            return KeptPlan(
+                self.spark,
+                fresh_rows.schema(self.log),
+                lambda source: self.sorted(self.definition.partial(source.selectExpr(*columns))),
+            )
+
+        return self._kept.plan(columns, make).run(rows.file)
+
+    def sorted(self, states: DataFrame) -> DataFrame:
+        """Within each partition, so that files prune."""
+        return states.sortWithinPartitions(*self.order)
 
     def rows(self, delta_version: int | None = None) -> DataFrame:
         """The version's partial rows, `_segment` included, at a Delta version."""
@@ -148,9 +176,10 @@ def open_version(lake: Path, version: Version, logs: Mapping[str, Log]) -> Opene
         )
     log, path = logs[definition.inputs[0]], version.path(lake)
     schema = definition.partial(log.rows(0, 0)).schema.add(evidence.SEGMENT, IntegerType())
-    properties = {**PROPERTIES, **_statistics(schema, definition.state_keys)}
-    table_id = delta.create(log.spark, path, schema, properties, partition_by=(evidence.SEGMENT,))
-    return Feed(version=version, definition=definition, log=log, path=path, table_id=table_id, schema=schema)
+    pruning = _pruning(schema, definition.state_keys)
+    delta.create(log.spark, path, schema, {**PROPERTIES, **_statistics(pruning)}, (evidence.SEGMENT,))
+    appender = Appender(path, [(key,) for key in pruning])
+    return Feed(version=version, definition=definition, log=log, path=path, appender=appender, schema=schema)
 
 
 def stores_rows(version: Version) -> bool:
@@ -158,9 +187,11 @@ def stores_rows(version: Version) -> bool:
     return is_stored(from_json(version.definition))
 
 
-def _statistics(schema: StructType, keys: Iterable[str]) -> dict[str, Any]:
+def _pruning(schema: StructType, keys: Iterable[str]) -> list[str]:
+    return [key for key in keys if schema[key].dataType.simpleString().split("(")[0] in _PRUNING]
+
+
+def _statistics(pruning: Iterable[str]) -> dict[str, str]:
     """Statistics on the columns that prune, and on no other: they are paid for in every step."""
-    named = [key for key in keys if schema[key].dataType.simpleString().split("(")[0] in _PRUNING]
-    if not named:
-        return {"delta.dataSkippingNumIndexedCols": "0"}
-    return {"delta.dataSkippingStatsColumns": ",".join(f"`{key}`" for key in named)}
+    named = ",".join(map(quote.name, pruning))
+    return {"delta.dataSkippingStatsColumns": named} if named else {"delta.dataSkippingNumIndexedCols": "0"}

@@ -11,6 +11,8 @@ from urllib.parse import unquote
 from jobs import quote
 from jobs.errors import StoppedTopicError
 from jobs.lake import delta, in_force
+from jobs.lake.appender import Appender
+from jobs.lake.data_file import Column
 from jobs.lake.relations import relation_sql
 from jobs.topics import coordinate
 from jobs.topics.schema import default_sql
@@ -54,6 +56,7 @@ class Log:
         self.topic = topic
         self.lake = Path(lake)
         self.path = self.lake / "logs" / topic.name
+        self._appender: Appender | None = None
 
     def end(self) -> int:
         """The newest batch number, 0 for an empty log."""
@@ -104,17 +107,31 @@ class Log:
         """
         from pyspark.sql.types import StructType
 
-        newest, time = self.topic.newest, self.topic.contract.event_time
-        timed = [f"{EVENT}.{quote.name(field.name)}" for field in newest.fields if field.name == time]
-        properties = {**PROPERTIES, "delta.dataSkippingStatsColumns": ",".join([*PRUNING, *timed])}
-        table_id = delta.create(self.spark, self.path, StructType.fromDDL(self.ddl), properties)
+        newest = self.topic.newest
+        pruning = ",".join(".".join(map(quote.name, column)) for column in self._pruning)
+        properties = {**PROPERTIES, "delta.dataSkippingStatsColumns": pruning}
+        delta.create(self.spark, self.path, StructType.fromDDL(self.ddl), properties)
+        self._appender = None
         self.keep(
             {field.name: field.type for field in newest.fields},
             newest.file,
             remedy="give the field that type in the file, or another name; then start the lake server again",
         )
         in_force.publish(self.lake, self.topic)  # last: its columns must be there
-        return table_id
+        return self.appender.table_id
+
+    @property
+    def appender(self) -> Appender:
+        """What appends to the log; for the topic's ingest alone."""
+        if self._appender is None:
+            self._appender = Appender(self.path, self._pruning)
+        return self._appender
+
+    @property
+    def _pruning(self) -> list[Column]:
+        time = self.topic.contract.event_time
+        timed = [(EVENT, field.name) for field in self.topic.newest.fields if field.name == time]
+        return [*((name,) for name in PRUNING), *timed]
 
     def event(self) -> dict[str, str]:
         """Every field of the events in the log, shown or not, with its Spark type; in order."""
@@ -137,11 +154,8 @@ class Log:
         if gained:
             columns = ", ".join(f"{EVENT}.{quote.name(name)} {type_}" for name, type_ in gained.items())
             self.spark.sql(f"ALTER TABLE {relation_sql(self.path)} ADD COLUMNS ({columns})")
+            self._appender = None  # it would refuse to go on with a table that was altered
         return {**there, **gained}
-
-    def nothing(self) -> DataFrame:
-        """No rows, of the columns that the log has now: what an empty batch appends."""
-        return self.all(0, 0)
 
     def all(self, after: int, to: int) -> DataFrame:
         """Every column of every record of the batches in (after, to]."""
@@ -163,7 +177,7 @@ class Log:
     def rows_sql(self, to: int | None = None) -> str:
         """The same rows as SELECT text: of all batches, or up to batch `to`."""
         until = "" if to is None else f" AND batch <= {to}"
-        columns = ", ".join(self._columns())
+        columns = ", ".join(self.columns())
         return f"SELECT {columns} FROM {relation_sql(self.path)} WHERE verdict = '{VALID}'{until}"
 
     def quarantine_sql(self) -> str:
@@ -176,9 +190,10 @@ LEFT ANTI JOIN (SELECT epoch, partition, offset, batch FROM {relation} WHERE rep
 WHERE l.verdict <> '{VALID}'"""
 
     def _rows(self, found: DataFrame) -> DataFrame:
-        return found.where(f"verdict = '{VALID}'").selectExpr(*self._columns())
+        return found.where(f"verdict = '{VALID}'").selectExpr(*self.columns())
 
-    def _columns(self) -> tuple[str, ...]:
+    def columns(self) -> tuple[str, ...]:
+        """SQL of what every definition reads, over the log's columns; another one once a schema is met."""
         schemas: dict[str, list[str]] = self.metadata().get("schemas", {})
         fields = (_as_read(field, schemas) for field in self.topic.newest.fields)
         return (*fields, *coordinate.FROM_LOG)

@@ -43,15 +43,11 @@ def segments(feed: Feed) -> list[Segment]:
 
 def batch_epoch(feed: Feed) -> int:
     """The number the next batch commit must take; read it only while holding the version's lane."""
-    return delta.transaction_version(feed.spark, feed.path, feed.batch_lane) + 1
+    return feed.appender.transaction(feed.batch_lane) + 1
 
 
 def arranged(feed: Feed, rows: DataFrame, segment: int) -> DataFrame:
     """States as rows of a segment, sorted so that files prune by window and key; the feed's columns."""
     from pyspark.sql import functions as F
 
-    return (
-        rows.sortWithinPartitions(*feed.order)
-        .withColumn(evidence.SEGMENT, F.lit(segment))
-        .select(*feed.schema.names)
-    )
+    return feed.sorted(rows).withColumn(evidence.SEGMENT, F.lit(segment)).select(*feed.schema.names)

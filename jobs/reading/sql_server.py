@@ -76,9 +76,7 @@ def session(settings: Settings, scratch: Path, jdbc_port: int, password_file: Pa
     for folder in (temporary, scratch / "hive-local"):
         folder.mkdir(parents=True, exist_ok=True)
     (scratch / "scheduler.xml").write_text(TURNS)
-    class_path = [*spark_edge.jars(settings), spark_edge.classes(settings)]
     more = {
-        "spark.driver.extraClassPath": ":".join(str(path) for path in class_path),
         "spark.sql.extensions": f"{spark_edge.MEASURED['spark.sql.extensions']},twinlake.reading.ReadOnly",
         # no ${env:NAME} in a statement, no loop that no one can cancel
         "spark.sql.variable.substitute": "false",

@@ -23,8 +23,9 @@ from jobs.ingest.log_end import LogEnd
 from jobs.jvm import end_together
 from jobs.kinds.all import from_json
 from jobs.kinds.kind import grid_of, is_stored
-from jobs.lake import release_log
+from jobs.lake import delta, release_log
 from jobs.lake.certificates import Certificates
+from jobs.lake.fresh_rows import NewRows
 from jobs.lake.log import Log
 from jobs.lake.open_lake import OpenLake, RunningIngest, staging_folder
 from jobs.lake.plans import Plans
@@ -43,7 +44,7 @@ from jobs.topics.topic import load_topic, topic_names
 from jobs.topics.verdict import records_in
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 journal = structlog.get_logger(__name__)
 
@@ -58,7 +59,7 @@ POOLS = """<?xml version="1.0"?>
 </allocations>
 """
 
-OnBatch = Callable[[int, "DataFrame | None"], None]
+OnBatch = Callable[[int, NewRows | None], None]
 
 
 class TopicIngest(RunningIngest, Protocol):
@@ -114,6 +115,7 @@ class LakeServer:
     def start(self) -> None:
         """Open Spark and the logs, then the versions (which close their segments), then read the topics."""
         spark = self._session(self.settings)
+        delta.refuse_overwriting_store(spark)
         logs = {}
         for name in topic_names(self.settings.project):
             try:
@@ -191,7 +193,7 @@ class LakeServer:
     def _ingest(self, log: Log, versions: Versions) -> TopicIngest:
         name = log.topic.name
 
-        def on_batch(batch: int, rows: DataFrame | None) -> None:
+        def on_batch(batch: int, rows: NewRows | None) -> None:
             """Called by ingest after the log's commit, in its thread."""
             versions.offer(name, log.metadata(), rows)
 

@@ -6,19 +6,19 @@ Only the version's owner may call what is here; nothing in it starts a thread.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobs import breakpoints
 from jobs.breakpoints import Point
 from jobs.errors import StalledVersionError
+from jobs.kinds.evidence import SEGMENT
 from jobs.lake import delta
 from jobs.lake.feed import Feed
+from jobs.lake.fresh_rows import FreshRows, NewRows
+from jobs.lake.kept_plan import computed
 from jobs.lake.log import Log
 from jobs.lake.segments import arranged
 from jobs.topics.verdict import records_in
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 SMALL_RECORDS = 100_000
 """Up to so many records are computed in one task and written as one file; more are spread over the cores."""
@@ -48,7 +48,7 @@ def standing(feed: Feed) -> Standing:
     The step comes from the snapshot's transactions (the last commit may be a rebuild's), the position
     from the commit of exactly that step.
     """
-    step = delta.transaction_version(feed.spark, feed.path, feed.table_id)
+    step = feed.appender.transaction(feed.table_id)
     if step == 0:
         return Standing()
     found = delta.newest_metadata(feed.path, where=lambda metadata: metadata.get("step") == step)
@@ -76,7 +76,7 @@ def standing(feed: Feed) -> Standing:
     return at
 
 
-def advance(feed: Feed, at: Standing, to: int, rows: DataFrame | None = None) -> Standing:
+def advance(feed: Feed, at: Standing, to: int, rows: NewRows | None = None) -> Standing:
     """One step: the partial of the batches in (at.position, to], from `rows` where the caller has them.
 
     Returns where the version stands then. SilentSkipError when Delta knew the step already.
@@ -94,13 +94,21 @@ def advance(feed: Feed, at: Standing, to: int, rows: DataFrame | None = None) ->
         records=records,
         steps_open=at.steps_open + 1,
     )
-    if rows is None:
-        rows = feed.log.rows(at.position, to)
-    if records - at.records <= SMALL_RECORDS:
-        rows = rows.coalesce(1)
-    partial = arranged(feed, feed.definition.partial(rows), at.segment)
+    told = _told(feed, "step", new)
+    if isinstance(rows, FreshRows):
+        states = feed.partial_of(rows)
+    else:
+        found = feed.log.rows(at.position, to) if rows is None else rows
+        if records - at.records > SMALL_RECORDS:
+            partial = arranged(feed, feed.definition.partial(found), at.segment)
+            breakpoints.at(Point.BEFORE_PARTIAL, feed.version.table)
+            delta.append(partial, feed.path, feed.table_id, new.step, told)
+            return new
+        states = computed(feed.sorted(feed.definition.partial(found.coalesce(1))))
     breakpoints.at(Point.BEFORE_PARTIAL, feed.version.table)
-    delta.append(partial, feed.path, feed.table_id, new.step, _told(feed, "step", new))
+    added = feed.appender.write(states, {SEGMENT: str(at.segment)})
+    breakpoints.at(Point.BEFORE_STEP_COMMIT, feed.version.table)
+    feed.appender.commit(added, feed.table_id, new.step, told)
     return new
 
 
@@ -110,8 +118,7 @@ def close(feed: Feed, at: Standing) -> Standing:
     Only after this commit may anyone treat the segment as closed.
     """
     new = replace(at, step=at.step + 1, steps_open=0)
-    nothing = feed.spark.createDataFrame([], feed.schema)
-    delta.append(nothing, feed.path, feed.table_id, new.step, _told(feed, "close", new))
+    feed.appender.commit([], feed.table_id, new.step, _told(feed, "close", new))
     return replace(new, segment=at.segment + 1)
 
 

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import structlog
 
@@ -16,6 +16,7 @@ from jobs.errors import StalledVersionError, TwinlakeError
 from jobs.files import full_disk
 from jobs.lake import delta
 from jobs.lake.feed import Feed, open_version
+from jobs.lake.fresh_rows import NewRows
 from jobs.lake.log import Log
 from jobs.lake.segments import Closed
 from jobs.lake.version import Pin, Version
@@ -24,9 +25,6 @@ from jobs.speed.culprit import Culprit, culprit, is_of_data
 from jobs.speed.hold import Hold
 from jobs.speed.mailbox import ClosedMailboxError, Mailbox
 from jobs.waiting import answer
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 STEPS_PER_SEGMENT = 50
 OPEN_WAIT_S = 120.0
@@ -89,7 +87,7 @@ class Owner:
             self._queued = True
         self._ask_quietly(self._catch_up)
 
-    def offer(self, batch: int, rows: DataFrame) -> Future[Any] | None:
+    def offer(self, batch: int, rows: NewRows) -> Future[Any] | None:
         """The batch is in memory: an idle owner that is next to it takes it; others read the log later."""
         if self.error is None and self.standing.position == batch - 1 and not self._barred(batch):
             with self._lock:
@@ -164,18 +162,18 @@ class Owner:
             at = close(feed, at)
         self.standing, self._feed = at, feed
 
-    def _take(self, batch: int, rows: DataFrame) -> None:
+    def _take(self, batch: int, rows: NewRows) -> None:
         if self._feed is None or self.standing.position != batch - 1 or self._barred(batch):
             self.signal(batch)
             return
         self._step(batch, rows)
 
-    def _step(self, to: int, rows: DataFrame | None = None) -> None:
+    def _step(self, to: int, rows: NewRows | None = None) -> None:
         assert self._feed is not None
         try:
             self.standing = advance(self._feed, self.standing, to, rows)
         except Exception as error:
-            self._blame(error, to, rows)
+            self._blame(error, to)
             raise
         self._retry_s = RETRY_FIRST_S
         self._serve_waiters()
@@ -183,7 +181,7 @@ class Owner:
             self.standing = close(self._feed, self.standing)
             self._on_closed(self)
 
-    def _blame(self, error: Exception, to: int, rows: DataFrame | None) -> None:
+    def _blame(self, error: Exception, to: int) -> None:
         """Raise what names the record and the expression behind the error of a step, where there are such.
 
         They are looked for once: for the same batches they are the same.
@@ -193,8 +191,7 @@ class Owner:
             return
         if self._blamed is None or self._blamed[0] != (at, to):
             try:
-                read = self.log.rows(at, to) if rows is None else rows
-                self._blamed = ((at, to), culprit(self._feed.definition, read))
+                self._blamed = ((at, to), culprit(self._feed.definition, self.log.rows(at, to)))
             except Exception:
                 self._journal.exception("what a step failed on was not found", batch=at)
                 return

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import structlog
 
@@ -20,6 +20,7 @@ from jobs.errors import (
     TwinlakeError,
 )
 from jobs.lake.feed import Feed, LogView, Opened, open_version, stores_rows
+from jobs.lake.fresh_rows import NewRows
 from jobs.lake.log import Log
 from jobs.lake.segments import Closed
 from jobs.lake.version import Health, Pin, Version, stored_versions
@@ -29,9 +30,6 @@ from jobs.speed.hold import Held
 from jobs.speed.lags import Lags
 from jobs.speed.owner import Owner, PassedError
 from jobs.waiting import answer, wait_for
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 T = TypeVar("T")
 
@@ -101,7 +99,7 @@ class Versions:
             list(stopping.map(Owner.stop, self._all_owners()))
         self._merging.shutdown(wait=True)
 
-    def offer(self, topic: str, metadata: Mapping[str, Any], rows: DataFrame | None) -> None:
+    def offer(self, topic: str, metadata: Mapping[str, Any], rows: NewRows | None) -> None:
         """Tell every version of the topic that the log has a new batch; return when its takers have finished.
 
         A large batch is a backlog's: its takers may go on beside the next one, which waits for them here.

@@ -19,6 +19,7 @@ import psutil
 
 from jobs.breakpoints import Point
 from jobs.errors import TimedOutError
+from jobs.lake.delta import LOG_FOLDER
 from jobs.server.client import LakeClient
 from jobs.settings import PROJECT, Services
 from jobs.tables import TABLES
@@ -159,8 +160,9 @@ class LakeProcess:
         )
 
     def files(self, place: str, ending: str) -> int:
-        """How many files with this ending a folder of the lake has."""
-        return sum(1 for _ in (self.lake / place).glob(f"*{ending}"))
+        """How many data files with this ending a table of the lake has, in whichever partition."""
+        found = (self.lake / place).rglob(f"*{ending}")
+        return sum(1 for file in found if file.parent.name != LOG_FOLDER)
 
     def _jvm(self) -> psutil.Process:
         assert self.process

@@ -122,12 +122,15 @@ MOVED: dict[Point, set[str]] = {
     Point.BEFORE_LOG_COMMIT: {"data files"},
     Point.AFTER_LOG_COMMIT: {"data files", "batch"},
     Point.BEFORE_PARTIAL: {"data files", "batch", SALES},
+    Point.BEFORE_STEP_COMMIT: {"data files", "batch", SALES},
     Point.BEFORE_REPLACE: {"compared"},
     Point.AFTER_REPLACE: {"compared", "replaced"},
     Point.BEFORE_RELEASE: set(),
     Point.AFTER_RELEASE: {"release"},
 }
 """What the files of a dead server say more than before: where exactly it was."""
+BETWEEN = (Point.BEFORE_PARTIAL, Point.BEFORE_STEP_COMMIT)
+"""The other table's step goes on meanwhile: it dies between the two."""
 
 
 @pytest.mark.faults
@@ -136,16 +139,20 @@ def test_a_server_killed_at_this_point_goes_on_without_loss_or_double_counting(
     platform: Platform, point: Point
 ) -> None:
     server, before = platform.server, platform.disk()
-    server.stop_at(point, LATEST if point is Point.BEFORE_PARTIAL else "")
+    files = server.files(f"tables/{LATEST}", ".parquet")
+    server.stop_at(point, LATEST if point in BETWEEN else "")
     platform.come_by(point)
     server.until_stopped_at(point)
-    if point is Point.BEFORE_PARTIAL:  # the other table's goes on: it dies between the two
+    if point in BETWEEN:
         server.until(lambda: platform.disk()[SALES] > before[SALES])
 
     server.kill()
 
     died = platform.disk()
     assert {name for name, count in died.items() if count > before[name]} == MOVED[point]
+    if point in BETWEEN:
+        moved = server.files(f"tables/{LATEST}", ".parquet") - files
+        assert moved == (1 if point is Point.BEFORE_STEP_COMMIT else 0)
     server.start()
     server.until(server.caught_up)
     coordinate = ["epoch", "partition", "offset"]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from jobs.batch.maintain import clean_up_session, drop_old_commits
 from jobs.batch.rebuild import chunks
@@ -59,27 +60,30 @@ def checkpoint(log: Log) -> None:
 
 
 def story(log: Log, build: int, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """A version built from the log's beginning: where each step ended, in how many tasks it was computed,
+    """A version built from the log's beginning: where each step ended, whether it was a small one,
     how far it then lagged, and in how many ranges the end of it would be rebuilt and certified."""
     feed = open_version(log.path.parents[1], version_of(SALES, build), {"orders": log})
     assert isinstance(feed, Feed)
-    narrow: list[bool] = []
+    small: list[bool] = []
 
-    def arranged(feed: Feed, rows: DataFrame, segment: int) -> DataFrame:
-        narrow.append("Repartition 1, false" in rows._jdf.queryExecution().analyzed().toString())
-        return module_arranged(feed, rows, segment)
+    def spy(which: bool, call: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*given: Any) -> Any:
+            small.append(which)
+            return call(*given)
 
-    module_arranged = module.arranged
+        return called
+
     monkeypatch.setattr(module, "SMALL_RECORDS", 20)
-    monkeypatch.setattr(module, "arranged", arranged)
+    monkeypatch.setattr(module, "arranged", spy(False, module.arranged))
+    monkeypatch.setattr(feed.appender, "write", spy(True, feed.appender.write))
     at, end, told = Standing(), Lags({"orders": log}).end("orders"), []
     for to in cuts(log, 0, log.end(), limit=10):
         at = advance(feed, at, to)
         told.append((at.step, at.position, at.records, end.records - at.records))
-    monkeypatch.setattr(module, "arranged", module_arranged)
+    monkeypatch.undo()
     pin = Pin(version=feed.version, position={"orders": at.position}, delta_version=None)
     ranges = chunks(feed, Closed(pin=pin, through=0, records=at.records), ALL, chunk_records=20)
-    return [*told, narrow, len(ranges), at.watermark]
+    return [*told, small, len(ranges), at.watermark]
 
 
 def test_a_version_is_built_alike_whatever_clean_up_and_compaction_have_left_of_the_log_s_commits(

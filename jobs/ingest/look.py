@@ -1,0 +1,47 @@
+"""The look at a micro-batch: Spark's first pass over its records, as Arrow; at a small one by a kept plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from jobs.ingest import first_pass
+from jobs.ingest.writer_schema import Writer
+from jobs.lake.kept_plan import KeptPlan, Newest, computed
+from jobs.topics.topic import Topic
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Look:
+    """`end_marker` as in `first_pass.selections`."""
+
+    def __init__(self, spark: SparkSession, topic: Topic, end_marker: bytes) -> None:
+        self._spark = spark
+        self._topic = topic
+        self._end_marker = end_marker
+        self._kept = Newest()
+
+    def whole(self, records: DataFrame, writers: Sequence[Writer], event: Mapping[str, str]) -> pa.Table:
+        """What a small batch says of itself, and all that the log stores of it, in one job."""
+
+        def make() -> KeptPlan:
+            return KeptPlan(
+                self._spark, records.schema, lambda source: self._over(source, writers, event)
+            )  # fmt: skip
+
+        return self._kept.plan((tuple(writers), tuple(event.items())), make).run(records)
+
+    def bare(self, records: DataFrame, writers: Sequence[Writer]) -> pa.Table:
+        """What a large batch says of itself; the log's columns are made by a second pass."""
+        return computed(self._over(records, writers))
+
+    def _over(
+        self, records: DataFrame, writers: Sequence[Writer], event: Mapping[str, str] | None = None
+    ) -> DataFrame:
+        found = records
+        for expressions in first_pass.selections(self._topic, writers, self._end_marker, event):
+            found = found.selectExpr(*expressions)
+        return found

@@ -1,0 +1,33 @@
+"""Checkpoints of Delta tables: with them nobody reads more than some commit files.
+
+deltalake makes them beside the work, without an executor.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import structlog
+from deltalake import DeltaTable
+
+EVERY_COMMITS = 100
+
+journal = structlog.get_logger(__name__)
+_worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
+
+
+def due(version: int) -> bool:
+    return version > 0 and version % EVERY_COMMITS == 0
+
+
+def make(path: Path) -> None:
+    """Begins to write one of the newest version; a failure is told, and the next one comes soon."""
+    _worker.submit(_make, path)
+
+
+def _make(path: Path) -> None:
+    try:
+        DeltaTable(str(path)).create_checkpoint()
+    except Exception as error:
+        journal.warning("no checkpoint was made", table=str(path), why=repr(error))

@@ -1,0 +1,122 @@
+"""One small data file of a Delta table, and what Delta's log says of it, written by pyarrow.
+
+Statistics follow the protocol: numbers as JSON numbers with all their digits, times in milliseconds, rounded
+so that no value is outside; none for floating point numbers (Arrow passes over NaN, Spark sorts it highest).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+Column = tuple[str, ...]
+"""A column's name, or the names on the way to a field inside it."""
+LONGEST_TEXT = 32
+"""Texts longer than this are left out: a prefix is no upper bound."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def write(
+    rows: pa.Table, table: Path, partition: Mapping[str, str], statistics: Sequence[Column]
+) -> dict[str, Any]:
+    """Writes the rows (without the partition's columns) as one file below `table`; its `add` action.
+
+    Nobody sees the file before the action is committed. Raises OSError.
+    """
+    folder = "".join(f"{name}={value}/" for name, value in partition.items())
+    name = f"{folder}part-00000-{uuid4()}-c000.zstd.parquet"
+    file = table / name
+    file.parent.mkdir(exist_ok=True)
+    pq.write_table(rows, file, compression="zstd", compression_level=1, store_schema=False)
+    return {
+        "path": quote(name, safe="/="),
+        "partitionValues": dict(partition),
+        "size": file.stat().st_size,
+        "modificationTime": time.time_ns() // 1_000_000,
+        "dataChange": True,
+        "stats": statistics_text(rows, statistics),
+    }
+
+
+def statistics_text(rows: pa.Table, columns: Sequence[Column]) -> str:
+    """Delta's statistics of the rows, as JSON."""
+    lowest: dict[str, Any] = {}
+    highest: dict[str, Any] = {}
+    nulls: dict[str, Any] = {}
+    for column in columns:
+        values = _values(rows, column)
+        _put(nulls, column, str(values.null_count))
+        if (bounds := _bounds(values)) is not None:
+            _put(lowest, column, bounds[0])
+            _put(highest, column, bounds[1])
+    return _json({
+        "numRecords": str(rows.num_rows), "minValues": lowest, "maxValues": highest, "nullCount": nulls,
+    })  # fmt: skip
+
+
+def _values(rows: pa.Table, column: Column) -> pa.ChunkedArray:
+    values = rows.column(column[0])
+    for name in column[1:]:
+        values = pc.struct_field(values, name)
+    return values
+
+
+def _bounds(values: pa.ChunkedArray) -> tuple[str, str] | None:
+    """The least and the greatest value as JSON; None where there are none, or none that may be told."""
+    type_ = values.type
+    comparable = (
+        pa.types.is_integer(type_) or pa.types.is_decimal(type_) or pa.types.is_date(type_)
+        or pa.types.is_timestamp(type_) or pa.types.is_string(type_) or pa.types.is_large_string(type_)
+    )  # fmt: skip
+    if not comparable:
+        return None
+    found = pc.min_max(values)
+    low, high = found["min"], found["max"]
+    if not low.is_valid:
+        return None
+    if pa.types.is_timestamp(type_):
+        least, most = _moment(low.value // 1000), _moment(-(-high.value // 1000))
+        return None if least is None or most is None else (least, most)
+    least, most = low.as_py(), high.as_py()
+    if isinstance(least, str):
+        if max(len(least), len(most)) > LONGEST_TEXT:
+            return None
+        return json.dumps(least), json.dumps(most)
+    if isinstance(least, int | Decimal):
+        return f"{least:f}" if isinstance(least, Decimal) else str(least), (
+            f"{most:f}" if isinstance(most, Decimal) else str(most)
+        )
+    return json.dumps(least.isoformat()), json.dumps(most.isoformat())
+
+
+def _moment(millis: int) -> str | None:
+    """RFC 3339 with milliseconds; None after the year 9999."""
+    try:
+        moment = _EPOCH + timedelta(milliseconds=millis)
+    except OverflowError:
+        return None
+    return f'"{moment.replace(tzinfo=None).isoformat(timespec="milliseconds")}Z"'
+
+
+def _put(into: dict[str, Any], column: Column, value: str) -> None:
+    for name in column[:-1]:
+        into = into.setdefault(name, {})
+    into[column[-1]] = value
+
+
+def _json(found: dict[str, Any] | str) -> str:
+    """Of values that are JSON already: a decimal must not become a float on the way."""
+    if isinstance(found, str):
+        return found
+    return "{" + ",".join(f"{json.dumps(name)}:{_json(value)}" for name, value in found.items()) + "}"

@@ -1,0 +1,49 @@
+"""The valid rows of the newest batch of a log, in memory: what versions take their next step from."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Union
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.lake.kept_plan import ArrowFile
+from jobs.lake.log import EVENT, Log
+from jobs.topics.verdict import VALID
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+FROM_LOG = ("epoch", "partition", "offset", "timestamp", "schema_id")
+
+
+class FreshRows:
+    """Of a batch whose rows (all the log's columns) are at hand as `rows`."""
+
+    def __init__(self, log: Log, rows: pa.Table) -> None:
+        self._log = log
+        self._rows = rows
+
+    @cached_property
+    def file(self) -> ArrowFile:
+        """The columns of `schema`; written once, for whoever asks first."""
+        valid = self._rows.filter(pc.equal(self._rows.column("verdict"), VALID)).combine_chunks()
+        names = [field.name for field in self._log.topic.newest.fields]
+        fields = [pc.struct_field(valid.column(EVENT), name).combine_chunks() for name in names]
+        event = pa.StructArray.from_arrays(fields, names)
+        rows = pa.table([*(valid.column(name) for name in FROM_LOG), event], [*FROM_LOG, EVENT])
+        return ArrowFile(self._log.spark, rows)
+
+
+NewRows = Union["DataFrame", FreshRows]
+"""The rows of a new batch as definitions read them: those of a large one are read from its files."""
+
+
+def schema(log: Log) -> StructType:
+    """The columns of a log's fresh rows."""
+    from pyspark.sql.types import StructType
+
+    columns = StructType.fromDDL(log.ddl)
+    return StructType([columns[name] for name in (*FROM_LOG, EVENT)])

@@ -1,0 +1,55 @@
+package twinlake.lake;
+
+import java.io.BufferedOutputStream;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.execution.arrow.ArrowBatchStreamWriter;
+import org.apache.spark.sql.types.StructType;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * A relation over slots, planned and compiled once, computed again whenever it is run: a small batch costs less than
+ * planning it. Not with an exchange in it: the shuffle files of the first run would be read again.
+ */
+public final class KeptPlan {
+  private final RDD<byte[]> batches;
+  private final StructType columns;
+  private final String zone;
+
+  private KeptPlan(org.apache.spark.sql.classic.Dataset<Row> relation) {
+    batches = relation.toArrowBatchRdd();
+    // a null struct has nulls in its fields, whatever they are declared as: other readers of Arrow mind
+    columns = relation.schema().asNullable();
+    zone = relation.sparkSession().sessionState().conf().sessionLocalTimeZone();
+  }
+
+  public static KeptPlan of(Dataset<Row> relation) {
+    org.apache.spark.sql.classic.Dataset<Row> planned = (org.apache.spark.sql.classic.Dataset<Row>) relation;
+    String plan = planned.queryExecution().executedPlan().toString();
+    if (plan.contains("Exchange")) {
+      throw new IllegalArgumentException("a plan with an exchange cannot be kept:\n" + plan);
+    }
+    return new KeptPlan(planned);
+  }
+
+  /** Computes a relation that is needed once, of whatever plan. */
+  public static void once(Dataset<Row> relation, String file) throws IOException {
+    new KeptPlan((org.apache.spark.sql.classic.Dataset<Row>) relation).run(file);
+  }
+
+  /** Computes what is in the slots now, into an Arrow stream file. */
+  public void run(String file) throws IOException {
+    byte[][] computed = (byte[][]) batches.collect();
+    try (OutputStream out = new BufferedOutputStream(Files.newOutputStream(Path.of(file)))) {
+      ArrowBatchStreamWriter writer = new ArrowBatchStreamWriter(columns, out, zone, true, false);
+      writer.writeBatches(CollectionConverters.asScala(Arrays.asList(computed).iterator()));
+      writer.end();
+    }
+  }
+}

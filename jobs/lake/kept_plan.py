@@ -1,0 +1,94 @@
+"""Kept plans: to plan a small batch costs Spark more than to compute it, so a plan is made once for all.
+
+The rows come from a slot (`java/twinlake/lake/Slots`) and go to a file, both as Arrow, never through py4j.
+Nothing that changes from batch to batch may stand in such a plan.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Hashable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+
+class ArrowFile:
+    """Rows in a file that goes when nobody has this object any more; for kept plans of `spark`'s JVM."""
+
+    def __init__(self, spark: SparkSession, rows: pa.Table) -> None:
+        self.path = _scratch(spark)
+        weakref.finalize(self, self.path.unlink, missing_ok=True)
+        with pa.OSFile(str(self.path), "wb") as file, pa.ipc.new_stream(file, rows.schema) as stream:
+            stream.write_table(rows)
+
+
+class KeptPlan:
+    """What `build` makes of a relation with the columns of `schema`; it may have no exchange in it."""
+
+    def __init__(
+        self, spark: SparkSession, schema: StructType, build: Callable[[DataFrame], DataFrame]
+    ) -> None:
+        from pyspark.sql import DataFrame
+
+        self._spark = spark
+        self._slot = uuid4().hex
+        self._lock = threading.Lock()
+        session: Any = spark._jsparkSession
+        java: Any = spark._jvm
+        self._slots = java.twinlake.lake.Slots
+        columns = session.parseDataType(schema.json())
+        source = DataFrame(self._slots.relation(session, self._slot, columns), spark)
+        # one partition, and Spark knows it: nothing has to be exchanged to group
+        self._plan = java.twinlake.lake.KeptPlan.of(build(source.coalesce(1))._jdf)
+
+    def run(self, rows: ArrowFile | DataFrame) -> pa.Table:
+        """The result over these rows, which have the schema's columns in its order; a relation's plan is one
+        without a shuffle. One run at a time."""
+        with self._lock:
+            self._slots.fill(self._slot, str(rows.path) if isinstance(rows, ArrowFile) else rows._jdf)
+            try:
+                return _computed(self._spark, self._plan.run)
+            finally:
+                self._slots.empty(self._slot)
+
+
+class Newest:
+    """The plan that was made last; made again when what it is made for is another."""
+
+    def __init__(self) -> None:
+        self._made_for: Hashable = None
+        self._plan: KeptPlan | None = None
+
+    def plan(self, made_for: Hashable, make: Callable[[], KeptPlan]) -> KeptPlan:
+        if self._plan is None or made_for != self._made_for:
+            self._plan, self._made_for = make(), made_for
+        return self._plan
+
+
+def computed(rows: DataFrame) -> pa.Table:
+    """A relation that is needed once. `toArrow` refuses null structs with fields declared as not null."""
+    java: Any = rows.sparkSession._jvm
+    return _computed(rows.sparkSession, lambda file: java.twinlake.lake.KeptPlan.once(rows._jdf, file))
+
+
+def _computed(spark: SparkSession, run: Callable[[str], None]) -> pa.Table:
+    result = _scratch(spark)
+    try:
+        run(str(result))
+        with pa.OSFile(str(result)) as file, pa.ipc.open_stream(file) as stream:
+            return stream.read_all()
+    finally:
+        result.unlink(missing_ok=True)
+
+
+def _scratch(spark: SparkSession) -> Path:
+    folder = Path(spark.sparkContext.getConf().get("spark.local.dir") or "")
+    return folder / f"{uuid4().hex}.arrow"

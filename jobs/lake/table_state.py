@@ -1,0 +1,137 @@
+"""What a Delta table holds at its newest version, read from `_delta_log` without Spark and kept up to date.
+
+Its checkpoint is read once, then one small file for every commit that somebody makes. Columns and protocol
+must be such that plain appends are right; anything else is refused rather than guessed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from jobs.errors import ChangedTableError
+from jobs.lake import delta
+
+WRITER_FEATURES = frozenset({"appendOnly", "invariants"})
+"""Features of the protocol that ask nothing of an append to a table without invariants."""
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
+_INVARIANT = "delta.invariants"
+
+
+class TableState:
+    """`files` are the live data files (path as the log writes it -> bytes), `bytes` their sum;
+    `transactions`, `metadata` and `protocol` the newest actions of these names."""
+
+    def __init__(self, path: Path) -> None:
+        """Reads the newest checkpoint and the commits since. ChangedTableError for a table that needs a
+        writer with other features, FileNotFoundError where there is no table."""
+        self.path = path
+        self.folder = path / delta.LOG_FOLDER
+        self.version = -1
+        self.transactions: dict[str, dict[str, Any]] = {}  # by appId
+        self.files: dict[str, int] = {}
+        self.bytes = 0
+        self.protocol: dict[str, Any] = {}
+        self.metadata: dict[str, Any] = {}
+        self._begin()
+        self.forward()
+        if not self.metadata:
+            raise FileNotFoundError(f"{path} is no Delta table")
+        self._refuse_features()
+
+    @property
+    def id(self) -> str:
+        """The id that Delta gave the table when it was created."""
+        return str(self.metadata["id"])
+
+    @property
+    def partition_by(self) -> tuple[str, ...]:
+        return tuple(self.metadata["partitionColumns"])
+
+    def transaction(self, app_id: str) -> int:
+        """The last committed transaction of `app_id`, 0 where there is none."""
+        found = self.transactions.get(app_id)
+        return int(found["version"]) if found else 0
+
+    def forward(self) -> None:
+        """Takes in the commits that were made since, by whomever."""
+        while (actions := read_actions(self.folder, self.version + 1)) is not None:
+            self.apply(actions)
+
+    def apply(self, actions: list[dict[str, Any]]) -> None:
+        """One more commit."""
+        for action in actions:
+            self._take(action)
+        self.version += 1
+
+    def _take(self, action: Mapping[str, Any]) -> None:
+        for kind, told in action.items():
+            if told is None:
+                continue
+            if kind == "add":
+                self.bytes += told["size"] - self.files.get(told["path"], 0)
+                self.files[told["path"]] = told["size"]
+            elif kind == "remove":
+                self.bytes -= self.files.pop(told["path"], 0)
+            elif kind == "txn":
+                self.transactions[told["appId"]] = dict(told)
+            elif kind == "metaData":
+                self.metadata = _given(told)
+            elif kind == "protocol":
+                self.protocol = _given(told)
+
+    def _begin(self) -> None:
+        """The newest checkpoint, whoever made it."""
+        made = [int(found[1]) for file in self.folder.glob("*.checkpoint.parquet")
+                if (found := _CHECKPOINT.fullmatch(file.name))]  # fmt: skip
+        if not made:
+            return
+        self.version = max(made)
+        file = pq.ParquetFile(self.folder / f"{self.version:020d}.checkpoint.parquet")
+        wanted = ["txn", "metaData", "protocol", "add.path", "add.size"]
+        for group in file.iter_batches(
+            columns=[name for name in wanted if name.split(".")[0] in _names(file)]
+        ):
+            for action in group.to_pylist():
+                self._take(action)
+        self.metadata["configuration"] = dict(self.metadata.get("configuration") or {})
+        self.metadata["format"] = {**self.metadata["format"], "options": {}}
+
+    def _refuse_features(self) -> None:
+        writer = self.protocol.get("minWriterVersion", 0)
+        foreign = set(self.protocol.get("writerFeatures") or ()) - WRITER_FEATURES
+        if self.protocol.get("minReaderVersion", 0) > 1 and self.protocol.get("readerFeatures") is None:
+            foreign.add(f"reader version {self.protocol['minReaderVersion']}")
+        if writer > 2 and self.protocol.get("writerFeatures") is None:
+            foreign.add(f"writer version {writer}")
+        if _INVARIANT in self.metadata["schemaString"]:
+            foreign.add("invariants on columns")
+        if foreign:
+            raise ChangedTableError(
+                f"the table {self.path} cannot be appended to",
+                f"somebody has changed it: it needs {', '.join(sorted(foreign))}",
+                "build the table anew (`twinlake plan`, `twinlake build`), and let nobody else alter it",
+            )
+
+
+def read_actions(folder: Path, version: int) -> list[dict[str, Any]] | None:
+    """The actions of a commit in the `_delta_log` folder, None where it is not there."""
+    try:
+        text = (folder / f"{version:020d}.json").read_text()
+    except FileNotFoundError:
+        return None
+    return [json.loads(line) for line in text.splitlines() if line]
+
+
+def _given(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what a writer has written as null; others leave it out."""
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def _names(file: pq.ParquetFile) -> set[str]:
+    return set(file.schema_arrow.names)

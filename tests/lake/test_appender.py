@@ -1,0 +1,273 @@
+"""Appends by put-if-absent, on real tables that Spark and others write to and read as well."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from jobs.errors import ChangedTableError, SilentSkipError
+from jobs.lake import checkpoints, data_file, delta
+from jobs.lake.appender import Appender, put_if_absent
+from jobs.waiting import wait_for
+
+DDL = "id bigint, name string, price decimal(20, 2), at timestamp, day date, weight double, part int"
+PRUNING = [("id",), ("name",), ("price",), ("at",), ("day",), ("weight",)]
+ARROW = pa.schema([
+    ("id", pa.int64()), ("name", pa.string()), ("price", pa.decimal128(20, 2)),
+    ("at", pa.timestamp("us", "UTC")), ("day", pa.date32()), ("weight", pa.float64()),
+])  # fmt: skip
+MOMENT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+
+
+def rows(*ids: int) -> pa.Table:
+    found = [
+        {"id": number, "name": f"n{number}", "price": Decimal(f"{number}.10"), "at": MOMENT,
+         "day": date(2026, 1, 2), "weight": number / 4}
+        for number in ids
+    ]  # fmt: skip
+    return pa.Table.from_pylist(found, ARROW)
+
+
+@pytest.fixture
+def table(spark: SparkSession, tmp_path: Path) -> Path:
+    """An empty table whose statistics are those of a version's table."""
+    from pyspark.sql.types import StructType
+
+    path = tmp_path / "t"
+    properties = {"delta.dataSkippingStatsColumns": ",".join(name for (name,) in PRUNING)}
+    delta.create(spark, path, StructType.fromDDL(DDL), properties, ("part",))
+    return path
+
+
+def add(appender: Appender, txn: int, *ids: int, part: int = 1) -> None:
+    appender.commit(appender.write(rows(*ids), {"part": str(part)}), "me", txn, {"kind": "step", "n": txn})
+
+
+def ids(spark: SparkSession, path: Path) -> list[int]:
+    """What Spark, deltalake, polars and DuckDB read alike."""
+    read = [row.id for row in spark.read.format("delta").load(str(path)).orderBy("id").collect()]
+    known = DeltaTable(str(path))
+    assert sorted(known.to_pyarrow_table().column("id").to_pylist()) == read
+    assert polars.read_delta(str(path)).sort("id")["id"].to_list() == read
+    if files := known.file_uris():
+        found = duckdb.sql(f"SELECT id FROM read_parquet({files}) ORDER BY id").fetchall()
+        assert [row[0] for row in found] == read
+    return read
+
+
+def test_everybody_reads_what_every_sort_of_commit_has_left(spark: SparkSession, table: Path) -> None:
+    appender = Appender(table, PRUNING)
+    add(appender, 1, 1, 2)
+    assert ids(spark, table) == [1, 2]
+    add(appender, 2)  # a close
+    assert ids(spark, table) == [1, 2]
+    frame = spark.createDataFrame(rows(3).to_pandas()).selectExpr(
+        "id", "name", "cast(price as decimal(20, 2)) price", "at", "day", "weight", "1 AS part"
+    )
+    delta.append(frame, table, "me", 3, {"kind": "step", "n": 3}, ("part",))
+    add(appender, 4, 4, part=2)
+    assert ids(spark, table) == [1, 2, 3, 4]
+    spark.sql(f"OPTIMIZE delta.`{table}`")
+    add(appender, 5, 5, part=2)
+    assert ids(spark, table) == [1, 2, 3, 4, 5]
+    delta.replace(frame, table, "part = 1", "me:batch", 1, {"kind": "rebuild"})
+    add(appender, 6, 6, part=2)
+    assert ids(spark, table) == [3, 4, 5, 6]
+    assert appender.transaction("me") == 6 and appender.transaction("me:batch") == 1
+    assert delta.newest_metadata(table) == {"kind": "step", "n": 6}
+    assert Appender(table, PRUNING).transaction("me") == 6
+
+
+@pytest.mark.parametrize("maker", ["ours", "Spark's"])
+def test_transactions_and_columns_outlive_commit_files_behind_a_checkpoint(
+    spark: SparkSession, table: Path, maker: str
+) -> None:
+    appender = Appender(table, PRUNING)
+    for txn in range(1, checkpoints.EVERY_COMMITS + 1):
+        add(appender, txn, txn)
+    folder = table / delta.LOG_FOLDER
+    checkpoint = folder / f"{checkpoints.EVERY_COMMITS:020d}.checkpoint.parquet"
+    wait_for("the checkpoint", lambda: checkpoint.exists() or None, 60)
+    if maker == "Spark's":
+        checkpoint.unlink()
+        (folder / "_last_checkpoint").unlink()
+        delta.snapshot(spark, table).deltaLog().checkpoint()
+        assert checkpoint.exists()
+    for file in folder.glob("*.json"):
+        if int(file.stem) < checkpoints.EVERY_COMMITS:
+            file.unlink()
+
+    again = Appender(table, PRUNING)
+    assert again.table_id == appender.table_id
+    assert again.transaction("me") == checkpoints.EVERY_COMMITS
+    add(again, checkpoints.EVERY_COMMITS + 1, 0)
+    jvm = spark._jvm
+    assert jvm is not None
+    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    assert ids(spark, table) == [*range(checkpoints.EVERY_COMMITS + 1)]
+
+
+@pytest.mark.parametrize("txn", [1, 3])
+def test_a_transaction_that_is_not_the_next_one_is_refused(table: Path, txn: int) -> None:
+    appender = Appender(table, PRUNING)
+    add(appender, 1, 1)
+
+    with pytest.raises(SilentSkipError, match=f"transaction {txn}"):
+        add(appender, txn, 2)
+    assert delta.newest_version(table) == 1
+
+
+def test_a_table_that_somebody_has_altered_is_refused_until_it_is_opened_again(
+    spark: SparkSession, table: Path
+) -> None:
+    appender = Appender(table, PRUNING)
+    spark.sql(f"ALTER TABLE delta.`{table}` ADD COLUMNS (more string)")
+
+    with pytest.raises(ChangedTableError, match="altered"):
+        add(appender, 1, 1)
+    add(Appender(table, PRUNING), 1, 1)
+    assert spark.read.format("delta").load(str(table)).select("more").first() == (None,)
+
+
+def test_a_table_with_features_that_are_not_written_is_refused(spark: SparkSession, table: Path) -> None:
+    spark.sql(f"ALTER TABLE delta.`{table}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+
+    with pytest.raises(ChangedTableError, match="deletionVectors"):
+        Appender(table, PRUNING)
+
+
+RACER = """
+import sys
+from pathlib import Path
+from jobs.lake.appender import Appender
+appender = Appender(Path(sys.argv[1]), [])
+print("ready", flush=True)
+sys.stdin.read(1)
+for txn in range(1, 201):
+    appender.commit([], sys.argv[2], txn, {})
+"""
+
+
+def test_writers_of_many_processes_lose_no_commit(spark: SparkSession, table: Path) -> None:
+    """Two processes, two threads of this one, and Spark's own writer."""
+    racers = [
+        subprocess.Popen(
+            [sys.executable, "-c", RACER, str(table), f"process {n}"], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, text=True,
+        )
+        for n in range(2)
+    ]  # fmt: skip
+
+    def race(app_id: str) -> None:
+        appender = Appender(table, PRUNING)
+        for txn in range(1, 201):
+            appender.commit([], app_id, txn, {})
+
+    threads = [threading.Thread(target=race, args=(f"thread {n}",)) for n in range(2)]
+    for racer in racers:
+        assert racer.stdout and racer.stdout.readline() == "ready\n"
+    for racer in racers:
+        assert racer.stdin
+        racer.stdin.write("g")
+        racer.stdin.close()
+    for thread in threads:
+        thread.start()
+    frame = spark.range(1).selectExpr("id", "1 AS part")
+    for txn in range(1, 6):
+        delta.append(frame, table, "spark", txn, {}, ("part",))
+    for thread in threads:
+        thread.join()
+    assert [racer.wait(60) for racer in racers] == [0, 0]
+
+    state = Appender(table, PRUNING)
+    assert state.transaction("spark") == 5
+    assert {state.transaction(f"{kind} {n}") for kind in ("process", "thread") for n in range(2)} == {200}
+    assert delta.newest_version(table) == 4 * 200 + 5
+    assert not list((table / delta.LOG_FOLDER).glob("*.tmp"))
+
+
+def test_a_file_that_is_there_is_not_overwritten(tmp_path: Path) -> None:
+    assert put_if_absent(tmp_path / "f", "first") is True
+    assert put_if_absent(tmp_path / "f", "second") is False
+    assert [file.name for file in tmp_path.iterdir()] == ["f"] and (tmp_path / "f").read_text() == "first"
+
+
+def test_the_checksum_file_says_what_spark_finds(spark: SparkSession, table: Path) -> None:
+    appender = Appender(table, PRUNING)
+    add(appender, 1, 1, 2)
+    add(appender, 2, 3)
+
+    told = json.loads((table / delta.LOG_FOLDER / f"{2:020d}.crc").read_text())
+    snapshot = delta.snapshot(spark, table)
+    state = snapshot.computedState()
+    assert (told["numFiles"], told["tableSizeBytes"]) == (state.numOfFiles(), state.sizeInBytes())
+    assert told["setTransactions"][0]["version"] == 2
+    assert snapshot.checksumOpt().isDefined() and snapshot.validateChecksum(
+        getattr(getattr(spark._jvm.scala.collection.immutable, "Map$"), "MODULE$").empty()  # type: ignore[union-attr]
+    )
+
+
+TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=40)
+MOMENTS = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30), timezones=st.just(UTC))
+ANY_ROW = st.fixed_dictionaries({
+    "id": st.none() | st.integers(-(2**63), 2**63 - 1),
+    "name": st.none() | TEXTS,
+    "price": st.none() | st.decimals(-(10**17), 10**17, places=2),
+    "at": st.none() | MOMENTS,
+    "day": st.none() | st.dates(),
+    "weight": st.none() | st.floats(width=64),
+})  # fmt: skip
+
+
+def told_value(text: Any, name: str) -> Any:
+    if name == "at":
+        return datetime.fromisoformat(text)
+    return date.fromisoformat(text) if name == "day" else text
+
+
+@given(st.lists(ANY_ROW, min_size=1, max_size=8))
+def test_no_value_is_outside_of_the_statistics(found: list[dict[str, Any]]) -> None:
+    told = json.loads(
+        data_file.statistics_text(pa.Table.from_pylist(found, ARROW), PRUNING), parse_float=Decimal
+    )
+
+    assert told["numRecords"] == len(found)
+    assert "weight" not in told["minValues"]
+    for (name,) in PRUNING:
+        values = [row[name] for row in found if row[name] is not None]
+        assert told["nullCount"][name] == len(found) - len(values)
+        if name in told["minValues"]:
+            low, high = (told_value(told[which][name], name) for which in ("minValues", "maxValues"))
+            if name == "name":
+                low, high, values = low.encode(), high.encode(), [value.encode() for value in values]
+            assert all(low <= value <= high for value in values)
+        else:
+            assert not values or name == "weight" or any(len(str(value)) > 32 for value in values)
+
+
+def test_spark_finds_a_row_by_every_column_that_prunes(spark: SparkSession, table: Path) -> None:
+    appender = Appender(table, PRUNING)
+    add(appender, 1, 1)
+    add(appender, 2, 2, 3)
+
+    read = spark.read.format("delta").load(str(table))
+    for condition in (
+        "id = 3", "name = 'n3'", "price = 3.10", "at = TIMESTAMP '2026-01-02 03:04:05.678901' AND id = 3",
+        "day = DATE '2026-01-02' AND id = 3", "weight = 0.75",
+    ):  # fmt: skip
+        assert [row.id for row in read.where(condition).collect()] == [3]
