@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from urllib.parse import unquote
 
 from jobs.kinds.evidence import SEGMENT
 from jobs.lake import delta
@@ -12,48 +13,54 @@ from jobs.lake.segments import Segment, arranged, batch_epoch, segments
 GROWTH = 2
 """An older segment joins a merge when it is at most this many times as large as everything newer in it."""
 FILE_BYTES = 128 << 20
+SMALL_BYTES = 16 << 20
+"""Up to so many bytes are merged in memory, by a kept plan and a commit of our own; more by Spark's Delta."""
 
 
 def merge_small(feed: Feed, open_segment: int) -> tuple[int, int] | None:
     """Merge the small closed segments, in the lane that the caller holds; the range that was merged."""
-    closed = [segment for segment in segments(feed) if segment.number < open_segment]
-    chosen = choose(closed)
-    if chosen:
-        size = sum(segment.bytes for segment in closed if segment.number >= chosen[0])
-        merge_segments(feed, *chosen, batch_epoch(feed), size)
-    return chosen
+    chosen = choose([segment for segment in segments(feed) if segment.number < open_segment])
+    if not chosen:
+        return None
+    merge_segments(feed, chosen, batch_epoch(feed))
+    return chosen[0].number, chosen[-1].number
 
 
-def choose(closed: Sequence[Segment]) -> tuple[int, int] | None:
-    """The range of segments to merge now, or None: the newest ones, and older ones while they are no giants.
+def choose(closed: Sequence[Segment]) -> Sequence[Segment]:
+    """The segments to merge now: the newest ones, and older ones while they are no giants; maybe none.
 
     Every row is rewritten about log(n) times over n segments, and about log(n) segments are left to read.
     """
-    if not closed:
-        return None
     size = files = 0
-    first = None
-    for segment in reversed(closed):
-        if first is not None and segment.bytes > GROWTH * size:
+    first = len(closed)
+    for index in reversed(range(len(closed))):
+        segment = closed[index]
+        if first < len(closed) and segment.bytes > GROWTH * size:
             break
         size += segment.bytes
-        files += segment.files
-        first = segment.number
-    if first is None or (first == closed[-1].number and files <= _files(size)):
-        return None
-    return first, closed[-1].number
+        files += len(segment.files)
+        first = index
+    chosen = closed[first:]
+    return chosen if len(chosen) > 1 or files > _files(size) else []
 
 
-def merge_segments(feed: Feed, first: int, last: int, epoch: int, size: int) -> delta.Commit:
-    """Replace the closed segments first..last (`size` bytes) by their merged rows as segment `last`.
+def merge_segments(feed: Feed, closed: Sequence[Segment], epoch: int) -> delta.Commit:
+    """Replace these neighbouring closed segments by their merged rows as the last one of them.
 
     One commit, which takes `epoch`, the lane's next number.
     """
-    between = f"{SEGMENT} >= {first} AND {SEGMENT} <= {last}"
-    merged = feed.definition.merge(feed.rows().where(between).drop(SEGMENT))
+    first, last = closed[0].number, closed[-1].number
     told = {"kind": "merge", "epoch": epoch, "from_segment": first, "through_segment": last}
-    rows = arranged(feed, merged.coalesce(_files(size)), last)
-    return delta.replace(rows, feed.path, between, feed.batch_lane, epoch, told)
+    files = {path: size for segment in closed for path, size in segment.files.items()}
+    size = sum(files.values())
+    if size > SMALL_BYTES:
+        between = f"{SEGMENT} >= {first} AND {SEGMENT} <= {last}"
+        merged = feed.definition.merge(feed.rows().where(between).drop(SEGMENT))
+        rows = arranged(feed, merged.coalesce(_files(size)), last)
+        return delta.replace(rows, feed.path, between, feed.batch_lane, epoch, told)
+    states = feed.merged([unquote(path) for path in files])
+    added = feed.appender.write(states, {SEGMENT: str(last)})
+    return feed.appender.swap(files, added, feed.batch_lane, epoch, told)
 
 
 def _files(size: int) -> int:

@@ -45,6 +45,8 @@ journal = structlog.get_logger(__name__)
 
 STARTING, RUNNING, RETRYING, STOPPED = "starting", "running", "retrying", "stopped"
 RECORDS_PER_BATCH = 400_000
+CYCLE_FLOOR_S = 0.25
+"""Micro-batches begin at most so often: a slow topic does not burn cores."""
 LOG_APPEND_TIME = 1  # Kafka's number for it
 LONGEST_WAIT_S = 30.0
 STOP_WAIT_S = 120.0
@@ -56,8 +58,8 @@ SOURCE = {
     "failOnDataLoss": "true",
     "kafka.isolation.level": "read_committed",
     "kafka.max.poll.records": "20000",
-    "kafka.fetch.min.bytes": "1048576",
-    "kafka.fetch.max.wait.ms": "20",
+    # a fetch waits for no more than there is: one task asks partition after partition
+    "kafka.fetch.min.bytes": "1",
     "kafka.max.partition.fetch.bytes": "8388608",
     "kafka.default.api.timeout.ms": "15000",
     "kafka.request.timeout.ms": "10000",
@@ -87,6 +89,7 @@ class Ingest:
         on_batch: Callable[[int, NewRows | None], None],
         records_per_batch: int = RECORDS_PER_BATCH,
         first_wait_s: float = 1.0,
+        floor_s: float = CYCLE_FLOOR_S,
     ) -> None:
         self.spark = spark
         self.settings = settings
@@ -95,6 +98,7 @@ class Ingest:
         self.on_batch = on_batch
         self.records_per_batch = records_per_batch
         self.first_wait_s = first_wait_s
+        self.floor_s = floor_s
         self.state = STOPPED
         self.error: TwinlakeError | None = None
         self.log_end = LogEnd.of(topic.name, {})
@@ -217,7 +221,12 @@ class Ingest:
             .load()
         )
         writer = source.writeStream.queryName(f"ingest-{self.topic.name}")
-        return writer.option("checkpointLocation", str(self._checkpoint)).foreachBatch(self._batch).start()
+        return (
+            writer.option("checkpointLocation", str(self._checkpoint))
+            .trigger(processingTime=f"{self.floor_s} seconds")
+            .foreachBatch(self._batch)
+            .start()
+        )
 
     @property
     def _checkpoint(self) -> Path:

@@ -11,13 +11,13 @@ import json
 import os
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 from uuid import uuid4
 
-from jobs.errors import ChangedTableError, SilentSkipError
+from jobs.errors import BusyError, ChangedTableError, SilentSkipError
 from jobs.files import telling_of_a_full_disk
 from jobs.lake import checkpoints, data_file
 from jobs.lake.data_file import Column
@@ -51,6 +51,12 @@ class Appender:
             self._forward()
             return self._state.transaction(app_id)
 
+    def files(self) -> dict[str, int]:
+        """The live data files, as Delta's log writes their paths, and their bytes."""
+        with self._lock:
+            self._forward()
+            return dict(self._state.files)
+
     def write(self, rows: pa.Table, partition: Mapping[str, str] = {}) -> list[Added]:
         """The rows as a data file that nobody sees before it is committed; none for no rows.
 
@@ -69,11 +75,38 @@ class Appender:
         SilentSkipError for a transaction that is not the last one + 1, ChangedTableError when somebody has
         altered the table since it was opened, FullDiskError where there is no room.
         """
+        return self._publish(added, (), app_id, txn_version, metadata)
+
+    def swap(
+        self,
+        removed: Mapping[str, int],
+        added: Sequence[Added],
+        app_id: str,
+        txn_version: int,
+        metadata: Mapping[str, Any],
+    ) -> Commit:
+        """One commit, once, that puts `added` in the place of files which say the same: nobody sees a change.
+
+        `removed` are all live files of their partitions. BusyError when they are not, any more; otherwise the
+        errors of `commit`.
+        """
+        same = [{**file, "dataChange": False} for file in added]
+        return self._publish(same, removed, app_id, txn_version, metadata)
+
+    def _publish(
+        self,
+        added: Sequence[Added],
+        removed: Collection[str],
+        app_id: str,
+        txn_version: int,
+        metadata: Mapping[str, Any],
+    ) -> Commit:
         with self._lock, telling_of_a_full_disk(self.path):
             while True:
                 self._forward()
                 self._refuse(app_id, txn_version)
-                actions = self._actions(added, app_id, txn_version, metadata)
+                self._refuse_changed(removed)
+                actions = self._actions(added, removed, app_id, txn_version, metadata)
                 version = self._state.version + 1
                 if put_if_absent(self._state.folder / f"{version:020d}.json", _lines(actions)):
                     break
@@ -96,6 +129,16 @@ class Appender:
                 "it reads the last transaction again",
             )
 
+    def _refuse_changed(self, removed: Collection[str]) -> None:
+        folders = {_folder(path) for path in removed}
+        live = {path for path in self._state.files if _folder(path) in folders}
+        if live != set(removed):
+            raise BusyError(
+                f"files of {self.path} were replaced while they were merged",
+                f"{len(live ^ set(removed))} of them are others now",
+                "nothing: what is there now is merged the next time",
+            )
+
     def _forward(self) -> None:
         before = self._state.metadata, self._state.protocol
         self._state.forward()
@@ -107,18 +150,23 @@ class Appender:
             )
 
     def _actions(
-        self, added: Sequence[Added], app_id: str, txn_version: int, metadata: Mapping[str, Any]
+        self,
+        added: Sequence[Added],
+        removed: Collection[str],
+        app_id: str,
+        txn_version: int,
+        metadata: Mapping[str, Any],
     ) -> list[dict[str, Any]]:
         now_ms = time.time_ns() // 1_000_000
         told = {
             "timestamp": now_ms,
-            "operation": "WRITE",
-            "operationParameters": {
+            "operation": "OPTIMIZE" if removed else "WRITE",
+            "operationParameters": {} if removed else {
                 "mode": "Append", "partitionBy": json.dumps(self._state.partition_by),
             },
             "readVersion": self._state.version,
-            "isolationLevel": "Serializable",
-            "isBlindAppend": True,
+            "isolationLevel": "SnapshotIsolation" if removed else "Serializable",
+            "isBlindAppend": not removed,
             "operationMetrics": {
                 "numFiles": str(len(added)), "numOutputBytes": str(sum(file["size"] for file in added)),
             },
@@ -127,7 +175,15 @@ class Appender:
             "txnId": str(uuid4()),
         }  # fmt: skip
         txn = {"appId": app_id, "version": txn_version, "lastUpdated": now_ms}
-        return [{"commitInfo": told}, {"txn": txn}, *({"add": file} for file in added)]
+        gone = ({"remove": self._removal(path, now_ms)} for path in removed)
+        return [{"commitInfo": told}, {"txn": txn}, *gone, *({"add": file} for file in added)]
+
+    def _removal(self, path: str, now_ms: int) -> dict[str, Any]:
+        partition = dict(part.split("=", 1) for part in path.split("/")[:-1])
+        return {
+            "path": path, "deletionTimestamp": now_ms, "dataChange": False, "extendedFileMetadata": True,
+            "partitionValues": partition, "size": self._state.files[path],
+        }  # fmt: skip
 
     def _sum_up(self, commit_id: str) -> None:
         """Delta's checksum file of the newest version: it spares readers to look for what never changes."""
@@ -138,6 +194,10 @@ class Appender:
             "metadata": state.metadata, "protocol": state.protocol,
         }  # fmt: skip
         (state.folder / f"{state.version:020d}.crc").write_text(json.dumps(told, separators=(",", ":")))
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0]
 
 
 def put_if_absent(file: Path, content: str) -> bool:

@@ -50,6 +50,7 @@ class Feed:
     schema: StructType
     """The states' columns, then `_segment`."""
     _kept: Newest = field(default_factory=Newest, compare=False, repr=False)
+    _kept_merge: Newest = field(default_factory=Newest, compare=False, repr=False)
 
     @property
     def spark(self) -> SparkSession:
@@ -99,6 +100,18 @@ class Feed:
             )
 
         return self._kept.plan(columns, make).run(rows.file)
+
+    def merged(self, files: Iterable[str]) -> pa.Table:
+        """`definition.merge` of these data files (paths below the table), like `partial_of`."""
+        from pyspark.sql.types import StructType
+
+        states = StructType([column for column in self.schema if column.name != evidence.SEGMENT])
+
+        def make() -> KeptPlan:
+            return KeptPlan(self.spark, states, lambda source: self.sorted(self.definition.merge(source)))
+
+        read = self.spark.read.schema(states).parquet(*(str(self.path / name) for name in files))
+        return self._kept_merge.plan(None, make).run(read)
 
     def sorted(self, states: DataFrame) -> DataFrame:
         """Within each partition, so that files prune."""

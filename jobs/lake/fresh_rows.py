@@ -29,7 +29,8 @@ class FreshRows:
     @cached_property
     def file(self) -> ArrowFile:
         """The columns of `schema`; written once, for whoever asks first."""
-        valid = self._rows.filter(pc.equal(self._rows.column("verdict"), VALID)).combine_chunks()
+        chosen = pc.equal(self._rows.column("verdict"), VALID)
+        valid = self._rows.select([*FROM_LOG, EVENT]).filter(chosen).combine_chunks()
         names = [field.name for field in self._log.topic.newest.fields]
         fields = [pc.struct_field(valid.column(EVENT), name).combine_chunks() for name in names]
         event = pa.StructArray.from_arrays(fields, names)

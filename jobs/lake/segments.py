@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jobs.kinds import evidence
-from jobs.lake import delta
 from jobs.lake.feed import Feed
 from jobs.lake.version import Pin
 
@@ -17,8 +16,12 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, kw_only=True)
 class Segment:
     number: int
-    files: int
-    bytes: int
+    files: dict[str, int]
+    """The paths of its data files, as Delta's log writes them, and their bytes."""
+
+    @property
+    def bytes(self) -> int:
+        return sum(self.files.values())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,13 +35,16 @@ class Closed:
 
 
 def segments(feed: Feed) -> list[Segment]:
-    """The version's segments that hold rows, oldest first, from Delta's own file list."""
-    from pyspark.sql import functions as F
+    """The version's segments that hold rows, oldest first."""
+    found: dict[int, dict[str, int]] = {}
+    for path, size in feed.appender.files().items():
+        found.setdefault(segment_of(path), {})[path] = size
+    return [Segment(number=number, files=files) for number, files in sorted(found.items())]
 
-    number = F.col("partitionValues").getItem(evidence.SEGMENT).cast("int").alias("number")
-    listed = delta.files(feed.spark, feed.path)
-    counted = listed.groupBy(number).agg(F.count("*").alias("files"), F.sum("size").alias("bytes"))
-    return sorted((Segment(**row.asDict()) for row in counted.collect()), key=lambda segment: segment.number)
+
+def segment_of(path: str) -> int:
+    """The segment that a data file of a version belongs to, by its path below the table."""
+    return int(path.partition("/")[0].removeprefix(f"{evidence.SEGMENT}="))
 
 
 def batch_epoch(feed: Feed) -> int:
