@@ -90,5 +90,5 @@ def _computed(spark: SparkSession, run: Callable[[str], None]) -> pa.Table:
 
 
 def _scratch(spark: SparkSession) -> Path:
-    folder = Path(spark.sparkContext.getConf().get("spark.local.dir") or "")
-    return folder / f"{uuid4().hex}.arrow"
+    """A file's name in Spark's own scratch folder."""
+    return Path(spark.sparkContext._conf.get("spark.local.dir") or "") / f"{uuid4().hex}.arrow"
