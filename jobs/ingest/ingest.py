@@ -58,8 +58,9 @@ SOURCE = {
     "failOnDataLoss": "true",
     "kafka.isolation.level": "read_committed",
     "kafka.max.poll.records": "20000",
-    # a fetch waits for no more than there is: one task asks partition after partition
+    # a fetch waits for no more than there is: one task asks partition after partition (60 ms, not 110)
     "kafka.fetch.min.bytes": "1",
+    "kafka.fetch.max.wait.ms": "1",
     "kafka.max.partition.fetch.bytes": "8388608",
     "kafka.default.api.timeout.ms": "15000",
     "kafka.request.timeout.ms": "10000",
