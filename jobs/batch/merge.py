@@ -8,10 +8,9 @@ from urllib.parse import unquote
 from jobs.kinds.evidence import SEGMENT
 from jobs.lake import delta
 from jobs.lake.feed import Feed
+from jobs.lake.growth import first_to_merge
 from jobs.lake.segments import Segment, arranged, batch_epoch, segments
 
-GROWTH = 2
-"""An older segment joins a merge when it is at most this many times as large as everything newer in it."""
 FILE_BYTES = 128 << 20
 SMALL_BYTES = 16 << 20
 """Up to so many bytes are merged in memory, by a kept plan and a commit of our own; more by Spark's Delta."""
@@ -27,20 +26,9 @@ def merge_small(feed: Feed, open_segment: int) -> tuple[int, int] | None:
 
 
 def choose(closed: Sequence[Segment]) -> Sequence[Segment]:
-    """The segments to merge now: the newest ones, and older ones while they are no giants; maybe none.
-
-    Every row is rewritten about log(n) times over n segments, and about log(n) segments are left to read.
-    """
-    size = files = 0
-    first = len(closed)
-    for index in reversed(range(len(closed))):
-        segment = closed[index]
-        if first < len(closed) and segment.bytes > GROWTH * size:
-            break
-        size += segment.bytes
-        files += len(segment.files)
-        first = index
-    chosen = closed[first:]
+    """The segments to merge now, maybe none."""
+    chosen = closed[first_to_merge([segment.bytes for segment in closed]) :]
+    files, size = sum(len(segment.files) for segment in chosen), sum(segment.bytes for segment in chosen)
     return chosen if len(chosen) > 1 or files > _files(size) else []
 
 

@@ -18,6 +18,7 @@ from jobs.breakpoints import Point
 from jobs.errors import StoppedTopicError, TwinlakeError, UnreachableError
 from jobs.files import full_disk
 from jobs.ingest import decode_avro, first_pass
+from jobs.ingest.compact import Compaction
 from jobs.ingest.decide import decide
 from jobs.ingest.duplicates import Duplicates, Seen
 from jobs.ingest.log_end import LogEnd, missing, producer_time
@@ -106,6 +107,7 @@ class Ingest:
         self._index = Duplicates(self._horizon, self._seen)
         self._indexed = -1  # the batch up to which the index knows the log
         self._event: dict[str, str] = {}  # the fields of the log's `event`
+        self._compaction = Compaction(log)
         self._look = Look(spark, topic, end_marker=secrets.token_bytes(8))
         self._turn = threading.Lock()
         self._ending = threading.Event()
@@ -304,6 +306,7 @@ class Ingest:
                 commit = delta.append(rows, self.log.path, self._app_id, end.batch, metadata)
             fresh = self.log.fresh_rows(commit)
         breakpoints.at(Point.AFTER_LOG_COMMIT)
+        self._compaction.after_batch()
         self.log_end = end
         self._index.add(decision.high, decision.low, decision.times)
         self._index.evict(min(decision.seen.values()))

@@ -22,7 +22,7 @@ from jobs.files import telling_of_a_full_disk
 from jobs.lake import checkpoints, data_file
 from jobs.lake.data_file import Column
 from jobs.lake.delta import Commit
-from jobs.lake.table_state import TableState
+from jobs.lake.table_state import LiveFile, TableState
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,8 +51,8 @@ class Appender:
             self._forward()
             return self._state.transaction(app_id)
 
-    def files(self) -> dict[str, int]:
-        """The live data files, as Delta's log writes their paths, and their bytes."""
+    def files(self) -> dict[str, LiveFile]:
+        """The live data files by path, as Delta's log writes it."""
         with self._lock:
             self._forward()
             return dict(self._state.files)
@@ -79,7 +79,7 @@ class Appender:
 
     def swap(
         self,
-        removed: Mapping[str, int],
+        removed: Collection[str],
         added: Sequence[Added],
         app_id: str,
         txn_version: int,
@@ -87,8 +87,7 @@ class Appender:
     ) -> Commit:
         """One commit, once, that puts `added` in the place of files which say the same: nobody sees a change.
 
-        `removed` are all live files of their partitions. BusyError when they are not, any more; otherwise the
-        errors of `commit`.
+        `removed` are live files; BusyError when one of them is so no more, besides the errors of `commit`.
         """
         same = [{**file, "dataChange": False} for file in added]
         return self._publish(same, removed, app_id, txn_version, metadata)
@@ -105,7 +104,7 @@ class Appender:
             while True:
                 self._forward()
                 self._refuse(app_id, txn_version)
-                self._refuse_changed(removed)
+                self._refuse_gone(removed)
                 actions = self._actions(added, removed, app_id, txn_version, metadata)
                 version = self._state.version + 1
                 if put_if_absent(self._state.folder / f"{version:020d}.json", _lines(actions)):
@@ -129,13 +128,11 @@ class Appender:
                 "it reads the last transaction again",
             )
 
-    def _refuse_changed(self, removed: Collection[str]) -> None:
-        folders = {_folder(path) for path in removed}
-        live = {path for path in self._state.files if _folder(path) in folders}
-        if live != set(removed):
+    def _refuse_gone(self, removed: Collection[str]) -> None:
+        if gone := [path for path in removed if path not in self._state.files]:
             raise BusyError(
                 f"files of {self.path} were replaced while they were merged",
-                f"{len(live ^ set(removed))} of them are others now",
+                f"{len(gone)} of {len(removed)} are gone, such as {gone[0]}",
                 "nothing: what is there now is merged the next time",
             )
 
@@ -182,7 +179,7 @@ class Appender:
         partition = dict(part.split("=", 1) for part in path.split("/")[:-1])
         return {
             "path": path, "deletionTimestamp": now_ms, "dataChange": False, "extendedFileMetadata": True,
-            "partitionValues": partition, "size": self._state.files[path],
+            "partitionValues": partition, "size": self._state.files[path].bytes,
         }  # fmt: skip
 
     def _sum_up(self, commit_id: str) -> None:
@@ -194,10 +191,6 @@ class Appender:
             "metadata": state.metadata, "protocol": state.protocol,
         }  # fmt: skip
         (state.folder / f"{state.version:020d}.crc").write_text(json.dumps(told, separators=(",", ":")))
-
-
-def _folder(path: str) -> str:
-    return path.rpartition("/")[0]
 
 
 def put_if_absent(file: Path, content: str) -> bool:

@@ -37,8 +37,8 @@ class Closed:
 def segments(feed: Feed) -> list[Segment]:
     """The version's segments that hold rows, oldest first."""
     found: dict[int, dict[str, int]] = {}
-    for path, size in feed.appender.files().items():
-        found.setdefault(segment_of(path), {})[path] = size
+    for path, file in feed.appender.files().items():
+        found.setdefault(segment_of(path), {})[path] = file.bytes
     return [Segment(number=number, files=files) for number, files in sorted(found.items())]
 
 

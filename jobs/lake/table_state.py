@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 
@@ -23,8 +23,14 @@ _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _INVARIANT = "delta.invariants"
 
 
+class LiveFile(NamedTuple):
+    bytes: int
+    stats: str | None
+    """Delta's statistics, as JSON."""
+
+
 class TableState:
-    """`files` are the live data files (path as the log writes it -> bytes), `bytes` their sum;
+    """`files` are the live data files by path, as Delta's log writes it, `bytes` the sum of their sizes;
     `transactions`, `metadata` and `protocol` the newest actions of these names."""
 
     def __init__(self, path: Path) -> None:
@@ -34,7 +40,7 @@ class TableState:
         self.folder = path / delta.LOG_FOLDER
         self.version = -1
         self.transactions: dict[str, dict[str, Any]] = {}  # by appId
-        self.files: dict[str, int] = {}
+        self.files: dict[str, LiveFile] = {}
         self.bytes = 0
         self.protocol: dict[str, Any] = {}
         self.metadata: dict[str, Any] = {}
@@ -74,16 +80,21 @@ class TableState:
             if told is None:
                 continue
             if kind == "add":
-                self.bytes += told["size"] - self.files.get(told["path"], 0)
-                self.files[told["path"]] = told["size"]
+                self._drop(told["path"])
+                self.bytes += told["size"]
+                self.files[told["path"]] = LiveFile(told["size"], told.get("stats"))
             elif kind == "remove":
-                self.bytes -= self.files.pop(told["path"], 0)
+                self._drop(told["path"])
             elif kind == "txn":
                 self.transactions[told["appId"]] = dict(told)
             elif kind == "metaData":
                 self.metadata = _given(told)
             elif kind == "protocol":
                 self.protocol = _given(told)
+
+    def _drop(self, path: str) -> None:
+        if gone := self.files.pop(path, None):
+            self.bytes -= gone.bytes
 
     def _begin(self) -> None:
         """The newest checkpoint, whoever made it."""
@@ -93,7 +104,7 @@ class TableState:
             return
         self.version = max(made)
         file = pq.ParquetFile(self.folder / f"{self.version:020d}.checkpoint.parquet")
-        wanted = ["txn", "metaData", "protocol", "add.path", "add.size"]
+        wanted = ["txn", "metaData", "protocol", "add.path", "add.size", "add.stats"]
         for group in file.iter_batches(
             columns=[name for name in wanted if name.split(".")[0] in _names(file)]
         ):

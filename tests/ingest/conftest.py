@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from jobs.ingest import ingest
 from tests.apicurio import Apicurio
 from tests.broker import Broker
 from tests.ingest.stage import Stage
@@ -40,6 +41,14 @@ def apicurio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Apicurio]:
     found = Apicurio(tmp_path_factory.mktemp("registry")).start()
     yield found
     found.stop()
+
+
+@pytest.fixture(params=["small", "large"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How batches are taken: in memory by a kept plan, or in two passes by Spark, as large ones are."""
+    if request.param == "large":
+        monkeypatch.setattr(ingest, "ONE_FILE_BELOW", 0)
+    return str(request.param)
 
 
 @pytest.fixture

@@ -16,6 +16,8 @@ from jobs.run import Run
 from jobs.server.batch_jobs import AcceptParams, do_accept
 from tests.ingest.stage import Stage, order
 
+pytestmark = pytest.mark.usefixtures("way")
+
 
 def damage(checkpoint: Path) -> None:
     for file in checkpoint.rglob("*"):

@@ -7,8 +7,12 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
+import pytest
+
 from jobs.ingest.ingest import LOG_APPEND_TIME
 from tests.ingest.stage import Stage, frame, order
+
+pytestmark = pytest.mark.usefixtures("way")
 
 KAFKA = """key binary, value binary, topic string, partition int, offset long, timestamp timestamp,
 timestampType int, headers array<struct<key string, value binary>>"""

@@ -17,7 +17,7 @@ from pyspark import SparkContext
 
 from jobs.batch import due, maintain
 from jobs.batch.maintain import vacuum
-from jobs.lake import certificates, feed, ledger, log, runs
+from jobs.lake import certificates, checkpoints, feed, ledger, log, runs
 from jobs.server.__main__ import main
 
 DAY_S = 24 * 3600.0
@@ -35,6 +35,7 @@ def lapse(day_s: float) -> None:
     ledger.KEEP_FILES_HOURS, ledger.KEEP_COMMITS = 0, f"interval {day_s:.0f} seconds"
     due.WHOLE_EVERY = timedelta(seconds=day_s)
     ledger.COMPACT_ABOVE_FILES, certificates.KEEP, runs.KEEP_ENDED = 20, 20, 20
+    checkpoints.EVERY_COMMITS = 10
     for properties in (log.PROPERTIES, feed.PROPERTIES):
         properties["delta.checkpointInterval"] = "10"
 

@@ -1,0 +1,63 @@
+"""A kept plan computes of every batch what a plan made for that batch does."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from jobs.kinds.aggregate import Aggregate
+from jobs.kinds.latest import Latest
+from jobs.lake.kept_plan import ArrowFile, KeptPlan, computed
+from tests.laws.histories import generated, packed
+from tests.laws.tables import NEWEST, TOTALS, WINDOWED, WORDS
+
+
+def rows_of(found: pa.Table) -> list[str]:
+    return sorted(map(repr, found.to_pylist()))
+
+
+@pytest.fixture(scope="module")
+def batches(spark: SparkSession) -> list[DataFrame]:
+    """Of different sizes, the last one without rows."""
+    many = generated(60)
+    cuts = [many[:1], many[1:4], many[4:30], many[30:31], many[31:]]
+    return [*(packed(spark, part) for part in cuts), packed(spark, many[:1]).limit(0)]
+
+
+@pytest.mark.parametrize("table", [WINDOWED, TOTALS, NEWEST, WORDS], ids=lambda table: table.name)
+def test_a_kept_plan_says_of_each_batch_what_a_fresh_one_says(
+    spark: SparkSession, table: Aggregate | Latest, batches: list[DataFrame]
+) -> None:
+    schema = batches[0].schema
+    partial = KeptPlan(spark, schema, table.partial)
+    states = table.partial(batches[0]).schema
+    merge = KeptPlan(spark, states, table.merge)
+
+    for rows in batches:
+        fresh = computed(table.partial(rows.coalesce(1)))
+        kept = partial.run(ArrowFile(spark, computed(rows)))
+        assert kept.schema == fresh.schema
+        assert rows_of(kept) == rows_of(fresh) == rows_of(partial.run(rows.coalesce(1)))
+        stored = ArrowFile(spark, pa.concat_tables([kept, kept.slice(0, 3)]))
+        assert merge.run(stored).num_rows == kept.num_rows
+        assert rows_of(merge.run(ArrowFile(spark, kept))) == rows_of(kept)
+
+
+def test_a_plan_with_an_exchange_is_refused(spark: SparkSession) -> None:
+    schema = spark.range(0).schema
+
+    with pytest.raises(Exception, match="an exchange cannot be kept"):
+        KeptPlan(spark, schema, lambda source: source.repartition(2).groupBy("id").count())
+
+
+def test_nothing_is_left_of_a_run_that_fails_and_the_next_one_is_right(spark: SparkSession) -> None:
+    plan = KeptPlan(spark, spark.range(0).schema, lambda source: source.selectExpr("10 / id AS tenth"))
+    before = sorted(ArrowFile(spark, pa.table({"id": [1]})).path.parent.glob("*.arrow"))
+
+    with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
+        plan.run(ArrowFile(spark, pa.table({"id": [0]})))
+    assert plan.run(ArrowFile(spark, pa.table({"id": [5]}))).to_pylist() == [{"tenth": 2.0}]
+    assert sorted(before[0].parent.glob("*.arrow") if before else []) == before
+    with pytest.raises(Exception, match="is empty"):
+        plan._plan.run("/nowhere")
