@@ -26,6 +26,7 @@ from jobs.lake.table_state import LiveFile, TableState
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql.types import StructType
 
 ENGINE = "Twinlake"
 Added = Mapping[str, Any]
@@ -44,6 +45,12 @@ class Appender:
     @property
     def table_id(self) -> str:
         return self._state.id
+
+    def schema(self) -> StructType:
+        """The table's columns."""
+        from pyspark.sql.types import StructType
+
+        return StructType.fromJson(json.loads(self._state.metadata["schemaString"]))
 
     def transaction(self, app_id: str) -> int:
         """The last committed transaction of `app_id`, 0 where there is none."""

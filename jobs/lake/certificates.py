@@ -93,7 +93,8 @@ class Certificate:
             return "all of history"
         if self.base:
             since, whole = batches_text(self.base.position), batches_text(self.base.whole_position)
-            return f"windows with new records since {since}, on top of all of history up to {whole}"
+            what = "windows with new records" if self.windows else "the count of records"
+            return f"{what} since {since}, on top of all of history up to {whole}"
         return Windows.from_json(self.windows).words
 
     def to_json(self) -> dict[str, Any]:

@@ -188,7 +188,7 @@ def open_version(lake: Path, version: Version, logs: Mapping[str, Log]) -> Opene
             version=version, definition=definition, logs={name: logs[name] for name in version.topics}
         )
     log, path = logs[definition.inputs[0]], version.path(lake)
-    schema = definition.partial(log.rows(0, 0)).schema.add(evidence.SEGMENT, IntegerType())
+    schema = definition.partial(log.no_rows()).schema.add(evidence.SEGMENT, IntegerType())
     pruning = _pruning(schema, definition.state_keys)
     delta.create(log.spark, path, schema, {**PROPERTIES, **_statistics(pruning)}, (evidence.SEGMENT,))
     appender = Appender(path, [(key,) for key in pruning])

@@ -135,8 +135,8 @@ class Log:
 
     def event(self) -> dict[str, str]:
         """Every field of the events in the log, shown or not, with its Spark type; in order."""
-        columns = self.spark.read.format("delta").load(str(self.path)).schema
-        return {field.name: field.dataType.simpleString() for field in columns[EVENT].dataType}
+        event = self.appender.schema()[EVENT].dataType
+        return {field.name: field.dataType.simpleString() for field in event}  # type: ignore[attr-defined]
 
     def keep(self, fields: Mapping[str, str], source: str, remedy: str) -> dict[str, str]:
         """`event` after it has gained those of the fields that it lacks: what is sent is never dropped.
@@ -168,6 +168,13 @@ class Log:
         Columns: the newest schema's fields, its defaults applied; _epoch, _partition, _offset, _timestamp.
         """
         return self._rows(self.all(after, to))
+
+    def no_rows(self) -> DataFrame:
+        """The columns of `rows`, and none of them: what expressions are analysed over. Reads nothing."""
+        from pyspark.sql import functions as F
+
+        columns = [(field.name, field.type) for field in self.topic.newest.fields] + [*coordinate.COLUMNS]
+        return self.spark.range(0).select(*(F.lit(None).cast(type_).alias(name) for name, type_ in columns))
 
     def fresh_rows(self, commit: delta.Commit) -> DataFrame:
         """The same rows of one batch, straight from the files of its commit: no snapshot, no listing."""
