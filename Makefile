@@ -11,7 +11,7 @@ help:
 	@echo "make test     install what the tests need and run them, with one kill that the seed draws"
 	@echo "make faults   kill the lake server at every named point, fill its disks, take the tour (30 to 40 minutes)"
 	@echo "make up       start the services; 'make down' stops them, and those of the demo"
-	@echo "make bench    measure against a plain loop (about 6 minutes)"
+	@echo "make bench    measure against a plain loop, and what small work costs (about 10 minutes)"
 	@echo "make lint     ruff and mypy"
 	@echo "make ci       what CI runs: lint, types, import direction, check, tests, faults"
 	@echo "make install  only the virtual environment; 'make jars' only the jars"

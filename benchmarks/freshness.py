@@ -35,6 +35,7 @@ class Freshness:
     records: int
     queries: int
     query_p50_s: float
+    query_p99_s: float
 
 
 @dataclass(kw_only=True)
@@ -134,6 +135,7 @@ def observe(
         records=len(waits),
         queries=len(seen),
         query_p50_s=float(np.percentile(asked, 50)),
+        query_p99_s=float(np.percentile(asked, 99)),
     )
 
 

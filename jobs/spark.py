@@ -83,6 +83,11 @@ def class_path(settings: Settings) -> list[Path]:
     return [*found, classes]
 
 
+def scratch_folder(settings: Settings) -> Path:
+    """Where a session of this installation has its temporary files."""
+    return settings.run_dir / "spark"
+
+
 def session(
     settings: Settings,
     name: str = "twinlake",
@@ -96,7 +101,7 @@ def session(
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     from pyspark.sql import SparkSession
 
-    scratch = settings.run_dir / "spark"
+    scratch = scratch_folder(settings)
     scratch.mkdir(parents=True, exist_ok=True)
     builder = (
         SparkSession.builder.appName(name)

@@ -42,8 +42,8 @@ OTHER_WAIT_S = 3600.0
 
 _one_at_a_time = threading.Lock()
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
-_UNPUBLISHED = re.compile(r"\.\d{20}\.json\..+\.tmp")
-"""A commit file as a writer that was killed left it."""
+_UNPUBLISHED = re.compile(r"\..+\.tmp")
+"""What a writer of a commit, checksum or checkpoint file has left that was killed."""
 _OF_VERSION = re.compile(r"\.?(\d{20})\.(json|crc|checkpoint\.parquet)(\.crc)?|"
                          r"\.?(\d{20})\.(\d{20})\.compacted\.json(\.crc)?")  # fmt: skip
 

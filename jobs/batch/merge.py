@@ -9,6 +9,7 @@ from jobs.kinds.evidence import SEGMENT
 from jobs.lake import delta
 from jobs.lake.feed import Feed
 from jobs.lake.growth import first_to_merge
+from jobs.lake.kept_plan import TooLargeError
 from jobs.lake.segments import Segment, arranged, batch_epoch, segments
 
 FILE_BYTES = 128 << 20
@@ -41,12 +42,15 @@ def merge_segments(feed: Feed, closed: Sequence[Segment], epoch: int) -> delta.C
     told = {"kind": "merge", "epoch": epoch, "from_segment": first, "through_segment": last}
     files = {path: size for segment in closed for path, size in segment.files.items()}
     size = sum(files.values())
-    if size > SMALL_BYTES:
+    try:
+        states = feed.merged([unquote(path) for path in files]) if size <= SMALL_BYTES else None
+    except TooLargeError:
+        states = None
+    if states is None:
         between = f"{SEGMENT} >= {first} AND {SEGMENT} <= {last}"
         merged = feed.definition.merge(feed.rows().where(between).drop(SEGMENT))
         rows = arranged(feed, merged.coalesce(_files(size)), last)
         return delta.replace(rows, feed.path, between, feed.batch_lane, epoch, told)
-    states = feed.merged([unquote(path) for path in files])
     added = feed.appender.write(states, {SEGMENT: str(last)})
     return feed.appender.swap(files, added, feed.batch_lane, epoch, told)
 

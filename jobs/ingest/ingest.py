@@ -30,6 +30,7 @@ from jobs.ingest.writers import Writers
 from jobs.lake import delta
 from jobs.lake.fresh_rows import FreshRows, NewRows
 from jobs.lake.in_commit import in_commit
+from jobs.lake.kept_plan import TooLargeError
 from jobs.lake.log import BATCH, Log
 from jobs.settings import Settings
 from jobs.topics.kafka import Kafka
@@ -46,6 +47,8 @@ journal = structlog.get_logger(__name__)
 
 STARTING, RUNNING, RETRYING, STOPPED = "starting", "running", "retrying", "stopped"
 RECORDS_PER_BATCH = 400_000
+SMALL_BYTES = 128 << 20
+"""Batches of fewer bytes, and of fewer records than ONE_FILE_BELOW, are taken in memory by a kept plan."""
 CYCLE_FLOOR_S = 0.25
 """Micro-batches begin at most so often: a slow topic does not burn cores."""
 LOG_APPEND_TIME = 1  # Kafka's number for it
@@ -106,6 +109,7 @@ class Ingest:
         self.log_end = LogEnd.of(topic.name, {})
         self._index = Duplicates(self._horizon, self._seen)
         self._indexed = -1  # the batch up to which the index knows the log
+        self._record_bytes = 0.0  # of the newest small batch, in memory
         self._event: dict[str, str] = {}  # the fields of the log's `event`
         self._compaction = Compaction(log)
         self._look = Look(spark, topic, end_marker=secrets.token_bytes(8))
@@ -277,8 +281,12 @@ class Ingest:
 
     def _commit(self, records: DataFrame, reached: dict[int, int]) -> None:
         self._check_topic()
-        small = self._most(reached) < ONE_FILE_BELOW
-        found = self._looked(records, small)
+        small = self._is_small(reached)
+        try:
+            found = self._looked(records, small)
+        except TooLargeError:
+            small, self._record_bytes = False, SMALL_BYTES
+            found = self._looked(records, small)
         decision = decide(found, self.log_end.offsets, self._index, reached) if found.num_rows else None
         if decision is None:
             self._commit_nothing(reached)
@@ -288,19 +296,21 @@ class Ingest:
         end = self.log_end.after(decision, self._topic_id, met)
         self._writers.check(met, self.log_end)
         if self._keep(met) and small:
-            found = self._looked(records, small)
+            found = self._look.whole(records, writers, self._event)
         self._check_topic()
         metadata = end.metadata(BATCH, decision.records)
         breakpoints.at(Point.BEFORE_LOG_FILES)
         fresh: NewRows
         if small:
             table = log_table(found, self.topic, decision, end)
+            self._record_bytes = table.nbytes / table.num_rows
             added = self.log.appender.write(table)
             breakpoints.at(Point.AFTER_LOG_FILES)
             breakpoints.at(Point.BEFORE_LOG_COMMIT)
             self.log.appender.commit(added, self._app_id, end.batch, metadata)
             fresh = FreshRows(self.log, table)
         else:
+            self._record_bytes /= 2  # not known of this batch: a small one is tried again some time
             rows = log_rows(records, self.topic, writers, self._event, decision, end)
             with in_commit(self.spark, Point.AFTER_LOG_FILES, Point.BEFORE_LOG_COMMIT):
                 commit = delta.append(rows, self.log.path, self._app_id, end.batch, metadata)
@@ -323,10 +333,11 @@ class Ingest:
         self.log_end, self._indexed = end, end.batch
         self.on_batch(end.batch, None)
 
-    def _most(self, reached: Mapping[int, int]) -> int:
-        """How many records a batch has at most."""
+    def _is_small(self, reached: Mapping[int, int]) -> bool:
+        """Whether a batch fits into memory, if its records are of the size of those before."""
         begins = {**self._starts, **self.log_end.offsets}
-        return sum(end - begins.get(partition, 0) for partition, end in reached.items())
+        most = sum(end - begins.get(partition, 0) for partition, end in reached.items())
+        return most < ONE_FILE_BELOW and most * self._record_bytes < SMALL_BYTES
 
     def _keep(self, met: Iterable[Writer]) -> bool:
         """Gives the log the fields of the writers whose records are in a batch, before the batch; whether it

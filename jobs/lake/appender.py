@@ -2,7 +2,7 @@
 by a call that cannot overwrite. Spark's own commit costs half a second, this one half a millisecond.
 
 Spark's Delta keeps what creates, alters, replaces and compacts; its commits are read forward before each
-append. Only one Appender may append to a table.
+append. Any number of Appenders may append to a table: each sees what the others have committed.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 from uuid import uuid4
 
+import structlog
+
 from jobs.errors import BusyError, ChangedTableError, SilentSkipError
 from jobs.files import telling_of_a_full_disk
 from jobs.lake import checkpoints, data_file
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 ENGINE = "Twinlake"
+journal = structlog.get_logger(__name__)
 Added = Mapping[str, Any]
 """Delta's `add` action for a data file that is written and not yet committed."""
 
@@ -40,6 +43,7 @@ class Appender:
         self.path = path
         self._statistics = statistics
         self._state = TableState(path)
+        self._opened = self._state.metadata, self._state.protocol
         self._lock = threading.Lock()
 
     @property
@@ -144,9 +148,8 @@ class Appender:
             )
 
     def _forward(self) -> None:
-        before = self._state.metadata, self._state.protocol
         self._state.forward()
-        if before != (self._state.metadata, self._state.protocol):
+        if self._opened != (self._state.metadata, self._state.protocol):
             raise ChangedTableError(
                 f"the table {self.path} was altered while it was written",
                 f"version {self._state.version}, or one just before, changes columns, properties or protocol",
@@ -197,7 +200,10 @@ class Appender:
             "numProtocol": 1, "setTransactions": [*state.transactions.values()], "domainMetadata": [],
             "metadata": state.metadata, "protocol": state.protocol,
         }  # fmt: skip
-        (state.folder / f"{state.version:020d}.crc").write_text(json.dumps(told, separators=(",", ":")))
+        try:
+            put_if_absent(state.folder / f"{state.version:020d}.crc", json.dumps(told, separators=(",", ":")))
+        except OSError as error:  # nobody needs it, and the commit is made
+            journal.warning("no checksum file was written", table=str(self.path), why=str(error))
 
 
 def put_if_absent(file: Path, content: str) -> bool:

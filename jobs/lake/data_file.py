@@ -88,7 +88,10 @@ def _bounds(values: pa.ChunkedArray) -> tuple[str, str] | None:
     if pa.types.is_timestamp(type_):
         least, most = _moment(low.value // 1000), _moment(-(-high.value // 1000))
         return None if least is None or most is None else (least, most)
-    least, most = low.as_py(), high.as_py()
+    try:
+        least, most = low.as_py(), high.as_py()
+    except (OverflowError, UnicodeDecodeError):  # a day after the year 9999, a text that is none
+        return None
     if isinstance(least, str):
         if max(len(least), len(most)) > LONGEST_TEXT:
             return None

@@ -63,7 +63,7 @@ def commit(path: Path | str, version: int) -> Commit | None:
     info: dict[str, Any] = {}
     transactions: dict[str, int] = {}
     added: list[str] = []
-    for line in text.splitlines():
+    for line in filter(None, text.split("\n")):  # texts may hold other ends of lines
         action = json.loads(line)
         if "commitInfo" in action:
             info = action["commitInfo"]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from jobs import quote
+from jobs.errors import StalledVersionError
 from jobs.kinds import evidence
 from jobs.kinds.all import from_json
 from jobs.kinds.kind import Kind, Moment, StoredKind, is_stored
@@ -192,12 +193,22 @@ def open_version(lake: Path, version: Version, logs: Mapping[str, Log]) -> Opene
     pruning = _pruning(schema, definition.state_keys)
     delta.create(log.spark, path, schema, {**PROPERTIES, **_statistics(pruning)}, (evidence.SEGMENT,))
     appender = Appender(path, [(key,) for key in pruning])
+    if changed := _types(schema).items() ^ _types(appender.schema()).items():
+        raise StalledVersionError(
+            f"the table of {version} has other columns than its definition makes",
+            f"they differ in {', '.join(sorted({name for name, _ in changed}))}: Twinlake itself has changed",
+            "build the table anew: `twinlake plan`, `twinlake build`, `twinlake promote`",
+        )
     return Feed(version=version, definition=definition, log=log, path=path, appender=appender, schema=schema)
 
 
 def stores_rows(version: Version) -> bool:
     """Whether the version has rows of its own, from its stored definition alone."""
     return is_stored(from_json(version.definition))
+
+
+def _types(schema: StructType) -> dict[str, str]:
+    return {column.name: column.dataType.simpleString() for column in schema}
 
 
 def _pruning(schema: StructType, keys: Iterable[str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+import threading
 from typing import TYPE_CHECKING, Union
 
 import pyarrow as pa
@@ -25,10 +25,18 @@ class FreshRows:
     def __init__(self, log: Log, rows: pa.Table) -> None:
         self._log = log
         self._rows = rows
+        self._file: ArrowFile | None = None
+        self._lock = threading.Lock()
 
-    @cached_property
+    @property
     def file(self) -> ArrowFile:
-        """The columns of `schema`; written once, for whoever asks first."""
+        """The columns of `schema`; written once, by whoever asks first."""
+        with self._lock:
+            if self._file is None:
+                self._file = self._written()
+            return self._file
+
+    def _written(self) -> ArrowFile:
         chosen = pc.equal(self._rows.column("verdict"), VALID)
         valid = self._rows.select([*FROM_LOG, EVENT]).filter(chosen).combine_chunks()
         names = [field.name for field in self._log.topic.newest.fields]

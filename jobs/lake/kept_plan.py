@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -18,6 +18,10 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+
+class TooLargeError(Exception):
+    """What was to be computed in memory has more bytes than Spark's driver takes."""
 
 
 class ArrowFile:
@@ -61,16 +65,22 @@ class KeptPlan:
 
 
 class Newest:
-    """The plan that was made last; made again when what it is made for is another."""
+    """The plan that was made last; made again when what it is made for has changed."""
 
     def __init__(self) -> None:
-        self._made_for: Hashable = None
+        self._made_for: object = None
         self._plan: KeptPlan | None = None
 
-    def plan(self, made_for: Hashable, make: Callable[[], KeptPlan]) -> KeptPlan:
+    def plan(self, made_for: object, make: Callable[[], KeptPlan]) -> KeptPlan:
         if self._plan is None or made_for != self._made_for:
             self._plan, self._made_for = make(), made_for
         return self._plan
+
+
+def drop_scratch(folder: Path) -> None:
+    """Deletes what a process that was killed has left in its session's scratch folder."""
+    for file in folder.glob("*.arrow"):
+        file.unlink(missing_ok=True)
 
 
 def computed(rows: DataFrame) -> pa.Table:
@@ -82,11 +92,23 @@ def computed(rows: DataFrame) -> pa.Table:
 def _computed(spark: SparkSession, run: Callable[[str], None]) -> pa.Table:
     result = _scratch(spark)
     try:
-        run(str(result))
+        _ran(run, result)
         with pa.OSFile(str(result)) as file, pa.ipc.open_stream(file) as stream:
             return stream.read_all()
     finally:
         result.unlink(missing_ok=True)
+
+
+def _ran(run: Callable[[str], None], result: Path) -> None:
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        run(str(result))
+    except (Py4JJavaError, PySparkException) as error:
+        if "spark.driver.maxResultSize" in str(error):
+            raise TooLargeError from error
+        raise
 
 
 def _scratch(spark: SparkSession) -> Path:

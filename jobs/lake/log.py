@@ -122,7 +122,7 @@ class Log:
 
     @property
     def appender(self) -> Appender:
-        """What appends to the log; for the topic's ingest alone."""
+        """What appends to the log: batches for ingest, and what an operator accepts while it stands still."""
         if self._appender is None:
             self._appender = Appender(self.path, self._pruning)
         return self._appender

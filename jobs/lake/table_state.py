@@ -12,13 +12,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pyarrow as pa
 import pyarrow.parquet as pq
+import structlog
 
 from jobs.errors import ChangedTableError
 from jobs.lake import delta
 
 WRITER_FEATURES = frozenset({"appendOnly", "invariants"})
 """Features of the protocol that ask nothing of an append to a table without invariants."""
+journal = structlog.get_logger(__name__)
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _INVARIANT = "delta.invariants"
 
@@ -31,19 +34,20 @@ class LiveFile(NamedTuple):
 
 class TableState:
     """`files` are the live data files by path, as Delta's log writes it, `bytes` the sum of their sizes;
-    `transactions`, `metadata` and `protocol` the newest actions of these names."""
+    `transactions` (by appId), `metadata` and `protocol` the newest actions of these names."""
+
+    version: int
+    transactions: dict[str, dict[str, Any]]
+    files: dict[str, LiveFile]
+    bytes: int
+    protocol: dict[str, Any]
+    metadata: dict[str, Any]
 
     def __init__(self, path: Path) -> None:
         """Reads the newest checkpoint and the commits since. ChangedTableError for a table that needs a
         writer with other features, FileNotFoundError where there is no table."""
         self.path = path
         self.folder = path / delta.LOG_FOLDER
-        self.version = -1
-        self.transactions: dict[str, dict[str, Any]] = {}  # by appId
-        self.files: dict[str, LiveFile] = {}
-        self.bytes = 0
-        self.protocol: dict[str, Any] = {}
-        self.metadata: dict[str, Any] = {}
         self._begin()
         self.forward()
         if not self.metadata:
@@ -66,6 +70,26 @@ class TableState:
 
     def forward(self) -> None:
         """Takes in the commits that were made since, by whomever."""
+        self._read_on()
+        if self._lacks_commits():  # cleaned up behind a newer checkpoint
+            self._begin()
+            self._read_on()
+            if self._lacks_commits():
+                raise ChangedTableError(
+                    f"the table {self.path} lacks commit {self.version + 1}",
+                    "there are newer ones, and no checkpoint that can be read lies between",
+                    "restore the folder's _delta_log, or build the table anew",
+                )
+
+    def _lacks_commits(self) -> bool:
+        while delta.newest_version(self.path) > self.version:
+            before = self.version
+            self._read_on()  # somebody has just committed
+            if self.version == before:
+                return True
+        return False
+
+    def _read_on(self) -> None:
         while (actions := read_actions(self.folder, self.version + 1)) is not None:
             self.apply(actions)
 
@@ -97,13 +121,26 @@ class TableState:
             self.bytes -= gone.bytes
 
     def _begin(self) -> None:
-        """The newest checkpoint, whoever made it."""
+        """From the newest checkpoint that is whole, whoever made it."""
         made = [int(found[1]) for file in self.folder.glob("*.checkpoint.parquet")
                 if (found := _CHECKPOINT.fullmatch(file.name))]  # fmt: skip
-        if not made:
-            return
-        self.version = max(made)
-        file = pq.ParquetFile(self.folder / f"{self.version:020d}.checkpoint.parquet")
+        for version in sorted(made, reverse=True):
+            self._clear()
+            try:
+                self._take_checkpoint(version)
+            except (OSError, pa.ArrowInvalid) as error:
+                journal.warning("a checkpoint cannot be read", table=str(self.path), why=str(error))
+            else:
+                return
+        self._clear()
+
+    def _clear(self) -> None:
+        self.version = -1
+        self.bytes = 0
+        self.transactions, self.files, self.protocol, self.metadata = {}, {}, {}, {}
+
+    def _take_checkpoint(self, version: int) -> None:
+        file = pq.ParquetFile(self.folder / f"{version:020d}.checkpoint.parquet")
         wanted = ["txn", "metaData", "protocol", "add.path", "add.size", "add.stats"]
         for group in file.iter_batches(
             columns=[name for name in wanted if name.split(".")[0] in _names(file)]
@@ -112,6 +149,7 @@ class TableState:
                 self._take(action)
         self.metadata["configuration"] = dict(self.metadata.get("configuration") or {})
         self.metadata["format"] = {**self.metadata["format"], "options": {}}
+        self.version = version
 
     def _refuse_features(self) -> None:
         writer = self.protocol.get("minWriterVersion", 0)
@@ -136,7 +174,7 @@ def read_actions(folder: Path, version: int) -> list[dict[str, Any]] | None:
         text = (folder / f"{version:020d}.json").read_text()
     except FileNotFoundError:
         return None
-    return [json.loads(line) for line in text.splitlines() if line]
+    return [json.loads(line) for line in text.split("\n") if line]  # texts may hold other ends of lines
 
 
 def _given(told: Mapping[str, Any]) -> dict[str, Any]:

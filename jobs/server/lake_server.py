@@ -26,6 +26,7 @@ from jobs.kinds.kind import grid_of, is_stored
 from jobs.lake import delta, release_log
 from jobs.lake.certificates import Certificates
 from jobs.lake.fresh_rows import NewRows
+from jobs.lake.kept_plan import drop_scratch
 from jobs.lake.log import Log
 from jobs.lake.open_lake import OpenLake, RunningIngest, staging_folder
 from jobs.lake.plans import Plans
@@ -237,10 +238,11 @@ class LakeServer:
 
 def lake_session(settings: Settings) -> SparkSession:
     """The lake server's Spark driver, ending with its JVM; the stream's small tasks go before a job's."""
-    from jobs.spark import session
+    from jobs.spark import scratch_folder, session
 
     pools = settings.run_dir / "pools.xml"
     replace_file(pools, POOLS)
+    drop_scratch(scratch_folder(settings))
     spark = session(settings, "twinlake-lake", more={"spark.scheduler.allocation.file": pools.as_uri()})
     end_together(spark.sparkContext._gateway.proc)
     return spark

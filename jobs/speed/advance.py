@@ -6,7 +6,7 @@ Only the version's owner may call what is here; nothing in it starts a thread.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jobs import breakpoints
 from jobs.breakpoints import Point
@@ -15,10 +15,13 @@ from jobs.kinds.evidence import SEGMENT
 from jobs.lake import delta
 from jobs.lake.feed import Feed
 from jobs.lake.fresh_rows import FreshRows, NewRows
-from jobs.lake.kept_plan import computed
+from jobs.lake.kept_plan import TooLargeError, computed
 from jobs.lake.log import Log
 from jobs.lake.segments import arranged
 from jobs.topics.verdict import records_in
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 SMALL_RECORDS = 100_000
 """Up to so many records are computed in one task and written as one file; more are spread over the cores."""
@@ -95,21 +98,30 @@ def advance(feed: Feed, at: Standing, to: int, rows: NewRows | None = None) -> S
         steps_open=at.steps_open + 1,
     )
     told = _told(feed, "step", new)
-    if isinstance(rows, FreshRows):
-        states = feed.partial_of(rows)
-    else:
-        found = feed.log.rows(at.position, to) if rows is None else rows
-        if records - at.records > SMALL_RECORDS:
-            partial = arranged(feed, feed.definition.partial(found), at.segment)
-            breakpoints.at(Point.BEFORE_PARTIAL, feed.version.table)
-            delta.append(partial, feed.path, feed.table_id, new.step, told)
-            return new
-        states = computed(feed.sorted(feed.definition.partial(found.coalesce(1))))
+    states = None
+    if records - at.records <= SMALL_RECORDS:
+        states = _in_memory(feed, feed.log.rows(at.position, to) if rows is None else rows)
+    if states is None:
+        read = feed.log.rows(at.position, to) if rows is None or isinstance(rows, FreshRows) else rows
+        partial = arranged(feed, feed.definition.partial(read), at.segment)
+        breakpoints.at(Point.BEFORE_PARTIAL, feed.version.table)
+        delta.append(partial, feed.path, feed.table_id, new.step, told)
+        return new
     breakpoints.at(Point.BEFORE_PARTIAL, feed.version.table)
     added = feed.appender.write(states, {SEGMENT: str(at.segment)})
     breakpoints.at(Point.BEFORE_STEP_COMMIT, feed.version.table)
     feed.appender.commit(added, feed.table_id, new.step, told)
     return new
+
+
+def _in_memory(feed: Feed, rows: NewRows) -> pa.Table | None:
+    """The partial of these rows, None where there are too many bytes of it."""
+    try:
+        if isinstance(rows, FreshRows):
+            return feed.partial_of(rows)
+        return computed(feed.sorted(feed.definition.partial(rows.coalesce(1))))
+    except TooLargeError:
+        return None
 
 
 def close(feed: Feed, at: Standing) -> Standing:

@@ -20,7 +20,7 @@ def decision(seen: dict[int, int], event_times: dict[int, int]) -> Decision:
     none = np.array([], dtype=np.int64)
     return Decision(
         records=1, skips=False, codes=(), width=1, spans={}, ends={}, seen=seen, event_times=event_times,
-        counts={}, schema_ids=frozenset(), high=none, low=none, times=none,
+        counts={}, schema_ids=frozenset(), order=none, row_codes=none, high=none, low=none, times=none,
     )  # fmt: skip
 
 

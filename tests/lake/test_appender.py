@@ -138,8 +138,9 @@ def test_a_table_that_somebody_has_altered_is_refused_until_it_is_opened_again(
     appender = Appender(table, PRUNING)
     spark.sql(f"ALTER TABLE delta.`{table}` ADD COLUMNS (more string)")
 
-    with pytest.raises(ChangedTableError, match="altered"):
-        add(appender, 1, 1)
+    for _ in range(2):
+        with pytest.raises(ChangedTableError, match="altered"):
+            add(appender, 1, 1)
     add(Appender(table, PRUNING), 1, 1)
     assert spark.read.format("delta").load(str(table)).select("more").first() == (None,)
 
@@ -149,6 +150,61 @@ def test_a_table_with_features_that_are_not_written_is_refused(spark: SparkSessi
 
     with pytest.raises(ChangedTableError, match="deletionVectors"):
         Appender(table, PRUNING)
+
+
+def test_a_torn_checkpoint_is_passed_over(table: Path, tmp_path: Path) -> None:
+    appender = Appender(table, PRUNING)
+    add(appender, 1, 1)
+    folder = table / delta.LOG_FOLDER
+    checkpoints._make(table)
+    whole = (folder / f"{1:020d}.checkpoint.parquet").read_bytes()
+    add(appender, 2, 2)
+    (folder / f"{2:020d}.checkpoint.parquet").write_bytes(whole[: len(whole) // 2])
+
+    again = Appender(table, PRUNING)
+
+    assert again.transaction("me") == 2 and len(again.files()) == 2
+
+
+def test_an_appender_that_lies_behind_cleaned_up_commits_begins_anew(table: Path) -> None:
+    idle, busy = Appender(table, PRUNING), Appender(table, PRUNING)
+    for txn in (1, 2, 3):
+        add(busy, txn, txn)
+    checkpoints._make(table)
+    add(busy, 4, 4)
+    folder = table / delta.LOG_FOLDER
+    for version in (0, 1, 2):
+        (folder / f"{version:020d}.json").unlink()
+
+    add(idle, 5, 5)
+
+    assert idle.files().keys() == Appender(table, PRUNING).files().keys() and len(idle.files()) == 5
+    (folder / f"{4:020d}.json").unlink()
+    with pytest.raises(ChangedTableError, match="lacks commit 4"):
+        Appender(table, PRUNING)
+
+
+@pytest.mark.parametrize("text", ["a\u2028b", "\u2029", "\u0085", "\x1c", "\U0010ffff"])
+def test_any_text_may_stand_in_statistics(spark: SparkSession, table: Path, text: str) -> None:
+    appender = Appender(table, PRUNING)
+    odd = rows(1).set_column(1, "name", pa.array([text]))
+    appender.commit(appender.write(odd, {"part": "1"}), "me", 1, {"kind": text})
+    frame = spark.createDataFrame([(2, text, 1)], "id bigint, name string, part int")
+    delta.append(frame, table, "me", 2, {"kind": text}, ("part",))
+
+    assert Appender(table, PRUNING).transaction("me") == 2
+    assert delta.newest_metadata(table) == {"kind": text}
+    assert ids(spark, table) == [1, 2]
+    found = spark.read.format("delta").load(str(table)).where(f"name = '{text}'")
+    assert found.count() == 2
+
+
+def test_days_after_the_year_9999_have_no_statistics() -> None:
+    day = pa.array([2_932_897], pa.int32()).cast(pa.date32())
+
+    told = json.loads(data_file.statistics_text(pa.table({"day": day}), [("day",)]))
+
+    assert told == {"numRecords": 1, "minValues": {}, "maxValues": {}, "nullCount": {"day": 0}}
 
 
 RACER = """

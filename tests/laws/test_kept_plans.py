@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from jobs.kinds.aggregate import Aggregate
 from jobs.kinds.latest import Latest
-from jobs.lake.kept_plan import ArrowFile, KeptPlan, computed
+from jobs.lake.kept_plan import ArrowFile, KeptPlan, TooLargeError, computed
 from tests.laws.histories import generated, packed
 from tests.laws.tables import NEWEST, TOTALS, WINDOWED, WORDS
 
@@ -49,6 +50,27 @@ def test_a_plan_with_an_exchange_is_refused(spark: SparkSession) -> None:
 
     with pytest.raises(Exception, match="an exchange cannot be kept"):
         KeptPlan(spark, schema, lambda source: source.repartition(2).groupBy("id").count())
+
+
+def test_a_name_of_an_exchange_is_none(spark: SparkSession) -> None:
+    texts = [f"'{number} Stock Exchange at great length' AS ExchangeRate{number}" for number in range(200)]
+    plan = KeptPlan(spark, spark.range(0).schema, lambda source: source.selectExpr("id", *texts))
+    assert plan.run(ArrowFile(spark, pa.table({"id": [5]}))).num_columns == 201
+
+    with pytest.raises(Exception, match="an exchange cannot be kept"):  # however deep in a wide plan
+        KeptPlan(spark, spark.range(0).schema, lambda source: source.repartition(2).selectExpr("id", *texts))
+
+
+def test_a_result_that_is_too_large_says_so(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = KeptPlan(spark, spark.range(0).schema, lambda source: source)
+
+    class Huge:
+        def run(self, file: str) -> None:
+            raise PySparkException("Total size ... is bigger than spark.driver.maxResultSize (1024.0 MiB)")
+
+    monkeypatch.setattr(plan, "_plan", Huge())
+    with pytest.raises(TooLargeError):
+        plan.run(ArrowFile(spark, pa.table({"id": [5]})))
 
 
 def test_nothing_is_left_of_a_run_that_fails_and_the_next_one_is_right(spark: SparkSession) -> None:

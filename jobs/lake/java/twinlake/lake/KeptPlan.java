@@ -9,7 +9,9 @@ import java.util.Arrays;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
+import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.arrow.ArrowBatchStreamWriter;
+import org.apache.spark.sql.execution.exchange.Exchange;
 import org.apache.spark.sql.types.StructType;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -31,11 +33,15 @@ public final class KeptPlan {
 
   public static KeptPlan of(Dataset<Row> relation) {
     org.apache.spark.sql.classic.Dataset<Row> planned = (org.apache.spark.sql.classic.Dataset<Row>) relation;
-    String plan = planned.queryExecution().executedPlan().toString();
-    if (plan.contains("Exchange")) {
-      throw new IllegalArgumentException("a plan with an exchange cannot be kept:\n" + plan);
-    }
+    refuseExchange(planned.queryExecution().executedPlan());
     return new KeptPlan(planned);
+  }
+
+  private static void refuseExchange(SparkPlan part) {
+    if (part instanceof Exchange) {
+      throw new IllegalArgumentException("a plan with an exchange cannot be kept: " + part.nodeName());
+    }
+    CollectionConverters.asJava(part.children()).forEach(KeptPlan::refuseExchange);
   }
 
   /** Computes a relation that is needed once, of whatever plan. */

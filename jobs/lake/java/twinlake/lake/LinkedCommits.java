@@ -58,9 +58,10 @@ public final class LinkedCommits extends HadoopFileSystemLogStore {
         .iterator();
   }
 
+  /** A file that is being written can be seen: Delta gives a checkpoint its name when it is whole. */
   @Override
   public Boolean isPartialWriteVisible(Path path, Configuration settings) {
-    return false;
+    return true;
   }
 
   private static FileStatus status(FileSystem files, Path path) {
