@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 PROPERTIES = {
     "delta.checkpointInterval": "100",
-    # the file count of the Delta log slows every append: 0.35 s at few, over 1.2 s at 60,000
+    # the file count of the Delta log slows every commit of Spark's: 0.35 s at few, over 1.2 s at 60,000
     "delta.logRetentionDuration": "interval 1 days",
     "delta.enableExpiredLogCleanup": "false",  # batch/maintain.py does it, see there
     "delta.deletedFileRetentionDuration": "interval 6 hours",
