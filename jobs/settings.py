@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from jobs.errors import UnreachableError
+from jobs.errors import UnreachableError, UsageError
 from jobs.files import SECRET, replace_file
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -71,8 +71,14 @@ class Settings:
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> Settings:
         """The installation in use: $TWINLAKE_HOME, or .twinlake in the project."""
-        home = environ.get("TWINLAKE_HOME") or str(PROJECT / ".twinlake")
-        return cls(home=Path(home).expanduser().absolute())
+        home = Path(environ.get("TWINLAKE_HOME") or PROJECT / ".twinlake").expanduser().absolute()
+        if "%" in str(home):
+            raise UsageError(
+                f"the state folder cannot be {home}",
+                "a percent sign in its path means something else to deltalake",
+                "set TWINLAKE_HOME (or --home) to another folder",
+            )
+        return cls(home=home)
 
     @property
     def lake(self) -> Path:

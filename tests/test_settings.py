@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.errors import UnreachableError
+from jobs.errors import UnreachableError, UsageError
 from jobs.settings import Services, Settings
 
 
@@ -24,3 +24,8 @@ def test_services_come_back_and_only_their_owner_may_read_them(tmp_path: Path) -
 def test_nothing_started_is_not_reachable(tmp_path: Path) -> None:
     with pytest.raises(UnreachableError, match="twinlake up"):
         Settings(home=tmp_path).services()
+
+
+def test_a_state_folder_that_others_would_read_otherwise_is_refused() -> None:
+    with pytest.raises(UsageError, match="percent sign"):
+        Settings.of({"TWINLAKE_HOME": "/tmp/a%20b"})

@@ -6,7 +6,6 @@ dead jobs left in staging; the log's small files become large ones; old jobs, ce
 
 from __future__ import annotations
 
-import math
 import re
 import shutil
 import threading
@@ -15,10 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import structlog
+
 from jobs.lake import delta, release_log
 from jobs.lake.feed import Feed
 from jobs.lake.log import Log
 from jobs.lake.open_lake import OpenLake
+from jobs.lake.table_state import whole_checkpoints
 from jobs.lake.version import Version, stored_versions
 from jobs.run import Run
 from jobs.times import parse_moment
@@ -40,8 +42,8 @@ SLACK_S = 600.0
 OTHER_WAIT_S = 3600.0
 """A clean-up waits so long for another one, which may have a month's files to delete."""
 
+journal = structlog.get_logger(__name__)
 _one_at_a_time = threading.Lock()
-_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _UNPUBLISHED = re.compile(r"\..+\.tmp")
 """What a writer of a commit, checksum or checkpoint file has left that was killed."""
 _OF_VERSION = re.compile(r"\.?(\d{20})\.(json|crc|checkpoint\.parquet)(\.crc)?|"
@@ -70,9 +72,8 @@ def drop_old_commits(path: Path, now_s: float, keep_s: float = KEEP_COMMITS_S) -
     """
     log = path / delta.LOG_FOLDER
     old = [
-        int(found[1]) for file in log.glob("*.checkpoint.parquet")
-        if (found := _CHECKPOINT.fullmatch(file.name)) and now_s - file.stat().st_mtime > keep_s
-    ]  # fmt: skip
+        version for version, file in whole_checkpoints(log).items() if now_s - file.stat().st_mtime > keep_s
+    ]
     told = delta.newest_commit(path, lambda metadata: "position" in metadata or "batch" in metadata)
     if not old or told is None:
         return 0
@@ -96,8 +97,17 @@ def compact_log(log: Log) -> bool:
     """Merge the log's small files (OPTIMIZE; the order of batches is kept). Appends are not in its way."""
     if delta.files(log.spark, log.path).where(f"size < {SMALL_BYTES}").count() < SMALL_FILES:
         return False
-    clean_up_session(log.spark).sql(f"OPTIMIZE delta.`{log.path}`")
+    with log.lane:
+        clean_up_session(log.spark).sql(f"OPTIMIZE delta.`{log.path}`")
     return True
+
+
+def _compacted(log: Log) -> bool:
+    try:
+        return compact_log(log)
+    except Exception:
+        journal.exception("the log was not compacted; the rest of the clean-up goes on", topic=log.topic.name)
+        return False
 
 
 def clean_up_session(spark: SparkSession) -> SparkSession:
@@ -108,7 +118,7 @@ def clean_up_session(spark: SparkSession) -> SparkSession:
         "spark.databricks.delta.optimize.maxFileSize": str(4 * SMALL_BYTES),
         "spark.databricks.delta.retentionDurationCheck.enabled": "false",
         "spark.databricks.delta.vacuum.logging.enabled": "false",
-        # otherwise RETAIN is ignored, and the table's own property decides over what running jobs have pinned
+        # otherwise RETAIN is ignored, and the table's own property decides, which is the longest that can be
         "spark.databricks.delta.vacuum.retentionWindowIgnore.enabled": "false",
         # VACUUM lists folders in so many tasks: 10,000 by default, 86 s for three files where 4 take 8 s
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
@@ -141,12 +151,15 @@ def maintain(lake: OpenLake, table: str | None = None, run: Run | None = None) -
     ]
     logs = list(lake.logs.values()) if table is None else []
     with holding(_one_at_a_time, "another clean-up to end", OTHER_WAIT_S, run):
-        compacted = tuple(log.topic.name for log in logs if compact_log(log))
+        compacted = tuple(log.topic.name for log in logs if _compacted(log))
         deleted = 0
         for path in [*(feed.path for feed in feeds), *(log.path for log in logs)]:
             now_s = lake.clock().timestamp()
             keep_s = max(KEEP_COMMITS_S, _pinned_s(lake, now_s))
-            vacuum(lake.spark, path, max(KEEP_FILES_HOURS, math.ceil(keep_s / 3600)))
+            if keep_s <= KEEP_FILES_HOURS * 3600:  # Delta knows only for so long what was replaced, and when
+                vacuum(lake.spark, path, KEEP_FILES_HOURS)
+            else:
+                journal.info("no files are deleted: a running job may have pinned them", table=str(path))
             deleted += drop_old_commits(path, now_s, keep_s)
         gone = tuple(str(version) for version in drop_retired(lake, table))
         if table is None:

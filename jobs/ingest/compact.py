@@ -53,7 +53,8 @@ class Compaction:
 
     def _compact(self) -> None:
         try:
-            compact(self._log.appender)
+            with self._log.lane:
+                compact(self._log.appender)
         except Exception:
             journal.exception("the log was not compacted", topic=self._log.topic.name)
 

@@ -210,7 +210,7 @@ def put_if_absent(file: Path, content: str) -> bool:
     """Publishes a file whole, unless there is one of its name: whether it did. Safe between processes."""
     unpublished = file.with_name(f".{file.name}.{uuid4()}.tmp")
     try:
-        unpublished.write_text(content)
+        unpublished.write_text(content, encoding="utf-8")
         os.link(unpublished, file)
     except FileExistsError:
         return False
@@ -220,4 +220,5 @@ def put_if_absent(file: Path, content: str) -> bool:
 
 
 def _lines(actions: Sequence[Mapping[str, Any]]) -> str:
-    return "".join(json.dumps(action, separators=(",", ":")) + "\n" for action in actions)
+    """Characters as they are: deltalake reads some of them wrongly where they are written as surrogates."""
+    return "".join(json.dumps(action, ensure_ascii=False, separators=(",", ":")) + "\n" for action in actions)

@@ -1,7 +1,8 @@
 """One small data file of a Delta table, and what Delta's log says of it, written by pyarrow.
 
 Statistics follow the protocol: numbers as JSON numbers with all their digits, times in milliseconds, rounded
-so that no value is outside; none for floating point numbers (Arrow passes over NaN, Spark sorts it highest).
+so that no value is outside; none for floating point numbers that are not finite (Arrow passes over NaN, Spark
+sorts it highest). Other columns have them always: deltalake loses rows where some columns have and some not.
 """
 
 from __future__ import annotations
@@ -23,8 +24,10 @@ import pyarrow.parquet as pq
 Column = tuple[str, ...]
 """A column's name, or the names on the way to a field inside it."""
 LONGEST_TEXT = 32
-"""Texts longer than this are left out: a prefix is no upper bound."""
+"""Of a longer text its beginning is told, as the upper bound with the greatest character of all behind it."""
+GREATEST = "\U0010ffff"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST_MS = 253_402_300_799_999  # of the year 9999
 
 
 def write(
@@ -75,40 +78,39 @@ def _values(rows: pa.Table, column: Column) -> pa.ChunkedArray:
 def _bounds(values: pa.ChunkedArray) -> tuple[str, str] | None:
     """The least and the greatest value as JSON; None where there are none, or none that may be told."""
     type_ = values.type
-    comparable = (
-        pa.types.is_integer(type_) or pa.types.is_decimal(type_) or pa.types.is_date(type_)
-        or pa.types.is_timestamp(type_) or pa.types.is_string(type_) or pa.types.is_large_string(type_)
-    )  # fmt: skip
-    if not comparable:
+    is_float, is_text = pa.types.is_floating(type_), pa.types.is_string(type_)
+    if not (
+        is_float or is_text or pa.types.is_integer(type_) or pa.types.is_decimal(type_)
+        or pa.types.is_date(type_) or pa.types.is_timestamp(type_)
+    ):  # fmt: skip
+        return None
+    if is_float and not pc.all(pc.is_finite(values)).as_py():
         return None
     found = pc.min_max(values)
     low, high = found["min"], found["max"]
     if not low.is_valid:
         return None
     if pa.types.is_timestamp(type_):
-        least, most = _moment(low.value // 1000), _moment(-(-high.value // 1000))
-        return None if least is None or most is None else (least, most)
+        return _moment(low.value // 1000), _moment(-(-high.value // 1000))
     try:
         least, most = low.as_py(), high.as_py()
     except (OverflowError, UnicodeDecodeError):  # a day after the year 9999, a text that is none
         return None
-    if isinstance(least, str):
-        if max(len(least), len(most)) > LONGEST_TEXT:
-            return None
-        return json.dumps(least), json.dumps(most)
-    if isinstance(least, int | Decimal):
-        return f"{least:f}" if isinstance(least, Decimal) else str(least), (
-            f"{most:f}" if isinstance(most, Decimal) else str(most)
-        )
-    return json.dumps(least.isoformat()), json.dumps(most.isoformat())
+    if is_text:
+        above = most if len(most) <= LONGEST_TEXT else most[:LONGEST_TEXT] + GREATEST
+        return _text(least[:LONGEST_TEXT]), _text(above)
+    if pa.types.is_date(type_):
+        return _text(least.isoformat()), _text(most.isoformat())
+    return (f"{least:f}", f"{most:f}") if isinstance(least, Decimal) else (repr(least), repr(most))
 
 
-def _moment(millis: int) -> str | None:
-    """RFC 3339 with milliseconds; None after the year 9999."""
-    try:
-        moment = _EPOCH + timedelta(milliseconds=millis)
-    except OverflowError:
-        return None
+def _text(value: str) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _moment(millis: int) -> str:
+    """RFC 3339 with milliseconds."""
+    moment = _EPOCH + timedelta(milliseconds=min(millis, _LAST_MS))
     return f'"{moment.replace(tzinfo=None).isoformat(timespec="milliseconds")}Z"'
 
 

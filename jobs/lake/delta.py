@@ -57,7 +57,7 @@ def _file(folder: Path, version: int) -> Path:
 def commit(path: Path | str, version: int) -> Commit | None:
     """The commit of that version, None where its file is gone (cleaned up) or not there yet."""
     try:
-        text = _file(Path(path) / LOG_FOLDER, version).read_text()
+        text = _file(Path(path) / LOG_FOLDER, version).read_text(encoding="utf-8")
     except FileNotFoundError:
         return None
     info: dict[str, Any] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -56,6 +57,8 @@ class Log:
         self.topic = topic
         self.lake = Path(lake)
         self.path = self.lake / "logs" / topic.name
+        self.lane = threading.Lock()
+        """What compacts the log's files: one at a time."""
         self._appender: Appender | None = None
 
     def end(self) -> int:

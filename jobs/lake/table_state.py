@@ -122,17 +122,9 @@ class TableState:
 
     def _begin(self) -> None:
         """From the newest checkpoint that is whole, whoever made it."""
-        made = [int(found[1]) for file in self.folder.glob("*.checkpoint.parquet")
-                if (found := _CHECKPOINT.fullmatch(file.name))]  # fmt: skip
-        for version in sorted(made, reverse=True):
-            self._clear()
-            try:
-                self._take_checkpoint(version)
-            except (OSError, pa.ArrowInvalid) as error:
-                journal.warning("a checkpoint cannot be read", table=str(self.path), why=str(error))
-            else:
-                return
         self._clear()
+        if whole := whole_checkpoints(self.folder):
+            self._take_checkpoint(max(whole))
 
     def _clear(self) -> None:
         self.version = -1
@@ -168,10 +160,28 @@ class TableState:
             )
 
 
+def whole_checkpoints(folder: Path) -> dict[int, Path]:
+    """The checkpoints in the `_delta_log` folder by version, but not one that was torn by whatever: it is put
+    aside, because Spark and deltalake would fail on it."""
+    found = {}
+    for file in folder.glob("*.checkpoint.parquet"):
+        if named := _CHECKPOINT.fullmatch(file.name):
+            try:
+                pq.read_metadata(file)
+            except FileNotFoundError:  # cleaned up in this moment
+                continue
+            except (OSError, pa.ArrowInvalid) as error:
+                journal.warning("a checkpoint is torn and put aside", file=str(file), why=str(error))
+                file.rename(file.with_name(f".{file.name}.torn.tmp"))
+            else:
+                found[int(named[1])] = file
+    return found
+
+
 def read_actions(folder: Path, version: int) -> list[dict[str, Any]] | None:
     """The actions of a commit in the `_delta_log` folder, None where it is not there."""
     try:
-        text = (folder / f"{version:020d}.json").read_text()
+        text = (folder / f"{version:020d}.json").read_text(encoding="utf-8")
     except FileNotFoundError:
         return None
     return [json.loads(line) for line in text.split("\n") if line]  # texts may hold other ends of lines

@@ -74,7 +74,7 @@ def replaced(spark: SparkSession, path: Path, hours_ago: int) -> Path:
     """A table whose first file was replaced so many hours ago; that file."""
     first = path / delta.append(spark.range(3), path, "me", 1, {}).added[0]
     spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES "
-              "('delta.deletedFileRetentionDuration' = 'interval 6 hours')")  # fmt: skip
+              "('delta.deletedFileRetentionDuration' = 'interval 2 days')")  # fmt: skip
     made = delta.replace(spark.range(2), path, "true", "me", 2, {})
     then_s = time.time() - hours_ago * HOUR_S
     commit = path / delta.LOG_FOLDER / f"{made.version:020d}.json"
@@ -84,8 +84,8 @@ def replaced(spark: SparkSession, path: Path, hours_ago: int) -> Path:
             action["remove"]["deletionTimestamp"] = int(then_s * 1000)
     commit.write_text("\n".join(json.dumps(action) for action in actions))
     commit.with_name(f".{commit.name}.crc").unlink(missing_ok=True)  # of what it said before
-    for file in (commit, first):
-        os.utime(file, (then_s, then_s))
+    os.utime(commit, (then_s, then_s))
+    os.utime(first, (then_s - 72 * HOUR_S, then_s - 72 * HOUR_S))
     jvm = spark._jvm
     assert jvm is not None
     jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
@@ -93,7 +93,7 @@ def replaced(spark: SparkSession, path: Path, hours_ago: int) -> Path:
 
 
 @pytest.mark.parametrize(("keep_hours", "stays"), [(8, True), (6, False)])
-def test_files_that_a_job_has_pinned_outlive_the_tables_own_time(
+def test_replaced_files_go_after_the_time_that_is_asked_for_and_not_after_the_tables_own(
     spark: SparkSession, tmp_path: Path, keep_hours: int, stays: bool
 ) -> None:
     first = replaced(spark, tmp_path / "t", hours_ago=7)
