@@ -9,7 +9,7 @@ CLASSES := .jars/classes/.compiled
 help:
 	@echo "make demo     install, start everything, run the main job (leaves the services up)"
 	@echo "make test     install what the tests need and run them, with one kill that the seed draws"
-	@echo "make faults   kill the lake server at every named point, fill its disks, take the tour (30 to 40 minutes)"
+	@echo "make faults   kill the lake server at every named point, fill its disks, take the tour, run for a week (up to an hour)"
 	@echo "make up       start the services; 'make down' stops them, and those of the demo"
 	@echo "make bench    measure against a plain loop, and what small work costs (about 10 minutes)"
 	@echo "make lint     ruff and mypy"
