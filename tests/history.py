@@ -79,6 +79,9 @@ class MemoryLog:
     def rows(self, after: int, to: int) -> DataFrame:
         return self._frame(after, to).drop("batch")
 
+    def no_rows(self) -> DataFrame:
+        return self.rows(0, 0)
+
     def rows_sql(self, to: int | None = None) -> str:
         view = f"memory_{uuid4().hex}"
         self.rows(0, self.end() if to is None else to).createOrReplaceTempView(view)
