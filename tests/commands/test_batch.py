@@ -107,7 +107,7 @@ def test_a_composed_certificate_says_what_it_covers(twinlake: Twinlake) -> None:
     done = twinlake(Answers(verify=replace(CERTIFIED, certificate=made).to_json()), "verify", "t", "--due")
 
     assert lines(done)[1].endswith(
-        "rows compared (windows with new records since orders batch 5,"
+        "rows compared (the count of records since orders batch 5,"
         " on top of all of history up to orders batch 5)"
     )
 
