@@ -95,8 +95,9 @@ def measure(platform: Platform, folder: Path, asked: argparse.Namespace, started
     told(started, f"rebuild of {REBUILT}: {rate(rebuild_records, rebuild):,.0f} records/s")
 
     with Meter([lake_server]) as meter:
-        fresh = freshness.measure(
+        fresh = freshness.observe(
             orders(platform, "fresh", faults=None, span_ms=0),
+            freshness.orders_shown(platform.services),
             services=platform.services,
             topic=TOPIC,
             rate=asked.rate,

@@ -89,11 +89,15 @@ class Platform:
                 return int(process.pid)
         raise BenchmarkError(f"no process runs {module} for {self.settings.home}")
 
+    def lake_server(self) -> list[psutil.Process]:
+        """Its process and those that it has started."""
+        root = psutil.Process(self.process("jobs.server"))
+        return [root, *root.children(recursive=True)]
+
     @contextmanager
     def paused(self) -> Iterator[None]:
         """The lake server stands still, warm as it is, while the topic fills or the rival has the machine."""
-        root = psutil.Process(self.process("jobs.server"))
-        tree = [root, *root.children(recursive=True)]
+        tree = self.lake_server()
         for process in tree:
             process.send_signal(signal.SIGSTOP)
         try:

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
 
-import psutil
-
 from benchmarks.meter import Meter
 from benchmarks.platform import Platform
 
@@ -51,8 +49,7 @@ def cores_idle(platform: Platform, seconds: float) -> float:
 
 def restart(platform: Platform, send: Callable[[int], None]) -> float:
     """Seconds from kill -9 of the lake server until both tables have the first records sent after it."""
-    root = psutil.Process(platform.process("jobs.server"))
-    tree = [root, *root.children(recursive=True)]
+    tree = platform.lake_server()
     killed = time.perf_counter()
     for process in tree:
         process.kill()

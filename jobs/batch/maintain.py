@@ -71,13 +71,12 @@ def drop_old_commits(path: Path, now_s: float, keep_s: float = KEEP_COMMITS_S) -
     switched off.
     """
     log = path / delta.LOG_FOLDER
-    old = [
-        version for version, file in whole_checkpoints(log).items() if now_s - file.stat().st_mtime > keep_s
-    ]
+    whole = whole_checkpoints(log)
+    old = next((version for version, file in whole if now_s - file.stat().st_mtime > keep_s), None)
     told = delta.newest_commit(path, lambda metadata: "position" in metadata or "batch" in metadata)
-    if not old or told is None:
+    if old is None or told is None:
         return 0
-    first_kept = min(max(old), told.version)  # the newest metadata is where the next start begins
+    first_kept = min(old, told.version)  # the newest metadata is where the next start begins
     gone = 0
     for file in sorted(log.iterdir()):
         named = _OF_VERSION.fullmatch(file.name)
@@ -95,7 +94,7 @@ def vacuum(spark: SparkSession, path: Path, keep_hours: int) -> None:
 
 def compact_log(log: Log) -> bool:
     """Merge the log's small files (OPTIMIZE; the order of batches is kept). Appends are not in its way."""
-    if delta.files(log.spark, log.path).where(f"size < {SMALL_BYTES}").count() < SMALL_FILES:
+    if sum(file.bytes < SMALL_BYTES for file in log.appender.files().values()) < SMALL_FILES:
         return False
     with log.lane:
         clean_up_session(log.spark).sql(f"OPTIMIZE delta.`{log.path}`")

@@ -40,8 +40,8 @@ def merge_segments(feed: Feed, closed: Sequence[Segment], epoch: int) -> delta.C
     """
     first, last = closed[0].number, closed[-1].number
     told = {"kind": "merge", "epoch": epoch, "from_segment": first, "through_segment": last}
-    files = {path: size for segment in closed for path, size in segment.files.items()}
-    size = sum(files.values())
+    files = [path for segment in closed for path in segment.files]
+    size = sum(segment.bytes for segment in closed)
     try:
         states = feed.merged([unquote(path) for path in files]) if size <= SMALL_BYTES else None
     except TooLargeError:
@@ -52,7 +52,7 @@ def merge_segments(feed: Feed, closed: Sequence[Segment], epoch: int) -> delta.C
         rows = arranged(feed, merged.coalesce(_files(size)), last)
         return delta.replace(rows, feed.path, between, feed.batch_lane, epoch, told)
     added = feed.appender.write(states, {SEGMENT: str(last)})
-    return feed.appender.swap(files, added, feed.batch_lane, epoch, told)
+    return feed.appender.commit(added, feed.batch_lane, epoch, told, removed=files)
 
 
 def _files(size: int) -> int:

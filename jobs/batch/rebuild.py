@@ -235,10 +235,7 @@ def _files(place: Path) -> dict[str, int]:
 
 def _computed(feed: Feed, place: Path, number: int) -> DataFrame:
     """The batch result of one chunk: states."""
-    from pyspark.sql.types import StructType
-
-    schema = StructType([column for column in feed.schema if column.name != SEGMENT])
     files = sorted(map(str, (place / f"{CHUNK}={number}").glob("*.parquet")))
     if not files:
-        return feed.spark.read.schema(schema).parquet(str(place)).drop(CHUNK).limit(0)
-    return feed.spark.read.schema(schema).parquet(*files)
+        return feed.spark.read.schema(feed.states).parquet(str(place)).drop(CHUNK).limit(0)
+    return feed.spark.read.schema(feed.states).parquet(*files)

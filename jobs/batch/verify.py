@@ -166,12 +166,11 @@ def _difference(
 
 def _seen(feed: Feed, states: Sequence[Row]) -> dict[str, dict[str, Any]]:
     """What a reader of the view sees for merged states, by key; a hidden row shows its record count only."""
-    from pyspark.sql.types import StructType
 
     found = {_key_text(feed, row.asDict()): {ROWS: to_json(row[ROWS])} for row in states}
     if not states:
         return found
-    schema = StructType([entry for entry in feed.schema if entry.name != SEGMENT])
+    schema = feed.states
     stated = feed.spark.createDataFrame([tuple(row[name] for name in schema.names) for row in states], schema)
     relation = f"certificate_{uuid4().hex}"
     stated.createOrReplaceTempView(relation)

@@ -72,7 +72,8 @@ def compact(appender: Appender) -> list[LogFile]:
     added = appender.write(pa.concat_tables(tables, promote_options="permissive"))
     app_id = f"{appender.table_id}:compaction"
     told = {"kind": "compaction", "from_batch": chosen[0].batch}
-    appender.swap([file.path for file in chosen], added, app_id, appender.transaction(app_id) + 1, told)
+    removed = [file.path for file in chosen]
+    appender.commit(added, app_id, appender.transaction(app_id) + 1, told, removed)
     return chosen
 
 

@@ -21,7 +21,7 @@ import structlog
 
 from jobs.errors import BusyError, ChangedTableError, SilentSkipError
 from jobs.files import telling_of_a_full_disk
-from jobs.lake import checkpoints, data_file
+from jobs.lake import checkpoints, data_file, delta
 from jobs.lake.data_file import Column
 from jobs.lake.delta import Commit
 from jobs.lake.table_state import LiveFile, TableState
@@ -79,38 +79,20 @@ class Appender:
             return [data_file.write(rows, self.path, partition, self._statistics)]
 
     def commit(
-        self, added: Sequence[Added], app_id: str, txn_version: int, metadata: Mapping[str, Any]
+        self,
+        added: Sequence[Added],
+        app_id: str,
+        txn_version: int,
+        metadata: Mapping[str, Any],
+        removed: Collection[str] = (),
     ) -> Commit:
-        """One commit of these files, once.
+        """One commit of these files, once; in the place of `removed`, live files which say the same, if there
+        are such: then nobody sees a change.
 
         SilentSkipError for a transaction that is not the last one + 1, ChangedTableError when somebody has
-        altered the table since it was opened, FullDiskError where there is no room.
+        altered the table since it was opened, BusyError when a file to be removed is live no more,
+        FullDiskError where there is no room.
         """
-        return self._publish(added, (), app_id, txn_version, metadata)
-
-    def swap(
-        self,
-        removed: Collection[str],
-        added: Sequence[Added],
-        app_id: str,
-        txn_version: int,
-        metadata: Mapping[str, Any],
-    ) -> Commit:
-        """One commit, once, that puts `added` in the place of files which say the same: nobody sees a change.
-
-        `removed` are live files; BusyError when one of them is so no more, besides the errors of `commit`.
-        """
-        same = [{**file, "dataChange": False} for file in added]
-        return self._publish(same, removed, app_id, txn_version, metadata)
-
-    def _publish(
-        self,
-        added: Sequence[Added],
-        removed: Collection[str],
-        app_id: str,
-        txn_version: int,
-        metadata: Mapping[str, Any],
-    ) -> Commit:
         with self._lock, telling_of_a_full_disk(self.path):
             while True:
                 self._forward()
@@ -118,7 +100,7 @@ class Appender:
                 self._refuse_gone(removed)
                 actions = self._actions(added, removed, app_id, txn_version, metadata)
                 version = self._state.version + 1
-                if put_if_absent(self._state.folder / f"{version:020d}.json", _lines(actions)):
+                if put_if_absent(delta.commit_file(self._state.folder, version), _lines(actions)):
                     break
             self._state.apply(actions)
             self._sum_up(actions[0]["commitInfo"]["txnId"])
@@ -183,7 +165,12 @@ class Appender:
         }  # fmt: skip
         txn = {"appId": app_id, "version": txn_version, "lastUpdated": now_ms}
         gone = ({"remove": self._removal(path, now_ms)} for path in removed)
-        return [{"commitInfo": told}, {"txn": txn}, *gone, *({"add": file} for file in added)]
+        return [
+            {"commitInfo": told},
+            {"txn": txn},
+            *gone,
+            *({"add": {**file, "dataChange": not removed}} for file in added),
+        ]
 
     def _removal(self, path: str, now_ms: int) -> dict[str, Any]:
         partition = dict(part.split("=", 1) for part in path.split("/")[:-1])

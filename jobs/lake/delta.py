@@ -42,29 +42,37 @@ def newest_version(path: Path | str) -> int:
     """
     folder = Path(path) / LOG_FOLDER
     at = _known.get(str(path), -1)
-    if at < 0 or not _file(folder, at).exists():
+    if at < 0 or not commit_file(folder, at).exists():
         at = max((int(name.stem) for name in folder.glob("*.json") if name.stem.isdigit()), default=-1)
-    while at >= 0 and _file(folder, at + 1).exists():
+    while at >= 0 and commit_file(folder, at + 1).exists():
         at += 1
     _known[str(path)] = at
     return at
 
 
-def _file(folder: Path, version: int) -> Path:
+def commit_file(folder: Path, version: int) -> Path:
+    """Where the commit of that version is in a `_delta_log` folder."""
     return folder / f"{version:020d}.json"
+
+
+def actions(folder: Path, version: int) -> list[dict[str, Any]] | None:
+    """The actions of a commit in a `_delta_log` folder, None where it is not there."""
+    try:
+        text = commit_file(folder, version).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    return [json.loads(line) for line in text.split("\n") if line]  # texts may hold other ends of lines
 
 
 def commit(path: Path | str, version: int) -> Commit | None:
     """The commit of that version, None where its file is gone (cleaned up) or not there yet."""
-    try:
-        text = _file(Path(path) / LOG_FOLDER, version).read_text(encoding="utf-8")
-    except FileNotFoundError:
+    told = actions(Path(path) / LOG_FOLDER, version)
+    if told is None:
         return None
     info: dict[str, Any] = {}
     transactions: dict[str, int] = {}
     added: list[str] = []
-    for line in filter(None, text.split("\n")):  # texts may hold other ends of lines
-        action = json.loads(line)
+    for action in told:
         if "commitInfo" in action:
             info = action["commitInfo"]
         elif "txn" in action:

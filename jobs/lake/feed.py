@@ -83,11 +83,14 @@ class Feed:
     @property
     def state_types(self) -> dict[str, str]:
         """The states' columns and their Spark types."""
-        return {
-            entry.name: entry.dataType.simpleString()
-            for entry in self.schema
-            if entry.name != evidence.SEGMENT
-        }
+        return _types(self.states)
+
+    @property
+    def states(self) -> StructType:
+        """The states' columns."""
+        from pyspark.sql.types import StructType
+
+        return StructType([column for column in self.schema if column.name != evidence.SEGMENT])
 
     def partial_of(self, rows: FreshRows) -> pa.Table:
         """`definition.partial` of them, sorted, by a plan that is made once; the states' columns."""
@@ -104,14 +107,13 @@ class Feed:
 
     def merged(self, files: Iterable[str]) -> pa.Table:
         """`definition.merge` of these data files (paths below the table), like `partial_of`."""
-        from pyspark.sql.types import StructType
-
-        states = StructType([column for column in self.schema if column.name != evidence.SEGMENT])
 
         def make() -> KeptPlan:
-            return KeptPlan(self.spark, states, lambda source: self.sorted(self.definition.merge(source)))
+            return KeptPlan(
+                self.spark, self.states, lambda source: self.sorted(self.definition.merge(source))
+            )
 
-        read = self.spark.read.schema(states).parquet(*(str(self.path / name) for name in files))
+        read = self.spark.read.schema(self.states).parquet(*(str(self.path / name) for name in files))
         return self._kept_merge.plan(None, make).run(read)
 
     def sorted(self, states: DataFrame) -> DataFrame:

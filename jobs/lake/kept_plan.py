@@ -90,25 +90,20 @@ def computed(rows: DataFrame) -> pa.Table:
 
 
 def _computed(spark: SparkSession, run: Callable[[str], None]) -> pa.Table:
-    result = _scratch(spark)
-    try:
-        _ran(run, result)
-        with pa.OSFile(str(result)) as file, pa.ipc.open_stream(file) as stream:
-            return stream.read_all()
-    finally:
-        result.unlink(missing_ok=True)
-
-
-def _ran(run: Callable[[str], None], result: Path) -> None:
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
+    result = _scratch(spark)
     try:
         run(str(result))
+        with pa.OSFile(str(result)) as file, pa.ipc.open_stream(file) as stream:
+            return stream.read_all()
     except (Py4JJavaError, PySparkException) as error:
         if "spark.driver.maxResultSize" in str(error):
             raise TooLargeError from error
         raise
+    finally:
+        result.unlink(missing_ok=True)
 
 
 def _scratch(spark: SparkSession) -> Path:

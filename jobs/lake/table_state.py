@@ -6,9 +6,8 @@ must be such that plain appends are right; anything else is refused rather than 
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -70,28 +69,19 @@ class TableState:
 
     def forward(self) -> None:
         """Takes in the commits that were made since, by whomever."""
-        self._read_on()
-        if self._lacks_commits():  # cleaned up behind a newer checkpoint
-            self._begin()
-            self._read_on()
-            if self._lacks_commits():
+        begun_anew = False
+        while self.version < delta.newest_version(self.path):
+            if (actions := delta.actions(self.folder, self.version + 1)) is not None:
+                self.apply(actions)
+            elif not begun_anew:  # cleaned up behind a newer checkpoint
+                self._begin()
+                begun_anew = True
+            else:
                 raise ChangedTableError(
                     f"the table {self.path} lacks commit {self.version + 1}",
                     "there are newer ones, and no checkpoint that can be read lies between",
                     "restore the folder's _delta_log, or build the table anew",
                 )
-
-    def _lacks_commits(self) -> bool:
-        while delta.newest_version(self.path) > self.version:
-            before = self.version
-            self._read_on()  # somebody has just committed
-            if self.version == before:
-                return True
-        return False
-
-    def _read_on(self) -> None:
-        while (actions := read_actions(self.folder, self.version + 1)) is not None:
-            self.apply(actions)
 
     def apply(self, actions: list[dict[str, Any]]) -> None:
         """One more commit."""
@@ -122,17 +112,14 @@ class TableState:
 
     def _begin(self) -> None:
         """From the newest checkpoint that is whole, whoever made it."""
-        self._clear()
-        if whole := whole_checkpoints(self.folder):
-            self._take_checkpoint(max(whole))
-
-    def _clear(self) -> None:
         self.version = -1
         self.bytes = 0
         self.transactions, self.files, self.protocol, self.metadata = {}, {}, {}, {}
+        for version, file in whole_checkpoints(self.folder):
+            self._take_checkpoint(version, pq.ParquetFile(file))
+            break
 
-    def _take_checkpoint(self, version: int) -> None:
-        file = pq.ParquetFile(self.folder / f"{version:020d}.checkpoint.parquet")
+    def _take_checkpoint(self, version: int, file: pq.ParquetFile) -> None:
         wanted = ["txn", "metaData", "protocol", "add.path", "add.size", "add.stats"]
         for group in file.iter_batches(
             columns=[name for name in wanted if name.split(".")[0] in _names(file)]
@@ -160,11 +147,10 @@ class TableState:
             )
 
 
-def whole_checkpoints(folder: Path) -> dict[int, Path]:
-    """The checkpoints in the `_delta_log` folder by version, but not one that was torn by whatever: it is put
-    aside, because Spark and deltalake would fail on it."""
-    found = {}
-    for file in folder.glob("*.checkpoint.parquet"):
+def whole_checkpoints(folder: Path) -> Iterator[tuple[int, Path]]:
+    """The checkpoints in a `_delta_log` folder by version, the newest first, each opened when its turn comes.
+    One that was torn by whatever is put aside, because Spark and deltalake would fail on it."""
+    for file in sorted(folder.glob("*.checkpoint.parquet"), reverse=True):
         if named := _CHECKPOINT.fullmatch(file.name):
             try:
                 pq.read_metadata(file)
@@ -174,17 +160,7 @@ def whole_checkpoints(folder: Path) -> dict[int, Path]:
                 journal.warning("a checkpoint is torn and put aside", file=str(file), why=str(error))
                 file.rename(file.with_name(f".{file.name}.torn.tmp"))
             else:
-                found[int(named[1])] = file
-    return found
-
-
-def read_actions(folder: Path, version: int) -> list[dict[str, Any]] | None:
-    """The actions of a commit in the `_delta_log` folder, None where it is not there."""
-    try:
-        text = (folder / f"{version:020d}.json").read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return None
-    return [json.loads(line) for line in text.split("\n") if line]  # texts may hold other ends of lines
+                yield int(named[1]), file
 
 
 def _given(told: Mapping[str, Any]) -> dict[str, Any]:

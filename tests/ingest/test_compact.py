@@ -96,7 +96,7 @@ def test_files_that_somebody_else_has_replaced_are_not_replaced_again(log: Log) 
     log.spark.sql(f"OPTIMIZE delta.`{log.path}`")
 
     with pytest.raises(BusyError, match="5 of 5 are gone"):
-        log.appender.swap(stale, added, "compaction", 1, {})
+        log.appender.commit(added, "compaction", 1, {}, removed=stale)
     assert len(read(log)) == 15
 
 
