@@ -184,15 +184,19 @@ class Log:
         files = [str(self.path / name) for name in commit.added]
         return self._rows(self.spark.read.schema(self.ddl).parquet(*files))
 
-    def rows_sql(self, to: int | None = None) -> str:
-        """The same rows as SELECT text: of all batches, or up to batch `to`."""
-        until = "" if to is None else f" AND batch <= {to}"
-        columns = ", ".join(self.columns())
-        return f"SELECT {columns} FROM {relation_sql(self.path)} WHERE verdict = '{VALID}'{until}"
+    def rows_sql(self, to: int) -> str:
+        """The same rows as SELECT text, up to batch `to`."""
+        return f"{self.valid_sql(relation_sql(self.path))} AND batch <= {to}"
 
-    def quarantine_sql(self) -> str:
-        """SELECT text of the records that are not valid by their latest verdict, with verdict and reasons."""
-        relation = relation_sql(self.path)
+    def valid_sql(self, relation: str) -> str:
+        """The same rows as SELECT text, of all that the relation has of the log."""
+        return f"SELECT {', '.join(self.columns())} FROM {relation} WHERE verdict = '{VALID}'"
+
+    def quarantine_sql(self, relation: str) -> str:
+        """SELECT text of the records that are not valid by their latest verdict, with verdict and reasons.
+
+        `relation` is the log's.
+        """
         return f"""SELECT l.epoch, l.partition, l.offset, l.timestamp, l.key, l.value, l.verdict, l.reasons
 FROM {relation} l
 LEFT ANTI JOIN (SELECT epoch, partition, offset, batch FROM {relation} WHERE replay) r

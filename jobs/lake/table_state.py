@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -158,7 +159,8 @@ def whole_checkpoints(folder: Path) -> Iterator[tuple[int, Path]]:
                 continue
             except (OSError, pa.ArrowInvalid) as error:
                 journal.warning("a checkpoint is torn and put aside", file=str(file), why=str(error))
-                file.rename(file.with_name(f".{file.name}.torn.tmp"))
+                with suppress(OSError):  # who only reads the lake passes over it
+                    file.rename(file.with_name(f".{file.name}.torn.tmp"))
             else:
                 yield int(named[1]), file
 

@@ -20,10 +20,10 @@ from jobs.kinds.all import from_json
 from jobs.kinds.kind import Moment, is_stored
 from jobs.lake import delta, in_force
 from jobs.lake.log import Log, late_after
-from jobs.lake.relations import relation_sql
 from jobs.lake.release_log import Release, releases, releases_path
 from jobs.lake.version import Version, load, version_file
 from jobs.reading import views
+from jobs.reading.live import LiveTables
 from jobs.reading.views import View
 from jobs.topics.topic import Topic
 
@@ -35,6 +35,7 @@ journal = structlog.get_logger(__name__)
 FOLLOW_S = 0.2
 RETRY_S = 1.0
 WATERMARK_S = 1.0
+TABLES_S = 1.0
 REFRESH_S = 30.0
 """So often every text is derived anew: a log that met a new schema reads older records with its defaults."""
 
@@ -73,6 +74,7 @@ class Follower:
         self.followed = Followed()
         self._lake = lake
         self._switching = switching
+        self._live = LiveTables(spark)
         self._serving: int | None = None
         self._present: dict[tuple[str, str], str] = {}
         self._served: dict[tuple[str, str], Served] = {}
@@ -84,6 +86,14 @@ class Follower:
         """Releases with a retired version; they never come back."""
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="release follower", daemon=True)
+
+    def served(self) -> list[str]:
+        """The views in `serve`, as a statement names them."""
+        return [
+            View(schema=schema, name=name, sql="").place
+            for schema, name in list(self._present)
+            if schema == views.SERVE
+        ]
 
     def start(self) -> None:
         for schema in (views.SERVE, views.META):
@@ -97,6 +107,7 @@ class Follower:
     def _run(self) -> None:
         every: dict[Callable[[], None], float] = {
             self.follow: FOLLOW_S, self.refresh: REFRESH_S, self.follow_watermarks: WATERMARK_S,
+            self._live.follow: TABLES_S,
         }  # fmt: skip
         due = dict.fromkeys(every, 0.0) | {self.refresh: time.monotonic() + REFRESH_S}
         failing: dict[Callable[[], None], str] = {}
@@ -148,7 +159,11 @@ class Follower:
         served = [self._version(table, version) for table, version in sorted(release.tables.items())]
         self._watermarks(served)
         logs = {topic: self._log(topic) for one in served for topic in one.version.topics}
-        quarantines = {topic: log.quarantine_sql() for topic, log in logs.items() if delta.exists(log.path)}
+        quarantines = {
+            topic: log.quarantine_sql(self._live.relation_sql(log.path))
+            for topic, log in logs.items()
+            if delta.exists(log.path)
+        }
         wanted = views.served_views(release, self._texts(served), quarantines)
         self._switch(wanted, release.number)  # first: only what changed is altered, and readers wait for it
         fixed = views.fixed_views(release, self._texts(served))
@@ -175,6 +190,7 @@ class Follower:
                 self._gone.add(release.number)
                 for version in retired:
                     del self._served[(version.table, version.name)]
+                    self._live.close(version.path(self._lake))
             else:
                 self._watermarks(served)
                 self._apply(views.fixed_views(release, self._texts(served)), schema)
@@ -227,9 +243,12 @@ class Follower:
             logs = {topic: self._log(topic) for topic in version.topics}
             if is_stored(definition):
                 path = version.path(self._lake)
-                relations, paths = {definition.name: relation_sql(path)}, dict.fromkeys(logs, path)
+                relations, paths = {definition.name: self._live.relation_sql(path)}, dict.fromkeys(logs, path)
             else:
-                relations = {topic: f"({log.rows_sql()})" for topic, log in logs.items()}
+                relations = {
+                    topic: f"({log.valid_sql(self._live.relation_sql(log.path))})"
+                    for topic, log in logs.items()
+                }
                 paths = {topic: log.path for topic, log in logs.items()}
             moment = Moment(
                 watermarks={topic: views.watermark_sql(table, name, topic) for topic in logs},

@@ -11,7 +11,9 @@ import argparse
 import os
 import signal
 import sys
+import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +21,7 @@ import structlog
 
 from jobs import service_log
 from jobs import spark as spark_edge
+from jobs.errors import TwinlakeError
 from jobs.jvm import end_together
 from jobs.passwords import fits
 from jobs.settings import PROJECT, Settings
@@ -26,11 +29,15 @@ from jobs.settings import PROJECT, Settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from jobs.reading.follower import Follower
+    from jobs.reading.reader import Reader
+
 HOST = "127.0.0.1"
 MEMORY = "1500m"
 LONGEST_JDBC_S = 3600
 TURNS = """<allocations><pool name="default"><schedulingMode>FAIR</schedulingMode></pool></allocations>"""
 """Statements get free slots by turns; without it the one that came first gets them all."""
+WARM_S = 0.2
 SLOTS = 8
 """Tasks at once. Spark takes none away: with more of them than cores a short statement finds one."""
 
@@ -65,6 +72,7 @@ def main(arguments: list[str] | None = None) -> int:
         return fits(given.password_file.read_text(encoding="utf-8"), user, password)
 
     reader = Reader(spark, followed, releases.of_last_statement)
+    threading.Thread(target=_warm, args=(reader, follower), name="warm-up", daemon=True).start()
     _serve(build_app(reader, followed, settings, admits), given.port)
     follower.stop()
     return 0
@@ -77,7 +85,8 @@ def session(settings: Settings, scratch: Path, jdbc_port: int, password_file: Pa
         folder.mkdir(parents=True, exist_ok=True)
     (scratch / "scheduler.xml").write_text(TURNS)
     more = {
-        "spark.sql.extensions": f"{spark_edge.MEASURED['spark.sql.extensions']},twinlake.reading.ReadOnly",
+        "spark.sql.extensions": "twinlake.reading.SmallScans,"
+        f"{spark_edge.MEASURED['spark.sql.extensions']},twinlake.reading.ReadOnly",
         # no ${env:NAME} in a statement, no loop that no one can cancel
         "spark.sql.variable.substitute": "false",
         "spark.sql.scripting.enabled": "false",
@@ -126,6 +135,15 @@ def open_jdbc(spark: SparkSession) -> None:
     jvm: Any = spark._jvm
     server = getattr(getattr(jvm.org.apache.spark.sql.hive.thriftserver, "HiveThriftServer2$"), "MODULE$")
     server.startWithSparkSession(spark._jsparkSession, False)
+
+
+def _warm(reader: Reader, follower: Follower) -> None:
+    """Every view is read once as soon as it is there: the first of all statements takes seconds."""
+    while not follower.followed.ready:
+        time.sleep(WARM_S)
+    for view in follower.served():
+        with suppress(TwinlakeError):  # whoever asks for it is told
+            reader.read(f"SELECT * FROM {view}", 1, threading.Event())
 
 
 def _serve(app: Any, port: int) -> None:

@@ -63,15 +63,16 @@ final class Names extends Rule<LogicalPlan> {
     } else if (node instanceof UnresolvedTableOrView either) {
       checkName(either.multipartIdentifier());
     } else if (node instanceof UnresolvedTableValuedFunction function
-        && CollectionConverters.asJava(function.name()).stream().anyMatch(Names::isTableChanges)) {
-      throw new Refused("table_changes", WHY);
+        && CollectionConverters.asJava(function.name()).stream().anyMatch(Names::readsFiles)) {
+      throw new Refused(String.join(".", CollectionConverters.asJava(function.name())), WHY);
     } else if (node instanceof LogicalPlan && node.getClass().getName().contains(".delta.")) {
       throw new Refused(node.getClass().getSimpleName(), WHY);
     }
   }
 
-  private static boolean isTableChanges(String name) {
-    return name.toLowerCase(Locale.ROOT).startsWith("table_changes");
+  private static boolean readsFiles(String function) {
+    String name = function.toLowerCase(Locale.ROOT);
+    return name.startsWith("table_changes") || name.equals(ReadOnly.LIVE);
   }
 
   private void checkName(Seq<String> of) {

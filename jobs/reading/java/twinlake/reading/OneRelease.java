@@ -9,8 +9,8 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import scala.Option;
 
 /**
- * A query sees the views of one release, however many it names: views are altered one by one, so it is analysed
- * here, and again where they were altered meanwhile; Spark takes the analysed plan as it is.
+ * A query sees the views of one release, however many it names, and each table at one version: views are altered one
+ * by one, so it is analysed here, and again where they were altered meanwhile; Spark takes the analysed plan as it is.
  */
 public final class OneRelease {
   private static final int TRIES = 600;
@@ -67,7 +67,7 @@ public final class OneRelease {
       long before = changes.get();
       if (before % 2 == 0) {
         analysed.set(serving);
-        LogicalPlan found = tryToAnalyse(session, parsed);
+        LogicalPlan found = LiveTable.atOneVersion(() -> tryToAnalyse(session, parsed));
         if (changes.get() == before) {
           return found;
         }

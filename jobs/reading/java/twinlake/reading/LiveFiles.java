@@ -1,0 +1,79 @@
+package twinlake.reading;
+
+import java.util.List;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation$;
+import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import org.apache.spark.sql.types.StructType;
+import scala.Option;
+import scala.collection.immutable.List$;
+import scala.collection.immutable.Map$;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** A table at one version as Spark scans it: its files, without those that cannot hold what is asked for. */
+final class LiveFiles implements FileIndex {
+  private final String path;
+  private final StructType columns;
+  private final List<DataFile> files;
+  private final long bytes;
+
+  LiveFiles(String path, StructType columns, List<DataFile> files) {
+    this.path = path;
+    this.columns = columns;
+    this.files = files;
+    this.bytes = files.stream().mapToLong(file -> file.status().getLen()).sum();
+  }
+
+  /** A relation with columns of its own, as often as a statement names the table. */
+  LogicalPlan relation(SparkSession session) {
+    var relation = new HadoopFsRelation(
+        this, partitionSchema(), columns, Option.empty(), new SmallFiles(), Map$.MODULE$.empty(), session);
+    return LogicalRelation$.MODULE$.apply(relation, false);
+  }
+
+  @Override
+  public Seq<PartitionDirectory> listFiles(Seq<Expression> ofPartitions, Seq<Expression> ofRows) {
+    List<Expression> conditions = CollectionConverters.asJava(ofRows);
+    List<FileStatusWithMetadata> wanted = files.stream()
+        .filter(file -> conditions.stream().allMatch(file::mayHold))
+        .map(file -> new FileStatusWithMetadata(file.status(), Map$.MODULE$.empty()))
+        .toList();
+    return seq(List.of(new PartitionDirectory(InternalRow.empty(), seq(wanted))));
+  }
+
+  @Override
+  public Seq<Path> rootPaths() {
+    return seq(List.of(new Path(path)));
+  }
+
+  @Override
+  public String[] inputFiles() {
+    return files.stream().map(file -> file.status().getPath().toString()).toArray(String[]::new);
+  }
+
+  /** One version stays what it is. */
+  @Override
+  public void refresh() {}
+
+  @Override
+  public long sizeInBytes() {
+    return bytes;
+  }
+
+  @Override
+  public StructType partitionSchema() {
+    return new StructType();
+  }
+
+  private static <T> Seq<T> seq(List<T> from) {
+    return List$.MODULE$.from(CollectionConverters.asScala(from));
+  }
+}

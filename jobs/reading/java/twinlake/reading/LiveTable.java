@@ -1,0 +1,193 @@
+package twinlake.reading;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.net.URI;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Supplier;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * The data files of one Delta table that are live now. Delta's own snapshot of a new version costs a reader Spark jobs,
+ * and a table that is fed has several new versions a second: here a version costs the reading of its commit's file.
+ *
+ * <p>The follower opens tables and tells what their checkpoints hold; a statement reads forward what was committed since.
+ */
+public final class LiveTable {
+  private static final ObjectMapper JSON = new ObjectMapper();
+  private static final long LONGEST_WAIT_MS = 10_000;
+  private static final Map<String, LiveTable> OPEN = new ConcurrentHashMap<>();
+
+  /** The versions of the statement that this thread analyses, by path. */
+  private static final ThreadLocal<Map<String, LiveFiles>> PINNED = new ThreadLocal<>();
+
+  private final Path folder;
+  private final Map<String, DataFile> files = new LinkedHashMap<>();
+  private long version;
+  private StructType columns;
+
+  /** It cannot be read forward; the follower begins anew. */
+  private boolean behind = true;
+
+  private LiveFiles newest;
+
+  private LiveTable(Path folder) {
+    this.folder = folder;
+  }
+
+  /**
+   * The table holds these files at this version; for a table that is not open, or is behind.
+   *
+   * @param actions the actions metaData and add, one a line, as in a commit
+   */
+  public static void begin(String path, long version, String actions) throws IOException {
+    OPEN.computeIfAbsent(path, given -> new LiveTable(Path.of(given))).beginAt(version, actions);
+  }
+
+  /** Reads the table forward; false where it is not open or cannot be read forward, and has to begin anew. */
+  public static boolean follow(String path) throws IOException {
+    LiveTable table = OPEN.get(path);
+    return table != null && table.forward();
+  }
+
+  public static void close(String path) {
+    OPEN.remove(path);
+  }
+
+  /** What is computed here sees each table at one version, however often it is named. */
+  static <T> T atOneVersion(Supplier<T> analysis) {
+    PINNED.set(new HashMap<>());
+    try {
+      return analysis.get();
+    } finally {
+      PINNED.remove();
+    }
+  }
+
+  /** An open table with its files of now, or those that this thread's statement has seen before. */
+  public static LogicalPlan relation(String path) {
+    return at(path).relation(SparkSession.active());
+  }
+
+  private static LiveFiles at(String path) {
+    Map<String, LiveFiles> pinned = PINNED.get();
+    if (pinned != null && pinned.containsKey(path)) {
+      return pinned.get(path);
+    }
+    LiveTable table = OPEN.get(path);
+    if (table == null) {
+      throw new Refused("a relation that is no view", "files and tables are reached through the views only");
+    }
+    LiveFiles found = table.now();
+    if (pinned != null) {
+      pinned.put(path, found);
+    }
+    return found;
+  }
+
+  private synchronized void beginAt(long given, String actions) throws IOException {
+    files.clear();
+    behind = false;
+    take(actions);
+    version = given;
+    notifyAll();
+  }
+
+  private synchronized LiveFiles now() {
+    try {
+      long until = System.currentTimeMillis() + LONGEST_WAIT_MS;
+      while (!forward()) {
+        long left = until - System.currentTimeMillis();
+        if (left <= 0) {
+          throw new IllegalStateException("the table " + folder + " is being read anew; ask again in a moment");
+        }
+        wait(left);
+      }
+      if (newest == null) {
+        newest = new LiveFiles(folder.toString(), columns, List.copyOf(files.values()));
+      }
+      return newest;
+    } catch (IOException error) {
+      throw new IllegalStateException("the table " + folder + " could not be read: " + error.getMessage(), error);
+    } catch (InterruptedException ended) {
+      Thread.currentThread().interrupt();
+      throw new IllegalStateException("the statement was cancelled", ended);
+    }
+  }
+
+  private synchronized boolean forward() throws IOException {
+    while (!behind) {
+      String actions;
+      try {
+        actions = Files.readString(commit(version + 1), StandardCharsets.UTF_8);
+      } catch (NoSuchFileException none) {
+        behind = !Files.exists(commit(version)); // commits are cleaned up in their order
+        break;
+      }
+      take(actions);
+      version++;
+    }
+    return !behind;
+  }
+
+  private void take(String actions) throws JsonProcessingException {
+    newest = null;
+    for (String line : actions.split("\n")) {
+      JsonNode action = JSON.readTree(line);
+      JsonNode added = action.path("add");
+      JsonNode removed = action.path("remove");
+      JsonNode metadata = action.path("metaData");
+      if (added.isObject()) {
+        files.put(added.get("path").textValue(), file(added));
+      } else if (removed.isObject()) {
+        files.remove(removed.get("path").textValue());
+      } else if (metadata.isObject()) {
+        columns = columns(metadata);
+      } else if (action.path("protocol").isObject()) {
+        behind = true; // whoever begins anew refuses what cannot be read so
+      }
+    }
+  }
+
+  private DataFile file(JsonNode added) {
+    URI place = URI.create(added.get("path").textValue());
+    Path file = place.isAbsolute() ? Path.of(place) : folder.resolve(place.getPath());
+    long size = added.get("size").longValue();
+    var status = new FileStatus(size, false, 1, size, 0, new org.apache.hadoop.fs.Path(file.toUri()));
+    return new DataFile(status, added.path("stats").textValue());
+  }
+
+  /** Those that are in the files: no view reads what a table is partitioned by. */
+  private static StructType columns(JsonNode metadata) {
+    StructType found = new StructType();
+    List<String> partitions = JSON.convertValue(metadata.get("partitionColumns"), JSON.getTypeFactory()
+        .constructCollectionType(List.class, String.class));
+    var all = (StructType) DataType.fromJson(metadata.get("schemaString").textValue());
+    for (StructField column : CollectionConverters.asJava(all)) {
+      if (!partitions.contains(column.name())) {
+        found = found.add(column);
+      }
+    }
+    return found.asNullable();
+  }
+
+  private Path commit(long number) {
+    return folder.resolve("_delta_log").resolve(String.format("%020d.json", number));
+  }
+}

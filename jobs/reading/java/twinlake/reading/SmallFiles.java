@@ -1,0 +1,202 @@
+package twinlake.reading;
+
+import java.io.Closeable;
+import java.io.IOException;
+import java.io.Serializable;
+import java.io.UncheckedIOException;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.mapreduce.TaskAttemptID;
+import org.apache.hadoop.mapred.FileSplit;
+import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl;
+import org.apache.parquet.hadoop.metadata.BlockMetaData;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.execution.datasources.FileFormat$;
+import org.apache.spark.sql.execution.datasources.PartitionedFile;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFooterReader;
+import org.apache.spark.sql.execution.datasources.parquet.VectorizedParquetRecordReader;
+import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+import scala.Function1;
+import scala.Option;
+import scala.collection.Iterator;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+import scala.runtime.AbstractFunction1;
+
+/**
+ * Parquet whose small files stay in memory once they were read: a table that is fed ends in many of them, each of which
+ * costs Spark milliseconds to open, and from one statement to the next only a few are new. A data file never changes.
+ */
+final class SmallFiles extends ParquetFileFormat {
+  private static final long SMALL_BYTES = 256 << 10;
+  private static final long MOST_ROWS = 16_384;
+  private static final long KEPT_BYTES = 128L << 20;
+  private static final int KEPT_SETTINGS = 256;
+
+  /** What a kept value takes, about; a text is counted by its file's length. */
+  private static final long VALUE_BYTES = 16;
+
+  private record Columns(String path, String columns) {}
+
+  private static final Map<Columns, ColumnarBatch> KEPT = new LinkedHashMap<>(16, 0.75f, true);
+  private static long keptBytes = 0;
+
+  /** How a file is opened for some columns; too much to send it along with every task. */
+  private static final Map<String, Configuration> SETTINGS = new LinkedHashMap<>();
+
+  @Override
+  public Function1<PartitionedFile, Iterator<InternalRow>> buildReaderWithPartitionValues(
+      SparkSession session, StructType data, StructType partition, StructType required, Seq<Filter> filters,
+      scala.collection.immutable.Map<String, String> options, Configuration settings) {
+    Function1<PartitionedFile, Iterator<InternalRow>> plain =
+        super.buildReaderWithPartitionValues(session, data, partition, required, filters, options, settings);
+    String columnar = CollectionConverters.asJava(options).get(FileFormat$.MODULE$.OPTION_RETURNING_BATCH());
+    if (!Boolean.parseBoolean(columnar) || required.isEmpty()) {
+      return plain;
+    }
+    String columns = required.json() + session.conf().get("spark.sql.session.timeZone");
+    keep(columns, settings);
+    return new Reading(plain, columns);
+  }
+
+  private static synchronized void keep(String columns, Configuration complete) {
+    if (!SETTINGS.containsKey(columns)) {
+      if (SETTINGS.size() == KEPT_SETTINGS) {
+        SETTINGS.remove(SETTINGS.keySet().iterator().next());
+      }
+      SETTINGS.put(columns, new Configuration(complete));
+    }
+  }
+
+  private static synchronized Configuration settings(String columns) {
+    return SETTINGS.get(columns);
+  }
+
+  private static synchronized ColumnarBatch kept(Columns columns) {
+    return KEPT.get(columns);
+  }
+
+  private static synchronized void keep(Columns columns, ColumnarBatch batch) {
+    if (KEPT.put(columns, batch) == null) {
+      keptBytes += bytes(batch);
+    }
+    for (var eldest = KEPT.entrySet().iterator(); keptBytes > KEPT_BYTES && eldest.hasNext();) {
+      keptBytes -= bytes(eldest.next().getValue());
+      eldest.remove();
+    }
+  }
+
+  private static long bytes(ColumnarBatch batch) {
+    return SMALL_BYTES / 8 + VALUE_BYTES * batch.numRows() * batch.numCols();
+  }
+
+  /** Batches of a file; in a task, which is sent here as bytes. */
+  private static final class Reading extends AbstractFunction1<PartitionedFile, Iterator<InternalRow>>
+      implements Serializable {
+    private static final long serialVersionUID = 1L;
+    private final Function1<PartitionedFile, Iterator<InternalRow>> plain;
+    private final String columns;
+
+    Reading(Function1<PartitionedFile, Iterator<InternalRow>> plain, String columns) {
+      this.plain = plain;
+      this.columns = columns;
+    }
+
+    @Override
+    public Iterator<InternalRow> apply(PartitionedFile file) {
+      if (file.fileSize() > SMALL_BYTES || file.length() < file.fileSize()) {
+        return plain.apply(file);
+      }
+      Columns wanted = new Columns(file.urlEncodedPath(), columns);
+      ColumnarBatch batch = kept(wanted);
+      if (batch == null) {
+        batch = whole(file);
+        if (batch == null) {
+          return plain.apply(file);
+        }
+        keep(wanted, batch);
+      }
+      return only(batch);
+    }
+
+    /** The file's rows as one batch; null where they are too many, or how to open it is not known any more. */
+    private ColumnarBatch whole(PartitionedFile file) {
+      Configuration settings = settings(columns);
+      if (settings == null) {
+        return null;
+      }
+      try {
+        var opened = ParquetFooterReader.openFileAndReadFooter(settings, file, true);
+        long rows = 0;
+        for (BlockMetaData group : opened.footer().getBlocks()) {
+          rows += group.getRowCount();
+        }
+        if (rows > MOST_ROWS || opened.footer().getBlocks().size() != 1) {
+          opened.inputStreamOpt().ifPresent(Reading::close);
+          return null;
+        }
+        try (Whole reader = new Whole((int) rows)) {
+          reader.initialize(
+              new FileSplit(file.toPath(), 0, file.fileSize(), new String[0]),
+              new TaskAttemptContextImpl(settings, new TaskAttemptID()),
+              Option.apply(opened.inputFile()), Option.apply(opened.inputStreamOpt().orElse(null)),
+              Option.apply(opened.footer()));
+          return reader.batch();
+        }
+      } catch (IOException error) {
+        throw new UncheckedIOException(error);
+      } catch (InterruptedException ended) {
+        Thread.currentThread().interrupt();
+        throw new IllegalStateException("the statement was cancelled", ended);
+      }
+    }
+
+    @SuppressWarnings({"unchecked", "rawtypes"})
+    private static Iterator<InternalRow> only(ColumnarBatch kept) {
+      List<ColumnVector> columns = new ArrayList<>();
+      for (int number = 0; number < kept.numCols(); number++) {
+        columns.add(kept.column(number));
+      }
+      ColumnarBatch own = new ColumnarBatch(columns.toArray(ColumnVector[]::new), kept.numRows());
+      return (Iterator) CollectionConverters.asScala(List.of(own).iterator()); // Spark takes batches for rows here
+    }
+
+    private static void close(Closeable stream) {
+      try {
+        stream.close();
+      } catch (IOException error) {
+        throw new UncheckedIOException(error);
+      }
+    }
+  }
+
+  /** A reader that leaves its batch alone when its file is closed. */
+  private static final class Whole extends VectorizedParquetRecordReader {
+    Whole(int rows) {
+      super(null, "CORRECTED", "UTC", "CORRECTED", "UTC", false, Math.max(rows, 1));
+    }
+
+    ColumnarBatch batch() throws IOException {
+      initBatch(new StructType(), InternalRow.empty());
+      enableReturningBatches();
+      nextBatch();
+      return resultBatch();
+    }
+
+    @Override
+    public void close() throws IOException {
+      Closeable file = reader;
+      if (file != null) {
+        file.close();
+      }
+    }
+  }
+}
