@@ -43,16 +43,22 @@ class TableState:
     protocol: dict[str, Any]
     metadata: dict[str, Any]
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, appends: bool = True) -> None:
         """Reads the newest checkpoint and the commits since. ChangedTableError for a table that needs a
-        writer with other features, FileNotFoundError where there is no table."""
+        reader with other features or, for whoever `appends`, such a writer; FileNotFoundError where there
+        is no table."""
         self.path = path
         self.folder = path / delta.LOG_FOLDER
         self._begin()
         self.forward()
         if not self.metadata:
             raise FileNotFoundError(f"{path} is no Delta table")
-        self._refuse_features()
+        if foreign := self._readers_features() | (self._writers_features() if appends else set()):
+            raise ChangedTableError(
+                f"the table {self.path} cannot be {'appended to' if appends else 'read'}",
+                f"somebody has changed it: it needs {', '.join(sorted(foreign))}",
+                "build the table anew (`twinlake plan`, `twinlake build`), and let nobody else alter it",
+            )
 
     @property
     def id(self) -> str:
@@ -131,21 +137,19 @@ class TableState:
         self.metadata["format"] = {**self.metadata["format"], "options": {}}
         self.version = version
 
-    def _refuse_features(self) -> None:
-        writer = self.protocol.get("minWriterVersion", 0)
+    def _readers_features(self) -> set[str]:
+        features = self.protocol.get("readerFeatures")
+        version = self.protocol.get("minReaderVersion", 0)
+        return {f"reader version {version}"} if version > 1 and features is None else set(features or ())
+
+    def _writers_features(self) -> set[str]:
+        version = self.protocol.get("minWriterVersion", 0)
         foreign = set(self.protocol.get("writerFeatures") or ()) - WRITER_FEATURES
-        if self.protocol.get("minReaderVersion", 0) > 1 and self.protocol.get("readerFeatures") is None:
-            foreign.add(f"reader version {self.protocol['minReaderVersion']}")
-        if writer > 2 and self.protocol.get("writerFeatures") is None:
-            foreign.add(f"writer version {writer}")
+        if version > 2 and self.protocol.get("writerFeatures") is None:
+            foreign.add(f"writer version {version}")
         if _INVARIANT in self.metadata["schemaString"]:
             foreign.add("invariants on columns")
-        if foreign:
-            raise ChangedTableError(
-                f"the table {self.path} cannot be appended to",
-                f"somebody has changed it: it needs {', '.join(sorted(foreign))}",
-                "build the table anew (`twinlake plan`, `twinlake build`), and let nobody else alter it",
-            )
+        return foreign
 
 
 def whole_checkpoints(folder: Path) -> Iterator[tuple[int, Path]]:

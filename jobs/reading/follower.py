@@ -106,8 +106,8 @@ class Follower:
 
     def _run(self) -> None:
         every: dict[Callable[[], None], float] = {
+            self._live.follow: TABLES_S,  # first: only here what has fallen behind begins anew
             self.follow: FOLLOW_S, self.refresh: REFRESH_S, self.follow_watermarks: WATERMARK_S,
-            self._live.follow: TABLES_S,
         }  # fmt: skip
         due = dict.fromkeys(every, 0.0) | {self.refresh: time.monotonic() + REFRESH_S}
         failing: dict[Callable[[], None], str] = {}
@@ -130,7 +130,7 @@ class Follower:
         except Exception as error:
             text = str(error).splitlines()[0] if str(error) else type(error).__name__
             if text != known:
-                journal.exception("the lake could not be followed; it is tried again", work=work.__name__)
+                journal.exception("the lake could not be followed; it is tried again", work=work.__qualname__)
             return text
         return None
 
@@ -182,16 +182,17 @@ class Follower:
         """An old release whose files are gone has no schema any more; that must not stop the newer ones."""
         try:
             schema = views.release_schema(release.number)
-            served = [self._version(table, version) for table, version in sorted(release.tables.items())]
-            retired = [one.version for one in served if one.version.retired_at]
-            if retired:  # their files go: a reader must not begin anew
+            versions = [load(version_file(self._lake, *named)) for named in sorted(release.tables.items())]
+            if any(version.retired_at for version in versions):  # files go: a reader must not begin anew
                 self._execute(f"DROP DATABASE IF EXISTS {schema} CASCADE")
                 self._present = {key: text for key, text in self._present.items() if key[0] != schema}
                 self._gone.add(release.number)
-                for version in retired:
-                    del self._served[(version.table, version.name)]
-                    self._live.close(version.path(self._lake))
+                for version in versions:
+                    if version.retired_at:
+                        self._served.pop((version.table, version.name), None)
+                        self._live.close(version.path(self._lake))
             else:
+                served = [self._version(version.table, version.name) for version in versions]
                 self._watermarks(served)
                 self._apply(views.fixed_views(release, self._texts(served)), schema)
         except Exception:

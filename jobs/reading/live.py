@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jobs import quote
+from jobs.errors import ChangedTableError
 from jobs.lake.table_state import TableState
 
 if TYPE_CHECKING:
@@ -28,14 +29,25 @@ class LiveTables:
 
         ChangedTableError for a table that needs a reader with other features, FileNotFoundError for none.
         """
-        self._open.add(path)
         self._follow(path)
+        self._open.add(path)
         return f"{_FUNCTION}({quote.string(str(path))})"
 
     def follow(self) -> None:
-        """Reads every open table forward: one that lags for hours finds its next commits cleaned up."""
-        for path in self._open:
-            self._follow(path)
+        """Reads every open table forward: one that lags for hours finds its next commits cleaned up.
+
+        ChangedTableError of the first that cannot be read any more, after all the others.
+        """
+        failed = None
+        for path in sorted(self._open):
+            try:
+                self._follow(path)
+            except FileNotFoundError:  # nothing names it any more, or whoever does is told
+                self.close(path)
+            except ChangedTableError as error:
+                failed = failed or error
+        if failed:
+            raise failed
 
     def close(self, path: Path) -> None:
         self._open.discard(path)
@@ -44,7 +56,7 @@ class LiveTables:
     def _follow(self, path: Path) -> None:
         if self._java.follow(str(path)):
             return
-        state = TableState(path)
+        state = TableState(path, appends=False)
         added = (
             {"add": {"path": name, "size": file.bytes, "stats": file.stats}}
             for name, file in state.files.items()

@@ -354,6 +354,21 @@ def test_no_statement_makes_the_server_call_out(sql: SqlServer, connection: Any,
             listener.accept()
 
 
+def test_a_temporary_view_is_not_turned_to_a_file_later(connection: Any) -> None:
+    asked = connection.createStatement()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(0.2)
+        asked.execute("DECLARE OR REPLACE VARIABLE turned STRING DEFAULT 'serve.orders'")
+        asked.execute("CREATE OR REPLACE TEMPORARY VIEW turns AS SELECT * FROM IDENTIFIER(turned)")
+        asked.execute(f"SET VAR turned = 'json.`http://127.0.0.1:{listener.getsockname()[1]}/x`'")
+        asked.executeQuery("SELECT 1")
+        with pytest.raises(Exception) as refused:
+            asked.executeQuery("SELECT * FROM turns")
+        assert message(refused.value)
+        with pytest.raises(TimeoutError):
+            listener.accept()
+
+
 def test_a_client_of_the_wire_protocol_has_no_folder_deleted(
     sql: SqlServer, analyst_jvm: Any, tmp_path: Path
 ) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import count
@@ -12,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import UnsupportedOperationException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -40,8 +43,9 @@ def rows(*ids: int | None) -> pa.Table:
 def row(number: int | None) -> dict[str, Any]:
     if number is None:
         return dict.fromkeys(ARROW.names)
+    far = {998: datetime(1, 1, 1, tzinfo=UTC), 1000: datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)}
     return {
-        "id": number, "name": f"n{number}", "at": EARLY + timedelta(microseconds=number),
+        "id": number, "name": f"n{number}", "at": far.get(number, EARLY + timedelta(microseconds=number)),
         "day": date(1970, 1, 1) + timedelta(days=number), "small": -number, "weight": number / 4,
         "inner": {"id": number},
     }  # fmt: skip
@@ -136,7 +140,7 @@ def test_only_open_tables_can_be_read_and_none_that_needs_another_reader(
     spark: SparkSession, table: Path, live: Any
 ) -> None:
     spark.sql(f"ALTER TABLE delta.`{table}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = true)")
-    with pytest.raises(ChangedTableError, match="cannot be appended to"):
+    with pytest.raises(ChangedTableError, match="cannot be read"):
         live.tables.follow()
     live.tables.close(table)
     with pytest.raises(UnsupportedOperationException, match="reached through the views only"):
@@ -153,8 +157,51 @@ def test_small_and_large_files_are_read_alike_the_first_time_and_from_memory(
     for columns in (["id"], ["inner.id", "name"], ["at", "weight"], ["*"], ["id"]):
         for _ in range(2):
             expected = whole.drop("part").select(*columns)
-            assert live().select(*columns).exceptAll(expected).isEmpty(), columns
-            assert live().select(*columns).count() == live().count() == 20_002
+            found = live().select(*columns)
+            assert found.exceptAll(expected).isEmpty() and expected.exceptAll(found).isEmpty(), columns
+    assert live().count() == 20_002
+    with ThreadPoolExecutor(4) as readers:
+        seen = list(readers.map(lambda _: ids(live().where("id < 3 OR name > 'n1999'")), range(8)))
+    assert seen == [[n for n in range(20_001) if n < 3 or f"n{n}" > "n1999"]] * 8
+
+
+def test_a_table_that_only_its_writer_cannot_go_on_with_is_read_on(
+    spark: SparkSession, table: Path, live: Any
+) -> None:
+    add(Appender(table, PRUNING), 1, 1)
+    spark.sql(f"ALTER TABLE delta.`{table}` SET TBLPROPERTIES ('delta.enableChangeDataFeed' = true)")
+    with pytest.raises(ChangedTableError, match="cannot be appended to"):
+        Appender(table, PRUNING)
+    live.tables.follow()
+
+    assert ids(live()) == [1]
+
+
+def test_a_statement_waits_while_a_table_begins_anew(table: Path, live: Any) -> None:
+    appender = Appender(table, PRUNING)
+    add(appender, 1, 1)
+    assert ids(live()) == [1]
+    log = table / delta.LOG_FOLDER
+    add(appender, 2, 2)
+    checkpoints.make(table)
+    wait_for("a checkpoint", lambda: any(whole_checkpoints(log)) or None, 20)
+    for version in range(2):
+        delta.commit_file(log, version).unlink()
+    delta.commit_file(log, 2).rename(log / "slept")
+    with pytest.raises(Py4JJavaError, match="is being read anew"):
+        live()
+    (log / "slept").rename(delta.commit_file(log, 2))
+    with ThreadPoolExecutor(1) as reader:
+        waiting = reader.submit(live)
+        live.tables.follow()
+        assert ids(waiting.result()) == [1, 2]
+
+
+def test_a_table_that_was_deleted_is_followed_no_more(table: Path, live: Any) -> None:
+    shutil.rmtree(table)
+    live.tables.follow()
+    with pytest.raises(UnsupportedOperationException, match="reached through the views only"):
+        live()
 
 
 CONDITIONS = [
@@ -164,7 +211,9 @@ CONDITIONS = [
     "inner.id = 5", "inner.id >= 9", "small < -8", "small = 0", "weight > 2.1", "name > 'n8'", "name = 'n3'",
     "day = DATE'1970-01-06'", "day < DATE'1970-01-03'", "at = TIMESTAMP'1970-01-01 00:00:00'",
     "at > TIMESTAMP'1970-01-01 00:00:00.000005'", "at < TIMESTAMP'1969-12-31 23:59:59.999003'",
-    "at <= TIMESTAMP'1969-12-31 23:59:59.999003'", "cast(id AS string) = '5'", "id + 1 = 6", "id % 2 = 0",
+    "at <= TIMESTAMP'1969-12-31 23:59:59.999003'", "at > TIMESTAMP'2400-01-01'",
+    "at > TIMESTAMP'9999-12-31 23:59:59.9995'", "at > TIMESTAMP'+10000-01-01'", "at < TIMESTAMP'1500-01-01'",
+    "at < TIMESTAMP'0001-01-02'", "cast(id AS string) = '5'", "id + 1 = 6", "id % 2 = 0",
 ]  # fmt: skip
 
 
@@ -191,7 +240,7 @@ def test_files_are_left_out_by_their_statistics_and_no_row_is_lost(
         "id = 5 AND inner.id = 5": 2,
         "day >= DATE'1970-01-09'": 3,
         "small IN (0, -7)": 3,
-        "at < TIMESTAMP'1969-12-31 23:59:58'": 1,
+        "at < TIMESTAMP'1969-12-31 23:59:58'": 2,
         "id = 1 OR id = 8": 3,
         "id % 10 = 5": 7,
         "id >= 0": 7,

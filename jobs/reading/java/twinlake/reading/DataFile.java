@@ -8,7 +8,6 @@ import java.time.Instant;
 import java.time.LocalDate;
 import java.time.OffsetDateTime;
 import java.time.format.DateTimeParseException;
-import java.time.temporal.ChronoUnit;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
@@ -37,8 +36,12 @@ import scala.jdk.javaapi.CollectionConverters;
 /** One live data file, and what Delta's log says of the values in it. */
 final class DataFile {
   private static final ObjectMapper JSON = new ObjectMapper();
+  private static final long LAST = micros(Instant.parse("9999-12-31T23:59:59.999Z"));
   private final FileStatus status;
-  private final String statistics;
+
+  /** Until they are parsed. */
+  private String statistics;
+
   private JsonNode parsed;
 
   DataFile(FileStatus status, String statistics) {
@@ -97,6 +100,9 @@ final class DataFile {
     Long bound = bound("maxValues", column);
     // a time's bound is told in milliseconds, and not every writer rounds up
     long slack = column.dataType() instanceof TimestampType ? 999 : 0;
+    if (slack > 0 && bound != null && bound >= LAST) {
+      return false; // what is later is told as this
+    }
     return bound != null && value instanceof Number number && bound + slack < number.longValue();
   }
 
@@ -111,7 +117,7 @@ final class DataFile {
     DataType type = column.dataType();
     try {
       if (type instanceof TimestampType && told.isTextual()) {
-        return ChronoUnit.MICROS.between(Instant.EPOCH, OffsetDateTime.parse(told.textValue()).toInstant());
+        return micros(OffsetDateTime.parse(told.textValue()).toInstant());
       }
       if (type instanceof DateType && told.isTextual()) {
         return LocalDate.parse(told.textValue()).toEpochDay();
@@ -120,6 +126,10 @@ final class DataFile {
       return null;
     }
     return isInteger(type) && told.canConvertToLong() && told.isIntegralNumber() ? told.longValue() : null;
+  }
+
+  private static long micros(Instant moment) {
+    return moment.getEpochSecond() * 1_000_000 + moment.getNano() / 1_000;
   }
 
   private static boolean isInteger(DataType type) {
@@ -143,6 +153,7 @@ final class DataFile {
       } catch (JsonProcessingException none) {
         parsed = MissingNode.getInstance();
       }
+      statistics = null;
     }
     return parsed;
   }

@@ -31,7 +31,7 @@ import scala.jdk.javaapi.CollectionConverters;
  */
 public final class LiveTable {
   private static final ObjectMapper JSON = new ObjectMapper();
-  private static final long LONGEST_WAIT_MS = 10_000;
+  private static final long LONGEST_WAIT_MS = 2_000;
   private static final Map<String, LiveTable> OPEN = new ConcurrentHashMap<>();
 
   /** The versions of the statement that this thread analyses, by path. */
@@ -102,10 +102,11 @@ public final class LiveTable {
   }
 
   private synchronized void beginAt(long given, String actions) throws IOException {
+    behind = true; // until all of it is taken
     files.clear();
-    behind = false;
     take(actions);
     version = given;
+    behind = false;
     notifyAll();
   }
 
@@ -114,8 +115,8 @@ public final class LiveTable {
       long until = System.currentTimeMillis() + LONGEST_WAIT_MS;
       while (!forward()) {
         long left = until - System.currentTimeMillis();
-        if (left <= 0) {
-          throw new IllegalStateException("the table " + folder + " is being read anew; ask again in a moment");
+        if (left <= 0 || ReadOnly.isKeeper(SparkSession.active())) { // the keeper itself begins anew
+          throw new OneRelease.Busy("the table " + folder + " is being read anew");
         }
         wait(left);
       }
@@ -140,14 +141,17 @@ public final class LiveTable {
         behind = !Files.exists(commit(version)); // commits are cleaned up in their order
         break;
       }
-      take(actions);
+      behind = true;
       version++;
+      behind = !take(actions);
     }
     return !behind;
   }
 
-  private void take(String actions) throws JsonProcessingException {
+  /** Whether it can be read forward from here. */
+  private boolean take(String actions) throws JsonProcessingException {
     newest = null;
+    boolean known = true;
     for (String line : actions.split("\n")) {
       JsonNode action = JSON.readTree(line);
       JsonNode added = action.path("add");
@@ -160,9 +164,10 @@ public final class LiveTable {
       } else if (metadata.isObject()) {
         columns = columns(metadata);
       } else if (action.path("protocol").isObject()) {
-        behind = true; // whoever begins anew refuses what cannot be read so
+        known = false; // whoever begins anew refuses what cannot be read so
       }
     }
+    return known;
   }
 
   private DataFile file(JsonNode added) {

@@ -23,12 +23,12 @@ public final class OneRelease {
   private static final ThreadLocal<Long> analysed = new ThreadLocal<>();
   private static volatile long serving = -1;
 
-  /** The views are altered for longer than a statement waits. */
+  /** What a statement needs is being altered for longer than it waits. */
   static final class Busy extends RuntimeException {
     private static final long serialVersionUID = 1L;
 
-    Busy() {
-      super("the views are being switched to another release");
+    Busy(String why) {
+      super(why);
     }
   }
 
@@ -74,7 +74,7 @@ public final class OneRelease {
       }
       pause();
     }
-    throw new Busy();
+    throw new Busy("the views are being switched to another release");
   }
 
   /** What is wrong or refused is returned as it is: Spark says why, with the place in the text. */

@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.io.Serializable;
 import java.io.UncheckedIOException;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -13,6 +14,7 @@ import org.apache.hadoop.mapreduce.TaskAttemptID;
 import org.apache.hadoop.mapred.FileSplit;
 import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl;
 import org.apache.parquet.hadoop.metadata.BlockMetaData;
+import org.apache.parquet.io.SeekableInputStream;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.execution.datasources.FileFormat$;
@@ -21,6 +23,7 @@ import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFooterReader;
 import org.apache.spark.sql.execution.datasources.parquet.VectorizedParquetRecordReader;
 import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
@@ -39,14 +42,16 @@ final class SmallFiles extends ParquetFileFormat {
   private static final long SMALL_BYTES = 256 << 10;
   private static final long MOST_ROWS = 16_384;
   private static final long KEPT_BYTES = 128L << 20;
-  private static final int KEPT_SETTINGS = 256;
+  private static final int KEPT_SETTINGS = 32;
 
-  /** What a kept value takes, about; a text is counted by its file's length. */
-  private static final long VALUE_BYTES = 16;
+  /** What a value takes beside its own bytes: where a text begins and how long it is, whether it is there. */
+  private static final long VALUE_BYTES = 12;
 
   private record Columns(String path, String columns) {}
 
-  private static final Map<Columns, ColumnarBatch> KEPT = new LinkedHashMap<>(16, 0.75f, true);
+  private record Rows(ColumnarBatch batch, long bytes) {}
+
+  private static final Map<Columns, Rows> KEPT = new LinkedHashMap<>(16, 0.75f, true);
   private static long keptBytes = 0;
 
   /** How a file is opened for some columns; too much to send it along with every task. */
@@ -62,7 +67,7 @@ final class SmallFiles extends ParquetFileFormat {
     if (!Boolean.parseBoolean(columnar) || required.isEmpty()) {
       return plain;
     }
-    String columns = required.json() + session.conf().get("spark.sql.session.timeZone");
+    String columns = required.json();
     keep(columns, settings);
     return new Reading(plain, columns);
   }
@@ -80,22 +85,23 @@ final class SmallFiles extends ParquetFileFormat {
     return SETTINGS.get(columns);
   }
 
-  private static synchronized ColumnarBatch kept(Columns columns) {
+  private static synchronized Rows kept(Columns columns) {
     return KEPT.get(columns);
   }
 
-  private static synchronized void keep(Columns columns, ColumnarBatch batch) {
-    if (KEPT.put(columns, batch) == null) {
-      keptBytes += bytes(batch);
-    }
-    for (var eldest = KEPT.entrySet().iterator(); keptBytes > KEPT_BYTES && eldest.hasNext();) {
-      keptBytes -= bytes(eldest.next().getValue());
+  private static synchronized void keep(Columns columns, Rows rows) {
+    Rows before = KEPT.put(columns, rows);
+    keptBytes += rows.bytes - (before == null ? 0 : before.bytes);
+    for (var eldest = KEPT.values().iterator(); keptBytes > KEPT_BYTES && eldest.hasNext();) {
+      keptBytes -= eldest.next().bytes;
       eldest.remove();
     }
   }
 
-  private static long bytes(ColumnarBatch batch) {
-    return SMALL_BYTES / 8 + VALUE_BYTES * batch.numRows() * batch.numCols();
+  private static int leaves(DataType type) {
+    return type instanceof StructType fields
+        ? Arrays.stream(fields.fields()).mapToInt(field -> leaves(field.dataType())).sum()
+        : 1;
   }
 
   /** Batches of a file; in a task, which is sent here as bytes. */
@@ -116,40 +122,39 @@ final class SmallFiles extends ParquetFileFormat {
         return plain.apply(file);
       }
       Columns wanted = new Columns(file.urlEncodedPath(), columns);
-      ColumnarBatch batch = kept(wanted);
-      if (batch == null) {
-        batch = whole(file);
-        if (batch == null) {
+      Rows rows = kept(wanted);
+      if (rows == null) {
+        rows = whole(file);
+        if (rows == null) {
           return plain.apply(file);
         }
-        keep(wanted, batch);
+        keep(wanted, rows);
       }
-      return only(batch);
+      return only(rows.batch);
     }
 
     /** The file's rows as one batch; null where they are too many, or how to open it is not known any more. */
-    private ColumnarBatch whole(PartitionedFile file) {
+    private Rows whole(PartitionedFile file) {
       Configuration settings = settings(columns);
       if (settings == null) {
         return null;
       }
       try {
         var opened = ParquetFooterReader.openFileAndReadFooter(settings, file, true);
-        long rows = 0;
-        for (BlockMetaData group : opened.footer().getBlocks()) {
-          rows += group.getRowCount();
-        }
-        if (rows > MOST_ROWS || opened.footer().getBlocks().size() != 1) {
-          opened.inputStreamOpt().ifPresent(Reading::close);
-          return null;
-        }
-        try (Whole reader = new Whole((int) rows)) {
-          reader.initialize(
-              new FileSplit(file.toPath(), 0, file.fileSize(), new String[0]),
-              new TaskAttemptContextImpl(settings, new TaskAttemptID()),
-              Option.apply(opened.inputFile()), Option.apply(opened.inputStreamOpt().orElse(null)),
-              Option.apply(opened.footer()));
-          return reader.batch();
+        try (SeekableInputStream stream = opened.inputStreamOpt().orElse(null)) {
+          List<BlockMetaData> groups = opened.footer().getBlocks();
+          if (groups.size() != 1 || groups.get(0).getRowCount() > MOST_ROWS) {
+            return null;
+          }
+          int rows = (int) groups.get(0).getRowCount();
+          try (Whole reader = new Whole(rows)) {
+            reader.initialize(
+                new FileSplit(file.toPath(), 0, file.fileSize(), new String[0]),
+                new TaskAttemptContextImpl(settings, new TaskAttemptID()),
+                Option.apply(opened.inputFile()), Option.apply(stream), Option.apply(opened.footer()));
+            int values = rows * leaves(DataType.fromJson(columns));
+            return new Rows(reader.batch(), groups.get(0).getTotalByteSize() + VALUE_BYTES * values);
+          }
         }
       } catch (IOException error) {
         throw new UncheckedIOException(error);
@@ -167,14 +172,6 @@ final class SmallFiles extends ParquetFileFormat {
       }
       ColumnarBatch own = new ColumnarBatch(columns.toArray(ColumnVector[]::new), kept.numRows());
       return (Iterator) CollectionConverters.asScala(List.of(own).iterator()); // Spark takes batches for rows here
-    }
-
-    private static void close(Closeable stream) {
-      try {
-        stream.close();
-      } catch (IOException error) {
-        throw new UncheckedIOException(error);
-      }
     }
   }
 
