@@ -14,7 +14,7 @@ help:
 	@echo "make bench    measure against a plain loop, and what small work costs (about 10 minutes)"
 	@echo "make lint     ruff and mypy"
 	@echo "make ci       what CI runs: lint, types, import direction, check, tests, faults"
-	@echo "make install  only the virtual environment; 'make jars' only the jars"
+	@echo "make install  only the virtual environment; 'make jars' that and the jars"
 	@echo "make clean    stop the services; remove .venv and .jars (the state stays: twinlake reset removes it)"
 
 $(INSTALLED): pyproject.toml constraints.txt infra/setup/install.sh

@@ -11,7 +11,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # the imports take a second, and have nothing to tidy up
     from jobs.commands.app import build_app
     from jobs.commands.output import report_error
-    from jobs.errors import TwinlakeError
+    from jobs.errors import TwinlakeError, UsageError
 
     app = build_app()
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -19,6 +19,14 @@ def main() -> None:
         app()
     except TwinlakeError as error:
         sys.exit(report_error(error, as_json="--json" in sys.argv))
+    except OSError as error:
+        if error.filename is None:
+            raise
+        named = UsageError(
+            f"{error.filename} cannot be used", error.strerror or str(error),
+            "mend its rights, or name another folder with --home",
+        )  # fmt: skip
+        sys.exit(report_error(named, as_json="--json" in sys.argv))
 
 
 if __name__ == "__main__":

@@ -56,6 +56,15 @@ class Services:
             raise UnreachableError(
                 f"{path} cannot be read", str(error), "run `twinlake down`, then `twinlake up`"
             ) from error
+        except OSError as error:
+            raise UnreachableError(
+                f"{path} cannot be read", error.strerror or str(error),
+                "use the account that has run `twinlake up`, or name another folder with --home",
+            ) from error  # fmt: skip
+        if not isinstance(found, dict):
+            raise UnreachableError(
+                f"{path} cannot be read", "it holds no addresses", "run `twinlake down`, then `twinlake up`"
+            )
         known = {field.name for field in fields(cls)}
         return cls(**{name: value for name, value in found.items() if name in known})
 

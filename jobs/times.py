@@ -63,22 +63,29 @@ def moment_or_none(micros: int) -> datetime | None:
 
 def parse_duration(text: str) -> timedelta:
     """A positive duration from "90 seconds", "3 hours", "21 days" or ISO 8601 without months and years."""
-    words = _WORDS.fullmatch(text.strip())
-    if words:
-        duration = timedelta(**{words[2] + "s": int(words[1])})
-    else:
-        iso = _ISO.fullmatch(text.strip())
-        if iso is None or not any(iso.groups()):
-            raise UsageError(f"{text!r} is not a duration", "", 'write it like "3 hours" or "PT3H"')
-        weeks, days, hours, minutes = (int(part or 0) for part in iso.groups()[:4])
-        duration = timedelta(
-            weeks=weeks, days=days, hours=hours, minutes=minutes, microseconds=round(float(iso[5] or 0) * 1e6)
-        )
+    try:
+        duration = _duration(text)
+    except OverflowError as error:
+        raise UsageError(
+            f"{text!r} is not a duration", "it is too long", 'write it like "3 hours"'
+        ) from error
     if duration <= timedelta(0):
         raise UsageError(
             f"{text!r} is not a duration", "it is not longer than zero", 'write it like "3 hours"'
         )
     return duration
+
+
+def _duration(text: str) -> timedelta:
+    if words := _WORDS.fullmatch(text.strip()):
+        return timedelta(**{words[2] + "s": int(words[1])})
+    iso = _ISO.fullmatch(text.strip())
+    if iso is None or not any(iso.groups()):
+        raise UsageError(f"{text!r} is not a duration", "", 'write it like "3 hours" or "PT3H"')
+    weeks, days, hours, minutes = (int(part or 0) for part in iso.groups()[:4])
+    return timedelta(
+        weeks=weeks, days=days, hours=hours, minutes=minutes, microseconds=round(float(iso[5] or 0) * 1e6)
+    )
 
 
 def format_duration(duration: timedelta) -> str:

@@ -43,7 +43,21 @@ def test_what_is_no_moment_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "3", "0 hours", "-1 hours", "P", "PT", "P1M", "P1Y", "3 months", "3 hours ago"]
+    "text",
+    [
+        "",
+        "3",
+        "0 hours",
+        "-1 hours",
+        "P",
+        "PT",
+        "P1M",
+        "P1Y",
+        "3 months",
+        "3 hours ago",
+        "9999999999 days",
+        "P99999999999D",
+    ],
 )
 def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="not a duration"):

@@ -57,6 +57,7 @@ class Folders:
         self.home.mkdir(parents=True, exist_ok=True)
         for folder in (self.run, self.records, self.logs):
             folder.mkdir(mode=0o700, exist_ok=True)
+            folder.chmod(0o700)
 
 
 def folders_of(settings: Settings) -> Folders:

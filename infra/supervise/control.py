@@ -173,10 +173,11 @@ def _failure(folders: Folders, part: Part, its_record: Record) -> UnreachableErr
 
 def context_of(settings: Settings) -> Context:
     """What parts may know, read from disk, to probe them: without a Java, nothing is started with it."""
+    services = settings.services()  # first: where nothing was started, nothing is written
     folders = folders_of(settings)
     return Context(
         settings=settings, folders=folders, ports=Ports(folders.run / "ports.json"), java_home=Path(),
-        services=settings.services(),
+        services=services,
     )  # fmt: skip
 
 
@@ -213,10 +214,9 @@ def describe(settings: Settings) -> list[dict[str, Any]]:
     """Every part as it is now: state, pid, restarts, and whether it answers at this moment."""
     folders = folders_of(settings)
     parts = all_parts()
-    try:
-        context = context_of(settings)
-    except UnreachableError:
+    if not settings.services_file.exists():
         return []
+    context = context_of(settings)
     wanted = record.wanted(folders)
     if folders.containers.exists():
         chosen = [part for part in parts if part.command]
@@ -256,7 +256,7 @@ def supervisor_alive(settings: Settings) -> bool:
 
 
 def log_files(settings: Settings, name: str) -> list[Path]:
-    """The logs of a part, or of all parts of a service."""
+    """The logs of a part, or of all parts of a service, written yet or not."""
     parts = all_parts()
     names = [part.name for part in parts if name in (part.name, part.service)]
     if name == "supervisor":
@@ -265,4 +265,4 @@ def log_files(settings: Settings, name: str) -> list[Path]:
         known = ", ".join(dict.fromkeys(n for p in parts for n in (p.service, p.name)))
         raise UsageError(f"there is no part {name}", "", f"known: {known}, supervisor")
     folders = folders_of(settings)
-    return [folders.log(each) for each in names if folders.log(each).exists()]
+    return [folders.log(each) for each in names]

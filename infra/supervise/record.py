@@ -124,6 +124,12 @@ def tail(log: Path, lines: int) -> list[str]:
         return []
 
 
+def is_home(folders: Folders) -> bool:
+    """Whether Twinlake has ever been started there: other people's folders are called `logs`, too."""
+    own = (folders.home / "services.json", folders.run / "ports.json", folders.home / "lake" / "lake.json")
+    return any(file.is_file() for file in own)
+
+
 def remove_state(folders: Folders) -> None:
     """Removes what Twinlake made in its home, and the home itself when nothing else is in it."""
     names = (

@@ -9,18 +9,23 @@ from typing import Annotated
 
 import typer
 
+from jobs.errors import UsageError
+
 _COMMANDS = ("services", "topics", "check", "batch", "jobs", "releases", "query")
 
 
 def _choose_home(
     home: Annotated[
-        Path | None,
+        str | None,
         typer.Option(help="the state to work on, such as .twinlake-demo; else $TWINLAKE_HOME or .twinlake"),
     ] = None,
 ) -> None:
     """One definition per table: a speed and a batch layer that are proved equal."""
+    if home == "":
+        raise UsageError("--home names no folder", "it is empty", "leave it out, or name a folder")
     if home is not None:
-        os.environ["TWINLAKE_HOME"] = str(home.expanduser().absolute())  # for what the command starts, too
+        folder = Path(home).expanduser().absolute()
+        os.environ["TWINLAKE_HOME"] = str(folder)  # for what the command starts, too
 
 
 def build_app() -> typer.Typer:

@@ -73,4 +73,5 @@ def error_lines(told: dict[str, Any]) -> list[str]:
 
 
 def _stdout() -> Console:
-    return Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
+    on_terminal = sys.stdout is not None and sys.stdout.isatty()
+    return Console(highlight=False, width=None if on_terminal else _WIDE)

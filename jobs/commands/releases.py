@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from jobs.commands.jobs import AS_JSON, KEY, follow
 from jobs.commands.output import console, load_settings, print_json, say, show_rows
-from jobs.errors import NotFoundError
+from jobs.errors import NotFoundError, UnreachableError, UsageError
 from jobs.git import commit_of
 from jobs.lake.plans import Plans
 from jobs.lake.version import batches_text
@@ -126,7 +126,7 @@ def promote_command(
 ) -> None:
     """Make the plan live in one commit; refused if production moved or the gate fails."""
     settings = load_settings()
-    asked = {"plan": _plan(settings, plan), "approved_by": approved_by or getpass.getuser()}
+    asked = {"plan": _plan(settings, plan), "approved_by": _approver(approved_by)}
     _switch(settings, "promote", asked, key, as_json)
 
 
@@ -139,7 +139,7 @@ def rollback_command(
     as_json: AS_JSON = False,
 ) -> None:
     """Make an earlier release's versions live again in one commit; they were fed all the time."""
-    asked: dict[str, Any] = {"approved_by": approved_by or getpass.getuser()}
+    asked: dict[str, Any] = {"approved_by": _approver(approved_by)}
     if to is not None:
         asked["to"] = to
     _switch(load_settings(), "rollback", asked, key, as_json)
@@ -169,7 +169,9 @@ def releases_command(
     """Every release so far, newest first; the first line is live."""
     from jobs.lake.release_log import releases
 
-    found = releases(load_settings().lake)[: -limit - 1 : -1]
+    settings = load_settings()
+    _refuse_no_lake(settings)
+    found = releases(settings.lake)[: -limit - 1 : -1]
     if as_json:
         print_json([release.to_json() for release in found])
         return
@@ -214,9 +216,29 @@ def _run(settings: Settings, kind: str, params: Mapping[str, Any], key: str | No
     return follow(client, client.submit(kind, params, key)).succeeded()
 
 
+def _refuse_no_lake(settings: Settings) -> None:
+    if not settings.lake.is_dir():
+        raise UnreachableError(
+            f"there is no lake in {settings.home}", "Twinlake was never started there",
+            "start it with `twinlake up`, or name another folder with --home",
+        )  # fmt: skip
+
+
+def _approver(given: str | None) -> str:
+    if given is not None:
+        return given
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError) as error:
+        raise UsageError(
+            "nobody is named as approver", "this user has no name here", "add --approved-by NAME"
+        ) from error
+
+
 def _plan(settings: Settings, given: str | None) -> str:
     if given is not None:
         return given
+    _refuse_no_lake(settings)
     newest = Plans(settings.lake).newest()
     if newest is None:
         raise NotFoundError("there is no plan yet", "", "make one with `twinlake plan`")

@@ -13,7 +13,7 @@ from rich.markup import escape
 
 from infra.parts.folders import folders_of
 from infra.supervise import control
-from infra.supervise.record import remove_state, tail
+from infra.supervise.record import is_home, remove_state, tail
 from jobs.commands.output import console, error_lines, load_settings, print_json, say, show_rows
 from jobs.errors import DifferenceError, TwinlakeError, UnreachableError, UsageError
 from jobs.settings import Settings
@@ -109,15 +109,17 @@ def logs(
 ) -> None:
     """Show the log of a part."""
     files = control.log_files(load_settings(), part)
-    if not files and not follow:
+    shown_to = {file: file.stat().st_size if file.exists() else 0 for file in files}
+    written = [file for file in files if shown_to[file]]
+    if not written:
         console.print(f"{part} has not written anything yet")
-    for file in files:
+    for file in written:
         if len(files) > 1:
             console.print(f"==> {file.stem} <==")
         for line in tail(file, lines):
             print(line)
     if follow:
-        _follow(files)
+        _follow(shown_to)
 
 
 def reset(yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False) -> None:
@@ -126,6 +128,11 @@ def reset(yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = Fals
     if not settings.home.exists():
         console.print("there is no state to remove")
         return
+    if not is_home(folders_of(settings)):
+        raise UsageError(
+            f"{settings.home} is no state of Twinlake's", "it was never started there",
+            "name the right folder with --home",
+        )  # fmt: skip
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError("reset asks first", "there is no terminal to answer on", "add --yes")
@@ -240,8 +247,7 @@ def _cell(value: Any) -> str:
     return "" if value is None else escape(f"{value:,}" if isinstance(value, int) else str(value))
 
 
-def _follow(files: list[Path]) -> None:
-    places = {file: file.stat().st_size for file in files}
+def _follow(places: dict[Path, int]) -> None:
     try:
         while True:
             for file, place in places.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import signal
 import sys
@@ -74,6 +75,8 @@ def produce_command(
             why="full speed without an end would fill the disk",
             remedy="add --count 100000, or --rate 500 to produce until stopped",
         )
+    if not math.isfinite(rate):
+        raise UsageError(f"--rate {rate} is no rate", "", "leave it out for full speed, with --count")
     span_ms = int(_span(span).total_seconds() * 1000) if span else 0
     services = load_settings().services()
     run = run or secrets.token_hex(6)

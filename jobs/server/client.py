@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import httpx
 
-from jobs.errors import TimedOutError, UnreachableError, error_of
+from jobs.errors import NotFoundError, TimedOutError, UnreachableError, error_of
 from jobs.run import Job
 from jobs.settings import Services
 from jobs.waiting import wait_for
@@ -52,10 +53,10 @@ class LakeClient:
 
     def job(self, id: str, wait_s: float = 0) -> Job:
         """The job now, or after so many seconds if it has not ended before."""
-        return Job.from_json(self._ask("GET", f"/jobs/{id}", params={"wait": wait_s}))
+        return Job.from_json(self._ask("GET", f"/jobs/{_checked(id)}", params={"wait": wait_s}))
 
     def cancel(self, id: str) -> Job:
-        return Job.from_json(self._ask("POST", f"/jobs/{id}/cancel"))
+        return Job.from_json(self._ask("POST", f"/jobs/{_checked(id)}/cancel"))
 
     def follow(self, id: str, on_progress: Callable[[Job], None] = lambda job: None) -> Job:
         """The job once it has ended, however it did.
@@ -98,6 +99,12 @@ class LakeClient:
         except ValueError:
             told = {"what": f"the lake server answered {answer.status_code}", "why": answer.text[:300]}
         raise error_of(told)
+
+
+def _checked(id: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", id):
+        raise NotFoundError(f"there is no job {id!r}", "that is no id of a job", "see `twinlake jobs list`")
+    return id
 
 
 def now_and_then(tell: Callable[[Job], None]) -> Callable[[Job], None]:

@@ -14,6 +14,7 @@ from rich.console import Console
 from jobs.commands import jobs as jobs_module
 from jobs.errors import BusyError, NotFoundError, UsageError
 from jobs.run import CancelledError, Job
+from jobs.server.client import LakeClient
 from tests.commands.answers import ENDED, Answers, Ended, lines
 
 Twinlake = Callable[..., Result]
@@ -99,6 +100,13 @@ def test_a_job_that_has_ended_cannot_be_cancelled(twinlake: Twinlake) -> None:
 
     assert isinstance(done.exception, UsageError) and done.exception.why == "it has ended: succeeded"
     assert not answers.cancelled
+
+
+@pytest.mark.parametrize("id", ["", "..", "../status", "a/b", "a?wait=1", "ä"])
+def test_what_is_no_id_of_a_job_is_asked_of_nobody(id: str) -> None:
+    for ask in (LakeClient("http://127.0.0.1:9", "").job, LakeClient("http://127.0.0.1:9", "").cancel):
+        with pytest.raises(NotFoundError, match="there is no job"):
+            ask(id)
 
 
 @pytest.mark.parametrize("command", ["follow", "cancel"])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,7 @@ from typer.testing import CliRunner
 
 from jobs.commands import services
 from jobs.commands.app import build_app
-from jobs.errors import UsageError
+from jobs.errors import UnreachableError, UsageError
 from jobs.lake.version import Health
 
 PART = {
@@ -211,6 +214,7 @@ def test_reset_asks_and_removes_what_twinlake_made_and_nothing_else(tmp_path: Pa
     home = tmp_path / "home"
     for name in ("lake", "run", "mine"):
         (home / name).mkdir(parents=True)
+    (home / "run" / "ports.json").write_text("{}")
 
     unasked = invoke(home, "reset")
 
@@ -220,6 +224,78 @@ def test_reset_asks_and_removes_what_twinlake_made_and_nothing_else(tmp_path: Pa
     assert [path.name for path in home.iterdir()] == ["mine"]
     again = invoke(tmp_path / "nothing", "reset", "--yes")
     assert again.exit_code == 0 and "there is no state to remove" in again.stderr
+
+
+def test_reset_leaves_a_folder_alone_that_twinlake_was_never_started_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("logs", "sql", "run"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path)
+
+    foreign, empty = (
+        invoke(tmp_path, "reset", "--yes"),
+        CliRunner().invoke(build_app(), ["--home", "", "reset", "--yes"]),
+    )
+
+    for refused in (foreign, empty):
+        assert isinstance(refused.exception, UsageError)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["logs", "run", "sql"]
+
+
+def test_status_of_a_folder_leaves_nothing_there(tmp_path: Path) -> None:
+    invoke(tmp_path / "typo", "status")
+
+    assert not (tmp_path / "typo").exists()
+
+
+def test_status_says_what_is_wrong_with_the_addresses(tmp_path: Path) -> None:
+    for content in ("{", "[]"):
+        (tmp_path / "services.json").write_text(content)
+        told = invoke(tmp_path, "status").exception
+        assert isinstance(told, UnreachableError) and "services.json cannot be read" in told.what
+
+
+def test_logs_waits_for_a_part_that_has_not_written_yet(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "jobs", "--home", str(tmp_path), "logs", "lake", "--follow"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as followed:
+        assert followed.stdout and followed.stderr
+        assert "has not written anything yet" in followed.stderr.readline()
+        (tmp_path / "logs").mkdir()
+        (tmp_path / "logs" / "lake.log").write_text("hello\n")
+        assert followed.stdout.readline() == "hello\n"
+        followed.send_signal(signal.SIGINT)
+        followed.wait(20)
+
+
+@pytest.mark.parametrize("command", [["verify", "sales"], ["query", "SELECT 1"], ["reset", "--yes"], ["up"]])
+def test_a_home_that_cannot_be_used_is_told_without_a_traceback(tmp_path: Path, command: list[str]) -> None:
+    home = tmp_path / "file"
+    home.write_text("mine")
+
+    done = subprocess.run(
+        [sys.executable, "-m", "jobs", "--home", str(home), *command], capture_output=True, text=True
+    )
+
+    assert done.returncode in (2, 3) and str(home) in done.stderr and "Traceback" not in done.stderr
+    assert home.read_text() == "mine"
+
+
+def test_an_approver_without_a_name_has_to_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody() -> str:
+        raise KeyError("getpwuid(): uid not found")
+
+    monkeypatch.setattr("getpass.getuser", nobody)
+
+    told = invoke(tmp_path, "rollback").exception
+
+    assert isinstance(told, UsageError) and "--approved-by" in told.remedy
+
+
+def test_a_home_without_a_lake_has_no_releases_and_no_plans(tmp_path: Path) -> None:
+    for command in ("releases", "diff", "gate", "promote"):
+        told = invoke(tmp_path, command).exception
+        assert isinstance(told, UnreachableError) and "there is no lake" in told.what, command
 
 
 def test_down_of_a_home_where_nothing_runs_says_so(tmp_path: Path) -> None:
