@@ -13,8 +13,6 @@ from jobs.lake.table_state import TableState
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_FUNCTION = "twinlake_live"
-
 
 class LiveTables:
     """Only tables that are open can be read; whoever opens them keeps them from falling behind."""
@@ -22,6 +20,7 @@ class LiveTables:
     def __init__(self, spark: SparkSession) -> None:
         jvm: Any = spark._jvm
         self._java = jvm.twinlake.reading.LiveTable
+        self._java.register(spark._jsparkSession)
         self._open: set[Path] = set()
 
     def relation_sql(self, path: Path) -> str:
@@ -31,7 +30,7 @@ class LiveTables:
         """
         self._follow(path)
         self._open.add(path)
-        return f"{_FUNCTION}({quote.string(str(path))})"
+        return f"{self._java.FUNCTION}({quote.string(str(path))})"
 
     def follow(self) -> None:
         """Reads every open table forward: one that lags for hours finds its next commits cleaned up.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
@@ -27,6 +28,8 @@ from jobs.speed.mailbox import ClosedMailboxError, Mailbox
 from jobs.waiting import answer
 
 STEPS_PER_SEGMENT = 50
+SEGMENT_S = 60.0
+"""A segment lasts at least so long: every one costs a close and, soon after, a merge."""
 OPEN_WAIT_S = 120.0
 RETRY_FIRST_S = 2.0
 RETRY_LAST_S = 60.0
@@ -66,6 +69,7 @@ class Owner:
         self._long_records = long_records
         self._on_closed = on_closed
         self._feed: Feed | None = None
+        self._closed_at = 0.0  # on the monotonic clock
         self._target = 0
         self._planned: list[int] = []
         self._blamed: tuple[tuple[int, int], Culprit | None] | None = None
@@ -160,7 +164,7 @@ class Owner:
         at = standing(feed)
         if at.step:
             at = close(feed, at)
-        self.standing, self._feed = at, feed
+        self.standing, self._feed, self._closed_at = at, feed, time.monotonic()
 
     def _take(self, batch: int, rows: NewRows) -> None:
         if self._feed is None or self.standing.position != batch - 1 or self._barred(batch):
@@ -177,8 +181,9 @@ class Owner:
             raise
         self._retry_s = RETRY_FIRST_S
         self._serve_waiters()
-        if self.standing.steps_open >= STEPS_PER_SEGMENT:
-            self.standing = close(self._feed, self.standing)
+        lasted = time.monotonic() - self._closed_at
+        if self.standing.steps_open >= STEPS_PER_SEGMENT and lasted >= SEGMENT_S:
+            self.standing, self._closed_at = close(self._feed, self.standing), time.monotonic()
             self._on_closed(self)
 
     def _blame(self, error: Exception, to: int) -> None:
@@ -310,7 +315,7 @@ class Owner:
         at = self.standing
         if at.steps_open:
             try:
-                self.standing = close(self._feed, at)
+                self.standing, self._closed_at = close(self._feed, at), time.monotonic()
             except Exception as error:
                 self._stall(error)
                 raise

@@ -87,6 +87,34 @@ def test_a_version_that_fails_is_stalled_alone_and_catches_up_after_the_fix(
         assert world.shows() == world.expected()
 
 
+def test_a_segment_has_its_steps_and_its_time(
+    log: BrittleLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jobs.speed.owner.STEPS_PER_SEGMENT", 2)
+    closed: list[int] = []
+    orders, version = Orders(5), version_of(LATEST)
+    version.save(tmp_path)
+    owner = Owner(tmp_path, version, log, lambda owner: closed.append(owner.standing.position))
+
+    def steps(through: int) -> None:
+        for batch in range(log.end() + 1, through + 1):
+            log.append(orders.batch(5))
+            owner.signal(batch)
+            until(lambda batch=batch: owner.standing.position == batch)
+
+    try:
+        steps(3)
+        assert (closed, owner.standing.segment) == ([], 0)
+        monkeypatch.setattr("jobs.speed.owner.SEGMENT_S", 0.0)
+        steps(4)
+        until(lambda: closed == [4])
+        monkeypatch.setattr("jobs.speed.owner.STEPS_PER_SEGMENT", 3)
+        steps(6)
+        assert closed == [4]
+    finally:
+        owner.stop()
+
+
 def test_an_owner_that_failed_once_goes_the_whole_way_though_nobody_asks_again(
     log: BrittleLog, tmp_path: Path
 ) -> None:

@@ -17,11 +17,15 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.FunctionIdentifier;
+import org.apache.spark.sql.catalyst.analysis.TableFunctionRegistry;
+import org.apache.spark.sql.catalyst.expressions.ExpressionInfo;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import scala.jdk.javaapi.CollectionConverters;
+import scala.jdk.javaapi.FunctionConverters;
 
 /**
  * The data files of one Delta table that are live now. Delta's own snapshot of a new version costs a reader Spark jobs,
@@ -30,6 +34,9 @@ import scala.jdk.javaapi.CollectionConverters;
  * <p>The follower opens tables and tells what their checkpoints hold; a statement reads forward what was committed since.
  */
 public final class LiveTable {
+  /** The table function, of a path, that the texts of views read by. */
+  public static final String FUNCTION = "twinlake_live";
+
   private static final ObjectMapper JSON = new ObjectMapper();
   private static final long LONGEST_WAIT_MS = 2_000;
   private static final Map<String, LiveTable> OPEN = new ConcurrentHashMap<>();
@@ -49,6 +56,17 @@ public final class LiveTable {
 
   private LiveTable(Path folder) {
     this.folder = folder;
+  }
+
+  /** This session, and those that are made from now on, know the function; a view may not name one of an extension. */
+  public static void register(SparkSession session) {
+    var state = ((org.apache.spark.sql.classic.SparkSession) session).sessionState();
+    for (TableFunctionRegistry registry : List.of(TableFunctionRegistry.builtin(), state.tableFunctionRegistry())) {
+      registry.registerFunction(
+          new FunctionIdentifier(FUNCTION), new ExpressionInfo(LiveTable.class.getName(), FUNCTION),
+          FunctionConverters.asScalaFromFunction(
+              path -> relation(CollectionConverters.asJava(path).get(0).eval(null).toString())));
+    }
   }
 
   /**

@@ -72,7 +72,7 @@ final class Names extends Rule<LogicalPlan> {
 
   private static boolean readsFiles(String function) {
     String name = function.toLowerCase(Locale.ROOT);
-    return name.startsWith("table_changes") || name.equals(ReadOnly.LIVE);
+    return name.startsWith("table_changes") || name.equals(LiveTable.FUNCTION);
   }
 
   private void checkName(Seq<String> of) {

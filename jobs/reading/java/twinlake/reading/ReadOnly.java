@@ -11,9 +11,7 @@ import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.FunctionIdentifier;
 import org.apache.spark.sql.catalyst.analysis.FunctionRegistry;
 import org.apache.spark.sql.catalyst.analysis.LocalTempView$;
-import org.apache.spark.sql.catalyst.analysis.TableFunctionRegistry;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.ExpressionInfo;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
@@ -21,7 +19,6 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.View;
 import org.apache.spark.sql.execution.command.CreateViewCommand;
 import org.apache.spark.sql.execution.command.SetCommand;
-import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.jdk.javaapi.FunctionConverters;
 import scala.runtime.AbstractFunction1;
@@ -80,9 +77,6 @@ public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, Bo
 
   private static final String VIEW_RESOLUTION = "org.apache.spark.sql.catalyst.analysis.ViewResolution$";
 
-  /** The table function that the views read by. */
-  static final String LIVE = "twinlake_live";
-
   private static volatile SparkSession keeper;
 
   /** From now on every session but this one, which keeps the views, only reads; once. */
@@ -102,15 +96,7 @@ public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, Bo
         session -> FunctionConverters.asScalaFromFunction(plan -> check(session, plan))));
     extensions.injectHintResolutionRule(FunctionConverters.asScalaFromFunction(Names::new));
     extensions.injectParser(FunctionConverters.asScalaFromBiFunction(ReadOnly::watched));
-    TableFunctionRegistry.builtin().registerFunction( // a view may not name one that an extension injects
-        new FunctionIdentifier(LIVE), new ExpressionInfo(LiveTable.class.getName(), LIVE),
-        FunctionConverters.asScalaFromFunction(ReadOnly::live));
     return BoxedUnit.UNIT;
-  }
-
-  /** A table's live files by its path, for the texts of views. */
-  private static LogicalPlan live(Seq<Expression> arguments) {
-    return LiveTable.relation(CollectionConverters.asJava(arguments).get(0).eval(null).toString());
   }
 
   /** The parser of a session, used only while the session's settings are right: a connection string sets any. */
