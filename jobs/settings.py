@@ -48,6 +48,8 @@ class Services:
         """Read the file; a missing one means that nothing has been started."""
         try:
             found = json.loads(path.read_text())
+            if not isinstance(found, dict):
+                raise ValueError("it holds no addresses")
         except FileNotFoundError as error:
             raise UnreachableError(
                 "Twinlake is not running", f"{path} does not exist", "start it with `twinlake up`"
@@ -61,10 +63,6 @@ class Services:
                 f"{path} cannot be read", error.strerror or str(error),
                 "use the account that has run `twinlake up`, or name another folder with --home",
             ) from error  # fmt: skip
-        if not isinstance(found, dict):
-            raise UnreachableError(
-                f"{path} cannot be read", "it holds no addresses", "run `twinlake down`, then `twinlake up`"
-            )
         known = {field.name for field in fields(cls)}
         return cls(**{name: value for name, value in found.items() if name in known})
 

@@ -166,7 +166,6 @@ def _difference(
 
 def _seen(feed: Feed, states: Sequence[Row]) -> dict[str, dict[str, Any]]:
     """What a reader of the view sees for merged states, by key; a hidden row shows its record count only."""
-
     found = {_key_text(feed, row.asDict()): {ROWS: to_json(row[ROWS])} for row in states}
     if not states:
         return found

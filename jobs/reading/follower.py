@@ -87,14 +87,6 @@ class Follower:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="release follower", daemon=True)
 
-    def served(self) -> list[str]:
-        """The views in `serve`, as a statement names them."""
-        return [
-            View(schema=schema, name=name, sql="").place
-            for schema, name in list(self._present)
-            if schema == views.SERVE
-        ]
-
     def start(self) -> None:
         for schema in (views.SERVE, views.META):
             self._execute(f"CREATE DATABASE IF NOT EXISTS {schema}")
@@ -182,7 +174,7 @@ class Follower:
         """An old release whose files are gone has no schema any more; that must not stop the newer ones."""
         try:
             schema = views.release_schema(release.number)
-            versions = [load(version_file(self._lake, *named)) for named in sorted(release.tables.items())]
+            versions = [self._stored(*named) for named in sorted(release.tables.items())]
             if any(version.retired_at for version in versions):  # files go: a reader must not begin anew
                 self._execute(f"DROP DATABASE IF EXISTS {schema} CASCADE")
                 self._present = {key: text for key, text in self._present.items() if key[0] != schema}
@@ -239,7 +231,7 @@ class Follower:
         """A version as served, read once until the next refresh."""
         found = self._served.get((table, name))
         if found is None:
-            version = load(version_file(self._lake, table, name))
+            version = self._stored(table, name)
             definition = from_json(version.definition)
             logs = {topic: self._log(topic) for topic in version.topics}
             if is_stored(definition):
@@ -263,6 +255,10 @@ class Follower:
             )
             self._served[(table, name)] = found
         return found
+
+    def _stored(self, table: str, name: str) -> Version:
+        served = self._served.get((table, name))
+        return served.version if served else load(version_file(self._lake, table, name))
 
     def _texts(self, served: Iterable[Served]) -> dict[tuple[str, str], str]:
         return {(one.version.table, one.version.name): one.sql for one in served}

@@ -13,13 +13,14 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from jobs import service_log
+from jobs import quote, service_log
 from jobs import spark as spark_edge
 from jobs.errors import TwinlakeError
 from jobs.jvm import end_together
@@ -29,7 +30,7 @@ from jobs.settings import PROJECT, Settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from jobs.reading.follower import Follower
+    from jobs.reading.follower import Followed
     from jobs.reading.reader import Reader
 
 HOST = "127.0.0.1"
@@ -54,7 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
     spark = session(settings, given.scratch.absolute(), given.jdbc_port, given.password_file.absolute())
     end_together(spark.sparkContext._gateway.proc)
     restrict_others(spark)
-    from jobs.reading.follower import Followed, Follower
+    from jobs.reading.follower import Follower
     from jobs.reading.one_release import OneRelease
     from jobs.reading.query import build_app
     from jobs.reading.reader import Reader
@@ -72,7 +73,7 @@ def main(arguments: list[str] | None = None) -> int:
         return fits(given.password_file.read_text(encoding="utf-8"), user, password)
 
     reader = Reader(spark, followed, releases.of_last_statement)
-    threading.Thread(target=_warm, args=(reader, follower), name="warm-up", daemon=True).start()
+    threading.Thread(target=_warm, args=(reader, followed), name="warm-up", daemon=True).start()
     _serve(build_app(reader, followed, settings, admits), given.port)
     follower.stop()
     return 0
@@ -137,13 +138,13 @@ def open_jdbc(spark: SparkSession) -> None:
     server.startWithSparkSession(spark._jsparkSession, False)
 
 
-def _warm(reader: Reader, follower: Follower) -> None:
+def _warm(reader: Reader, followed: Callable[[], Followed]) -> None:
     """Every view is read once as soon as it is there: the first of all statements takes seconds."""
-    while not follower.followed.ready:
+    while followed().release is None:
         time.sleep(WARM_S)
-    for view in follower.served():
-        with suppress(TwinlakeError):  # whoever asks for it is told
-            reader.read(f"SELECT * FROM {view}", 1, threading.Event())
+    with suppress(TwinlakeError):  # whoever asks for one that fails is told
+        for view in reader.read("SHOW VIEWS IN serve", 1_000, threading.Event())["rows"]:
+            reader.read(f"SELECT * FROM serve.{quote.name(view['viewName'])}", 1, threading.Event())
 
 
 def _serve(app: Any, port: int) -> None:

@@ -183,8 +183,11 @@ class Owner:
         self._serve_waiters()
         lasted = time.monotonic() - self._closed_at
         if self.standing.steps_open >= STEPS_PER_SEGMENT and lasted >= SEGMENT_S:
-            self.standing, self._closed_at = close(self._feed, self.standing), time.monotonic()
+            self._close(self._feed)
             self._on_closed(self)
+
+    def _close(self, feed: Feed) -> None:
+        self.standing, self._closed_at = close(feed, self.standing), time.monotonic()
 
     def _blame(self, error: Exception, to: int) -> None:
         """Raise what names the record and the expression behind the error of a step, where there are such.
@@ -312,10 +315,9 @@ class Owner:
     def _close_for_batch(self) -> Closed:
         if self._feed is None:
             raise self.error or StalledVersionError(f"{self.version} is stalled")
-        at = self.standing
-        if at.steps_open:
+        if self.standing.steps_open:
             try:
-                self.standing, self._closed_at = close(self._feed, at), time.monotonic()
+                self._close(self._feed)
             except Exception as error:
                 self._stall(error)
                 raise

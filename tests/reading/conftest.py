@@ -181,9 +181,11 @@ def released(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> R
 @pytest.fixture(scope="session")
 def sql(released: Released, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlServer]:
     server = SqlServer(home=released.lake.parent, scratch=tmp_path_factory.mktemp("scratch"))
-    server.start()
-    yield server
-    server.kill()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.kill()
 
 
 @pytest.fixture(scope="session")

@@ -283,7 +283,8 @@ def test_a_statement_sees_a_table_at_one_version_however_often_it_names_it(
     finally:
         done.set()
         feeder.join()
-        released.promote(released.all_orders)
+        back = released.promote(released.all_orders)
+        sql.wait_until(lambda status: status["release"] == back.number)
     totals = [found["one"] for found in seen]
     assert [found["two"] for found in seen] == totals
     assert totals == sorted(totals) and len(set(totals)) > 15, "each sees what was committed before it"

@@ -209,7 +209,10 @@ def test_a_release_committed_while_it_was_dead_is_served_after_its_restart(
     sql.wait_until(lambda status: status["release"] == made.number)
 
     assert sql.rows(TOTAL) == [{"orders": ALL, "regions": 5}]
-    old = lambda: sql.rows("SELECT count(*) AS n FROM release_1.latest_order")  # noqa: E731
+
+    def old() -> list[dict[str, Any]]:
+        return sql.rows("SELECT count(*) AS n FROM release_1.latest_order")
+
     assert wait_for("the newest is served first", old, 60, unready=(AssertionError,)) == [{"n": 50}]
 
 

@@ -110,7 +110,7 @@ public final class LiveTable {
     }
     LiveTable table = OPEN.get(path);
     if (table == null) {
-      throw new Refused("a relation that is no view", "files and tables are reached through the views only");
+      throw new Refused("a relation that is no view", Names.WHY);
     }
     LiveFiles found = table.now();
     if (pinned != null) {
@@ -145,8 +145,7 @@ public final class LiveTable {
     } catch (IOException error) {
       throw new IllegalStateException("the table " + folder + " could not be read: " + error.getMessage(), error);
     } catch (InterruptedException ended) {
-      Thread.currentThread().interrupt();
-      throw new IllegalStateException("the statement was cancelled", ended);
+      throw OneRelease.cancelled(ended);
     }
   }
 

@@ -22,7 +22,7 @@ import scala.jdk.javaapi.CollectionConverters;
  * <p>Spark runs rules about hints before it resolves relations, for what an IDENTIFIER(...) stands for as well.
  */
 final class Names extends Rule<LogicalPlan> {
-  private static final String WHY = "files and tables are reached through the views only";
+  static final String WHY = "files and tables are reached through the views only";
   private final SparkSession session;
 
   Names(SparkSession session) {

@@ -107,8 +107,12 @@ public final class OneRelease {
     try {
       Thread.sleep(PAUSE_MS);
     } catch (InterruptedException ended) {
-      Thread.currentThread().interrupt();
-      throw new IllegalStateException("the statement was cancelled", ended);
+      throw cancelled(ended);
     }
+  }
+
+  static IllegalStateException cancelled(InterruptedException ended) {
+    Thread.currentThread().interrupt();
+    return new IllegalStateException("the statement was cancelled", ended);
   }
 }

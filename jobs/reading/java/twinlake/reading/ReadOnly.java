@@ -161,7 +161,7 @@ public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, Bo
       walk(create.plan());
     } else if (!NODES.contains(name) && !COMMANDS.contains(name) && !NAMED.contains(name)) {
       if (RELATIONS.contains(name)) {
-        throw new Refused("a relation that is no view", "files and tables are reached through the views only");
+        throw new Refused("a relation that is no view", Names.WHY);
       }
       throw new Refused(name, "the views belong to the release log and the tables to the lake server");
     }

@@ -10,8 +10,8 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.mapreduce.TaskAttemptID;
 import org.apache.hadoop.mapred.FileSplit;
+import org.apache.hadoop.mapreduce.TaskAttemptID;
 import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl;
 import org.apache.parquet.hadoop.metadata.BlockMetaData;
 import org.apache.parquet.io.SeekableInputStream;
@@ -159,8 +159,7 @@ final class SmallFiles extends ParquetFileFormat {
       } catch (IOException error) {
         throw new UncheckedIOException(error);
       } catch (InterruptedException ended) {
-        Thread.currentThread().interrupt();
-        throw new IllegalStateException("the statement was cancelled", ended);
+        throw OneRelease.cancelled(ended);
       }
     }
 
