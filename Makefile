@@ -4,7 +4,8 @@
 PY := .venv/bin/python
 INSTALLED := .venv/.installed
 JARS := .jars/.complete
-CLASSES := .jars/classes/.compiled
+CLASSES := .jars/classes/twinlake.jar
+ARCHIVE := .jars/.archived
 
 help:
 	@echo "make demo     install, start everything, run the main job (leaves the services up)"
@@ -26,9 +27,12 @@ $(JARS): infra/setup/jars.txt infra/setup/jars.py | $(INSTALLED)
 $(CLASSES): $(JARS) infra/setup/java_classes.py $(wildcard jobs/*/java/*/*/*.java)
 	@$(PY) -m infra.setup.java_classes
 
+$(ARCHIVE): $(CLASSES) infra/setup/class_archive.py
+	@$(PY) -m infra.setup.class_archive
+
 install: $(INSTALLED)
 
-jars: $(INSTALLED) $(JARS) $(CLASSES)
+jars: $(INSTALLED) $(JARS) $(CLASSES) $(ARCHIVE)
 
 demo: jars
 	@$(PY) -m infra.demo

@@ -105,6 +105,11 @@ class Settings:
         return self.project / ".jars"
 
     @property
+    def class_archive(self) -> Path:
+        """The classes of Spark's drivers as Java maps them; `infra/setup/class_archive.py` makes it."""
+        return self.jars / "classes.jsa"
+
+    @property
     def schemas(self) -> Path:
         return self.project / "schemas"
 

@@ -57,13 +57,18 @@ MEASURED: dict[str, str] = {
 }
 
 
-def java_options() -> str:
+def java_options(settings: Settings) -> str:
     """JVM options every Twinlake Spark driver starts with."""
     limits = " ".join(
         f"-Dorg.apache.avro.limits.{kind}={LARGEST_FIELD_BYTES}"
         for kind in ("bytes.maxLength", "string.maxLength", "collectionItems.maxLength")
     )
-    return f"{limits} -XX:+UseParallelGC -Djava.net.preferIPv4Stack=true"
+    archive = settings.class_archive
+    # an archive of another Java or of other jars is passed over, without a word on stdout
+    shared = (
+        f" -XX:SharedArchiveFile={archive} -Xlog:cds=off -Xlog:cds+dynamic=off" if archive.exists() else ""
+    )
+    return f"{limits} -XX:+UseParallelGC -Djava.net.preferIPv4Stack=true{shared}"
 
 
 def class_path(settings: Settings) -> list[Path]:
@@ -75,10 +80,10 @@ def class_path(settings: Settings) -> list[Path]:
             why="they have not been downloaded yet",
             remedy="run `make jars`",
         )
-    classes = settings.jars / "classes"
-    if not classes.is_dir():
+    classes = settings.jars / "classes" / "twinlake.jar"
+    if not classes.exists():
         raise UnreachableError(
-            f"there are no Java classes in {classes}", "they were not compiled", "run `make jars`"
+            f"there is no {classes}", "the project's Java classes were not compiled", "run `make jars`"
         )
     return [*found, classes]
 
@@ -107,7 +112,7 @@ def session(
         SparkSession.builder.appName(name)
         .master(f"local[{cores or '*'}]")
         .config("spark.driver.extraClassPath", ":".join(map(str, class_path(settings))))
-        .config("spark.driver.extraJavaOptions", java_options())
+        .config("spark.driver.extraJavaOptions", java_options(settings))
         .config("spark.driver.memory", memory)
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from zipfile import ZipFile
 
 from infra.setup.jars import JARS, JarError
 from infra.setup.java import NoJava, find_java
@@ -14,10 +15,12 @@ from jobs.settings import PROJECT
 
 SOURCES = PROJECT / "jobs"
 CLASSES = "classes"
+JAR = "twinlake.jar"
 
 
 def compile_classes(jars: Path, java_home: Path, sources: Path = SOURCES) -> Path:
-    """All .java below folders named `java`, into `jars`/classes; JarError tells what does not compile."""
+    """All .java below folders named `java`, into `jars`/classes/twinlake.jar; its path. JarError tells what
+    does not compile."""
     import pyspark
 
     folders = sorted({str(path) for path in sources.rglob("java") if path.is_dir()})
@@ -35,10 +38,15 @@ def compile_classes(jars: Path, java_home: Path, sources: Path = SOURCES) -> Pat
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode:
         raise JarError(f"the Java classes of {', '.join(folders)} do not compile:\n{done.stdout}")
+    jar = part / JAR  # Java shares classes of jars only, see class_archive.py
+    with ZipFile(jar, "w") as packed:
+        for file in sorted(part.rglob("*.class")):
+            packed.write(file, file.relative_to(part))
     shutil.rmtree(made, ignore_errors=True)
-    (part / ".compiled").touch()
-    part.rename(made)
-    return made
+    made.mkdir()
+    jar.rename(made / JAR)
+    shutil.rmtree(part)
+    return made / JAR
 
 
 def main() -> None:

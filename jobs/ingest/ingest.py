@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 import structlog
 
@@ -30,7 +31,7 @@ from jobs.ingest.writers import Writers
 from jobs.lake import delta
 from jobs.lake.fresh_rows import FreshRows, NewRows
 from jobs.lake.in_commit import in_commit
-from jobs.lake.kept_plan import TooLargeError
+from jobs.lake.kept_plan import TooLargeError, computed
 from jobs.lake.log import BATCH, Log
 from jobs.settings import Settings
 from jobs.topics.kafka import Kafka
@@ -247,11 +248,10 @@ class Ingest:
     def _seen(self, since: int) -> Seen:
         """The ids of the log's valid records from then on, as readers of the newest schema see them."""
         name = quote.name(self.topic.contract.unique or "")
-        found = (
-            self.log.rows(0, self.log_end.batch)
+        found = computed(
+            self.log.rows_of(map(unquote, self.log.appender.files()))
             .where(f"_timestamp >= timestamp_micros({since}L) AND {name} IS NOT NULL")
             .selectExpr(*(first_pass.id_hash(name, half) for half in (0, 1)), "unix_micros(_timestamp)")
-            .toArrow()
         )
         high, low, times = (found.column(number).to_numpy() for number in range(3))
         return Seen(high=high, low=low, times=times)
@@ -314,7 +314,7 @@ class Ingest:
             rows = log_rows(records, self.topic, writers, self._event, decision, end)
             with in_commit(self.spark, Point.AFTER_LOG_FILES, Point.BEFORE_LOG_COMMIT):
                 commit = delta.append(rows, self.log.path, self._app_id, end.batch, metadata)
-            fresh = self.log.fresh_rows(commit)
+            fresh = self.log.rows_of(commit.added)
         breakpoints.at(Point.AFTER_LOG_COMMIT)
         self._compaction.after_batch()
         self.log_end = end

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -179,10 +179,10 @@ class Log:
         columns = [(field.name, field.type) for field in self.topic.newest.fields] + [*coordinate.COLUMNS]
         return self.spark.range(0).select(*(F.lit(None).cast(type_).alias(name) for name, type_ in columns))
 
-    def fresh_rows(self, commit: delta.Commit) -> DataFrame:
-        """The same rows of one batch, straight from the files of its commit: no snapshot, no listing."""
-        files = [str(self.path / name) for name in commit.added]
-        return self._rows(self.spark.read.schema(self.ddl).parquet(*files))
+    def rows_of(self, files: Iterable[str]) -> DataFrame:
+        """The same rows of these data files (paths below the table): no snapshot, no listing."""
+        read = self.spark.read.schema(self.ddl).parquet(*(str(self.path / name) for name in files))
+        return self._rows(read)
 
     def rows_sql(self, to: int) -> str:
         """The same rows as SELECT text, up to batch `to`."""

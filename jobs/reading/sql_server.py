@@ -91,7 +91,7 @@ def session(settings: Settings, scratch: Path, jdbc_port: int, password_file: Pa
         # no ${env:NAME} in a statement, no loop that no one can cancel
         "spark.sql.variable.substitute": "false",
         "spark.sql.scripting.enabled": "false",
-        "spark.driver.extraJavaOptions": f"{spark_edge.java_options()} -Djava.io.tmpdir={temporary} "
+        "spark.driver.extraJavaOptions": f"{spark_edge.java_options(settings)} -Djava.io.tmpdir={temporary} "
         # a document or its schema names no file and no address
         "-Djavax.xml.accessExternalDTD= -Djavax.xml.accessExternalSchema= "
         f"-Dderby.system.home={temporary} -Duser.timezone=UTC "
