@@ -15,15 +15,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from fastapi import FastAPI, HTTPException, Request
+from fastapi import FastAPI, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
 from fastapi.security import HTTPBasic
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from jobs.errors import BusyError, NotFoundError, TwinlakeError, UsageError, malformed
+from jobs.errors import BusyError, NotFoundError, TwinlakeError, UsageError, malformed, unserved
 from jobs.lake.plans import Plans
 from jobs.reading.follower import Followed
 from jobs.reading.protection import Protection
@@ -129,6 +130,10 @@ def build_app(
     @app.exception_handler(RequestValidationError)
     async def wrong(_: Request, error: RequestValidationError) -> JSONResponse:
         return _refused(400, malformed(error.errors()))
+
+    @app.exception_handler(HTTPException)
+    async def not_served(request: Request, error: HTTPException) -> JSONResponse:
+        return _refused(error.status_code, unserved(request.method, request.url.path))
 
     statements = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="statement")
     turns = Turns(AT_ONCE)

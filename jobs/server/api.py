@@ -11,9 +11,10 @@ from fastapi import FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from jobs.errors import NotFoundError, TwinlakeError, UsageError, malformed
+from jobs.errors import NotFoundError, TwinlakeError, UsageError, malformed, unserved
 from jobs.server.jobs import Jobs
 
 LONGEST_WAIT_S = 60.0
@@ -84,6 +85,10 @@ def build_app(server: Served, token: str) -> FastAPI:
     @app.exception_handler(RequestValidationError)
     async def _wrong(request: Request, error: RequestValidationError) -> Response:
         return JSONResponse(malformed(error.errors()).to_json(), 400)
+
+    @app.exception_handler(HTTPException)
+    async def _unserved(request: Request, error: HTTPException) -> Response:
+        return JSONResponse(unserved(request.method, request.url.path).to_json(), error.status_code)
 
     @app.get("/health")
     def health() -> dict[str, Any]:

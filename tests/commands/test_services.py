@@ -305,3 +305,14 @@ def test_down_of_a_home_where_nothing_runs_says_so(tmp_path: Path) -> None:
 
     assert (before.exit_code, after.exit_code) == (0, 0)
     assert "nothing was started" in before.stderr and "nothing was running" in after.stderr
+
+
+def test_a_result_that_finds_no_room_is_told(home: Path) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "jobs", "--home", str(home), "status", "--json"],
+            stdout=full, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    assert done.returncode == 2
+    assert "the result could not be written" in done.stderr and "Traceback" not in done.stderr

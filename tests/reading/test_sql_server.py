@@ -62,6 +62,12 @@ def test_a_wrong_statement_is_told_without_a_stack(sql: SqlServer, statement: st
     assert "at org.apache.spark" not in answer.text
 
 
+def test_what_is_not_served_is_told(sql: SqlServer) -> None:
+    answer = httpx.get(f"{sql.url}/query", auth=("analyst", PASSWORD), trust_env=False)
+
+    assert (answer.status_code, answer.json()["what"]) == (405, "there is no GET /query")
+
+
 def test_a_web_page_cannot_ask(sql: SqlServer) -> None:
     body = {"sql": "SELECT 1"}
     login = ("analyst", PASSWORD)

@@ -173,6 +173,13 @@ def test_malformed_requests_are_refused_with_what_and_why(web: TestClient, body:
     assert answer.status_code == status and {"what", "why", "remedy"} <= set(answer.json())
 
 
+@pytest.mark.parametrize(("method", "path", "status"), [("GET", "/job", 404), ("PUT", "/jobs", 405)])
+def test_what_is_not_served_is_told(web: TestClient, method: str, path: str, status: int) -> None:
+    answer = web.request(method, path)
+
+    assert (answer.status_code, answer.json()["what"]) == (status, f"there is no {method} {path}")
+
+
 def test_an_unknown_job_and_a_too_large_request_are_refused(web: TestClient) -> None:
     assert web.get("/jobs/none").status_code == 404
     refused = web.post("/jobs", content=b" " * (5 << 20))
