@@ -163,4 +163,8 @@ class Aggregate(Definition):
         if late_after is None:
             return "CAST(NULL AS BOOLEAN)"
         end = f"`{START}` + {interval_sql(length + late_after)}"
-        return f"coalesce({end} <= {moment.watermark(self.inputs[0])}, false)"
+        # a moment stands as a number in the code that Spark generates, an array is passed to it: so that code
+        # is compiled once, and not again whenever the watermark has moved. The condition is never true
+        never = f"unix_micros(`{START}`) % 2 > 1"
+        watermark = f"get(array({moment.watermark(self.inputs[0])}), if({never}, 1, 0))"
+        return f"coalesce({end} <= {watermark}, false)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -49,6 +49,24 @@ def test_filters_on_key_and_window_reach_the_scan(spark: SparkSession, tmp_path:
 
     pushed = plan[plan.index("PushedFilters") :]
     assert "EqualTo(k,north)" in pushed and "GreaterThanOrEqual(window_start" in pushed
+
+
+def test_a_watermark_that_moves_makes_spark_compile_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "partials")
+    BASE.partial(empty_rows(BASE, TOPICS, spark)["orders"]).write.format("delta").save(path)
+
+    def compiled(moment: str, where: str) -> int:
+        watermark = {"orders": f"(SELECT TIMESTAMP '{moment}' AS watermark)"}
+        told = Moment(watermarks=watermark, late_after={"orders": timedelta(hours=3)})
+        java: Any = spark._jvm
+        times = java.org.apache.spark.metrics.source.CodegenMetrics.METRIC_COMPILATION_TIME()
+        before = times.getCount()
+        spark.sql(f"SELECT * FROM ({BASE.view({'t': f'delta.`{path}`'}, told)}) {where}").toArrow()
+        return int(times.getCount() - before)
+
+    for where in ("", "WHERE window_start > TIMESTAMP '2026-01-01 00:00:00Z' AND NOT final"):
+        compiled("2026-01-01 00:00:00Z", where)
+        assert compiled("2026-01-01 00:00:01Z", where) == 0
 
 
 def test_merged_states_have_the_columns_of_partial_ones_in_their_order(spark: SparkSession) -> None:
