@@ -27,7 +27,7 @@ $(JARS): infra/setup/jars.txt infra/setup/jars.py | $(INSTALLED)
 $(CLASSES): $(JARS) infra/setup/java_classes.py $(wildcard jobs/*/java/*/*/*.java)
 	@$(PY) -m infra.setup.java_classes
 
-$(ARCHIVE): $(CLASSES) infra/setup/class_archive.py
+$(ARCHIVE): $(INSTALLED) $(CLASSES) infra/setup/class_archive.py
 	@$(PY) -m infra.setup.class_archive
 
 install: $(INSTALLED)

@@ -12,18 +12,21 @@ def main() -> None:
     """Exit code 0 ok, 1 difference or failed check, 2 wrong use, 3 not reachable."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # the imports take a second, and have nothing to tidy up
     from jobs.commands.output import report_error
-    from jobs.errors import UsageError
+    from jobs.errors import FullDiskError
 
     try:
         try:
             _run()
         finally:
-            sys.stdout.flush()  # or a full disk is met when nobody can tell of it any more
+            if sys.stdout is not None:
+                sys.stdout.flush()  # or a full disk is met when nobody can tell of it any more
     except OSError as error:
-        if error.errno != errno.ENOSPC or error.filename is not None:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT) or error.filename is not None:
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes it once more
-        full = UsageError("the result could not be written", error.strerror or "", "make room where it goes")
+        full = FullDiskError(
+            "there is no room for the result", error.strerror or "", "make room where it goes"
+        )
         sys.exit(report_error(full, as_json=False))
 
 

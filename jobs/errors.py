@@ -143,9 +143,11 @@ def malformed(faults: Iterable[Mapping[str, Any]]) -> UsageError:
     return UsageError("the request is malformed", told, "mend the request")
 
 
-def unserved(method: str, path: str) -> NotFoundError:
-    """The error of a request for an address that a server does not have, or not by that method."""
-    return NotFoundError(f"there is no {method} {path}", "this server does not serve it", "see docs/api.md")
+def refused(status: int, detail: str, method: str, path: str) -> TwinlakeError:
+    """The error of a request that the web framework itself has refused."""
+    if status in (404, 405):
+        return NotFoundError(f"there is no {method} {path}", "this server does not serve it", "")
+    return UsageError("the request is malformed", detail, "mend the request")
 
 
 def _classes() -> dict[str, type[TwinlakeError]]:

@@ -79,10 +79,10 @@ class Settings:
     def of(cls, environ: Mapping[str, str]) -> Settings:
         """The installation in use: $TWINLAKE_HOME, or .twinlake in the project."""
         home = Path(environ.get("TWINLAKE_HOME") or PROJECT / ".twinlake").expanduser().absolute()
-        if "%" in str(home):
+        if foreign := set("%{}[]*?") & set(str(home)):
             raise UsageError(
                 f"the state folder cannot be {home}",
-                "a percent sign in its path means something else to deltalake",
+                f"{' and '.join(sorted(foreign))} in its path mean something else to Spark and deltalake",
                 "set TWINLAKE_HOME (or --home) to another folder",
             )
         return cls(home=home)

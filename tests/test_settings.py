@@ -27,5 +27,5 @@ def test_nothing_started_is_not_reachable(tmp_path: Path) -> None:
 
 
 def test_a_state_folder_that_others_would_read_otherwise_is_refused() -> None:
-    with pytest.raises(UsageError, match="percent sign"):
+    with pytest.raises(UsageError, match="% in its path"):
         Settings.of({"TWINLAKE_HOME": "/tmp/a%20b"})

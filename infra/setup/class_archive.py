@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from contextlib import suppress
@@ -18,19 +19,22 @@ from typing import TYPE_CHECKING, Any
 from zipfile import ZipFile
 
 from infra.setup.java import NoJava, find_java
+from jobs.files import READABLE
 from jobs.settings import PROJECT, Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+LONGEST_S = 900.0
 LOADED = (
     "twinlake/",
     "org/apache/spark/sql/kafka010/",
     "org/apache/kafka/clients/",
     "org/apache/kafka/common/",
 )
-NOT_LOADED = ("org/apache/kafka/common/message/",)  # thousands of forms of the protocol, of which few are met
-"""Classes that are loaded by name: what uses them needs a broker."""
+"""Classes that are loaded by name: what uses them needs a broker, or a lake."""
+NOT_LOADED = ("org/apache/kafka/common/message/",)
+"""Thousands of forms of Kafka's protocol, of which few are met."""
 AVRO = json.dumps({"type": "record", "name": "one", "fields": [{"name": "id", "type": "long"}]})
 
 
@@ -41,20 +45,30 @@ class ArchiveError(Exception):
 def make_archive(settings: Settings) -> Path:
     """Makes `settings.class_archive` anew; ArchiveError tells why it could not be made."""
     archive = settings.class_archive
+    part = archive.with_name(f"{archive.name}.{os.getpid()}.part")
+    try:
+        _train_into(part, archive)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ArchiveError(f"the class archive was not made: {error}") from error
+    finally:
+        part.unlink(missing_ok=True)
+    return archive
+
+
+def _train_into(part: Path, archive: Path) -> None:
+    if re.search(r"\s", str(part)):
+        raise ArchiveError(f"the class archive was not made: Spark parts options at the blanks of {part}")
     archive.unlink(missing_ok=True)
-    part = archive.with_suffix(".part")
-    part.unlink(missing_ok=True)
     environment = {**os.environ, "SPARK_SUBMIT_OPTS": f"-XX:ArchiveClassesAtExit={part}"}
     command = [sys.executable, "-m", "infra.setup.class_archive", "--train"]
     done = subprocess.run(
         command, cwd=PROJECT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        text=True,
+        text=True, timeout=LONGEST_S,
     )  # fmt: skip
     if done.returncode or not part.exists():
         raise ArchiveError(f"the class archive was not made:\n{done.stdout[-4000:]}")
-    part.chmod(0o644)
+    part.chmod(READABLE)
     part.rename(archive)
-    return archive
 
 
 def train() -> None:
@@ -75,7 +89,7 @@ def train() -> None:
 
 
 def _work(spark: SparkSession, folder: Path) -> None:
-    """A little of what the lake server and the SQL server do."""
+    """A little of what the lake server and readers' statements do."""
     from pyspark.sql import functions as F
     from pyspark.sql.avro.functions import from_avro, to_avro
 
@@ -131,10 +145,10 @@ def main() -> None:
     if sys.argv[1:] == ["--train"]:
         train()
         return
-    settings = Settings.of(os.environ)
+    settings = Settings(home=PROJECT / ".twinlake")
     try:
         os.environ["JAVA_HOME"] = str(find_java(os.environ))
-        print(">> class archive (half a minute; drivers start twice as fast with it)", flush=True)
+        print(">> class archive (about a minute; drivers start twice as fast with it)", flush=True)
         make_archive(settings)
     except (ArchiveError, NoJava) as error:
         print(f"{error}\nTwinlake works without it, and starts slower.", file=sys.stderr)

@@ -42,9 +42,8 @@ def compile_classes(jars: Path, java_home: Path, sources: Path = SOURCES) -> Pat
     with ZipFile(jar, "w") as packed:
         for file in sorted(part.rglob("*.class")):
             packed.write(file, file.relative_to(part))
-    shutil.rmtree(made, ignore_errors=True)
-    made.mkdir()
-    jar.rename(made / JAR)
+    made.mkdir(exist_ok=True)
+    jar.replace(made / JAR)
     shutil.rmtree(part)
     return made / JAR
 

@@ -91,8 +91,11 @@ def _check_prerequisites(settings: Settings, environ: Mapping[str, str]) -> None
     except NoJava as error:
         what, _, remedy = str(error).partition("\n")
         raise UsageError(what, "", remedy.replace("\n", "; ")) from error
-    if not (settings.jars / ".complete").exists():
-        raise UsageError("the jars are not here", f"{settings.jars} is not complete", "run `make jars`")
+    for needed in (".complete", "classes/twinlake.jar"):
+        if not (settings.jars / needed).exists():
+            raise UsageError(
+                "the jars are not here", f"{settings.jars / needed} is missing", "run `make jars`"
+            )
 
 
 def _ensure_supervisor(settings: Settings, folders: Folders, environ: Mapping[str, str]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from jobs import quote
 from jobs.ingest import decode_avro
@@ -18,7 +19,11 @@ from jobs.topics import verdict
 from jobs.topics.contract import Contract
 from jobs.topics.topic import Topic
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 LATE, DISCARD, NO_ID = 1, 2, 4  # bits of the column `flags`
+_SENT = "coalesce(length(key), 0) + coalesce(length(value), 0)"
 
 
 def selections(
@@ -32,9 +37,9 @@ def selections(
     that no producer can know.
 
     With `event`, the fields of the log's `event` and their types, there are besides key, value, headers,
-    timestamp and event, as the log stores them.
+    timestamp and event, as the log stores them; without it sent_bytes, the length of key and value.
     """
-    stored = () if event is None else ("key", "value", "headers")
+    stored = ("key", "value") if event is None else ("key", "value", "headers")
     kept = ("partition", "offset", "timestamp", "timestampType", *stored[:1], *stored[2:])
     headed = (*kept, "value", f"{decode_avro.SCHEMA_ID} AS schema_id")
     decoded = (
@@ -69,11 +74,18 @@ def selections(
         "coalesce(schema_id, -1) AS schema_id",
     )
     if event is None:
-        return headed, decoded, read, judged
+        return headed, decoded, read, (*judged, f"{_SENT} AS sent_bytes")
     columns, event_sql = decode_avro.event_columns(writers, event)
     written = ("*", "undecodable IS NULL AS decodable")
     whole = (*judged, *stored, "timestamp", f"{event_sql} AS {EVENT}")
     return headed, decoded, read, written, ("*", *columns), whole
+
+
+def bytes_in_memory(looked: pa.Table) -> float:
+    """About how many bytes a record takes, key, value, event and all, by a look without the event."""
+    import pyarrow.compute as pc
+
+    return 200 + 4 * float(pc.mean(looked.column("sent_bytes")).as_py())
 
 
 def micros(duration: timedelta) -> int:

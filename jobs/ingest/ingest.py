@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
 
 import structlog
 
@@ -23,7 +22,7 @@ from jobs.ingest.compact import Compaction
 from jobs.ingest.decide import decide
 from jobs.ingest.duplicates import Duplicates, Seen
 from jobs.ingest.log_end import LogEnd, missing, producer_time
-from jobs.ingest.log_rows import ONE_FILE_BELOW, log_rows
+from jobs.ingest.log_rows import log_rows
 from jobs.ingest.log_table import log_table
 from jobs.ingest.look import Look
 from jobs.ingest.writer_schema import Writer
@@ -47,9 +46,12 @@ if TYPE_CHECKING:
 journal = structlog.get_logger(__name__)
 
 STARTING, RUNNING, RETRYING, STOPPED = "starting", "running", "retrying", "stopped"
-RECORDS_PER_BATCH = 400_000
-SMALL_BYTES = 128 << 20
-"""Batches of fewer bytes, and of fewer records than ONE_FILE_BELOW, are taken in memory by a kept plan."""
+RECORDS_PER_BATCH = 200_000
+IN_MEMORY_BYTES = 256 << 20
+"""Batches of about so many bytes are taken in memory by a kept plan: one pass over Kafka, where Spark makes
+two. The driver's heap holds them three times."""
+UNKNOWN_BYTES = IN_MEMORY_BYTES / 40_000
+"""What a record is taken for before one was seen."""
 CYCLE_FLOOR_S = 0.25
 """Micro-batches begin at most so often: a slow topic does not burn cores."""
 LOG_APPEND_TIME = 1  # Kafka's number for it
@@ -110,7 +112,7 @@ class Ingest:
         self.log_end = LogEnd.of(topic.name, {})
         self._index = Duplicates(self._horizon, self._seen)
         self._indexed = -1  # the batch up to which the index knows the log
-        self._record_bytes = 0.0  # of the newest small batch, in memory
+        self._record_bytes = UNKNOWN_BYTES  # in memory, by the newest batch
         self._event: dict[str, str] = {}  # the fields of the log's `event`
         self._compaction = Compaction(log)
         self._look = Look(spark, topic, end_marker=secrets.token_bytes(8))
@@ -249,7 +251,7 @@ class Ingest:
         """The ids of the log's valid records from then on, as readers of the newest schema see them."""
         name = quote.name(self.topic.contract.unique or "")
         found = computed(
-            self.log.rows_of(map(unquote, self.log.appender.files()))
+            self.log.rows_of(self.log.files_since(since))
             .where(f"_timestamp >= timestamp_micros({since}L) AND {name} IS NOT NULL")
             .selectExpr(*(first_pass.id_hash(name, half) for half in (0, 1)), "unix_micros(_timestamp)")
         )
@@ -281,12 +283,12 @@ class Ingest:
 
     def _commit(self, records: DataFrame, reached: dict[int, int]) -> None:
         self._check_topic()
-        small = self._is_small(reached)
+        in_memory = self._fits(reached)
         try:
-            found = self._looked(records, small)
+            found = self._looked(records, in_memory)
         except TooLargeError:
-            small, self._record_bytes = False, SMALL_BYTES
-            found = self._looked(records, small)
+            in_memory = False
+            found = self._looked(records, in_memory)
         decision = decide(found, self.log_end.offsets, self._index, reached) if found.num_rows else None
         if decision is None:
             self._commit_nothing(reached)
@@ -295,13 +297,13 @@ class Ingest:
         met = [writer for writer in writers if writer.id in decision.schema_ids]
         end = self.log_end.after(decision, self._topic_id, met)
         self._writers.check(met, self.log_end)
-        if self._keep(met) and small:
+        if self._keep(met) and in_memory:
             found = self._look.whole(records, writers, self._event)
         self._check_topic()
         metadata = end.metadata(BATCH, decision.records)
         breakpoints.at(Point.BEFORE_LOG_FILES)
         fresh: NewRows
-        if small:
+        if in_memory:
             table = log_table(found, self.topic, decision, end)
             self._record_bytes = table.nbytes / table.num_rows
             added = self.log.appender.write(table)
@@ -310,7 +312,7 @@ class Ingest:
             self.log.appender.commit(added, self._app_id, end.batch, metadata)
             fresh = FreshRows(self.log, table)
         else:
-            self._record_bytes /= 2  # not known of this batch: a small one is tried again some time
+            self._record_bytes = first_pass.bytes_in_memory(found)
             rows = log_rows(records, self.topic, writers, self._event, decision, end)
             with in_commit(self.spark, Point.AFTER_LOG_FILES, Point.BEFORE_LOG_COMMIT):
                 commit = delta.append(rows, self.log.path, self._app_id, end.batch, metadata)
@@ -333,11 +335,11 @@ class Ingest:
         self.log_end, self._indexed = end, end.batch
         self.on_batch(end.batch, None)
 
-    def _is_small(self, reached: Mapping[int, int]) -> bool:
+    def _fits(self, reached: Mapping[int, int]) -> bool:
         """Whether a batch fits into memory, if its records are of the size of those before."""
         begins = {**self._starts, **self.log_end.offsets}
         most = sum(end - begins.get(partition, 0) for partition, end in reached.items())
-        return most < ONE_FILE_BELOW and most * self._record_bytes < SMALL_BYTES
+        return most * self._record_bytes < IN_MEMORY_BYTES
 
     def _keep(self, met: Iterable[Writer]) -> bool:
         """Gives the log the fields of the writers whose records are in a batch, before the batch; whether it
@@ -360,14 +362,14 @@ class Ingest:
             stopped = self.log_end.refuse(found.id, {}, {}, "LogAppendTime")
             raise stopped or UnreachableError(f"topic {self.topic.name} was made again", "", "wait")
 
-    def _looked(self, records: DataFrame, small: bool) -> pa.Table:
+    def _looked(self, records: DataFrame, in_memory: bool) -> pa.Table:
         """The look at a batch; asks the registry when a record names a schema that is not known yet."""
         import pyarrow.compute as pc
 
         while True:
             writers = self._writers.all()
             look = self._look
-            table = look.whole(records, writers, self._event) if small else look.bare(records, writers)
+            table = look.whole(records, writers, self._event) if in_memory else look.bare(records, writers)
             if table.num_rows and pc.min(table.column("type")).as_py() != LOG_APPEND_TIME:
                 raise producer_time(self.topic.name)
             unknown = table.filter(pc.equal(table.column("reasons"), decode_avro.NO_SCHEMA_YET))

@@ -17,8 +17,6 @@ from jobs.topics.verdict import DUPLICATE, INVALID, TOO_LATE, VALID
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-ONE_FILE_BELOW = 40_000  # records; a second task costs more than it saves
-
 
 def log_rows(
     records: DataFrame,
@@ -63,8 +61,7 @@ def log_rows(
         "batch": f"get(array({end.batch}L), if(partition < 0, 1, 0))",
     }
     shown = (f"{made[name]} AS {name}" if name in made else name for name in COLUMNS)
-    rows = coded.selectExpr("*", *columns).selectExpr(*shown)
-    return rows.coalesce(1) if decision.records < ONE_FILE_BELOW else rows
+    return coded.selectExpr("*", *columns).selectExpr(*shown)
 
 
 def _code(decision: Decision, number: int) -> str:

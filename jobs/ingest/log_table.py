@@ -1,5 +1,5 @@
-"""From the look at a small batch and what was decided to the rows of the log, in memory: the columns of
-`lake.log.COLUMNS`. `log_rows` does the same for large batches, in Spark."""
+"""From the whole look at a batch and what was decided to the rows of the log, in memory: the columns of
+`lake.log.COLUMNS`. `log_rows` does the same in Spark for batches that do not fit."""
 
 from __future__ import annotations
 

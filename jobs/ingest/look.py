@@ -1,4 +1,4 @@
-"""The look at a micro-batch: Spark's first pass over its records, as Arrow; at a small one by a kept plan."""
+"""The look at a micro-batch: the first pass over it, as Arrow; by a kept plan where it fits in memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Look:
         self._kept = Newest()
 
     def whole(self, records: DataFrame, writers: Sequence[Writer], event: Mapping[str, str]) -> pa.Table:
-        """What a small batch says of itself, and all that the log stores of it, in one job."""
+        """What a batch says of itself, and all that the log stores of it, in one job: in memory."""
 
         def make() -> KeptPlan:
             return KeptPlan(
@@ -35,7 +35,7 @@ class Look:
         return self._kept.plan((tuple(writers), tuple(event.items())), make).run(records)
 
     def bare(self, records: DataFrame, writers: Sequence[Writer]) -> pa.Table:
-        """What a large batch says of itself; the log's columns are made by a second pass."""
+        """What a batch too large for that says of itself; the log's columns are made by a second pass."""
         return computed(self._over(records, writers))
 
     def _over(

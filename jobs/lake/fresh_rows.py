@@ -47,7 +47,7 @@ class FreshRows:
 
 
 NewRows = Union["DataFrame", FreshRows]
-"""The rows of a new batch as definitions read them: those of a large one are read from its files."""
+"""The rows of a new batch as definitions read them; one too large for memory is read from its files."""
 
 
 def schema(log: Log) -> StructType:

@@ -100,7 +100,7 @@ def _computed(spark: SparkSession, run: Callable[[str], None]) -> pa.Table:
             return stream.read_all()
     except (Py4JJavaError, PySparkException) as error:
         if "spark.driver.maxResultSize" in str(error):
-            raise TooLargeError from error
+            raise TooLargeError(str(error)[:300]) from error
         raise
     finally:
         result.unlink(missing_ok=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -15,6 +16,7 @@ from jobs.lake import delta, in_force
 from jobs.lake.appender import Appender
 from jobs.lake.data_file import Column
 from jobs.lake.relations import relation_sql
+from jobs.times import moment_or_none, parse_moment
 from jobs.topics import coordinate
 from jobs.topics.schema import default_sql
 from jobs.topics.verdict import VALID
@@ -179,6 +181,12 @@ class Log:
         columns = [(field.name, field.type) for field in self.topic.newest.fields] + [*coordinate.COLUMNS]
         return self.spark.range(0).select(*(F.lit(None).cast(type_).alias(name) for name, type_ in columns))
 
+    def files_since(self, micros: int) -> list[str]:
+        """The data files (paths below the table) that may have records of Kafka's time `micros` or later."""
+        since = moment_or_none(micros - 1_000)  # statistics tell milliseconds
+        newest = {path: _newest(file.stats) for path, file in self.appender.files().items()}
+        return [unquote(path) for path, at in newest.items() if since is None or at is None or at >= since]
+
     def rows_of(self, files: Iterable[str]) -> DataFrame:
         """The same rows of these data files (paths below the table): no snapshot, no listing."""
         read = self.spark.read.schema(self.ddl).parquet(*(str(self.path / name) for name in files))
@@ -217,6 +225,11 @@ def late_after(logs: Mapping[str, Log]) -> dict[str, timedelta]:
     """By topic, when its contract calls a record late."""
     found = {name: log.topic.contract.late_after for name, log in logs.items()}
     return {name: length for name, length in found.items() if length is not None}
+
+
+def _newest(stats: str | None) -> datetime | None:
+    told = json.loads(stats or "{}").get("maxValues", {}).get("timestamp")
+    return parse_moment(told) if told else None
 
 
 def _clash(there: Mapping[str, str], name: str, type_: str) -> str | None:

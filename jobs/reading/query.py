@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from jobs.errors import BusyError, NotFoundError, TwinlakeError, UsageError, malformed, unserved
+from jobs.errors import BusyError, NotFoundError, TwinlakeError, UsageError, malformed, refused
 from jobs.lake.plans import Plans
 from jobs.reading.follower import Followed
 from jobs.reading.protection import Protection
@@ -133,7 +133,8 @@ def build_app(
 
     @app.exception_handler(HTTPException)
     async def not_served(request: Request, error: HTTPException) -> JSONResponse:
-        return _refused(error.status_code, unserved(request.method, request.url.path))
+        told = refused(error.status_code, error.detail, request.method, request.url.path)
+        return JSONResponse(told.to_json(), error.status_code, error.headers)
 
     statements = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="statement")
     turns = Turns(AT_ONCE)

@@ -142,8 +142,8 @@ def _warm(reader: Reader, followed: Callable[[], Followed]) -> None:
     """Every view is read once as soon as it is there: the first of all statements takes seconds."""
     while followed().release is None:
         time.sleep(WARM_S)
-    with suppress(TwinlakeError):  # whoever asks for one that fails is told
-        for view in reader.read("SHOW VIEWS IN serve", 1_000, threading.Event())["rows"]:
+    for view in reader.read("SHOW VIEWS IN serve", 1_000, threading.Event())["rows"]:
+        with suppress(TwinlakeError):  # whoever asks for one that fails is told
             reader.read(f"SELECT * FROM serve.{quote.name(view['viewName'])}", 1, threading.Event())
 
 

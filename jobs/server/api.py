@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from jobs.errors import NotFoundError, TwinlakeError, UsageError, malformed, unserved
+from jobs.errors import NotFoundError, TwinlakeError, UsageError, malformed, refused
 from jobs.server.jobs import Jobs
 
 LONGEST_WAIT_S = 60.0
@@ -87,8 +87,9 @@ def build_app(server: Served, token: str) -> FastAPI:
         return JSONResponse(malformed(error.errors()).to_json(), 400)
 
     @app.exception_handler(HTTPException)
-    async def _unserved(request: Request, error: HTTPException) -> Response:
-        return JSONResponse(unserved(request.method, request.url.path).to_json(), error.status_code)
+    async def _refused(request: Request, error: HTTPException) -> Response:
+        told = refused(error.status_code, error.detail, request.method, request.url.path)
+        return JSONResponse(told.to_json(), error.status_code, error.headers)
 
     @app.get("/health")
     def health() -> dict[str, Any]:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SMALL_RECORDS = 100_000
-"""Up to so many records are computed in one task and written as one file; more are spread over the cores."""
+"""Up to so many records of the log are computed in one task and written as one file, as are those that are at
+hand; more are spread over the cores."""
 LONG_RECORDS = 5_000_000
 """One step of a long catch-up takes about this many records."""
 
@@ -99,7 +100,7 @@ def advance(feed: Feed, at: Standing, to: int, rows: NewRows | None = None) -> S
     )
     told = _told(feed, "step", new)
     states = None
-    if records - at.records <= SMALL_RECORDS:
+    if isinstance(rows, FreshRows) or records - at.records <= SMALL_RECORDS:
         states = _in_memory(feed, feed.log.rows(at.position, to) if rows is None else rows)
     if states is None:
         read = feed.log.rows(at.position, to) if rows is None or isinstance(rows, FreshRows) else rows

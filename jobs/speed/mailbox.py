@@ -89,3 +89,5 @@ class Mailbox:
                 future.set_exception(error)
             else:
                 future.set_result(result)
+                del result
+            del action, future  # they hold a batch's rows: not until the next one comes

@@ -314,5 +314,5 @@ def test_a_result_that_finds_no_room_is_told(home: Path) -> None:
             stdout=full, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
 
-    assert done.returncode == 2
-    assert "the result could not be written" in done.stderr and "Traceback" not in done.stderr
+    assert done.returncode == 1
+    assert "there is no room for the result" in done.stderr and "Traceback" not in done.stderr

@@ -47,7 +47,7 @@ def apicurio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Apicurio]:
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How batches are taken: in memory by a kept plan, or in two passes by Spark, as large ones are."""
     if request.param == "large":
-        monkeypatch.setattr(ingest, "ONE_FILE_BELOW", 0)
+        monkeypatch.setattr(ingest, "IN_MEMORY_BYTES", 0)
     return str(request.param)
 
 

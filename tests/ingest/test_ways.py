@@ -1,4 +1,4 @@
-"""A small batch is taken in memory by a kept plan, a large one in two passes; the log has the same rows."""
+"""A batch is taken in memory by a kept plan, or in two passes where it does not fit: the same rows."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
 
 from jobs.ingest import ingest
+from jobs.ingest.look import Look
+from jobs.lake.kept_plan import TooLargeError
 from jobs.lake.log import BATCH, COLUMNS, Log
 from tests.ingest.stage import Stage, frame, order
 from tests.ingest.test_verdicts import with_amount
@@ -50,13 +53,31 @@ def test_the_log_has_the_same_rows_and_columns_either_way(
     producer.produce(stage.topic.name, good, b"k", partition=0, headers=headers)
     assert producer.flush(30) == 0
 
-    small = stage.run(stage.lake_of(tmp_path / "small"))
-    monkeypatch.setattr(ingest, "ONE_FILE_BELOW", 0)
-    large = stage.run(stage.lake_of(tmp_path / "large"))
+    in_two_passes = []
 
-    assert logged(small) == logged(large) and len(logged(small)) == 39
-    schemas = [log.spark.read.format("delta").load(str(log.path)).schema for log in (small, large)]
-    assert schemas[0] == schemas[1]
-    assert small.metadata()["counts"] == large.metadata()["counts"]
+    def bare(self: Look, *arguments: Any) -> pa.Table:
+        in_two_passes.append(self)
+        return look_bare(self, *arguments)
+
+    def too_large(*_: Any) -> pa.Table:
+        raise TooLargeError
+
+    look_bare = Look.bare
+    monkeypatch.setattr(Look, "bare", bare)
+    small = stage.run(stage.lake_of(tmp_path / "small"))
+    assert not in_two_passes
+    with monkeypatch.context() as changed:
+        changed.setattr(ingest, "IN_MEMORY_BYTES", 0)
+        large = stage.run(stage.lake_of(tmp_path / "large"))
+    assert len(in_two_passes) >= large.end() > 0
+    monkeypatch.setattr(Look, "whole", too_large)
+    refused = stage.run(stage.lake_of(tmp_path / "refused"))
+
+    assert len(logged(small)) == 39
+    for other in (large, refused):
+        assert logged(small) == logged(other)
+        schemas = [log.spark.read.format("delta").load(str(log.path)).schema for log in (small, other)]
+        assert schemas[0] == schemas[1]
+        assert small.metadata()["counts"] == other.metadata()["counts"]
     found = small.all(0, small.end()).where("event.items IS NOT NULL").select("event.items").first()
     assert found is not None and found["items"]["a"][0]["price"] == Decimal("1.25")

@@ -6,16 +6,19 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from pyspark.sql import SparkSession
 
 from jobs.batch.maintain import clean_up_session, drop_old_commits
 from jobs.batch.rebuild import chunks
+from jobs.kinds.evidence import SEGMENT
 from jobs.kinds.windows import ALL
 from jobs.lake import delta
 from jobs.lake.feed import Feed, open_version
-from jobs.lake.log import Log
+from jobs.lake.fresh_rows import FreshRows
+from jobs.lake.log import COLUMNS, Log
 from jobs.lake.segments import Closed
 from jobs.lake.version import Pin
 from jobs.speed import advance as module
@@ -120,3 +123,29 @@ def test_delta_s_own_clean_up_leaves_the_newest_batch_s_commit_even_of_a_quiet_l
     checkpoint(log)
 
     assert log.end() == len(SIZES)
+
+
+def test_rows_that_are_at_hand_are_taken_in_memory_however_many(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed = open_version(log.path.parents[1], version_of(SALES, 9), {"orders": log})
+    assert isinstance(feed, Feed)
+    monkeypatch.setattr(module, "SMALL_RECORDS", 0)
+    monkeypatch.setattr(module, "arranged", lambda *_: pytest.fail("they are read again"))
+    rows = FreshRows(log, log.all(0, 1).select(*COLUMNS).toArrow())
+
+    advance(feed, Standing(), 1, rows)
+
+    expected = feed.definition.partial(log.rows(0, 1))
+    assert expected.count() and not feed.rows().drop(SEGMENT).exceptAll(expected).count()
+
+
+def test_the_index_of_ids_reads_the_files_that_may_have_them(log: Log) -> None:
+    batches = log.all(0, log.end()).selectExpr("batch", "unix_micros(timestamp) AS at").toArrow().to_pylist()
+    newest = max(row["at"] for row in batches)
+
+    assert set(log.files_since(0)) == {unquote(path) for path in log.appender.files()}
+    for since in (newest, newest - 60_000_000):
+        kept = log.rows_of(log.files_since(since)).where(f"unix_micros(_timestamp) >= {since}").count()
+        assert kept == log.rows(0, log.end()).where(f"unix_micros(_timestamp) >= {since}").count()
+    assert not log.files_since(newest + 1_001_000)

@@ -165,12 +165,14 @@ def test_a_failed_job_has_its_result_and_its_error_on_the_other_side(client: Lak
         ({"kind": "nope"}, 400),
         ({"kind": "echo", "params": {}}, 400),
         ([], 400),
+        (b"\xff", 400),
     ],
 )
 def test_malformed_requests_are_refused_with_what_and_why(web: TestClient, body: Any, status: int) -> None:
-    answer = web.post("/jobs", json=body)
+    answer = web.post("/jobs", content=body) if isinstance(body, bytes) else web.post("/jobs", json=body)
 
-    assert answer.status_code == status and {"what", "why", "remedy"} <= set(answer.json())
+    assert answer.status_code == status and answer.json()["error"] == "UsageError"
+    assert {"what", "why", "remedy"} <= set(answer.json())
 
 
 @pytest.mark.parametrize(("method", "path", "status"), [("GET", "/job", 404), ("PUT", "/jobs", 405)])
@@ -178,6 +180,7 @@ def test_what_is_not_served_is_told(web: TestClient, method: str, path: str, sta
     answer = web.request(method, path)
 
     assert (answer.status_code, answer.json()["what"]) == (status, f"there is no {method} {path}")
+    assert ("allow" in answer.headers) == (status == 405)
 
 
 def test_an_unknown_job_and_a_too_large_request_are_refused(web: TestClient) -> None:

@@ -26,9 +26,13 @@ session(settings, memory="1g", more=more).sql("SELECT max(id) FROM range(9)").co
 """
 
 
-def test_a_driver_takes_its_classes_from_the_archive(tmp_path: Path) -> None:
-    if not Settings(home=tmp_path).class_archive.exists():
+def skip_without_archive(home: Path) -> None:
+    if not Settings(home=home).class_archive.exists():
         pytest.skip("this Java has made no archive: `make jars` has told why")
+
+
+def test_a_driver_takes_its_classes_from_the_archive(tmp_path: Path) -> None:
+    skip_without_archive(tmp_path)
     loaded = tmp_path / "classes.log"
     command = [sys.executable, "-c", DRIVER, str(tmp_path), str(loaded)]
     subprocess.run(command, cwd=PROJECT, check=True, capture_output=True)
@@ -45,6 +49,7 @@ def test_a_driver_takes_its_classes_from_the_archive(tmp_path: Path) -> None:
 def test_an_archive_that_does_not_fit_is_passed_over_without_a_word(
     tmp_path: Path, spoil: Callable[[Path], object]
 ) -> None:
+    skip_without_archive(tmp_path)
     (tmp_path / ".jars").mkdir()
     settings = Settings(home=tmp_path, project=tmp_path)
     spoil(settings.class_archive)
@@ -64,7 +69,8 @@ def test_where_no_driver_starts_it_says_why_and_leaves_nothing(
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     settings = Settings(home=tmp_path, project=tmp_path)
+    settings.jars.mkdir()
 
     with pytest.raises(ArchiveError, match="was not made"):
         make_archive(settings)
-    assert not list(tmp_path.rglob("*.jsa"))
+    assert not any(settings.jars.iterdir())
