@@ -105,6 +105,11 @@ class Settings:
         return self.project / ".jars"
 
     @property
+    def classes(self) -> Path:
+        """The project's own Java classes; `infra/setup/java_classes.py` makes it."""
+        return self.jars / "classes" / "twinlake.jar"
+
+    @property
     def class_archive(self) -> Path:
         """The classes of Spark's drivers as Java maps them; `infra/setup/class_archive.py` makes it."""
         return self.jars / "classes.jsa"

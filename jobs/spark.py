@@ -79,12 +79,13 @@ def class_path(settings: Settings) -> list[Path]:
             why="they have not been downloaded yet",
             remedy="run `make jars`",
         )
-    classes = settings.jars / "classes" / "twinlake.jar"
-    if not classes.exists():
+    if not settings.classes.exists():
         raise UnreachableError(
-            f"there is no {classes}", "the project's Java classes were not compiled", "run `make jars`"
+            f"there is no {settings.classes}",
+            "the project's Java classes were not compiled",
+            "run `make jars`",
         )
-    return [*found, classes]
+    return [*found, settings.classes]
 
 
 def scratch_folder(settings: Settings) -> Path:

@@ -91,11 +91,9 @@ def _check_prerequisites(settings: Settings, environ: Mapping[str, str]) -> None
     except NoJava as error:
         what, _, remedy = str(error).partition("\n")
         raise UsageError(what, "", remedy.replace("\n", "; ")) from error
-    for needed in (".complete", "classes/twinlake.jar"):
-        if not (settings.jars / needed).exists():
-            raise UsageError(
-                "the jars are not here", f"{settings.jars / needed} is missing", "run `make jars`"
-            )
+    for needed in (settings.jars / ".complete", settings.classes):
+        if not needed.exists():
+            raise UsageError("the jars are not here", f"{needed} is missing", "run `make jars`")
 
 
 def _ensure_supervisor(settings: Settings, folders: Folders, environ: Mapping[str, str]) -> None:

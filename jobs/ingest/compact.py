@@ -6,7 +6,6 @@ the hourly clean-up compacts by Delta's OPTIMIZE.
 
 from __future__ import annotations
 
-import json
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from urllib.parse import unquote
@@ -81,7 +80,7 @@ def small_files(appender: Appender) -> list[LogFile]:
     """The files that are worth merging, in order of their batches."""
     found = []
     for path, file in appender.files().items():
-        first = json.loads(file.stats or "{}").get("minValues", {}).get("batch")
+        first = file.least("batch")
         if first is not None and file.bytes < LARGE_BYTES:
             found.append(LogFile(path=path, batch=first, bytes=file.bytes))
     return sorted(found, key=lambda file: file.batch)

@@ -39,8 +39,8 @@ def selections(
     With `event`, the fields of the log's `event` and their types, there are besides key, value, headers,
     timestamp and event, as the log stores them; without it sent_bytes, the length of key and value.
     """
-    stored = ("key", "value") if event is None else ("key", "value", "headers")
-    kept = ("partition", "offset", "timestamp", "timestampType", *stored[:1], *stored[2:])
+    headers = () if event is None else ("headers",)
+    kept = ("partition", "offset", "timestamp", "timestampType", "key", *headers)
     headed = (*kept, "value", f"{decode_avro.SCHEMA_ID} AS schema_id")
     decoded = (
         *kept,
@@ -52,7 +52,7 @@ def selections(
     contract = topic.contract
     read = (
         *kept,
-        *stored[1:2],
+        "value",
         "schema_id",
         f"{decode_avro.undecodable(writers, end_marker)} AS undecodable",
         *(
@@ -77,7 +77,7 @@ def selections(
         return headed, decoded, read, (*judged, f"{_SENT} AS sent_bytes")
     columns, event_sql = decode_avro.event_columns(writers, event)
     written = ("*", "undecodable IS NULL AS decodable")
-    whole = (*judged, *stored, "timestamp", f"{event_sql} AS {EVENT}")
+    whole = (*judged, "key", "value", *headers, "timestamp", f"{event_sql} AS {EVENT}")
     return headed, decoded, read, written, ("*", *columns), whole
 
 

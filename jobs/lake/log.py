@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -184,8 +183,12 @@ class Log:
     def files_since(self, micros: int) -> list[str]:
         """The data files (paths below the table) that may have records of Kafka's time `micros` or later."""
         since = moment_or_none(micros - 1_000)  # statistics tell milliseconds
-        newest = {path: _newest(file.stats) for path, file in self.appender.files().items()}
-        return [unquote(path) for path, at in newest.items() if since is None or at is None or at >= since]
+        newest = {path: file.greatest("timestamp") for path, file in self.appender.files().items()}
+        return [
+            unquote(path)
+            for path, told in newest.items()
+            if since is None or told is None or parse_moment(told) >= since
+        ]
 
     def rows_of(self, files: Iterable[str]) -> DataFrame:
         """The same rows of these data files (paths below the table): no snapshot, no listing."""
@@ -225,11 +228,6 @@ def late_after(logs: Mapping[str, Log]) -> dict[str, timedelta]:
     """By topic, when its contract calls a record late."""
     found = {name: log.topic.contract.late_after for name, log in logs.items()}
     return {name: length for name, length in found.items() if length is not None}
-
-
-def _newest(stats: str | None) -> datetime | None:
-    told = json.loads(stats or "{}").get("maxValues", {}).get("timestamp")
-    return parse_moment(told) if told else None
 
 
 def _clash(there: Mapping[str, str], name: str, type_: str) -> str | None:

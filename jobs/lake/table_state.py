@@ -6,6 +6,7 @@ must be such that plain appends are right; anything else is refused rather than 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -30,6 +31,14 @@ class LiveFile(NamedTuple):
     bytes: int
     stats: str | None
     """Delta's statistics, as JSON."""
+
+    def least(self, column: str) -> Any:
+        """No value of the column is below it; None where the statistics do not tell."""
+        return json.loads(self.stats or "{}").get("minValues", {}).get(column)
+
+    def greatest(self, column: str) -> Any:
+        """No value of the column is above it; None where the statistics do not tell."""
+        return json.loads(self.stats or "{}").get("maxValues", {}).get(column)
 
 
 class TableState:
