@@ -1,6 +1,6 @@
 # Everything lives in the project's own folders: .venv, .jars and the state in $TWINLAKE_HOME (default .twinlake), the demo's in .twinlake-demo.
 .DEFAULT_GOAL := help
-.PHONY: help install jars demo test faults up down bench lint ci clean
+.PHONY: help install jars demo test faults up down bench bench-long lint ci clean
 PY := .venv/bin/python
 INSTALLED := .venv/.installed
 JARS := .jars/.complete
@@ -12,7 +12,8 @@ help:
 	@echo "make test     install what the tests need and run them, with one kill that the seed draws"
 	@echo "make faults   kill the lake server at every named point, fill its disks, take the tour, run for a week (up to an hour)"
 	@echo "make up       start the services; 'make down' stops them, and those of the demo"
-	@echo "make bench    measure against a plain loop, and what small work costs (about 10 minutes)"
+	@echo "make bench    measure against a plain loop, and what small work costs (about 20 minutes)"
+	@echo "make bench-long  a cycle at the 50,000th step, rebuilds of 20 million records (about half an hour)"
 	@echo "make lint     ruff and mypy"
 	@echo "make ci       what CI runs: lint, types, import direction, check, tests, faults"
 	@echo "make install  only the virtual environment; 'make jars' that and the jars"
@@ -52,6 +53,9 @@ down:
 
 bench: jars
 	@$(PY) -m benchmarks
+
+bench-long: jars
+	@$(PY) -m benchmarks.long
 
 lint: install
 	@$(PY) -m ruff check .

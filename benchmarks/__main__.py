@@ -1,6 +1,7 @@
-"""`make bench`: Twinlake and a plain loop over the same 2,000,000 records, with proof that both are right.
+"""`make bench`: what small work costs, with three tables and with ten, and Twinlake against a plain loop.
 
 Everything runs in `<state folder>/bench`, beside the user's lake; the figures go to `result.json` there.
+Figures that are repeated are the median of their repetitions.
 """
 
 from __future__ import annotations
@@ -8,47 +9,65 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import signal
-import subprocess
 import sys
+import threading
 import time
-from dataclasses import asdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from threading import Event
+from statistics import median
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import freshness, small
+from benchmarks import bulk, freshness, many, small
+from benchmarks.bulk import Bulk
+from benchmarks.freshness import Freshness
 from benchmarks.loop import COMMIT_RECORDS, Sink
 from benchmarks.meter import Cost, Meter
-from benchmarks.platform import TOPIC, Platform
+from benchmarks.orders import send, steady
+from benchmarks.platform import Platform
 from benchmarks.proof import prove
+from benchmarks.small import Cycle
 from jobs.commands.output import load_settings
 from jobs.files import replace_file
 from jobs.settings import Settings
-from jobs.topics.produce import produce
-from jobs.topics.sample_orders import FaultShares, Sample
 
-SPAN_MS = 2 * 3_600_000
-REBUILT = "sales_per_region"
+REBUILT = ("sales_per_region", "latest_order")
+LEAD_S = 5.0
 TARGETS = {
-    "ingest_vs_loop": 0.9, "rebuild_vs_loop": 4.0, "bulk_per_cpu_vs_loop": 0.5,
-    "rebuild_records_per_s": 400_000,
+    "ingest_vs_loop": 0.9, "bulk_per_cpu_vs_loop": 0.5, "rebuild_vs_loop": 4.0,
+    "rebuild_records_per_s": 400_000, "rebuild_latest_records_per_s": 400_000,
     "freshness_p50_s": 0.9, "freshness_p99_s": 2.5, "query_p50_s": 0.3, "query_p99_s": 1.2,
-    "cycle_s": 0.3, "cycle_cpu_s": 0.35, "cores_at_2000": 1.0, "cores_idle": 0.05, "restart_s": 20.0,
+    "cycle_s": 0.3, "cycle_cpu_s": 0.35, "table_cpu_s": 0.06, "cycle_growth": 1.2,
+    "freshness_ten_tables_p50_s": 1.5, "freshness_beside_rebuild": 2.0,
+    "cores_at_2000": 1.0, "cores_idle": 0.05, "restart_s": 20.0,
 }  # fmt: skip
 console = Console(highlight=False)
 
 
+@dataclass(kw_only=True)
+class Measured:
+    """What was measured, each repetition by itself."""
+
+    cycles: list[Cycle] = field(default_factory=list)
+    fresh: list[Freshness] = field(default_factory=list)
+    cores: list[float] = field(default_factory=list)
+    bulks: list[Bulk] = field(default_factory=list)
+    rebuilds: dict[str, Cost] = field(default_factory=dict)
+    rebuilds_equal: bool = True
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--records", type=int, default=2_000_000)
+    parser.add_argument("--records", type=int, default=2_000_000, help="of each repetition against the loop")
     parser.add_argument("--warm-up", type=int, default=400_000, help="records before, of the same shape")
     parser.add_argument("--rate", type=float, default=2_000.0, help="records/s while freshness is measured")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long each small figure is measured")
+    parser.add_argument("--repeat", type=int, default=3, help="repetitions of cycle, freshness and bulk")
     asked = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the services are stopped then too
     folder = load_settings().home / "bench"
@@ -69,136 +88,148 @@ def told(started: float, what: str) -> None:
 
 def measure(platform: Platform, folder: Path, asked: argparse.Namespace, started: float) -> dict[str, Any]:
     """All measurements, one after the other, each alone on the machine."""
+    lake_server, sink, all_of = platform.process("jobs.server"), Sink(folder / "loop"), Measured()
+
+    def cycle() -> Cycle:
+        one = small.cycle(platform, asked.seconds)
+        told(
+            started,
+            f"a cycle of {small.CYCLE_RECORDS:,} records from step {one.first_step:,} on: "
+            f"{one.seconds:.2f} s, {one.cpu_seconds:.2f} CPU-s",
+        )
+        return one
+
+    def fresh(words: str) -> tuple[Freshness, float]:
+        with Meter([lake_server]) as meter:
+            found = freshness.observe(
+                steady(platform, "fresh"), freshness.orders_shown(platform.services), platform,
+                rate=asked.rate, seconds=asked.seconds, lead_s=LEAD_S,
+            )  # fmt: skip
+        cores = meter.cost.cpu_seconds / meter.cost.seconds
+        told(
+            started,
+            f"freshness {words}p50 {found.p50_s:.2f} s, p99 {found.p99_s:.2f} s at {cores:.2f} cores",
+        )
+        return found, cores
+
     send(platform, "warm-up", asked.warm_up)
-    starts = platform.ends()
-    platform.caught_up(starts, limit_s=120)
-    platform.job("rebuild", {"table": REBUILT})
+    platform.caught_up(platform.ends(), limit_s=120)
+    platform.job("rebuild", {"table": REBUILT[0]})
     told(started, f"warmed up with {asked.warm_up:,} records and a rebuild")
 
-    lake_server = platform.process("jobs.server")
-    sink = Sink(folder / "loop")
-    shutil.rmtree(sink.folder, ignore_errors=True)
-    with platform.paused():
-        send(platform, "measured", asked.records)
-        ends = platform.ends()
-        told(started, f"{asked.records:,} records are in the topic")
-        loop = run_loop(platform, starts, ends, sink)
-        told(started, f"plain loop: {rate(asked.records, loop):,.0f} records/s")
-    with Meter([lake_server]) as meter:
-        platform.caught_up(ends, limit_s=180)
-    ingest = meter.cost
-    told(started, f"twinlake: {rate(asked.records, ingest):,.0f} records/s")
+    all_of.cycles.append(cycle())
+    with many.ten_tables(platform) as further:
+        told(started, f"{further} further tables are live")
+        ten_fresh, _ = fresh("with ten tables ")
+        ten_cycle = cycle()
+    told(started, "they are retired")
 
-    with Meter([lake_server]) as meter:
-        rebuilt = platform.job("rebuild", {"table": REBUILT})
-    rebuild, rebuild_records = meter.cost, sum(ends.values())
-    told(started, f"rebuild of {REBUILT}: {rate(rebuild_records, rebuild):,.0f} records/s")
-
-    with Meter([lake_server]) as meter:
-        fresh = freshness.observe(
-            orders(platform, "fresh", faults=None, span_ms=0),
-            freshness.orders_shown(platform.services),
-            services=platform.services,
-            topic=TOPIC,
-            rate=asked.rate,
-            seconds=asked.seconds,
-            lead_s=5.0,
+    for _ in range(asked.repeat):
+        starts = platform.ends()
+        all_of.bulks.append(bulk.against_loop(platform, sink, asked.records))
+        one = all_of.bulks[-1]
+        told(
+            started,
+            f"bulk: plain loop {one.loop_rate:,.0f}, twinlake {one.rate:,.0f} records/s, {one.vs_loop:.2f}",
         )
-    cores = meter.cost.cpu_seconds / meter.cost.seconds
-    told(started, f"freshness p50 {fresh.p50_s:.2f} s, p99 {fresh.p99_s:.2f} s at {cores:.2f} cores")
+    ends = platform.ends()
+    for table in REBUILT:
+        with Meter([lake_server]) as meter:
+            all_of.rebuilds_equal &= bool(platform.job("rebuild", {"table": table})["equal"])
+        all_of.rebuilds[table] = meter.cost
+        told(started, f"rebuild of {table}: {sum(ends.values()) / meter.cost.seconds:,.0f} records/s")
 
-    def some(count: int) -> None:
-        send(platform, "small", count)
-
-    one = small.cycle(platform, some, asked.seconds)
-    told(
-        started,
-        f"a cycle of {small.CYCLE_RECORDS:,} records: {one.seconds:.2f} s, {one.cpu_seconds:.2f} CPU-s",
-    )
+    for _ in range(asked.repeat):
+        found, cores = fresh("")
+        all_of.fresh.append(found)
+        all_of.cores.append(cores)
+    with rebuilding(platform, REBUILT[0]):
+        beside, _ = fresh("beside rebuilds ")
+    for _ in range(asked.repeat - 1):
+        all_of.cycles.append(cycle())
     idle = small.cores_idle(platform, asked.seconds / 2)
     told(started, f"at rest: {idle:.3f} cores")
-    restart = small.restart(platform, some)
+    restart = small.restart(platform)
     told(started, f"kill -9 to the next record in both tables: {restart:.1f} s")
 
     proof = prove(
-        services=platform.services,
-        topic=TOPIC,
-        sink=sink,
-        starts=starts,
-        ends=ends,
+        services=platform.services, topic=platform.topic, sink=sink, starts=starts, ends=ends,
         all_ends=platform.ends(),
-    )
+    )  # fmt: skip
     told(started, f"oracle: {'equal' if proof.equal else 'DIFFERENT'}")
     return {
-        "ingest_vs_loop": round(rate(asked.records, ingest) / rate(asked.records, loop), 3),
-        "rebuild_vs_loop": round(rate(rebuild_records, rebuild) / rate(asked.records, loop), 3),
-        "freshness_p50_s": round(fresh.p50_s, 3),
-        "freshness_p99_s": round(fresh.p99_s, 3),
-        "query_p50_s": round(fresh.query_p50_s, 3),
-        "query_p99_s": round(fresh.query_p99_s, 3),
-        "cycle_s": round(one.seconds, 3),
-        "cycle_cpu_s": round(one.cpu_seconds, 3),
-        "cores_at_2000": round(cores, 2),
+        **figures(all_of, sum(ends.values())),
+        "table_cpu_s": round((ten_cycle.cpu_seconds - all_of.cycles[0].cpu_seconds) / further, 3),
+        "freshness_ten_tables_p50_s": round(ten_fresh.p50_s, 3),
+        "freshness_beside_rebuild": round(beside.p50_s / median(one.p50_s for one in all_of.fresh), 2),
         "cores_idle": round(idle, 3),
         "restart_s": round(restart, 1),
-        "bulk_per_cpu_vs_loop": round(per_cpu(asked.records, ingest) / per_cpu(asked.records, loop), 3),
-        "rebuild_records_per_s": round(rate(rebuild_records, rebuild)),
-        "verified": proof.equal and bool(rebuilt["equal"]),
+        "verified": proof.equal and all_of.rebuilds_equal,
+        "differing": proof.differing,
         "records": asked.records,
-        "rebuild_records": rebuild_records,
+        "rebuild_records": sum(ends.values()),
+        "rate": asked.rate,
         "cores": os.cpu_count(),
         "loop_commit_records": COMMIT_RECORDS,
-        "loop": figures(asked.records, loop),
-        "ingest": figures(asked.records, ingest),
-        "rebuild": figures(rebuild_records, rebuild),
-        "freshness": {**asdict(fresh), "rate": asked.rate},
-        "differing": proof.differing,
+        "freshness_ten_tables": asdict(ten_fresh),
+        "freshness_beside_rebuilds": asdict(beside),
         "targets": TARGETS,
     }
 
 
-def orders(platform: Platform, run: str, faults: FaultShares | None, span_ms: int) -> Sample:
-    name = f"bench {run} {time.time_ns()}"
-    return Sample(seed=13, run=name, schema_id=platform.schema_id, span_ms=span_ms, faults=faults)
+@contextmanager
+def rebuilding(platform: Platform, table: str) -> Iterator[None]:
+    """All of the table's history is rebuilt, again and again."""
+    stop = threading.Event()
+
+    def rebuild() -> None:
+        while not stop.is_set():
+            platform.job("rebuild", {"table": table})
+
+    thread = threading.Thread(target=rebuild)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
 
 
-def send(platform: Platform, run: str, count: int) -> None:
-    """`count` records with faults, event times over the last two hours, as fast as the broker takes them."""
-    produce(
-        orders(platform, run, FaultShares(), SPAN_MS),
-        bootstrap_servers=platform.services.bootstrap_servers,
-        topic=TOPIC,
-        count=count,
-        rate=None,
-        stop=Event(),
-        report=lambda sent: None,
-    )
-
-
-def run_loop(platform: Platform, starts: dict[int, int], ends: dict[int, int], sink: Sink) -> Cost:
-    """The plain loop in a process of its own; it measures itself, without its imports."""
-    command = [sys.executable, "-m", "benchmarks.loop", "--topic", TOPIC, "--out", str(sink.folder)]
-    command += ["--bootstrap-servers", platform.services.bootstrap_servers]
-    command += ["--schema-id", str(platform.schema_id)]
-    command += ["--starts", json.dumps(starts), "--ends", json.dumps(ends)]
-    project = platform.settings.project
-    done = subprocess.run(command, cwd=project, stdout=subprocess.PIPE, text=True, timeout=180, check=True)
-    told = json.loads(done.stdout.splitlines()[-1])
-    return Cost(seconds=told["seconds"], cpu_seconds=told["cpu_seconds"], peak_bytes=told["peak_bytes"])
-
-
-def rate(records: int, cost: Cost) -> float:
-    return records / cost.seconds
-
-
-def per_cpu(records: int, cost: Cost) -> float:
-    return records / cost.cpu_seconds
-
-
-def figures(records: int, cost: Cost) -> dict[str, float]:
+def figures(measured: Measured, rebuilt_records: int) -> dict[str, Any]:
+    """The figures that were repeated, as medians, and every repetition."""
+    bulks, fresh, cycles = measured.bulks, measured.fresh, measured.cycles
+    sales, latest = (measured.rebuilds[table] for table in REBUILT)
+    repeated = {
+        "ingest_vs_loop": [round(one.vs_loop, 3) for one in bulks],
+        "bulk_per_cpu_vs_loop": [round(one.per_cpu_vs_loop, 3) for one in bulks],
+        "freshness_p50_s": [round(one.p50_s, 3) for one in fresh],
+        "freshness_p99_s": [round(one.p99_s, 3) for one in fresh],
+        "query_p50_s": [round(one.query_p50_s, 3) for one in fresh],
+        "query_p99_s": [round(one.query_p99_s, 3) for one in fresh],
+        "cores_at_2000": [round(cores, 2) for cores in measured.cores],
+        "cycle_s": [round(one.seconds, 3) for one in cycles],
+        "cycle_cpu_s": [round(one.cpu_seconds, 3) for one in cycles],
+    }
+    loop_rate = median(one.loop_rate for one in bulks)
     return {
-        "records_per_second": round(rate(records, cost)),
-        "records_per_cpu_second": round(per_cpu(records, cost)),
+        **{name: median(values) for name, values in repeated.items()},
+        "cycle_growth": round(cycles[-1].seconds / cycles[0].seconds, 2),
+        "cycle_growth_steps": [cycles[0].first_step, cycles[-1].first_step],
+        "rebuild_vs_loop": round(rebuilt_records / sales.seconds / loop_rate, 3),
+        "rebuild_records_per_s": round(rebuilt_records / sales.seconds),
+        "rebuild_latest_records_per_s": round(rebuilt_records / latest.seconds),
+        "repetitions": repeated,
+        "loop": told_cost(bulks[-1].records, bulks[-1].loop),
+        "ingest": told_cost(bulks[-1].records, bulks[-1].ingest),
+        "rebuild": told_cost(rebuilt_records, sales),
+        "freshness": asdict(fresh[-1]),
+    }
+
+
+def told_cost(records: int, cost: Cost) -> dict[str, float]:
+    return {
+        "records_per_second": round(records / cost.seconds),
+        "records_per_cpu_second": round(records / cost.cpu_seconds),
         "peak_mib": round(cost.peak_bytes / 2**20),
         "seconds": round(cost.seconds, 2),
         "cpu_seconds": round(cost.cpu_seconds, 2),
@@ -207,34 +238,26 @@ def figures(records: int, cost: Cost) -> dict[str, float]:
 
 def show(result: dict[str, Any]) -> None:
     """The figures as a table, with the targets beside them."""
-    table = Table(title=f"{result['records']:,} records, {result['cores']} cores")
-    for name in ("", "records/s", "per CPU-second", "peak MiB", "against the loop", "target"):
-        table.add_column(name, justify="left" if not name else "right")
-    rows = (
-        ("plain loop", "loop", None),
-        ("twinlake: log and two tables", "ingest", "ingest_vs_loop"),
-        (f"rebuild of {REBUILT}", "rebuild", "rebuild_vs_loop"),
-    )
-    for title, name, against in rows:
+    title = f"{result['records']:,} records in bulk, {result['cores']} cores (the last repetition)"
+    table = Table("", title=title)
+    for name in ("records/s", "per CPU-second", "peak MiB"):
+        table.add_column(name, justify="right")
+    rows = {
+        "loop": "plain loop", "ingest": "twinlake: log and two tables", "rebuild": f"rebuild of {REBUILT[0]}",
+    }  # fmt: skip
+    for name, words in rows.items():
         one = result[name]
-        table.add_row(
-            title,
-            f"{one['records_per_second']:,}",
-            f"{one['records_per_cpu_second']:,}",
-            f"{one['peak_mib']:,}",
-            f"{result[against]:.2f}" if against else "1.00",
-            f"{TARGETS[against]:.1f}" if against else "",
-        )
+        shown = (one["records_per_second"], one["records_per_cpu_second"], one["peak_mib"])
+        table.add_row(words, *(f"{value:,}" for value in shown))
     console.print(table)
-    rest = Table(
-        "figure", "measured", "target", title=f"small work, {result['freshness']['rate']:,.0f} records/s"
-    )
+    rest = Table("figure", "measured", "target", "repetitions", title=f"{result['rate']:,.0f} records/s")
     for name, target in TARGETS.items():
-        rest.add_row(name, f"{result[name]:,}", f"{target:,}")
+        each = ", ".join(f"{value:,}" for value in result["repetitions"].get(name, ()))
+        rest.add_row(name, f"{result[name]:,}", f"{target:,}", each)
     console.print(rest)
     wrong = {name: number for name, number in result["differing"].items() if number}
     right = "the oracle finds everything equal"
-    console.print(right if result["verified"] else f"DIFFERENT: {wrong or 'the rebuild'}")
+    console.print(right if result["verified"] else f"DIFFERENT: {wrong or 'a rebuild'}")
 
 
 if __name__ == "__main__":

@@ -9,16 +9,15 @@ from __future__ import annotations
 import argparse
 import sys
 import threading
-import time
 from contextlib import suppress
 
 import httpx
 
 from benchmarks import freshness
-from benchmarks.platform import TOPIC, Platform
+from benchmarks.orders import steady
+from benchmarks.platform import Platform
 from jobs.commands.output import load_settings
 from jobs.settings import Settings
-from jobs.topics.sample_orders import Sample
 
 HEAVY = "SELECT count(*) FROM range(3000000) a CROSS JOIN range(3000000) b WHERE a.id * b.id % 7 = 3"
 CLIENT_S, LEAD_S = 15.0, 5.0
@@ -59,13 +58,7 @@ def heavy_reader(platform: Platform, stop: threading.Event) -> None:
 def measured(platform: Platform, name: str, rate: float, seconds: float) -> float:
     """The median over the records, in seconds; printed with the 99th percentile."""
     fresh = freshness.observe(
-        Sample(seed=13, run=f"{name} {time.time_ns()}", schema_id=platform.schema_id, span_ms=0, faults=None),
-        platform.visible,
-        services=platform.services,
-        topic=TOPIC,
-        rate=rate,
-        seconds=seconds,
-        lead_s=LEAD_S,
+        steady(platform, name), platform.visible, platform, rate=rate, seconds=seconds, lead_s=LEAD_S
     )
     print(f"{name}: p50 {fresh.p50_s:.2f} s, p99 {fresh.p99_s:.2f} s", flush=True)
     return fresh.p50_s

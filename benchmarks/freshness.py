@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
+from benchmarks.platform import Platform
 from jobs.reading.client import ask
 from jobs.settings import Services
 from jobs.topics.produce import produce
@@ -69,9 +70,8 @@ def orders_shown(services: Services) -> Callable[[], int]:
 def observe(
     sample: Sample,
     visible: Callable[[], int],
+    platform: Platform,
     *,
-    services: Services,
-    topic: str,
     rate: float,
     seconds: float,
     lead_s: float,
@@ -90,8 +90,8 @@ def observe(
         try:
             produce(
                 noted,
-                bootstrap_servers=services.bootstrap_servers,
-                topic=topic,
+                bootstrap_servers=platform.services.bootstrap_servers,
+                topic=platform.topic,
                 count=total,
                 rate=rate,
                 stop=stop,

@@ -12,6 +12,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import psutil
 from confluent_kafka import Consumer, TopicPartition
@@ -24,7 +26,6 @@ from jobs.settings import Services, Settings
 from jobs.topics.registry import Registry
 from jobs.waiting import wait_for
 
-TOPIC = "orders"
 START_SECONDS = 150.0
 POLL_SECONDS = 0.05
 
@@ -36,25 +37,34 @@ class BenchmarkError(Exception):
 class Platform:
     """Started by `with`, stopped and removed at its end; whatever an earlier run left is removed first."""
 
+    topic = "orders"
+
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.services = Services()
 
     def __enter__(self) -> Platform:
         self._remove()
-        self._twinlake("up", "--without", "airflow")
-        self.services = self.settings.services()
-        self.client = LakeClient.of(self.services)
+        self.start()
         self._consumer = Consumer({"bootstrap.servers": self.services.bootstrap_servers, "group.id": "bench"})
         return self
 
     def __exit__(self, *raised: object) -> None:
         self._consumer.close()
+        self.stop()
+
+    def start(self) -> None:
+        """Everything but Airflow; ports and passwords stay those of the first time."""
+        self._twinlake("up", "--without", "airflow")
+        self.services = self.settings.services()
+        self.client = LakeClient.of(self.services)
+
+    def stop(self) -> None:
         self._twinlake("down")
 
     def _remove(self) -> None:
         if self.settings.home.exists():
-            self._twinlake("down")
+            self.stop()
             shutil.rmtree(self.settings.home)
 
     def _twinlake(self, *arguments: str) -> None:
@@ -71,13 +81,13 @@ class Platform:
     @property
     def schema_id(self) -> int:
         """The id of the newest registered schema of the topic."""
-        return max(Registry(self.services.registry_url).schemas(f"{TOPIC}-value"))
+        return max(Registry(self.services.registry_url).schemas(f"{self.topic}-value"))
 
     def ends(self) -> dict[int, int]:
         """The offset after the newest record of each partition."""
-        known = self._consumer.list_topics(TOPIC, timeout=10).topics[TOPIC]
+        known = self._consumer.list_topics(self.topic, timeout=10).topics[self.topic]
         return {
-            number: self._consumer.get_watermark_offsets(TopicPartition(TOPIC, number), timeout=10)[1]
+            number: self._consumer.get_watermark_offsets(TopicPartition(self.topic, number), timeout=10)[1]
             for number in sorted(known.partitions)
         }
 
@@ -113,9 +123,16 @@ class Platform:
             every_s=POLL_SECONDS,
         )  # fmt: skip
 
+    def step(self) -> int:
+        """The number of the log's newest batch."""
+        return int(self._log_told().get("batch", 0))
+
+    def _log_told(self) -> dict[str, Any]:
+        log = self.settings.lake / "logs" / self.topic
+        return delta.newest_metadata(log, lambda told: "ends" in told) or {}
+
     def _all_hold(self, ends: dict[int, int]) -> bool:
-        log = self.settings.lake / "logs" / TOPIC
-        newest = delta.newest_metadata(log, lambda told: "ends" in told) or {}
+        newest = self._log_told()
         held = newest.get("ends", {}).get("0", {})
         logged = all(int(held.get(str(number), 0)) >= end for number, end in ends.items())
         return logged and self._tables_hold(int(newest.get("batch", 0)))
@@ -126,17 +143,21 @@ class Platform:
     def visible(self) -> int:
         """How many records of the topic every stored table has."""
         batch = min(self._positions(), default=0)
-        log = self.settings.lake / "logs" / TOPIC
+        log = self.settings.lake / "logs" / self.topic
         told = delta.newest_metadata(log, lambda told: told.get("batch") == batch) or {}
         return sum(int(end) for end in told.get("ends", {}).get("0", {}).values())
 
     def _positions(self) -> Iterator[int]:
         """The batch up to which each living version has rows, by its commits."""
+        for path in self.stored():
+            told = delta.newest_metadata(path, lambda told: "position" in told) or {}
+            yield int(told.get("position", {}).get(self.topic, 0))
+
+    def stored(self) -> list[Path]:
+        """The tables of the living versions that store rows."""
         lake = self.settings.lake
-        for version in stored_versions(lake):
-            if version.state == "living" and stores_rows(version):
-                told = delta.newest_metadata(version.path(lake), lambda told: "position" in told) or {}
-                yield int(told.get("position", {}).get(TOPIC, 0))
+        living = (version for version in stored_versions(lake) if version.state == "living")
+        return [version.path(lake) for version in living if stores_rows(version)]
 
     def job(self, kind: str, params: dict[str, object]) -> dict[str, object]:
         """Have the lake server do a job; its result once it has succeeded."""

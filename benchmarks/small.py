@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
 
 from benchmarks.meter import Meter
+from benchmarks.orders import send
 from benchmarks.platform import Platform
 
 CYCLE_RECORDS = 2_000
@@ -22,22 +22,24 @@ class Cycle:
     seconds: float
     cpu_seconds: float
     cycles: int
+    first_step: int
+    """The log's step before the first of them."""
 
 
-def cycle(platform: Platform, send: Callable[[int], None], seconds: float) -> Cycle:
-    """One cycle after the other; `send` returns when so many records are acknowledged."""
-    lake_server = platform.process("jobs.server")
+def cycle(platform: Platform, seconds: float) -> Cycle:
+    """One cycle after the other, each begun when the records of the one before are everywhere."""
+    lake_server, first_step = platform.process("jobs.server"), platform.step()
     took: list[float] = []
     cost: list[float] = []
     until = time.perf_counter() + seconds
     while time.perf_counter() < until:
         with Meter([lake_server]) as meter:
-            send(CYCLE_RECORDS)
+            send(platform, "small", CYCLE_RECORDS)
             sent = time.perf_counter()
             platform.caught_up(platform.ends(), LIMIT_S)
             took.append(time.perf_counter() - sent)
         cost.append(meter.cost.cpu_seconds)
-    return Cycle(seconds=median(took), cpu_seconds=median(cost), cycles=len(took))
+    return Cycle(seconds=median(took), cpu_seconds=median(cost), cycles=len(took), first_step=first_step)
 
 
 def cores_idle(platform: Platform, seconds: float) -> float:
@@ -47,12 +49,12 @@ def cores_idle(platform: Platform, seconds: float) -> float:
     return meter.cost.cpu_seconds / meter.cost.seconds
 
 
-def restart(platform: Platform, send: Callable[[int], None]) -> float:
+def restart(platform: Platform) -> float:
     """Seconds from kill -9 of the lake server until both tables have the first records sent after it."""
     tree = platform.lake_server()
     killed = time.perf_counter()
     for process in tree:
         process.kill()
-    send(100)
+    send(platform, "after a kill", 100)
     platform.caught_up(platform.ends(), LIMIT_S)
     return time.perf_counter() - killed
