@@ -7,8 +7,7 @@ that from happening, and the lane's transaction number refuses it if it happens 
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ import structlog
 from jobs import breakpoints
 from jobs.batch.attempt import Asked, Attempt
 from jobs.batch.due import Scope
+from jobs.batch.staged import Staged
 from jobs.batch.verify import begin, compare, within
 from jobs.breakpoints import Point
 from jobs.errors import BusyError
@@ -26,9 +26,9 @@ from jobs.kinds.windows import ALL, Windows
 from jobs.lake import delta
 from jobs.lake.certificates import NOTHING, Certificate
 from jobs.lake.feed import Feed
-from jobs.lake.segments import Closed, arranged
+from jobs.lake.segments import Closed, segment_of
 from jobs.run import Run
-from jobs.times import moment_or_none
+from jobs.times import moment_or_none, parse_moment
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -38,7 +38,6 @@ CHUNK_RECORDS = 20_000_000
 REPLACE_TRIES = 5
 COMPUTING, COMPARING = 0.7, 0.2
 """The shares of a rebuild's time, about; the rest is replacing."""
-CHUNK = "_chunk"
 
 log = structlog.get_logger(__name__)
 
@@ -75,11 +74,10 @@ def rebuild(
     wanted: Asked = asked.to_json() if isinstance(asked, Windows) else "due"
     attempt = Attempt(staging / "attempt.json", run.id, feed, closed, wanted)
     closed = attempt.closed
-    computed = staging / "computed"
+    staged = Staged(feed, staging / "computed")
     scope = attempt.scope
     if scope is None:
-        if computed.exists():
-            shutil.rmtree(computed)  # of another position
+        staged.drop()
         scope = Scope(windows=asked) if isinstance(asked, Windows) else asked(closed)
         attempt.cut(scope, chunks(feed, closed, scope.windows, chunk_records))
     parts = attempt.parts
@@ -91,9 +89,9 @@ def rebuild(
     begun, share = COMPUTING * len(parts), 1 - COMPUTING
     if not all(attempt.done(part) for part in parts):
         run.progress(0, len(parts), "chunks", f"computing {scope.windows.words}", span=begun)
-        if not attempt.files or attempt.files != _files(computed):
-            _compute(feed, closed, scope.windows, parts, computed)
-            attempt.computed(_files(computed))
+        if not attempt.files or attempt.files != staged.sizes():
+            staged.compute(closed, scope.windows, parts)
+            attempt.computed(staged.sizes())
     for number, part in enumerate(parts):
         run.check_cancelled()
         if attempt.done(part):
@@ -101,8 +99,7 @@ def rebuild(
             continue
         at = begun + number * share
         run.progress(at, len(parts), "chunks", f"comparing {part.words}", span=COMPARING)
-        batch = _computed(feed, computed, number)
-        found = compare(feed, closed_rows(feed, closed, part), batch)
+        found = compare(feed, closed_rows(feed, closed, part), staged.rows(number))
         if found.equal or repair:
             run.check_cancelled()
             left = share - COMPARING
@@ -115,7 +112,9 @@ def rebuild(
                     differences=found.differences,
                 )  # fmt: skip
             breakpoints.at(Point.BEFORE_REPLACE, feed.version.table)
-            _replace_or_retry(feed, closed, part, batch, open_segment, attempt.next_epoch, run)
+            replace_closed(
+                staged, number, closed, part, open_segment, attempt.next_epoch, run, same=found.equal
+            )
             breakpoints.at(Point.AFTER_REPLACE, feed.version.table)
             attempt.replaced(part, found)
             replaced += 1
@@ -128,32 +127,6 @@ def rebuild(
         chunks=len(parts),
         skipped=skipped,
     )
-
-
-def _replace_or_retry(
-    feed: Feed,
-    closed: Closed,
-    part: Windows,
-    batch: DataFrame,
-    open_segment: Callable[[], int],
-    epoch: int,
-    run: Run,
-) -> None:
-    """An OPTIMIZE by somebody else moves rows between files and wins; the rows are the same, so try again."""
-    from delta.exceptions import ConcurrentTransactionException, DeltaConcurrentModificationException
-
-    for left in reversed(range(REPLACE_TRIES)):
-        try:
-            replace_closed(feed, closed, part, batch, open_segment(), epoch, run.id)
-            return
-        except DeltaConcurrentModificationException as error:
-            if not left or isinstance(error, ConcurrentTransactionException):
-                raise BusyError(
-                    f"{feed.version} was changed beside the rebuild",
-                    str(error).splitlines()[0],
-                    "start the rebuild again when nothing else rewrites the table; nothing was half done",
-                ) from error
-        run.check_cancelled()
 
 
 def chunks(feed: Feed, closed: Closed, windows: Windows, chunk_records: int = CHUNK_RECORDS) -> list[Windows]:
@@ -187,55 +160,69 @@ def closed_rows(feed: Feed, closed: Closed, windows: Windows) -> DataFrame:
 
 
 def replace_closed(
-    feed: Feed,
+    staged: Staged,
+    number: int,
     closed: Closed,
     windows: Windows,
-    batch: DataFrame,
-    open_segment: int,
+    open_segment: Callable[[], int],
     epoch: int,
-    job: str,
+    run: Run,
+    same: bool,
 ) -> delta.Commit:
-    """Replace the closed segments' rows (of these windows) by the batch's, in one short commit.
+    """Replace the closed segments' rows (of these windows) by those of a staged chunk, in one short commit.
 
-    `epoch` must be the lane's next number: one that was used before is refused, whatever was written since.
+    `same` says that readers see no change. `epoch` must be the lane's next number: one that was used before
+    is refused, whatever was written since. What somebody else rewrites meanwhile (an OPTIMIZE, say) is looked
+    up again, since its rows are the same; BusyError if that goes on, CancelledError between tries.
     """
-    if closed.through >= open_segment:
+    feed, segment = staged.feed, open_segment()
+    if closed.through >= segment:
         raise BusyError(
             f"segment {closed.through} of {feed.version} is not closed",
-            f"the owner still appends to segment {open_segment}",
+            f"the owner still appends to segment {segment}",
             "start the rebuild again; it closes the open segment itself",
         )
-    predicate = f"{SEGMENT} <= {closed.through}"
-    if not windows.is_all:
-        predicate += f" AND ({within(feed, windows)})"
     told = {
         "kind": "rebuild",
         "epoch": epoch,
         "through_segment": closed.through,
-        "job": job,
+        "job": run.id,
         "windows": windows.to_json(),
     }
-    rows = arranged(feed, batch, closed.through)
-    return delta.replace(rows, feed.path, predicate, feed.batch_lane, epoch, told)
+    into = {SEGMENT: str(closed.through)}
+    added = feed.appender.adopt(staged.files(number), into)
+    for left in reversed(range(REPLACE_TRIES)):
+        whole, partly = _replaced(feed, closed, windows)
+        kept = feed.appender.adopt(staged.beside(partly, windows), into)
+        try:
+            removed = [*whole, *partly]
+            return feed.appender.commit([*added, *kept], feed.batch_lane, epoch, told, removed, same)
+        except BusyError as error:
+            if not left:
+                raise BusyError(
+                    f"{feed.version} was changed beside the rebuild",
+                    error.why,
+                    "start the rebuild again when nothing else rewrites the table; nothing was half done",
+                ) from error
+        run.check_cancelled()
+    raise AssertionError("the last try returns or raises")
 
 
-def _compute(feed: Feed, closed: Closed, windows: Windows, parts: Sequence[Windows], place: Path) -> None:
-    """The batch result as files by chunk, in one pass over the log."""
-    from pyspark.sql import functions as F
-
-    batch = feed.definition.partial(feed.log.rows(0, closed.pin.position[feed.topic]), windows)
-    cases = (f"WHEN {within(feed, part)} THEN {number}" for number, part in enumerate(parts[1:], start=1))
-    chunk = f"CASE {' '.join(cases)} ELSE 0 END" if len(parts) > 1 else "0"
-    batch.withColumn(CHUNK, F.expr(chunk)).write.mode("overwrite").partitionBy(CHUNK).parquet(str(place))
-
-
-def _files(place: Path) -> dict[str, int]:
-    return {str(file.relative_to(place)): file.stat().st_size for file in sorted(place.rglob("*.parquet"))}
-
-
-def _computed(feed: Feed, place: Path, number: int) -> DataFrame:
-    """The batch result of one chunk: states."""
-    files = sorted(map(str, (place / f"{CHUNK}={number}").glob("*.parquet")))
-    if not files:
-        return feed.spark.read.schema(feed.states).parquet(str(place)).drop(CHUNK).limit(0)
-    return feed.spark.read.schema(feed.states).parquet(*files)
+def _replaced(feed: Feed, closed: Closed, windows: Windows) -> tuple[list[str], list[str]]:
+    """The live files of closed segments, as Delta's log writes their paths, that have rows of these windows
+    only, and those that may have others too."""
+    whole, partly = [], []
+    for path, file in feed.appender.files().items():
+        if segment_of(path) > closed.through:
+            continue
+        grid = feed.definition.grid
+        least, greatest = (file.least(grid.column), file.greatest(grid.column)) if grid else (None, None)
+        if windows.is_all:
+            whole.append(path)
+        elif least is None or greatest is None:
+            partly.append(path)
+        elif windows.has_all(parse_moment(least), parse_moment(greatest)):
+            whole.append(path)
+        elif windows.has_any(parse_moment(least), parse_moment(greatest)):
+            partly.append(path)
+    return whole, partly

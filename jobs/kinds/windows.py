@@ -152,6 +152,14 @@ class Windows:
         parts = [one.predicate(column) for one in self.ranges]
         return " OR ".join(f"({part})" for part in parts) if len(parts) > 1 else "".join(parts) or "false"
 
+    def has_all(self, first: datetime, last: datetime) -> bool:
+        """Whether every window that starts in [first, last] is one of them."""
+        return any(_first(one) <= first and last < _last(one) for one in self.ranges) or self.is_all
+
+    def has_any(self, first: datetime, last: datetime) -> bool:
+        """Whether there may be one of them that starts in [first, last]."""
+        return any(_first(one) <= last and first < _last(one) for one in self.ranges) or self.is_all
+
     def to_json(self) -> list[dict[str, str | None]]:
         return [one.to_json() for one in self.ranges]
 

@@ -11,7 +11,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -78,6 +78,11 @@ class Appender:
         with telling_of_a_full_disk(self.path):
             return [data_file.write(rows, self.path, partition, self._statistics)]
 
+    def adopt(self, files: Iterable[Path], partition: Mapping[str, str] = {}) -> list[Added]:
+        """The same for whole data files on the lake's disk, written by somebody else: they are linked."""
+        with telling_of_a_full_disk(self.path):
+            return [data_file.adopt(file, self.path, partition, self._statistics) for file in files]
+
     def commit(
         self,
         added: Sequence[Added],
@@ -85,9 +90,10 @@ class Appender:
         txn_version: int,
         metadata: Mapping[str, Any],
         removed: Collection[str] = (),
+        same: bool = True,
     ) -> Commit:
-        """One commit of these files, once; in the place of `removed`, live files which say the same, if there
-        are such: then nobody sees a change.
+        """One commit of these files, once, in the place of the live files `removed`, if there are such: they
+        say the `same`, so that nobody sees a change, or other things.
 
         SilentSkipError for a transaction that is not the last one + 1, ChangedTableError when somebody has
         altered the table since it was opened, BusyError when a file to be removed is live no more,
@@ -98,7 +104,7 @@ class Appender:
                 self._forward()
                 self._refuse(app_id, txn_version)
                 self._refuse_gone(removed)
-                actions = self._actions(added, removed, app_id, txn_version, metadata)
+                actions = self._actions(added, removed, app_id, txn_version, metadata, bool(removed) and same)
                 version = self._state.version + 1
                 if put_if_absent(delta.commit_file(self._state.folder, version), _lines(actions)):
                     break
@@ -145,16 +151,18 @@ class Appender:
         app_id: str,
         txn_version: int,
         metadata: Mapping[str, Any],
+        same: bool,
     ) -> list[dict[str, Any]]:
         now_ms = time.time_ns() // 1_000_000
         told = {
             "timestamp": now_ms,
-            "operation": "OPTIMIZE" if removed else "WRITE",
-            "operationParameters": {} if removed else {
-                "mode": "Append", "partitionBy": json.dumps(self._state.partition_by),
+            "operation": "OPTIMIZE" if same else "WRITE",
+            "operationParameters": {} if same else {
+                "mode": "Overwrite" if removed else "Append",
+                "partitionBy": json.dumps(self._state.partition_by),
             },
             "readVersion": self._state.version,
-            "isolationLevel": "SnapshotIsolation" if removed else "Serializable",
+            "isolationLevel": "SnapshotIsolation" if same else "Serializable",
             "isBlindAppend": not removed,
             "operationMetrics": {
                 "numFiles": str(len(added)), "numOutputBytes": str(sum(file["size"] for file in added)),
@@ -164,18 +172,18 @@ class Appender:
             "txnId": str(uuid4()),
         }  # fmt: skip
         txn = {"appId": app_id, "version": txn_version, "lastUpdated": now_ms}
-        gone = ({"remove": self._removal(path, now_ms)} for path in removed)
+        gone = ({"remove": self._removal(path, now_ms, same)} for path in removed)
         return [
             {"commitInfo": told},
             {"txn": txn},
             *gone,
-            *({"add": {**file, "dataChange": not removed}} for file in added),
+            *({"add": {**file, "dataChange": not same}} for file in added),
         ]
 
-    def _removal(self, path: str, now_ms: int) -> dict[str, Any]:
+    def _removal(self, path: str, now_ms: int, same: bool) -> dict[str, Any]:
         partition = dict(part.split("=", 1) for part in path.split("/")[:-1])
         return {
-            "path": path, "deletionTimestamp": now_ms, "dataChange": False, "extendedFileMetadata": True,
+            "path": path, "deletionTimestamp": now_ms, "dataChange": not same, "extendedFileMetadata": True,
             "partitionValues": partition, "size": self._state.files[path].bytes,
         }  # fmt: skip
 

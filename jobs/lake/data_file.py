@@ -8,6 +8,7 @@ sorts it highest). Other columns have them always: deltalake loses rows where so
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -37,18 +38,36 @@ def write(
 
     Nobody sees the file before the action is committed. Raises OSError.
     """
+    name = _new_name(table, partition)
+    pq.write_table(rows, table / name, compression="zstd", compression_level=1, store_schema=False)
+    return _added(table, name, partition, statistics_text(rows, statistics))
+
+
+def adopt(
+    file: Path, table: Path, partition: Mapping[str, str], statistics: Sequence[Column]
+) -> dict[str, Any]:
+    """The same for a Parquet file on the same disk that is written already: a link to it, no copy."""
+    name = _new_name(table, partition)
+    os.link(file, table / name)
+    read = pq.read_table(file, columns=sorted({column[0] for column in statistics}), partitioning=None)
+    return _added(table, name, partition, statistics_text(read, statistics))
+
+
+def _new_name(table: Path, partition: Mapping[str, str]) -> str:
+    """Of a data file below the table, in a folder that is there."""
     folder = "".join(f"{name}={value}/" for name, value in partition.items())
-    name = f"{folder}part-00000-{uuid4()}-c000.zstd.parquet"
-    file = table / name
-    file.parent.mkdir(exist_ok=True)
-    pq.write_table(rows, file, compression="zstd", compression_level=1, store_schema=False)
+    (table / folder).mkdir(exist_ok=True)
+    return f"{folder}part-00000-{uuid4()}-c000.zstd.parquet"
+
+
+def _added(table: Path, name: str, partition: Mapping[str, str], stats: str) -> dict[str, Any]:
     return {
         "path": quote(name, safe="/="),
         "partitionValues": dict(partition),
-        "size": file.stat().st_size,
+        "size": (table / name).stat().st_size,
         "modificationTime": time.time_ns() // 1_000_000,
         "dataChange": True,
-        "stats": statistics_text(rows, statistics),
+        "stats": stats,
     }
 
 

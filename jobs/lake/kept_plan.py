@@ -20,8 +20,12 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
+MOST_BYTES = 1 << 30
+"""A kept plan computes no more; as much as Spark's driver takes of other plans."""
+
+
 class TooLargeError(Exception):
-    """What was to be computed in memory has more bytes than Spark's driver takes."""
+    """What was to be computed in memory has more bytes than it may have."""
 
 
 class ArrowFile:
@@ -35,7 +39,11 @@ class ArrowFile:
 
 
 class KeptPlan:
-    """What `build` makes of a relation with the columns of `schema`; it may have no exchange in it."""
+    """What `build` makes of a relation with the columns of `schema`; it may have no exchange in it.
+
+    It is computed in the calling thread: what Spark's scheduler adds costs more than a small batch, and a
+    rebuild may hold all slots.
+    """
 
     def __init__(
         self, spark: SparkSession, schema: StructType, build: Callable[[DataFrame], DataFrame]
@@ -59,9 +67,13 @@ class KeptPlan:
         with self._lock:
             self._slots.fill(self._slot, str(rows.path) if isinstance(rows, ArrowFile) else rows._jdf)
             try:
-                return _computed(self._spark, self._plan.run)
+                return _computed(self._spark, self._run)
             finally:
                 self._slots.empty(self._slot)
+
+    def _run(self, file: str) -> None:
+        if not self._plan.run(file, MOST_BYTES):
+            raise TooLargeError(f"more than {MOST_BYTES:,} bytes")
 
 
 class Newest:

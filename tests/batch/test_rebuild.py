@@ -14,11 +14,12 @@ from jobs.batch.attempt import Attempt
 from jobs.batch.maintain import drop_old_commits
 from jobs.batch.merge import choose
 from jobs.batch.rebuild import Rebuilt, replace_closed
+from jobs.batch.staged import Staged
 from jobs.errors import BusyError, SilentSkipError
 from jobs.kinds.windows import ALL, Windows
 from jobs.lake import delta
 from jobs.lake.certificates import Outcome
-from jobs.lake.segments import Segment, batch_epoch, segments
+from jobs.lake.segments import Closed, Segment, batch_epoch, segments
 from jobs.run import CancelledError, Run
 from tests.history import MINUTE, START
 from tests.world import Killed, World
@@ -34,8 +35,10 @@ def world(spark: SparkSession, tmp_path: Path) -> World:
     return made
 
 
-def staged(world: World, position: int):
-    return world.feed.definition.partial(world.log.rows(0, position))
+def staged(world: World, closed: Closed) -> Staged:
+    made = Staged(world.feed, world.lake / "staging" / "test")
+    made.compute(closed, ALL, [ALL])
+    return made
 
 
 def test_a_rebuild_replaces_closed_segments_by_one(world: World) -> None:
@@ -50,14 +53,14 @@ def test_a_rebuild_replaces_closed_segments_by_one(world: World) -> None:
 def test_a_late_replace_with_an_outdated_segment_is_refused(world: World) -> None:
     """It would not conflict but stand beside the newer base and count twice (9,000 became 15,000)."""
     late, epoch = world.closed(), batch_epoch(world.feed)
-    batch = staged(world, 3)
+    batch = staged(world, late)
     world.produce()
     world.step()
     world.rebuild()
     shown = world.shows()
 
     with pytest.raises(SilentSkipError):
-        replace_closed(world.feed, late, ALL, batch, world.at.segment, epoch, "late")
+        replace_closed(batch, 0, late, ALL, lambda: world.at.segment, epoch, Run(id="late"), same=True)
 
     assert world.shows() == shown == world.expected()
 
@@ -67,7 +70,9 @@ def test_a_replace_of_an_open_segment_is_refused(world: World) -> None:
     closed = world.closed()
 
     with pytest.raises(BusyError, match="not closed"):
-        replace_closed(world.feed, closed, ALL, staged(world, 3), closed.through, 1, "early")
+        replace_closed(
+            staged(world, closed), 0, closed, ALL, lambda: closed.through, 1, Run(id="early"), same=True
+        )
 
     assert world.shows() == world.expected()
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pyarrow as pa
 import pytest
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from jobs.kinds.aggregate import Aggregate
 from jobs.kinds.latest import Latest
+from jobs.lake import kept_plan
 from jobs.lake.kept_plan import ArrowFile, KeptPlan, TooLargeError, computed
+from jobs.waiting import wait_for
 from tests.laws.histories import generated, packed
 from tests.laws.tables import NEWEST, TOTALS, WINDOWED, WORDS
 
@@ -62,15 +65,36 @@ def test_a_name_of_an_exchange_is_none(spark: SparkSession) -> None:
 
 
 def test_a_result_that_is_too_large_says_so(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = KeptPlan(spark, spark.range(0).schema, lambda source: source)
+    plan, rows = KeptPlan(spark, spark.range(0).schema, lambda source: source), pa.table({"id": [5] * 1_000})
 
-    class Huge:
-        def run(self, file: str) -> None:
-            raise PySparkException("Total size ... is bigger than spark.driver.maxResultSize (1024.0 MiB)")
+    monkeypatch.setattr(kept_plan, "MOST_BYTES", 8_000)
+    with pytest.raises(TooLargeError, match="8,000 bytes"):
+        plan.run(ArrowFile(spark, rows))
+    monkeypatch.setattr(kept_plan, "MOST_BYTES", 12_000)
+    assert plan.run(ArrowFile(spark, rows)).num_rows == 1_000
 
-    monkeypatch.setattr(plan, "_plan", Huge())
-    with pytest.raises(TooLargeError):
-        plan.run(ArrowFile(spark, pa.table({"id": [5]})))
+
+def test_a_plan_that_is_kept_waits_for_no_slot_of_the_scheduler(spark: SparkSession) -> None:
+    """Spark takes none away: a rebuild's tasks hold them for seconds."""
+    context, endless = spark.sparkContext, spark.range(0, 1 << 60, 1, 64).selectExpr("sum(id % 7)")
+    plan = KeptPlan(spark, spark.range(0).schema, lambda source: source.selectExpr("id + 1 AS next"))
+
+    def hold() -> None:
+        context.addJobTag("held")
+        endless.collect()
+
+    with ThreadPoolExecutor() as threads:
+        held = threads.submit(hold)
+        tracker = context.statusTracker()
+        wait_for("the tasks", lambda: tracker.getActiveStageIds() or None, 30)
+        try:
+            run = threads.submit(plan.run, ArrowFile(spark, pa.table({"id": [5]})))
+            assert run.result(timeout=20).to_pylist() == [{"next": 6}]
+            assert not held.done()
+        finally:
+            context.cancelJobsWithTag("held")
+        with pytest.raises(Exception, match="cancelled"):
+            held.result()
 
 
 def test_nothing_is_left_of_a_run_that_fails_and_the_next_one_is_right(spark: SparkSession) -> None:
@@ -82,4 +106,4 @@ def test_nothing_is_left_of_a_run_that_fails_and_the_next_one_is_right(spark: Sp
     assert plan.run(ArrowFile(spark, pa.table({"id": [5]}))).to_pylist() == [{"tenth": 2.0}]
     assert sorted(before[0].parent.glob("*.arrow") if before else []) == before
     with pytest.raises(Exception, match="is empty"):
-        plan._plan.run("/nowhere")
+        plan._plan.run("/nowhere", 1)

@@ -16,8 +16,8 @@ import org.apache.spark.sql.types.StructType;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * A relation over slots, planned and compiled once, computed again whenever it is run: a small batch costs less than
- * planning it. Not with an exchange in it: the shuffle files of the first run would be read again.
+ * A relation over slots, planned and compiled once, computed again whenever it is run, in the calling thread: a small
+ * batch costs less than planning it. Not with an exchange in it.
  */
 public final class KeptPlan {
   private final RDD<byte[]> batches;
@@ -44,17 +44,24 @@ public final class KeptPlan {
     CollectionConverters.asJava(part.children()).forEach(KeptPlan::refuseExchange);
   }
 
-  /** Computes a relation that is needed once, of whatever plan. */
+  /** Computes a relation that is needed once, of whatever plan, by Spark's scheduler. */
   public static void once(Dataset<Row> relation, String file) throws IOException {
-    new KeptPlan((org.apache.spark.sql.classic.Dataset<Row>) relation).run(file);
+    KeptPlan plan = new KeptPlan((org.apache.spark.sql.classic.Dataset<Row>) relation);
+    byte[][] computed = (byte[][]) plan.batches.collect();
+    plan.write(CollectionConverters.asScala(Arrays.asList(computed).iterator()), file);
   }
 
-  /** Computes what is in the slots now, into an Arrow stream file. */
-  public void run(String file) throws IOException {
-    byte[][] computed = (byte[][]) batches.collect();
+  /** Computes what is in the slots now, into an Arrow stream file; false where it has more than so many bytes. */
+  public boolean run(String file, long mostBytes) throws Exception {
+    long[] left = {mostBytes};
+    ThisThread.compute(batches, computed -> write(computed.takeWhile(batch -> (left[0] -= batch.length) >= 0), file));
+    return left[0] >= 0;
+  }
+
+  private void write(scala.collection.Iterator<byte[]> computed, String file) throws IOException {
     try (OutputStream out = new BufferedOutputStream(Files.newOutputStream(Path.of(file)))) {
       ArrowBatchStreamWriter writer = new ArrowBatchStreamWriter(columns, out, zone, true, false);
-      writer.writeBatches(CollectionConverters.asScala(Arrays.asList(computed).iterator()));
+      writer.writeBatches(computed);
       writer.end();
     }
   }

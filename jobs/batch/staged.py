@@ -1,0 +1,74 @@
+"""What a rebuild computes, as data files by chunk in its job's staging folder.
+
+They are written once: compared where they lie, then linked into the table by the commit that replaces rows.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+import pyarrow.parquet as pq
+
+from jobs.batch.verify import within
+from jobs.kinds.windows import Windows
+from jobs.lake.feed import Feed
+from jobs.lake.segments import Closed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+CHUNK = "_chunk"
+
+
+class Staged:
+    """States of the feed's definition, sorted as its files are."""
+
+    def __init__(self, feed: Feed, place: Path) -> None:
+        self.feed = feed
+        self._place = place
+        self._beside = place.with_name(f"{place.name}-beside")
+
+    def compute(self, closed: Closed, windows: Windows, parts: Sequence[Windows]) -> None:
+        """The batch result of these windows, which `parts` are together, in one pass over the log."""
+        from pyspark.sql import functions as F
+
+        feed = self.feed
+        batch = feed.definition.partial(feed.log.rows(0, closed.pin.position[feed.topic]), windows)
+        cases = (f"WHEN {within(feed, part)} THEN {number}" for number, part in enumerate(parts[1:], start=1))
+        chunk = f"CASE {' '.join(cases)} ELSE 0 END" if len(parts) > 1 else "0"
+        chunked = batch.withColumn(CHUNK, F.expr(chunk)).sortWithinPartitions(CHUNK, *feed.order)
+        chunked.write.mode("overwrite").partitionBy(CHUNK).parquet(str(self._place))
+
+    def sizes(self) -> dict[str, int]:
+        """The bytes of each file."""
+        files = sorted(self._place.rglob("*.parquet"))
+        return {str(file.relative_to(self._place)): file.stat().st_size for file in files}
+
+    def files(self, number: int) -> list[Path]:
+        """Those of one chunk."""
+        return sorted((self._place / f"{CHUNK}={number}").glob("*.parquet"))
+
+    def rows(self, number: int) -> DataFrame:
+        """The states of one chunk."""
+        read, files = self.feed.spark.read.schema(self.feed.states), self.files(number)
+        return read.parquet(*map(str, files)) if files else read.parquet(str(self._place)).limit(0)
+
+    def beside(self, files: Sequence[str], windows: Windows) -> list[Path]:
+        """The rows of these data files, whose paths are Delta's, that are in none of the windows."""
+        if not files:
+            return []
+        feed = self.feed
+        stored = feed.spark.read.schema(feed.states).parquet(
+            *(str(feed.path / unquote(name)) for name in files)
+        )
+        kept = stored.where(f"NOT ({within(feed, windows)})").coalesce(1)
+        feed.sorted(kept).write.mode("overwrite").parquet(str(self._beside))
+        return [file for file in self._beside.glob("*.parquet") if pq.read_metadata(file).num_rows]
+
+    def drop(self) -> None:
+        """What was computed at another position."""
+        shutil.rmtree(self._place, ignore_errors=True)
