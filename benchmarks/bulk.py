@@ -12,6 +12,7 @@ from benchmarks.loop import Sink
 from benchmarks.meter import Cost, Meter
 from benchmarks.orders import send
 from benchmarks.platform import Platform
+from jobs.settings import PROJECT
 
 LIMIT_S = 180.0
 
@@ -64,9 +65,8 @@ def _loop(platform: Platform, starts: dict[int, int], ends: dict[int, int], sink
     command += ["--bootstrap-servers", platform.services.bootstrap_servers]
     command += ["--schema-id", str(platform.schema_id)]
     command += ["--starts", json.dumps(starts), "--ends", json.dumps(ends)]
-    project = platform.settings.project
     done = subprocess.run(
-        command, cwd=project, stdout=subprocess.PIPE, text=True, timeout=LIMIT_S, check=True
+        command, cwd=PROJECT, stdout=subprocess.PIPE, text=True, timeout=LIMIT_S, check=True
     )
     told = json.loads(done.stdout.splitlines()[-1])
     return Cost(seconds=told["seconds"], cpu_seconds=told["cpu_seconds"], peak_bytes=told["peak_bytes"])

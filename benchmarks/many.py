@@ -2,28 +2,44 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from benchmarks.platform import Platform
 from jobs.kinds.kind import is_stored
+from jobs.settings import PROJECT
 from jobs.tables import TABLES
 from jobs.tables.sales_per_region import TABLE as SALES
 
 STORED = 10
+OWN = {table.name: table.to_json() for table in TABLES}
+COPIES = [
+    replace(SALES, name=f"{SALES.name}_{number}") for number in range(STORED - sum(map(is_stored, TABLES)))
+]
+
+
+def project_with_contracts(folder: Path) -> Path:
+    """The project as it is now, in this folder, with the contracts that the copies need to go live."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for name in ("jobs", "infra", "schemas", "contracts"):
+        shutil.copytree(PROJECT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / ".jars").symlink_to(PROJECT / ".jars")
+    contract = (folder / "contracts" / f"{SALES.name}.yaml").read_text()
+    for copy in COPIES:
+        (folder / "contracts" / f"{copy.name}.yaml").write_text(contract.replace(SALES.name, copy.name))
+    return folder
 
 
 @contextmanager
-def ten_tables(platform: Platform) -> Iterator[int]:
-    """Within it ten tables that store rows are live; so many copies. Afterwards they are retired."""
-    own = {table.name: table.to_json() for table in TABLES}
-    copies = STORED - sum(map(is_stored, TABLES))
-    further = {f"sales_{number}": replace(SALES, name=f"sales_{number}") for number in range(copies)}
-    _release(platform, own | {name: table.to_json() for name, table in further.items()})
-    yield copies
-    _release(platform, own)
+def ten_tables(platform: Platform) -> Iterator[None]:
+    """Within it ten tables that store rows are live. Afterwards the copies are retired."""
+    _release(platform, OWN | {copy.name: copy.to_json() for copy in COPIES})
+    yield
+    _release(platform, OWN)
     platform.job("retire", {"keep": 1})
 
 

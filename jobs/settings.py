@@ -102,7 +102,7 @@ class Settings:
 
     @property
     def jars(self) -> Path:
-        return self.project / ".jars"
+        return (self.project / ".jars").resolve()  # the archive of classes knows their one path
 
     @property
     def classes(self) -> Path:

@@ -109,11 +109,11 @@ def _bounds(values: pa.ChunkedArray) -> tuple[str, str] | None:
     low, high = found["min"], found["max"]
     if not low.is_valid:
         return None
-    if pa.types.is_timestamp(type_):
-        return _moment(low.value // 1000), _moment(-(-high.value // 1000))
     try:
+        if pa.types.is_timestamp(type_):
+            return _moment(low.value // 1000), _moment(-(-high.value // 1000))
         least, most = low.as_py(), high.as_py()
-    except (OverflowError, UnicodeDecodeError):  # a day after the year 9999, a text that is none
+    except (OverflowError, UnicodeDecodeError):  # a time outside of the years 1 to 9999, a text that is none
         return None
     if is_text:
         above = most if len(most) <= LONGEST_TEXT else most[:LONGEST_TEXT] + GREATEST

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,9 @@ from jobs.errors import BusyError, SilentSkipError
 from jobs.kinds.windows import ALL, Windows
 from jobs.lake import delta
 from jobs.lake.certificates import Outcome
-from jobs.lake.segments import Closed, Segment, batch_epoch, segments
+from jobs.lake.segments import Closed, Segment, batch_epoch, segment_of, segments
 from jobs.run import CancelledError, Run
+from jobs.times import parse_moment
 from tests.history import MINUTE, START
 from tests.world import Killed, World
 
@@ -119,6 +121,25 @@ def test_a_rebuild_of_a_range_leaves_other_windows_alone(world: World) -> None:
 
     wrong = {minute for (region, minute), row in world.shows().items() if row[1] >= 1000}
     assert wrong == {minute for _, minute in world.expected()} - {START + n * MINUTE for n in (2, 3, 4)}
+
+
+def test_a_rebuild_of_a_range_writes_files_again_only_where_others_share_them(world: World) -> None:
+    def span(path: str) -> tuple[datetime, datetime]:
+        file = world.feed.appender.files()[path]
+        return parse_moment(file.least("window_start")), parse_moment(file.greatest("window_start"))
+
+    world.rebuild(chunk_records=20)
+    before = {path: span(path) for path in world.feed.appender.files()}
+    middle = sorted(first for first, _ in before.values())[len(before) // 2]
+    late = Windows.between(start=middle)
+
+    assert world.rebuild(windows=late).certificate.equal
+
+    after, closed = set(world.feed.appender.files()), world.at.segment - 1
+    earlier = {path for path, (_, last) in before.items() if last < middle}
+    assert earlier and after & set(before) == earlier
+    assert {segment_of(path) for path in after} == {closed - 1, closed}
+    assert world.shows() == world.expected() and world.verify().equal
 
 
 def test_a_long_rebuild_in_chunks_is_continued_after_a_cancel_and_never_half_done(world: World) -> None:

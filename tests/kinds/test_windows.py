@@ -232,6 +232,15 @@ def test_parts_of_a_set_are_together_the_set_and_share_no_window(whole: Windows,
     assert joined == whole
 
 
+@given(SETS | st.just(ALL), st.sampled_from(CELLS), st.sampled_from(CELLS))
+def test_a_span_is_in_a_set_beside_it_or_both(asked: Windows, one: int, other: int) -> None:
+    first, last = sorted((one, other))
+    cells, span = held(asked), (START + first * MINUTE, START + last * MINUTE)
+
+    assert asked.has_all(*span) == all(cell in cells for cell in range(first, last + 1))
+    assert asked.has_any(*span) == any(cell in cells for cell in range(first, last + 1))
+
+
 def test_the_first_and_last_windows_of_all_time_reach_beyond_it() -> None:
     year_1 = (datetime(1, 1, 1, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
     year_9999 = (datetime(9999, 12, 31, 23, 59, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)

@@ -15,6 +15,7 @@ from typing import Any
 import duckdb
 import polars
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from hypothesis import given
@@ -72,7 +73,20 @@ def ids(spark: SparkSession, path: Path) -> list[int]:
     return read
 
 
-def test_everybody_reads_what_every_sort_of_commit_has_left(spark: SparkSession, table: Path) -> None:
+def parquet(folder: Path, *ids: int) -> Path:
+    """A data file that was written by somebody else."""
+    pq.write_table(rows(*ids), folder / "written.parquet")
+    return folder / "written.parquet"
+
+
+def newest(table: Path) -> list[dict[str, Any]]:
+    """The actions of the newest commit."""
+    return delta.actions(table / delta.LOG_FOLDER, delta.newest_version(table)) or []
+
+
+def test_everybody_reads_what_every_sort_of_commit_has_left(
+    spark: SparkSession, table: Path, tmp_path: Path
+) -> None:
     appender = Appender(table, PRUNING)
     add(appender, 1, 1, 2)
     assert ids(spark, table) == [1, 2]
@@ -87,12 +101,35 @@ def test_everybody_reads_what_every_sort_of_commit_has_left(spark: SparkSession,
     spark.sql(f"OPTIMIZE delta.`{table}`")
     add(appender, 5, 5, part=2)
     assert ids(spark, table) == [1, 2, 3, 4, 5]
-    delta.replace(frame, table, "part = 1", "me:batch", 1, {"kind": "rebuild"})
+    delta.replace(frame, table, "part = 1", "me:batch", 1, {"kind": "merge"})
     add(appender, 6, 6, part=2)
     assert ids(spark, table) == [3, 4, 5, 6]
-    assert appender.transaction("me") == 6 and appender.transaction("me:batch") == 1
-    assert delta.newest_metadata(table) == {"kind": "step", "n": 6}
-    assert Appender(table, PRUNING).transaction("me") == 6
+    gone = [path for path in appender.files() if path.startswith("part=2")]
+    adopted = appender.adopt([parquet(tmp_path, 7, 8)], {"part": "2"})
+    appender.commit(adopted, "me:batch", 2, {"kind": "rebuild"}, gone, same=False)
+    (tmp_path / "written.parquet").unlink()
+    assert ids(spark, table) == [3, 7, 8]
+    changes = [action["add"]["dataChange"] for action in newest(table) if "add" in action]
+    assert changes == [True] and delta.commit(table, delta.newest_version(table)).added
+    appender.commit(appender.write(rows(7, 8), {"part": "2"}), "me:batch", 3, {}, [adopted[0]["path"]])
+    assert [action["remove"]["dataChange"] for action in newest(table) if "remove" in action] == [False]
+    assert ids(spark, table) == [3, 7, 8]
+    add(appender, 7)
+    assert appender.transaction("me") == 7 and appender.transaction("me:batch") == 3
+    assert delta.newest_metadata(table) == {"kind": "step", "n": 7}
+    assert Appender(table, PRUNING).transaction("me") == 7
+
+
+def test_a_file_that_is_adopted_has_the_statistics_of_one_that_is_written(
+    table: Path, tmp_path: Path
+) -> None:
+    written, adopted = Appender(table, PRUNING), Appender(table, PRUNING)
+
+    [one] = written.write(rows(3, 1, 2), {"part": "1"})
+    [other] = adopted.adopt([parquet(tmp_path, 3, 1, 2)], {"part": "1"})
+
+    assert other["stats"] == one["stats"] and other["partitionValues"] == one["partitionValues"]
+    assert (table / other["path"]).stat().st_ino == (tmp_path / "written.parquet").stat().st_ino
 
 
 @pytest.mark.parametrize("maker", ["ours", "Spark's"])
