@@ -67,7 +67,9 @@ def java_options(settings: Settings) -> str:
     # an archive of another Java or of other jars is passed over, without a word on stdout
     shared = f"-XX:SharedArchiveFile={archive} -Xlog:cds=off -Xlog:cds+dynamic=off"
     mapped = archive.exists() and " " not in str(archive)  # where Spark parts the options
-    return f"{limits} -XX:+UseParallelGC -Djava.net.preferIPv4Stack=true" + (f" {shared}" if mapped else "")
+    # small work is done outside of Spark's tasks, which would end a JVM that has run out of memory
+    always = "-XX:+UseParallelGC -XX:+ExitOnOutOfMemoryError -Djava.net.preferIPv4Stack=true"
+    return f"{limits} {always}" + (f" {shared}" if mapped else "")
 
 
 def class_path(settings: Settings) -> list[Path]:

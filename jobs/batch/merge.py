@@ -30,7 +30,7 @@ def choose(closed: Sequence[Segment]) -> Sequence[Segment]:
     """The segments to merge now, maybe none."""
     chosen = closed[first_to_merge([segment.bytes for segment in closed]) :]
     files, size = sum(len(segment.files) for segment in chosen), sum(segment.bytes for segment in chosen)
-    return chosen if len(chosen) > 1 or files > _files(size) else []
+    return chosen if len(chosen) > 1 or files > files_for(size) else []
 
 
 def merge_segments(feed: Feed, closed: Sequence[Segment], epoch: int) -> delta.Commit:
@@ -49,12 +49,12 @@ def merge_segments(feed: Feed, closed: Sequence[Segment], epoch: int) -> delta.C
     if states is None:
         between = f"{SEGMENT} >= {first} AND {SEGMENT} <= {last}"
         merged = feed.definition.merge(feed.rows().where(between).drop(SEGMENT))
-        rows = arranged(feed, merged.coalesce(_files(size)), last)
+        rows = arranged(feed, merged.coalesce(files_for(size)), last)
         return delta.replace(rows, feed.path, between, feed.batch_lane, epoch, told)
     added = feed.appender.write(states, {SEGMENT: str(last)})
     return feed.appender.commit(added, feed.batch_lane, epoch, told, removed=files)
 
 
-def _files(size: int) -> int:
+def files_for(size: int) -> int:
     """Into how many files so many bytes are written."""
     return 1 + size // FILE_BYTES

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,13 +21,14 @@ from jobs.batch.due import Scope
 from jobs.batch.staged import Staged
 from jobs.batch.verify import begin, compare, within
 from jobs.breakpoints import Point
-from jobs.errors import BusyError
+from jobs.errors import BusyError, UsageError
 from jobs.kinds.evidence import ROWS, SEGMENT
 from jobs.kinds.windows import ALL, Windows
 from jobs.lake import delta
 from jobs.lake.certificates import NOTHING, Certificate
 from jobs.lake.feed import Feed
 from jobs.lake.segments import Closed, segment_of
+from jobs.lake.table_state import LiveFile
 from jobs.run import Run
 from jobs.times import moment_or_none, parse_moment
 
@@ -190,13 +192,12 @@ def replace_closed(
         "windows": windows.to_json(),
     }
     into = {SEGMENT: str(closed.through)}
-    added = feed.appender.adopt(staged.files(number), into)
     for left in reversed(range(REPLACE_TRIES)):
         whole, partly = _replaced(feed, closed, windows)
-        kept = feed.appender.adopt(staged.beside(partly, windows), into)
+        files = [*staged.files(number), *staged.beside(partly, windows)]
+        added, removed = feed.appender.adopt(files, into), [*whole, *partly]
         try:
-            removed = [*whole, *partly]
-            return feed.appender.commit([*added, *kept], feed.batch_lane, epoch, told, removed, same)
+            return feed.appender.commit(added, feed.batch_lane, epoch, told, removed, same)
         except BusyError as error:
             if not left:
                 raise BusyError(
@@ -208,21 +209,28 @@ def replace_closed(
     raise AssertionError("the last try returns or raises")
 
 
-def _replaced(feed: Feed, closed: Closed, windows: Windows) -> tuple[list[str], list[str]]:
-    """The live files of closed segments, as Delta's log writes their paths, that have rows of these windows
-    only, and those that may have others too."""
-    whole, partly = [], []
+def _replaced(feed: Feed, closed: Closed, windows: Windows) -> tuple[dict[str, int], dict[str, int]]:
+    """The live files of closed segments that have rows of these windows only, and those that may have others
+    too: paths, as Delta's log writes them, and bytes."""
+    whole, partly = {}, {}
     for path, file in feed.appender.files().items():
         if segment_of(path) > closed.through:
             continue
-        grid = feed.definition.grid
-        least, greatest = (file.least(grid.column), file.greatest(grid.column)) if grid else (None, None)
-        if windows.is_all:
-            whole.append(path)
-        elif least is None or greatest is None:
-            partly.append(path)
-        elif windows.has_all(parse_moment(least), parse_moment(greatest)):
-            whole.append(path)
-        elif windows.has_any(parse_moment(least), parse_moment(greatest)):
-            partly.append(path)
+        span = _span(feed, file)
+        if windows.is_all or (span and windows.has_all(*span)):
+            whole[path] = file.bytes
+        elif span is None or windows.has_any(*span):
+            partly[path] = file.bytes
     return whole, partly
+
+
+def _span(feed: Feed, file: LiveFile) -> tuple[datetime, datetime] | None:
+    """Between which starts of windows its rows are; None where that is not known of every row."""
+    grid = feed.definition.grid
+    least, greatest = (file.least(grid.column), file.greatest(grid.column)) if grid else (None, None)
+    if grid is None or least is None or greatest is None or file.may_lack(grid.column):
+        return None
+    try:
+        return parse_moment(least), parse_moment(greatest)
+    except UsageError:  # Spark knows years before 1 and after 9999
+        return None

@@ -6,13 +6,14 @@ They are written once: compared where they lie, then linked into the table by th
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import pyarrow.parquet as pq
 
+from jobs.batch.merge import files_for
 from jobs.batch.verify import within
 from jobs.kinds.windows import Windows
 from jobs.lake.feed import Feed
@@ -57,15 +58,16 @@ class Staged:
         read, files = self.feed.spark.read.schema(self.feed.states), self.files(number)
         return read.parquet(*map(str, files)) if files else read.parquet(str(self._place)).limit(0)
 
-    def beside(self, files: Sequence[str], windows: Windows) -> list[Path]:
-        """The rows of these data files, whose paths are Delta's, that are in none of the windows."""
+    def beside(self, files: Mapping[str, int], windows: Windows) -> list[Path]:
+        """The rows of these files (paths as Delta writes them, bytes) that are in none of the windows."""
         if not files:
             return []
         feed = self.feed
         stored = feed.spark.read.schema(feed.states).parquet(
             *(str(feed.path / unquote(name)) for name in files)
         )
-        kept = stored.where(f"NOT ({within(feed, windows)})").coalesce(1)
+        kept = stored.where(f"NOT coalesce({within(feed, windows)}, false)")
+        kept = kept.coalesce(files_for(sum(files.values())))
         feed.sorted(kept).write.mode("overwrite").parquet(str(self._beside))
         return [file for file in self._beside.glob("*.parquet") if pq.read_metadata(file).num_rows]
 

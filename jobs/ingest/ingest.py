@@ -49,10 +49,10 @@ STARTING, RUNNING, RETRYING, STOPPED = "starting", "running", "retrying", "stopp
 RECORDS_PER_BATCH = 200_000
 IN_MEMORY_BYTES = 256 << 20
 """Batches of about so many bytes are taken in memory by a kept plan: one pass over Kafka, where Spark makes
-two. The driver's heap holds them three times."""
+two."""
 UNKNOWN_BYTES = IN_MEMORY_BYTES / 40_000
 """What a record is taken for before one was seen."""
-CYCLE_FLOOR_S = 0.25
+CYCLE_FLOOR_S = 0.2
 """Micro-batches begin at most so often: a slow topic does not burn cores."""
 LOG_APPEND_TIME = 1  # Kafka's number for it
 LONGEST_WAIT_S = 30.0
@@ -65,7 +65,7 @@ SOURCE = {
     "failOnDataLoss": "true",
     "kafka.isolation.level": "read_committed",
     "kafka.max.poll.records": "20000",
-    # a fetch waits for no more than there is: one task asks partition after partition (60 ms, not 110)
+    # a fetch waits for no more than there is: one thread asks partition after partition (60 ms, not 110)
     "kafka.fetch.min.bytes": "1",
     "kafka.fetch.max.wait.ms": "1",
     "kafka.max.partition.fetch.bytes": "8388608",

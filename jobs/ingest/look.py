@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from jobs.ingest import first_pass
@@ -29,7 +30,7 @@ class Look:
 
         def make() -> KeptPlan:
             return KeptPlan(
-                self._spark, records.schema, lambda source: self._over(source, writers, event)
+                self._spark, records.schema, lambda source: self._over(source, writers, event), nullcontext()
             )  # fmt: skip
 
         return self._kept.plan((tuple(writers), tuple(event.items())), make).run(records)

@@ -1,8 +1,9 @@
 """Appends to a Delta table by put-if-absent: the small data file is written, then one commit file published
 by a call that cannot overwrite. Spark's own commit costs half a second, this one half a millisecond.
 
-Spark's Delta keeps what creates, alters, replaces and compacts; its commits are read forward before each
-append. Any number of Appenders may append to a table: each sees what the others have committed.
+Spark's Delta keeps what creates, alters and compacts, and large appends and merges; its commits are read
+forward before each append. Any number of Appenders may append to a table: each sees what the others have
+committed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""One small data file of a Delta table, and what Delta's log says of it, written by pyarrow.
+"""One data file of a Delta table, and what Delta's log says of it: a small one that pyarrow writes, or one
+that Spark has written elsewhere.
 
 Statistics follow the protocol: numbers as JSON numbers with all their digits, times in milliseconds, rounded
 so that no value is outside; none for floating point numbers that are not finite (Arrow passes over NaN, Spark
@@ -7,9 +8,13 @@ sorts it highest). Other columns have them always: deltalake loses rows where so
 
 from __future__ import annotations
 
+import errno
 import json
+import math
 import os
+import shutil
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -24,6 +29,8 @@ import pyarrow.parquet as pq
 
 Column = tuple[str, ...]
 """A column's name, or the names on the way to a field inside it."""
+BATCH_ROWS = 1_000_000
+"""So many rows of a file are looked at together."""
 LONGEST_TEXT = 32
 """Of a longer text its beginning is told, as the upper bound with the greatest character of all behind it."""
 GREATEST = "\U0010ffff"
@@ -46,11 +53,16 @@ def write(
 def adopt(
     file: Path, table: Path, partition: Mapping[str, str], statistics: Sequence[Column]
 ) -> dict[str, Any]:
-    """The same for a Parquet file on the same disk that is written already: a link to it, no copy."""
+    """The same for a Parquet file that is written already: a link to it, or a copy from another disk."""
     name = _new_name(table, partition)
-    os.link(file, table / name)
-    read = pq.read_table(file, columns=sorted({column[0] for column in statistics}), partitioning=None)
-    return _added(table, name, partition, statistics_text(read, statistics))
+    try:
+        os.link(file, table / name)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        shutil.copyfile(file, table / name)
+    os.utime(table / name)  # VACUUM deletes what is old and not committed, and a link is as old as its file
+    return _added(table, name, partition, _statistics_of(file, statistics))
 
 
 def _new_name(table: Path, partition: Mapping[str, str]) -> str:
@@ -73,17 +85,47 @@ def _added(table: Path, name: str, partition: Mapping[str, str], stats: str) -> 
 
 def statistics_text(rows: pa.Table, columns: Sequence[Column]) -> str:
     """Delta's statistics of the rows, as JSON."""
+    values = {column: _values(rows, column) for column in columns}
+    return _text_of(rows.num_rows, {column: values[column].null_count for column in columns}, values)
+
+
+def _statistics_of(file: Path, columns: Sequence[Column]) -> str:
+    """The same of a file of any size."""
+    stored, nulls = pq.ParquetFile(file), Counter[Column]()
+    ends: dict[Column, list[pa.Array]] = {column: [] for column in columns}
+    for batch in stored.iter_batches(BATCH_ROWS, columns=sorted({column[0] for column in columns})):
+        rows = pa.Table.from_batches([batch])
+        for column in columns:
+            values = _values(rows, column)
+            nulls[column] += values.null_count
+            ends[column].append(_ends(values))
+    values_of = {
+        column: pa.chunked_array(found, type=found[0].type) for column, found in ends.items() if found
+    }
+    return _text_of(stored.metadata.num_rows, nulls, values_of)
+
+
+def _ends(values: pa.ChunkedArray) -> pa.Array:
+    """Few values with the same bounds; those of a type without bounds have none."""
+    if not _is_bounded(values.type):
+        return pa.array([], values.type)
+    if pa.types.is_floating(values.type) and not pc.all(pc.is_finite(values)).as_py():
+        return pa.array([math.nan], values.type)
+    found = pc.min_max(values)
+    return pa.array([found["min"], found["max"]], values.type)
+
+
+def _text_of(records: int, nulls: Mapping[Column, int], values: Mapping[Column, pa.ChunkedArray]) -> str:
     lowest: dict[str, Any] = {}
     highest: dict[str, Any] = {}
-    nulls: dict[str, Any] = {}
-    for column in columns:
-        values = _values(rows, column)
-        _put(nulls, column, str(values.null_count))
-        if (bounds := _bounds(values)) is not None:
+    counts: dict[str, Any] = {}
+    for column, found in values.items():
+        _put(counts, column, str(nulls[column]))
+        if (bounds := _bounds(found)) is not None:
             _put(lowest, column, bounds[0])
             _put(highest, column, bounds[1])
     return _json({
-        "numRecords": str(rows.num_rows), "minValues": lowest, "maxValues": highest, "nullCount": nulls,
+        "numRecords": str(records), "minValues": lowest, "maxValues": highest, "nullCount": counts,
     })  # fmt: skip
 
 
@@ -98,10 +140,7 @@ def _bounds(values: pa.ChunkedArray) -> tuple[str, str] | None:
     """The least and the greatest value as JSON; None where there are none, or none that may be told."""
     type_ = values.type
     is_float, is_text = pa.types.is_floating(type_), pa.types.is_string(type_)
-    if not (
-        is_float or is_text or pa.types.is_integer(type_) or pa.types.is_decimal(type_)
-        or pa.types.is_date(type_) or pa.types.is_timestamp(type_)
-    ):  # fmt: skip
+    if not _is_bounded(type_):
         return None
     if is_float and not pc.all(pc.is_finite(values)).as_py():
         return None
@@ -111,6 +150,8 @@ def _bounds(values: pa.ChunkedArray) -> tuple[str, str] | None:
         return None
     try:
         if pa.types.is_timestamp(type_):
+            if high.value // 1000 > _LAST_MS:
+                return None
             return _moment(low.value // 1000), _moment(-(-high.value // 1000))
         least, most = low.as_py(), high.as_py()
     except (OverflowError, UnicodeDecodeError):  # a time outside of the years 1 to 9999, a text that is none
@@ -121,6 +162,17 @@ def _bounds(values: pa.ChunkedArray) -> tuple[str, str] | None:
     if pa.types.is_date(type_):
         return _text(least.isoformat()), _text(most.isoformat())
     return (f"{least:f}", f"{most:f}") if isinstance(least, Decimal) else (repr(least), repr(most))
+
+
+def _is_bounded(type_: pa.DataType) -> bool:
+    """Whether Delta's statistics know a least and a greatest value of that type."""
+    return any(
+        known(type_)
+        for known in (
+            pa.types.is_floating, pa.types.is_string, pa.types.is_integer, pa.types.is_decimal,
+            pa.types.is_date, pa.types.is_timestamp,
+        )
+    )  # fmt: skip
 
 
 def _text(value: str) -> str:

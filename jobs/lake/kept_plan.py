@@ -6,9 +6,11 @@ Nothing that changes from batch to batch may stand in such a plan.
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -22,6 +24,10 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 1 << 30
 """A kept plan computes no more; as much as Spark's driver takes of other plans."""
+
+
+_TURNS = threading.BoundedSemaphore(max(2, os.cpu_count() or 2))
+"""More plans at once would only share the cores, and each holds its rows in memory."""
 
 
 class TooLargeError(Exception):
@@ -46,13 +52,19 @@ class KeptPlan:
     """
 
     def __init__(
-        self, spark: SparkSession, schema: StructType, build: Callable[[DataFrame], DataFrame]
+        self,
+        spark: SparkSession,
+        schema: StructType,
+        build: Callable[[DataFrame], DataFrame],
+        turns: AbstractContextManager[Any] = _TURNS,
     ) -> None:
+        """`turns` are shared by all plans that wait for each other."""
         from pyspark.sql import DataFrame
 
         self._spark = spark
         self._slot = uuid4().hex
         self._lock = threading.Lock()
+        self._turns = turns
         session: Any = spark._jsparkSession
         java: Any = spark._jvm
         self._slots = java.twinlake.lake.Slots
@@ -64,7 +76,7 @@ class KeptPlan:
     def run(self, rows: ArrowFile | DataFrame) -> pa.Table:
         """The result over these rows, which have the schema's columns in its order; a relation's plan is one
         without a shuffle. One run at a time."""
-        with self._lock:
+        with self._lock, self._turns:
             self._slots.fill(self._slot, str(rows.path) if isinstance(rows, ArrowFile) else rows._jdf)
             try:
                 return _computed(self._spark, self._run)

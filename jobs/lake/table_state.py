@@ -40,6 +40,10 @@ class LiveFile(NamedTuple):
         """No value of the column is above it; None where the statistics do not tell."""
         return json.loads(self.stats or "{}").get("maxValues", {}).get(column)
 
+    def may_lack(self, column: str) -> bool:
+        """Whether rows may have no value of the column, by what the statistics tell."""
+        return bool(json.loads(self.stats or "{}").get("nullCount", {}).get(column, 1))
+
 
 class TableState:
     """`files` are the live data files by path, as Delta's log writes it, `bytes` the sum of their sizes;

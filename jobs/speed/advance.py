@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SMALL_RECORDS = 100_000
-"""Up to so many records of the log are computed in one task and written as one file, as are those that are at
+"""Up to so many records of the log are computed by one core and written as one file, as are those that are at
 hand; more are spread over the cores."""
 LONG_RECORDS = 5_000_000
 """One step of a long catch-up takes about this many records."""

@@ -281,7 +281,7 @@ class Versions:
         owner.signal(self.lags.end(topic).batch)
 
     def _prepare(self) -> None:
-        """Merges yield to the stream."""
+        """Large merges, which Spark's scheduler does, yield to the stream."""
         for log in self._logs.values():
             log.spark.sparkContext.setLocalProperty("spark.scheduler.pool", "batch")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -14,11 +16,12 @@ from pyspark.sql import SparkSession
 from jobs.batch.attempt import Attempt
 from jobs.batch.maintain import drop_old_commits
 from jobs.batch.merge import choose
-from jobs.batch.rebuild import Rebuilt, replace_closed
+from jobs.batch.rebuild import REPLACE_TRIES, Rebuilt, replace_closed
 from jobs.batch.staged import Staged
 from jobs.errors import BusyError, SilentSkipError
 from jobs.kinds.windows import ALL, Windows
 from jobs.lake import delta
+from jobs.lake.appender import Appender
 from jobs.lake.certificates import Outcome
 from jobs.lake.segments import Closed, Segment, batch_epoch, segment_of, segments
 from jobs.run import CancelledError, Run
@@ -287,6 +290,46 @@ def test_rebuilds_beside_appends_and_optimize_keep_totals_exact(world: World) ->
 
     assert errors == [] and set(outcomes) <= {True, "busy"} and True in outcomes
     assert world.at.position == 9 and world.shows() == world.expected()
+
+
+def rewritten(world: World, path: str) -> None:
+    """Somebody else has moved a data file's rows into another file."""
+    foreign = Appender(world.feed.path, [])
+    into = {"_segment": str(segment_of(path))}
+    added = foreign.adopt([world.feed.path / path], into)
+    foreign.commit(added, "somebody", foreign.transaction("somebody") + 1, {}, [path])
+
+
+@pytest.mark.parametrize("times", [1, REPLACE_TRIES])
+def test_a_rebuild_looks_again_where_somebody_rewrites_what_it_replaces(
+    world: World, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    closed, left, beside = world.closed(), iter(range(times)), Staged.beside
+
+    def raced(staged: Staged, files: Mapping[str, int], windows: Windows) -> list[Path]:
+        found = beside(staged, files, windows)
+        if next(left, None) is not None:
+            rewritten(world, next(path for path in world.feed.appender.files() if segment_of(path) == 0))
+        return found
+
+    monkeypatch.setattr(Staged, "beside", raced)
+    half = Windows.between(start=START + 2 * MINUTE)
+
+    if times == REPLACE_TRIES:
+        with pytest.raises(BusyError, match="changed beside the rebuild"):
+            world.rebuild(closed, windows=half)
+    else:
+        assert world.rebuild(closed, windows=half).replaced
+    assert world.verify().equal and world.shows() == world.expected()
+
+
+def test_rows_of_a_file_that_tells_nothing_of_its_windows_are_kept(world: World) -> None:
+    for path in [*world.feed.appender.files()]:
+        rewritten(world, path)
+    world.feed = replace(world.feed, appender=Appender(world.feed.path, []))
+
+    assert world.rebuild(windows=Windows.between(start=START + 2 * MINUTE)).replaced
+    assert world.verify().equal and world.shows() == world.expected()
 
 
 def test_merging_closed_segments_changes_nothing_that_is_shown(world: World) -> None:

@@ -54,6 +54,8 @@ def test_records_wait_at_the_broker_while_a_disk_is_full_and_none_is_lost(
     assert log.num_rows == log.group_by(coordinate).aggregate([]).num_rows == server.produced
     for table in TABLES:
         assert server.do("verify", table=table.name)["equal"], table.name
+    if folder == "tables":  # what a rebuild computes lies on another disk
+        assert server.do("rebuild", table=sales_per_region.TABLE.name)["equal"]
 
 
 def said(server: LakeProcess) -> list[str]:

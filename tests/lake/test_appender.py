@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
+import os
 import subprocess
 import sys
 import threading
+import time
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -130,6 +133,43 @@ def test_a_file_that_is_adopted_has_the_statistics_of_one_that_is_written(
 
     assert other["stats"] == one["stats"] and other["partitionValues"] == one["partitionValues"]
     assert (table / other["path"]).stat().st_ino == (tmp_path / "written.parquet").stat().st_ino
+
+
+def test_a_file_that_spark_wrote_is_adopted_from_another_disk_too_and_is_new_there(
+    spark: SparkSession, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def across(source: Path, target: Path) -> None:
+        raise OSError(errno.EXDEV, "Invalid cross-device link")
+
+    written = Appender(table, PRUNING)
+    [one] = written.write(rows(5, 3, 4), {"part": "1"})
+    spark.read.parquet(str(table / one["path"])).coalesce(1).write.parquet(str(tmp_path / "spark"))
+    [file] = (tmp_path / "spark").glob("*.parquet")
+    os.utime(file, (0, 0))
+    monkeypatch.setattr(data_file, "BATCH_ROWS", 2)
+    monkeypatch.setattr(os, "link", across)
+    [other] = written.adopt([file], {"part": "1"})
+    monkeypatch.undo()
+
+    assert other["stats"] == one["stats"]
+    assert time.time() - (table / other["path"]).stat().st_mtime < 60  # VACUUM leaves it alone
+    written.commit([other], "me", 1, {})
+    assert ids(spark, table) == [3, 4, 5]
+
+
+def test_what_is_not_finite_in_a_part_of_a_file_has_no_bounds_in_all_of_it(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = rows(1, 2, 3, 4)
+    weights = pa.array([1.0, math.nan, None, 4.0])
+    pq.write_table(found.set_column(5, "weight", weights), tmp_path / "some.parquet")
+    monkeypatch.setattr(data_file, "BATCH_ROWS", 1)
+
+    [told] = Appender(table, PRUNING).adopt([tmp_path / "some.parquet"], {"part": "1"})
+
+    stats = json.loads(told["stats"])
+    assert (stats["numRecords"], stats["nullCount"]["weight"], stats["maxValues"]["id"]) == ("4", "1", 4)
+    assert "weight" not in stats["minValues"]
 
 
 @pytest.mark.parametrize("maker", ["ours", "Spark's"])

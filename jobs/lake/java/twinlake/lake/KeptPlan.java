@@ -6,12 +6,14 @@ import java.io.OutputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.Properties;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.arrow.ArrowBatchStreamWriter;
 import org.apache.spark.sql.execution.exchange.Exchange;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -23,12 +25,15 @@ public final class KeptPlan {
   private final RDD<byte[]> batches;
   private final StructType columns;
   private final String zone;
+  private final Properties settings = new Properties();
 
   private KeptPlan(org.apache.spark.sql.classic.Dataset<Row> relation) {
     batches = relation.toArrowBatchRdd();
     // a null struct has nulls in its fields, whatever they are declared as: other readers of Arrow mind
     columns = relation.schema().asNullable();
-    zone = relation.sparkSession().sessionState().conf().sessionLocalTimeZone();
+    SQLConf session = relation.sparkSession().sessionState().conf();
+    zone = session.sessionLocalTimeZone();
+    settings.putAll(CollectionConverters.asJava(session.getAllConfs()));
   }
 
   public static KeptPlan of(Dataset<Row> relation) {
@@ -54,7 +59,7 @@ public final class KeptPlan {
   /** Computes what is in the slots now, into an Arrow stream file; false where it has more than so many bytes. */
   public boolean run(String file, long mostBytes) throws Exception {
     long[] left = {mostBytes};
-    ThisThread.compute(batches, computed -> write(computed.takeWhile(batch -> (left[0] -= batch.length) >= 0), file));
+    ThisThread.compute(batches, settings, computed -> write(computed.takeWhile(batch -> (left[0] -= batch.length) >= 0), file));
     return left[0] >= 0;
   }
 

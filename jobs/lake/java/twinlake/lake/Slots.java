@@ -42,7 +42,7 @@ public final class Slots {
 
   private Slots() {}
 
-  /** A relation of what will be in the slot, read by one task. */
+  /** A relation of what will be in the slot, one partition. */
   public static Dataset<Row> relation(org.apache.spark.sql.classic.SparkSession session, String slot, StructType columns) {
     return session.internalCreateDataFrame(new SlotRows(session.sparkContext(), slot), columns, false);
   }
@@ -62,7 +62,7 @@ public final class Slots {
     FILLED.remove(slot);
   }
 
-  /** One partition, no dependencies: Spark plans and schedules it alike each time. */
+  /** One partition, no dependencies: nothing has to be exchanged above it. */
   private static final class SlotRows extends RDD<InternalRow> {
     private final String slot;
 

@@ -27,7 +27,8 @@ final class ThisThread {
 
   private ThisThread() {}
 
-  static <T> void compute(RDD<T> rows, Use<T> use) throws Exception {
+  /** `settings` are what expressions that ask for the session's see, as in any task. */
+  static <T> void compute(RDD<T> rows, Properties settings, Use<T> use) throws Exception {
     if (rows.partitions().length != 1) {
       throw new IllegalArgumentException("not one partition but " + rows.partitions().length);
     }
@@ -36,7 +37,7 @@ final class ThisThread {
     TaskMemoryManager memory = new TaskMemoryManager(spark.memoryManager(), number);
     TaskContextImpl task =
         new TaskContextImpl(
-            0, 0, 0, number, 0, 1, memory, new Properties(), spark.metricsSystem(), TaskMetrics$.MODULE$.empty(), 1,
+            0, 0, 0, number, 0, 1, memory, settings, spark.metricsSystem(), TaskMetrics$.MODULE$.empty(), 1,
             Map$.MODULE$.empty());
     spark.blockManager().registerTask(number);
     TaskContext$.MODULE$.setTaskContext(task);
