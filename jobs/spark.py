@@ -6,11 +6,12 @@ import logging
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jobs.errors import UnreachableError
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     from jobs.settings import Settings
@@ -127,6 +128,13 @@ def session(
     spark.sparkContext.setLogLevel("ERROR")
     _say_errors_once()
     return spark
+
+
+def cancel(context: SparkContext, tag: str) -> None:
+    """Ends what threads with this job tag have asked Spark for, in its tasks and in threads of their own."""
+    java: Any = context._jvm
+    context.cancelJobsWithTag(tag)
+    java.twinlake.lake.ThisThread.cancel(tag)
 
 
 def _say_errors_once() -> None:

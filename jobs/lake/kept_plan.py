@@ -21,11 +21,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-
 MOST_BYTES = 1 << 30
 """A kept plan computes no more; as much as Spark's driver takes of other plans."""
-
-
+SMALL_BYTES = 4 << 20
+"""A larger result of `small` is left to Spark's tasks."""
 _TURNS = threading.BoundedSemaphore(max(2, os.cpu_count() or 2))
 """More plans at once would only share the cores, and each holds its rows in memory."""
 
@@ -111,6 +110,20 @@ def computed(rows: DataFrame) -> pa.Table:
     """A relation that is needed once. `toArrow` refuses null structs with fields declared as not null."""
     java: Any = rows.sparkSession._jvm
     return _computed(rows.sparkSession, lambda file: java.twinlake.lake.KeptPlan.once(rows._jdf, file))
+
+
+def small(rows: DataFrame) -> pa.Table | None:
+    """A relation with a small result that is needed once, computed in this thread, without the scheduler and
+    without a file. None where it has more bytes, more partitions than one, or a shuffle.
+
+    `jobs.spark.cancel` with one of this thread's job tags ends it, as it ends Spark's tasks.
+    """
+    java: Any = rows.sparkSession._jvm
+    found = java.twinlake.lake.KeptPlan.small(rows._jdf, SMALL_BYTES)
+    if found is None:
+        return None
+    with pa.ipc.open_stream(found) as stream:
+        return stream.read_all()
 
 
 def _computed(spark: SparkSession, run: Callable[[str], None]) -> pa.Table:

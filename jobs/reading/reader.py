@@ -17,7 +17,9 @@ from uuid import uuid4
 
 from jobs.as_json import to_json
 from jobs.errors import BusyError, TwinlakeError, UsageError
+from jobs.lake.kept_plan import small
 from jobs.reading.follower import Followed
+from jobs.spark import cancel
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -112,7 +114,7 @@ class Reader:
             if not left.wait(self._longest_s):
                 late.set()
             while not ended.wait(_AGAIN_S):
-                context.cancelJobsWithTag(tag)
+                cancel(context, tag)
 
         context.addJobTag(tag)
         context.setInterruptOnCancel(True)
@@ -128,15 +130,17 @@ class Reader:
 
 
 def _collected(frame: DataFrame) -> list[Any]:
-    """All rows; by Arrow (faster) unless a column is nested: it refuses fields that are never null."""
+    """All rows; a small result in this thread, others by Spark's tasks, by Arrow (faster) unless a column is
+    nested: it refuses fields that are never null."""
     from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
 
     if any(
         isinstance(column.dataType, (ArrayType, MapType, StructType, VariantType)) for column in frame.schema
     ):
         return frame.collect()
-    found: list[Any] = frame.toArrow().to_pylist()
-    return found
+    found = small(frame)
+    rows: list[Any] = (frame.toArrow() if found is None else found).to_pylist()
+    return rows
 
 
 def _unique(names: list[str]) -> list[str]:

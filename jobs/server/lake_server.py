@@ -39,6 +39,7 @@ from jobs.server.job_kinds import JobKind
 from jobs.server.jobs import Jobs
 from jobs.server.spark_progress import watched
 from jobs.settings import Settings
+from jobs.spark import cancel, scratch_folder, session
 from jobs.speed.versions import Versions
 from jobs.times import Clock, format_moment, from_micros
 from jobs.topics.topic import load_topic, topic_names
@@ -211,7 +212,7 @@ class LakeServer:
 
     def _cancel_tag(self, tag: str) -> None:
         if self._lake:
-            self._lake.spark.sparkContext.cancelJobsWithTag(tag)
+            cancel(self._lake.spark.sparkContext, tag)
 
     def _keep_house(self) -> None:
         """Ask the broker for lags every 5 s, clean up every hour; a failure is logged and tried again."""
@@ -238,8 +239,6 @@ class LakeServer:
 
 def lake_session(settings: Settings) -> SparkSession:
     """The lake server's Spark driver, ending with its JVM; the stream's small tasks go before a job's."""
-    from jobs.spark import scratch_folder, session
-
     pools = settings.run_dir / "pools.xml"
     replace_file(pools, POOLS)
     drop_scratch(scratch_folder(settings))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from jobs.run import Progress, Run
+from jobs.spark import cancel
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -71,7 +72,7 @@ def watched(context: SparkContext, run: Run) -> Iterator[None]:
         while not ended.wait(LOOK_S):
             try:
                 if run.cancelled.is_set():
-                    context.cancelJobsWithTag(run.tag)
+                    cancel(context, run.tag)
                 else:
                     run.share(share.of)
             except Exception:  # progress is not worth a cancel that nobody repeats

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.batch import rebuild as module
 from jobs.batch.attempt import Attempt
 from jobs.batch.due import WHOLE, Scope, due, gained, rewritten
 from jobs.batch.rebuild import chunks
+from jobs.batch.staged import Staged
 from jobs.kinds.kind import Kind
 from jobs.kinds.windows import ALL, Windows
 from jobs.lake.certificates import Certificate, Outcome
@@ -250,7 +250,7 @@ def test_a_rebuild_that_was_killed_while_it_computed_computes_anew(
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "_compute", killed)
+        patch.setattr(Staged, "compute", killed)
         with pytest.raises(Killed):
             world.rebuild(job="killed")
     half = world.lake / "staging/killed/computed/_chunk=0"

@@ -12,6 +12,7 @@ from jobs.kinds.aggregate import Aggregate
 from jobs.kinds.latest import Latest
 from jobs.lake import kept_plan
 from jobs.lake.kept_plan import ArrowFile, KeptPlan, TooLargeError, computed
+from jobs.spark import cancel
 from jobs.waiting import wait_for
 from tests.laws.histories import generated, packed
 from tests.laws.tables import NEWEST, TOTALS, WINDOWED, WORDS
@@ -92,7 +93,7 @@ def test_a_plan_that_is_kept_waits_for_no_slot_of_the_scheduler(spark: SparkSess
             assert run.result(timeout=20).to_pylist() == [{"next": 6}]
             assert not held.done()
         finally:
-            context.cancelJobsWithTag("held")
+            cancel(context, "held")
         with pytest.raises(Exception, match="cancelled"):
             held.result()
 

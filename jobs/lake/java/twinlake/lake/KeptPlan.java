@@ -1,6 +1,7 @@
 package twinlake.lake;
 
 import java.io.BufferedOutputStream;
+import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.file.Files;
@@ -53,21 +54,40 @@ public final class KeptPlan {
   public static void once(Dataset<Row> relation, String file) throws IOException {
     KeptPlan plan = new KeptPlan((org.apache.spark.sql.classic.Dataset<Row>) relation);
     byte[][] computed = (byte[][]) plan.batches.collect();
-    plan.write(CollectionConverters.asScala(Arrays.asList(computed).iterator()), file);
+    try (OutputStream out = Files.newOutputStream(Path.of(file))) {
+      plan.write(CollectionConverters.asScala(Arrays.asList(computed).iterator()), out);
+    }
   }
 
   /** Computes what is in the slots now, into an Arrow stream file; false where it has more than so many bytes. */
   public boolean run(String file, long mostBytes) throws Exception {
+    try (OutputStream out = Files.newOutputStream(Path.of(file))) {
+      return computedHere(out, mostBytes);
+    }
+  }
+
+  /**
+   * A relation that is needed once, computed in the calling thread, as an Arrow stream; null where that cannot be
+   * (more than one partition, a shuffle), or has more than so many bytes.
+   */
+  public static byte[] small(Dataset<Row> relation, long mostBytes) throws Exception {
+    KeptPlan plan = new KeptPlan((org.apache.spark.sql.classic.Dataset<Row>) relation);
+    ByteArrayOutputStream found = new ByteArrayOutputStream();
+    return ThisThread.can(plan.batches) && plan.computedHere(found, mostBytes) ? found.toByteArray() : null;
+  }
+
+  private boolean computedHere(OutputStream out, long mostBytes) throws Exception {
     long[] left = {mostBytes};
-    ThisThread.compute(batches, settings, computed -> write(computed.takeWhile(batch -> (left[0] -= batch.length) >= 0), file));
+    ThisThread.compute(
+        batches, settings, found -> write(found.takeWhile(batch -> (left[0] -= batch.length) >= 0), out));
     return left[0] >= 0;
   }
 
-  private void write(scala.collection.Iterator<byte[]> computed, String file) throws IOException {
-    try (OutputStream out = new BufferedOutputStream(Files.newOutputStream(Path.of(file)))) {
-      ArrowBatchStreamWriter writer = new ArrowBatchStreamWriter(columns, out, zone, true, false);
-      writer.writeBatches(computed);
-      writer.end();
-    }
+  private void write(scala.collection.Iterator<byte[]> computed, OutputStream out) throws IOException {
+    OutputStream buffered = new BufferedOutputStream(out);
+    ArrowBatchStreamWriter writer = new ArrowBatchStreamWriter(columns, buffered, zone, true, false);
+    writer.writeBatches(computed);
+    writer.end();
+    buffered.flush();
   }
 }
