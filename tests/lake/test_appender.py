@@ -168,7 +168,7 @@ def test_what_is_not_finite_in_a_part_of_a_file_has_no_bounds_in_all_of_it(
     [told] = Appender(table, PRUNING).adopt([tmp_path / "some.parquet"], {"part": "1"})
 
     stats = json.loads(told["stats"])
-    assert (stats["numRecords"], stats["nullCount"]["weight"], stats["maxValues"]["id"]) == ("4", "1", 4)
+    assert (stats["numRecords"], stats["nullCount"]["weight"], stats["maxValues"]["id"]) == (4, 1, 4)
     assert "weight" not in stats["minValues"]
 
 
