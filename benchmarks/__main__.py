@@ -11,11 +11,7 @@ import json
 import os
 import signal
 import sys
-import threading
 import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
@@ -25,6 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import bulk, freshness, many, small
+from benchmarks.alongside import alongside
 from benchmarks.bulk import Bulk
 from benchmarks.freshness import Freshness
 from benchmarks.loop import COMMIT_RECORDS, Sink
@@ -128,14 +125,13 @@ def measure(platform: Platform, folder: Path, asked: argparse.Namespace, started
     told(started, "they are retired")
 
     for _ in range(asked.repeat):
-        starts = platform.ends()
         all_of.bulks.append(bulk.against_loop(platform, sink, asked.records))
         one = all_of.bulks[-1]
         told(
             started,
             f"bulk: plain loop {one.loop_rate:,.0f}, twinlake {one.rate:,.0f} records/s, {one.vs_loop:.2f}",
         )
-    ends = platform.ends()
+    starts, ends = one.starts, one.ends
     for table in REBUILT:
         with Meter([lake_server]) as meter:
             all_of.rebuilds_equal &= bool(platform.job("rebuild", {"table": table})["equal"])
@@ -146,7 +142,7 @@ def measure(platform: Platform, folder: Path, asked: argparse.Namespace, started
         found, cores = fresh("")
         all_of.fresh.append(found)
         all_of.cores.append(cores)
-    with rebuilding(platform, REBUILT[0]):
+    with alongside(lambda: rebuild_again(platform, REBUILT[0])):
         beside, _ = fresh("beside rebuilds ")
     for _ in range(asked.repeat - 1):
         all_of.cycles.append(cycle())
@@ -180,23 +176,10 @@ def measure(platform: Platform, folder: Path, asked: argparse.Namespace, started
     }
 
 
-@contextmanager
-def rebuilding(platform: Platform, table: str) -> Iterator[None]:
-    """All of the table's history is rebuilt, again and again."""
-    stop = threading.Event()
-
-    def rebuild() -> None:
-        while not stop.is_set():
-            if not platform.job("rebuild", {"table": table})["equal"]:
-                raise BenchmarkError(f"a rebuild of {table} beside the stream found a difference")
-
-    with ThreadPoolExecutor() as threads:
-        rebuilds = threads.submit(rebuild)
-        try:
-            yield
-        finally:
-            stop.set()
-        rebuilds.result()
+def rebuild_again(platform: Platform, table: str) -> None:
+    """All of the table's history; BenchmarkError where that finds a difference."""
+    if not platform.job("rebuild", {"table": table})["equal"]:
+        raise BenchmarkError(f"a rebuild of {table} beside the stream found a difference")
 
 
 def figures(measured: Measured, rebuilt_records: int) -> dict[str, Any]:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-import threading
 from contextlib import suppress
 
 import httpx
 
 from benchmarks import freshness
+from benchmarks.alongside import alongside
 from benchmarks.orders import steady
 from benchmarks.platform import Platform
 from jobs.commands.output import load_settings
@@ -31,28 +31,21 @@ def main() -> int:
     with Platform(Settings(home=load_settings().home / "bench" / "home")) as platform:
         measured(platform, "warm-up", asked.rate, asked.seconds)
         alone = measured(platform, "alone", asked.rate, asked.seconds)
-        stop = threading.Event()
-        reader = threading.Thread(target=heavy_reader, args=(platform, stop))
-        reader.start()
-        try:
+        with alongside(lambda: ask_heavily(platform)):
             beside = measured(platform, "beside a heavy query", asked.rate, asked.seconds)
-        finally:
-            stop.set()
-            reader.join()
         again = measured(platform, "alone again", asked.rate, asked.seconds)
     share = beside / ((alone + again) / 2)
     print(f"p50 beside a heavy query is {share:.2f} times that without (at most 2)")
     return 0 if share <= 2 else 1
 
 
-def heavy_reader(platform: Platform, stop: threading.Event) -> None:
+def ask_heavily(platform: Platform) -> None:
     services = platform.services
-    while not stop.is_set():
-        with suppress(httpx.TimeoutException):  # what a person does who is tired of waiting
-            httpx.post(
-                f"{services.sql_url}/query", json={"sql": HEAVY}, headers={"X-Twinlake-Query": "1"},
-                auth=services.reader, timeout=CLIENT_S, trust_env=False,
-            ).raise_for_status()  # fmt: skip
+    with suppress(httpx.TimeoutException):  # what a person does who is tired of waiting
+        httpx.post(
+            f"{services.sql_url}/query", json={"sql": HEAVY}, headers={"X-Twinlake-Query": "1"},
+            auth=services.reader, timeout=CLIENT_S, trust_env=False,
+        ).raise_for_status()  # fmt: skip
 
 
 def measured(platform: Platform, name: str, rate: float, seconds: float) -> float:

@@ -19,11 +19,16 @@ LIMIT_S = 180.0
 
 @dataclass(frozen=True, kw_only=True)
 class Bulk:
-    """What the loop and what Twinlake (log and two tables) needed for so many records."""
+    """What the loop and what Twinlake (log and two tables) needed for the records between these offsets."""
 
-    records: int
+    starts: dict[int, int]
+    ends: dict[int, int]
     loop: Cost
     ingest: Cost
+
+    @property
+    def records(self) -> int:
+        return sum(self.ends.values()) - sum(self.starts.values())
 
     @property
     def rate(self) -> float:
@@ -56,7 +61,7 @@ def against_loop(platform: Platform, sink: Sink, count: int) -> Bulk:
         loop = _loop(platform, starts, ends, sink)
     with Meter([platform.process("jobs.server")]) as meter:
         platform.caught_up(ends, LIMIT_S)
-    return Bulk(records=count, loop=loop, ingest=meter.cost)
+    return Bulk(starts=starts, ends=ends, loop=loop, ingest=meter.cost)
 
 
 def _loop(platform: Platform, starts: dict[int, int], ends: dict[int, int], sink: Sink) -> Cost:

@@ -72,8 +72,7 @@ def warm_cycle(platform: Platform, seconds: float) -> Cycle:
 
 def stepped(platform: Platform) -> list[Path]:
     """The tables that take a commit in every cycle: the log, and what the versions store."""
-    lake = platform.settings.lake
-    return [lake / "logs" / platform.topic, *platform.stored()]
+    return [platform.log, *platform.stored()]
 
 
 def further_steps(path: Path, topic: str, count: int) -> None:

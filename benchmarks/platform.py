@@ -127,9 +127,13 @@ class Platform:
         """The number of the log's newest batch."""
         return int(self._log_told().get("batch", 0))
 
+    @property
+    def log(self) -> Path:
+        """The topic's log."""
+        return self.settings.lake / "logs" / self.topic
+
     def _log_told(self) -> dict[str, Any]:
-        log = self.settings.lake / "logs" / self.topic
-        return delta.newest_metadata(log, lambda told: "ends" in told) or {}
+        return delta.newest_metadata(self.log, lambda told: "ends" in told) or {}
 
     def _all_hold(self, ends: dict[int, int]) -> bool:
         newest = self._log_told()
@@ -143,8 +147,7 @@ class Platform:
     def visible(self) -> int:
         """How many records of the topic every stored table has."""
         batch = min(self._positions(), default=0)
-        log = self.settings.lake / "logs" / self.topic
-        told = delta.newest_metadata(log, lambda told: told.get("batch") == batch) or {}
+        told = delta.newest_metadata(self.log, lambda told: told.get("batch") == batch) or {}
         return sum(int(end) for end in told.get("ends", {}).get("0", {}).values())
 
     def _positions(self) -> Iterator[int]:

@@ -216,7 +216,7 @@ def _replaced(feed: Feed, closed: Closed, windows: Windows) -> tuple[dict[str, i
     for path, file in feed.appender.files().items():
         if segment_of(path) > closed.through:
             continue
-        span = _span(feed, file)
+        span = None if windows.is_all else _span(feed, file)
         if windows.is_all or (span and windows.has_all(*span)):
             whole[path] = file.bytes
         elif span is None or windows.has_any(*span):

@@ -154,11 +154,11 @@ class Windows:
 
     def has_all(self, first: datetime, last: datetime) -> bool:
         """Whether every window that starts in [first, last] is one of them."""
-        return any(_first(one) <= first and last < _last(one) for one in self.ranges) or self.is_all
+        return any(_first(one) <= first and (one.end is None or last < one.end) for one in self.ranges)
 
     def has_any(self, first: datetime, last: datetime) -> bool:
         """Whether there may be one of them that starts in [first, last]."""
-        return any(_first(one) <= last and first < _last(one) for one in self.ranges) or self.is_all
+        return any(_first(one) <= last and (one.end is None or first < one.end) for one in self.ranges)
 
     def to_json(self) -> list[dict[str, str | None]]:
         return [one.to_json() for one in self.ranges]

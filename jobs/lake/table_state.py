@@ -34,15 +34,18 @@ class LiveFile(NamedTuple):
 
     def least(self, column: str) -> Any:
         """No value of the column is below it; None where the statistics do not tell."""
-        return json.loads(self.stats or "{}").get("minValues", {}).get(column)
+        return self._told("minValues", column)
 
     def greatest(self, column: str) -> Any:
         """No value of the column is above it; None where the statistics do not tell."""
-        return json.loads(self.stats or "{}").get("maxValues", {}).get(column)
+        return self._told("maxValues", column)
 
     def may_lack(self, column: str) -> bool:
         """Whether rows may have no value of the column, by what the statistics tell."""
-        return bool(json.loads(self.stats or "{}").get("nullCount", {}).get(column, 1))
+        return self._told("nullCount", column) != 0
+
+    def _told(self, statistic: str, column: str) -> Any:
+        return json.loads(self.stats or "{}").get(statistic, {}).get(column)
 
 
 class TableState:
