@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,6 +45,8 @@ MEASURED: dict[str, str] = {
     "spark.sql.codegen.cache.maxEntries": "1000",
     # verdicts travel inside plans as binary literals; nobody wants to read them
     "spark.sql.maxPlanStringLength": "4000",
+    # where in our code an expression was made: eight calls for each, for a line that no user is shown
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.ui.retainedExecutions": "10",
     "spark.ui.retainedJobs": "20",
     "spark.ui.retainedStages": "20",
@@ -91,9 +94,9 @@ def class_path(settings: Settings) -> list[Path]:
     return [*found, settings.classes]
 
 
-def scratch_folder(settings: Settings) -> Path:
-    """Where a session of this installation has its temporary files."""
-    return settings.run_dir / "spark"
+def drop_scratch(settings: Settings, name: str) -> None:
+    """Deletes what a process that was killed has left of its session's temporary files."""
+    shutil.rmtree(_scratch_folder(settings, name), ignore_errors=True)
 
 
 def session(
@@ -109,13 +112,17 @@ def session(
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     from pyspark.sql import SparkSession
 
-    scratch = scratch_folder(settings)
-    scratch.mkdir(parents=True, exist_ok=True)
+    scratch = _scratch_folder(settings, name)
+    temporary = scratch / "tmp"
+    temporary.mkdir(parents=True, exist_ok=True)
+    options = java_options(settings)
+    if " " not in str(temporary):  # where Spark parts the options
+        options += f" -Djava.io.tmpdir={temporary}"
     builder = (
         SparkSession.builder.appName(name)
         .master(f"local[{cores or '*'}]")
         .config("spark.driver.extraClassPath", ":".join(map(str, class_path(settings))))
-        .config("spark.driver.extraJavaOptions", java_options(settings))
+        .config("spark.driver.extraJavaOptions", options)
         .config("spark.driver.memory", memory)
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
@@ -128,6 +135,10 @@ def session(
     spark.sparkContext.setLogLevel("ERROR")
     _say_errors_once()
     return spark
+
+
+def _scratch_folder(settings: Settings, name: str) -> Path:
+    return settings.run_dir / "spark" / name
 
 
 def cancel(context: SparkContext, tag: str) -> None:

@@ -100,12 +100,6 @@ class Newest:
         return self._plan
 
 
-def drop_scratch(folder: Path) -> None:
-    """Deletes what a process that was killed has left in its session's scratch folder."""
-    for file in folder.glob("*.arrow"):
-        file.unlink(missing_ok=True)
-
-
 def computed(rows: DataFrame) -> pa.Table:
     """A relation that is needed once. `toArrow` refuses null structs with fields declared as not null."""
     java: Any = rows.sparkSession._jvm

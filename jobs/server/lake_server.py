@@ -26,7 +26,6 @@ from jobs.kinds.kind import grid_of, is_stored
 from jobs.lake import delta, release_log
 from jobs.lake.certificates import Certificates
 from jobs.lake.fresh_rows import NewRows
-from jobs.lake.kept_plan import drop_scratch
 from jobs.lake.log import Log
 from jobs.lake.open_lake import OpenLake, RunningIngest, staging_folder
 from jobs.lake.plans import Plans
@@ -39,7 +38,7 @@ from jobs.server.job_kinds import JobKind
 from jobs.server.jobs import Jobs
 from jobs.server.spark_progress import watched
 from jobs.settings import Settings
-from jobs.spark import cancel, scratch_folder, session
+from jobs.spark import cancel, drop_scratch, session
 from jobs.speed.versions import Versions
 from jobs.times import Clock, format_moment, from_micros
 from jobs.topics.topic import load_topic, topic_names
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
 
 journal = structlog.get_logger(__name__)
 
+SESSION = "twinlake-lake"
 LAG_EVERY_S = 5.0
 MAINTAIN_EVERY_S = 3600.0
 # The stream's small tasks go first when a rebuild or a build fills the cores.
@@ -241,8 +241,8 @@ def lake_session(settings: Settings) -> SparkSession:
     """The lake server's Spark driver, ending with its JVM; the stream's small tasks go before a job's."""
     pools = settings.run_dir / "pools.xml"
     replace_file(pools, POOLS)
-    drop_scratch(scratch_folder(settings))
-    spark = session(settings, "twinlake-lake", more={"spark.scheduler.allocation.file": pools.as_uri()})
+    drop_scratch(settings, SESSION)
+    spark = session(settings, SESSION, more={"spark.scheduler.allocation.file": pools.as_uri()})
     end_together(spark.sparkContext._gateway.proc)
     return spark
 

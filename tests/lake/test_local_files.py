@@ -37,7 +37,9 @@ def hadoop_path(spark: SparkSession, path: Path) -> JavaObject:
 
 def test_no_process_is_started_by_commits_and_micro_batches(spark: SparkSession, tmp_path: Path) -> None:
     """Without Hadoop's native library its own file system starts about nine for every micro-batch."""
-    jvm = psutil.Process(spark.sparkContext._gateway.proc.pid)
+    flight = jvm_of(spark).jdk.jfr
+    recording = flight.Recording()
+    recording.enable("jdk.ProcessStart")
     batches: list[int] = []
 
     def write(found: DataFrame, number: int) -> None:
@@ -46,7 +48,8 @@ def test_no_process_is_started_by_commits_and_micro_batches(spark: SparkSession,
             batches.append(number)
 
     source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
-    before = jvm.cpu_times()
+    recording.start()
+    jvm_of(spark).java.lang.Runtime.getRuntime().exec("true").waitFor()  # what the recording must have seen
     query = (
         source.writeStream.option("checkpointLocation", str(tmp_path / "c")).foreachBatch(write).start()
     )  # fmt: skip
@@ -54,11 +57,14 @@ def test_no_process_is_started_by_commits_and_micro_batches(spark: SparkSession,
         wait_for("some batches", lambda: len(batches) > 9 or None, 120)
     finally:
         query.stop()
-    after = jvm.cpu_times()
+        recording.stop()
+    file = jvm_of(spark).java.io.File(str(tmp_path / "seen.jfr")).toPath()
+    recording.dump(file)
+    recording.close()
 
     assert spark.read.format("delta").load(str(tmp_path / "t")).count() >= 100
-    used = after.children_user + after.children_system - before.children_user - before.children_system
-    assert round(used, 3) == 0, "time of processes that the JVM has started"
+    started = [event.getString("command") for event in flight.consumer.RecordingFile.readAllEvents(file)]
+    assert started == ["true"]
 
 
 @pytest.mark.parametrize("kind", ["FileSystem", "FileContext"])
