@@ -10,7 +10,7 @@ ARCHIVE := .jars/.archived
 help:
 	@echo "make demo     install, start everything, run the main job (leaves the services up)"
 	@echo "make test     install what the tests need and run them, with one kill that the seed draws"
-	@echo "make faults   kill the lake server at every named point, fill its disks, take the tour, run for a week (up to an hour)"
+	@echo "make faults   what takes longer: kills at every named point, full disks, the tour, a week (over an hour)"
 	@echo "make up       start the services; 'make down' stops them, and those of the demo"
 	@echo "make bench    measure against a plain loop, and what small work costs (about 20 minutes)"
 	@echo "make bench-long  a cycle at the 50,000th step, rebuilds of 20 million records (about half an hour)"

@@ -18,7 +18,7 @@ TESTS = Path(__file__).parent
 USES_SPARK = ("batch", "kinds", "lake", "laws", "releases", "speed")
 USES_SERVICES = ("faults", "kill", "reading", "tour", "week")
 LONG = ("faults", "tour", "week")
-"""What `make faults` runs, and `make test` does not."""
+"""Whole folders that `make faults` runs, and `make test` does not; of others it runs what is marked so."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

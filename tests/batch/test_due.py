@@ -243,6 +243,7 @@ def test_a_due_rebuild_that_was_killed_goes_on_with_what_it_had_computed_and_wit
     assert world.shows() == world.expected() and world.verify().equal
 
 
+@pytest.mark.faults
 def test_a_rebuild_that_was_killed_while_it_computed_computes_anew(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

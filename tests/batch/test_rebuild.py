@@ -191,6 +191,7 @@ def corrupt(world: World) -> None:
     world.spark.sql(f"UPDATE delta.`{world.feed.path}` SET orders__n = orders__n + 1000 WHERE _segment = 0")
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize(
     ("kill", "calls", "skipped"),
     [("replacing", 2, 2), ("replaced", 0, 1), ("replaced", 1, 2)],
@@ -222,6 +223,7 @@ def killed_after_replacing(world: World, monkeypatch: pytest.MonkeyPatch) -> tup
     return told, world.verify().differing
 
 
+@pytest.mark.faults
 def test_a_repair_begins_anew_where_somebody_else_used_the_lane_and_still_tells_what_it_repaired(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -234,6 +236,7 @@ def test_a_repair_begins_anew_where_somebody_else_used_the_lane_and_still_tells_
     assert world.shows() == world.expected() and world.verify().equal
 
 
+@pytest.mark.faults
 def test_a_repair_whose_commit_is_cleaned_up_before_it_goes_on_still_tells_what_it_repaired(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

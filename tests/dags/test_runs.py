@@ -79,6 +79,7 @@ def states(run: dict[str, Any]) -> set[str]:
     return {run["state"], *(state for _, _, state in run["tasks"])}
 
 
+@pytest.mark.faults
 def test_batch_certifies_all_of_history_first_and_then_what_has_gained_records(
     installation: Installation,
 ) -> None:
@@ -110,6 +111,7 @@ def test_batch_certifies_all_of_history_first_and_then_what_has_gained_records(
     assert then["verify", "latest_order"]["due"] and then["verify", "latest_order"]["rows_compared"] == 0
 
 
+@pytest.mark.faults
 def test_backfill_rebuilds_a_range_in_chunks(installation: Installation) -> None:
     hour = utc_now().replace(minute=0, second=0, microsecond=0)
     start, end = (format_moment(hour + timedelta(hours=hours)) for hours in (-1, 1))

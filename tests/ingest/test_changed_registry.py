@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from jobs.ingest.writer_schema import meant
 from jobs.topics.registry import Registry
 from tests.apicurio import Apicurio
@@ -18,6 +20,7 @@ def swapped(schema: dict[str, Any]) -> dict[str, Any]:
     return {**schema, "fields": fields}
 
 
+@pytest.mark.faults
 def test_an_id_that_a_wiped_registry_gives_to_another_schema_stops_the_topic(stage: Stage) -> None:
     registry = stage.registry
     assert isinstance(registry, Apicurio)
@@ -45,6 +48,7 @@ def test_an_id_that_a_wiped_registry_gives_to_another_schema_stops_the_topic(sta
     assert [row[3] for row in stage.verdicts(stage.run())] == ["valid", "valid"]
 
 
+@pytest.mark.faults
 def test_a_schema_that_was_registered_survives_a_kill(apicurio: Apicurio) -> None:
     """Otherwise the records that were sent with its id are invalid for ever."""
     sent = {"type": "record", "name": "Killed", "fields": [{"name": "a", "type": "long"}]}

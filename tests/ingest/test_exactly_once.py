@@ -168,6 +168,7 @@ def test_only_committed_records_are_read_and_a_new_partition_from_its_start(stag
     assert sorted(row.event_id for row in ingest.log.rows(0, 9).collect()) == ["more", "yes"]
 
 
+@pytest.mark.faults
 def test_a_killed_broker_costs_time_and_no_record(stage: Stage) -> None:
     stage.create()
     stage.orders("a")

@@ -89,6 +89,7 @@ def story(log: Log, build: int, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return [*told, small, len(ranges), at.watermark]
 
 
+@pytest.mark.faults
 def test_a_version_is_built_alike_whatever_clean_up_and_compaction_have_left_of_the_log_s_commits(
     log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -34,6 +34,7 @@ def waits(client: http.client.HTTPConnection) -> bool:
     return not select.select([client.sock], [], [], 0)[0]
 
 
+@pytest.mark.faults
 def test_short_statements_are_answered_beside_long_ones_and_after_their_clients_have_left(
     sql: SqlServer, jdbc: Callable[[], Any]
 ) -> None:

@@ -109,6 +109,7 @@ def test_readers_see_what_is_in_force_whatever_is_added_to_the_checkout(edited: 
     server.wait_until(lambda status: server.rows(FINAL) == [{"final": 3, "windows": 3}])
 
 
+@pytest.mark.faults
 def test_watermarks_move_while_a_release_cannot_be_followed(edited: Edited) -> None:
     server = edited.server
     server.start()

@@ -206,6 +206,7 @@ def test_a_fixed_schema_never_changes(sql: SqlServer, released: Released) -> Non
     assert sql.rows("SELECT sum(orders) AS n FROM serve.sales_per_region") == [{"n": PAID}]
 
 
+@pytest.mark.faults
 def test_a_release_committed_while_it_was_dead_is_served_after_its_restart(
     sql: SqlServer, released: Released
 ) -> None:
@@ -222,6 +223,7 @@ def test_a_release_committed_while_it_was_dead_is_served_after_its_restart(
     assert wait_for("the newest is served first", old, 60, unready=(AssertionError,)) == [{"n": 50}]
 
 
+@pytest.mark.faults
 def test_the_schema_of_a_release_goes_with_its_retired_versions(sql: SqlServer, released: Released) -> None:
     """Its files are deleted later: nobody must begin to read them."""
     old = released.promote(released.paid_orders)

@@ -92,6 +92,7 @@ def test_the_stalled_version_names_coordinate_and_expression_and_the_others_go_o
     assert [one.table for one in versions.health() if one.stalled] == [RISKY.name]
 
 
+@pytest.mark.faults
 def test_the_culprit_is_looked_for_once_and_no_other_error_is_laid_at_its_door(
     versions: Versions, log: MemoryLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,6 +35,7 @@ def runs(database: Path) -> list[str]:
         return [name for (name,) in connection.execute("SELECT run_id FROM dag_run ORDER BY run_id")]
 
 
+@pytest.mark.faults
 def test_old_runs_go_with_their_logs_and_young_ones_stay(context: Context) -> None:
     airflow._migrate(context)
     folder = context.folders.private("airflow")

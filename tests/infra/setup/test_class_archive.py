@@ -31,6 +31,7 @@ def skip_without_archive(home: Path) -> None:
         pytest.skip("this Java has made no archive: `make jars` has told why")
 
 
+@pytest.mark.faults
 def test_a_driver_takes_its_classes_from_the_archive(tmp_path: Path) -> None:
     skip_without_archive(tmp_path)
     loaded = tmp_path / "classes.log"

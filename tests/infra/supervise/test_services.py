@@ -141,6 +141,7 @@ def test_an_incompatible_schema_is_refused_with_the_reason(twinlake: Twinlake) -
     assert len(Registry(twinlake.services.registry_url).schemas("orders-value")) == 1
 
 
+@pytest.mark.faults
 def test_a_killed_broker_comes_back_with_its_topics_and_a_killed_registry_with_its_schemas(
     twinlake: Twinlake,
 ) -> None:
