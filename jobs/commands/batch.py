@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from jobs.commands.jobs import AS_JSON, KEY, follow, lake_client
 from jobs.commands.output import print_json, say
@@ -66,7 +65,7 @@ def _certify(kind: str, params: dict[str, Any], key: str | None, as_json: bool) 
     else:
         _show(kind, result)
         if _is_empty(params, result):
-            say(f"nothing was rebuilt: no window of {escape(params['table'])} begins in that range")
+            say(f"nothing was rebuilt: no window of {params['table']} begins in that range")
     if not result["equal"] or _is_empty(params, result):
         raise typer.Exit(1)
 
@@ -78,18 +77,18 @@ def _is_empty(params: dict[str, Any], result: dict[str, Any]) -> bool:
 
 def _show(kind: str, result: dict[str, Any]) -> None:
     place = batches_text(result["position"])
-    verdict = "[green]equal[/]" if result["equal"] else "[bold red]NOT equal[/]"
-    name = escape(f"{result['table']} {result['version']}")
+    verdict = ("equal", "green") if result["equal"] else ("NOT equal", "bold red")
+    name = f"{result['table']} {result['version']}"
     if not result["due"]:
         say(f"{name}: nothing is due; this is its newest certificate")
-    compared = f"{result['rows_compared']:,} rows compared ({escape(result['covers'])})"
-    say(f"{name}: speed and batch are {verdict} at {place}, {compared}")
+    compared = f"{result['rows_compared']:,} rows compared ({result['covers']})"
+    say(f"{name}: speed and batch are ", verdict, f" at {place}, {compared}")
     for title, found in (("differs", result["differences"]), ("was repaired", result["repaired"])):
         for one in found[:SHOWN]:
             key = ", ".join(f"{column}={value}" for column, value in one["key"].items())
-            say(f"  {title}: {escape(key)} ({one['cause']}: {one['why']})")
+            say(f"  {title}: {key} ({one['cause']}: {one['why']})")
             for side in ("speed", "batch"):
-                say(f"    {side} {escape(str(one[side]))}")
+                say(f"    {side} {one[side]}")
         if len(found) > SHOWN:
             say(f"  and {len(found) - SHOWN} more, see --json")
     if kind == "rebuild" and not result["equal"] and not result["replaced"]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jobs.commands.output import console, load_settings, print_json
+from jobs.commands.output import load_settings, print_json, tell
 from jobs.errors import TwinlakeError
 from jobs.releases.check import check
 from jobs.settings import PROJECT, Settings
@@ -45,8 +45,7 @@ def run(as_json: Annotated[bool, typer.Option("--json", help="Print the report a
             print(f"warning: {_told(warning)}")
         for problem in report.problems:
             print(_told(problem))
-        words = "[green]all is well[/]" if report.ok else f"[red]{len(report.problems)} to repair[/]"
-        console.print(words)
+        tell(("all is well", "green") if report.ok else (f"{len(report.problems)} to repair", "red"))
     if not report.ok:
         raise typer.Exit(1)
 
@@ -64,7 +63,8 @@ def _spark(settings: Settings) -> SparkSession:
         with _stderr_to(said):
             return session(settings, name="twinlake-check", memory="1g", cores=1)
     except Exception:
-        console.print(said.read_text(errors="replace"), markup=False, soft_wrap=True)
+        for line in said.read_text(errors="replace").splitlines():
+            tell(line)
         raise
 
 

@@ -8,10 +8,9 @@ from contextlib import contextmanager
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from jobs.commands.output import console, load_settings, print_json, say, show_rows
+from jobs.commands.output import console, load_settings, print_json, say, show_rows, tell, visible
 from jobs.errors import UsageError
 from jobs.run import Job
 from jobs.server.client import LakeClient, now_and_then
@@ -47,8 +46,7 @@ def list_command(
             if value not in (None, False) and not isinstance(value, dict)
         )
         words = params if job.ended_at else f"{params} ({job.words()})"
-        cells = (job.id, job.kind, job.state, job.created_at[:19], _seconds(job), words)
-        rows.append([escape(cell) for cell in cells])
+        rows.append((job.id, job.kind, job.state, job.created_at[:19], _seconds(job), words))
     show_rows(("job", "kind", "state", "created", "seconds", "parameters and progress"), rows)
 
 
@@ -88,10 +86,9 @@ def follow(client: LakeClient, job: Job) -> Job:
         try:
             return client.follow(job.id, on_progress=report)
         except KeyboardInterrupt:
-            console.print(
+            tell(
                 f"job {job.id} goes on: `twinlake jobs follow {job.id}` follows it, "
-                f"`twinlake jobs cancel {job.id}` ends it",
-                soft_wrap=True,
+                f"`twinlake jobs cancel {job.id}` ends it"
             )
             raise
 
@@ -99,18 +96,16 @@ def follow(client: LakeClient, job: Job) -> Job:
 @contextmanager
 def _reporter(title: str, id: str) -> Iterator[Callable[[Job], None]]:
     if not sys.stderr.isatty():
-        yield now_and_then(lambda job: console.print(
-            f"{escape(title)} (job {id}): {escape(job.words())}", soft_wrap=True
-        ))  # fmt: skip
+        yield now_and_then(lambda job: tell(f"{title} (job {id}): {job.words()}"))
         return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(),
-               TextColumn("{task.fields[text]}"),
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(),
+               TextColumn("{task.fields[text]}", markup=False),
                TimeElapsedColumn())  # fmt: skip
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(escape(title), total=None, text=id)
+        task = bar.add_task(visible(title), total=None, text=id)
         yield lambda job: bar.update(
             task, total=job.progress.get("total") or None, completed=job.progress.get("done") or 0,
-            text=escape(job.words()),
+            text=visible(job.words()),
         )  # fmt: skip
 
 

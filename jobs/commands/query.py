@@ -6,9 +6,8 @@ import json
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
-from jobs.commands.output import console, load_settings, print_json, show_rows
+from jobs.commands.output import load_settings, print_json, show_rows, tell
 from jobs.errors import UsageError
 from jobs.reading.client import ask
 
@@ -34,16 +33,15 @@ def query_command(
     else:
         _show(found)
     if found["truncated"]:
-        console.print(f"[yellow]only the first {limit:,} rows; there are more, see --limit[/]")
+        tell((f"only the first {limit:,} rows; there are more, see --limit", "yellow"))
 
 
 def _show(found: dict[str, Any]) -> None:
     names = [column["name"] for column in found["columns"]]
-    rows = ([escape(_text(row[name])) for name in names] for row in found["rows"])
-    show_rows([escape(name) for name in names], rows)
+    show_rows(names, ([_text(row[name]) for name in names] for row in found["rows"]))
     count = len(found["rows"])
     released = f", release {found['release']}" if found["release"] is not None else ""
-    console.print(f"{count:,} row{'' if count == 1 else 's'}{released}")
+    tell(f"{count:,} row{'' if count == 1 else 's'}{released}")
 
 
 def _text(value: Any) -> str:

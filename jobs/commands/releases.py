@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from jobs.commands.jobs import AS_JSON, KEY, follow
-from jobs.commands.output import console, load_settings, print_json, say, show_rows
+from jobs.commands.output import Words, load_settings, print_json, say, show_rows, tell
 from jobs.errors import NotFoundError, UnreachableError, UsageError
 from jobs.git import commit_of
 from jobs.lake.plans import Plans
@@ -51,9 +50,9 @@ def plan_command(key: KEY = None, as_json: AS_JSON = False) -> None:
         print_json(result)
         return
     for line in result["lines"]:
-        say(escape(line))
+        say(line)
     if not result["empty"]:
-        console.print(f"next: twinlake build {result['id']}")
+        tell(f"next: twinlake build {result['id']}")
 
 
 def build_command(plan: PLAN = None, key: KEY = None, as_json: AS_JSON = False) -> None:
@@ -67,10 +66,10 @@ def build_command(plan: PLAN = None, key: KEY = None, as_json: AS_JSON = False) 
         how = "built" if table in result["built"] else "was there already"
         certificate = result["certificates"].get(table)
         equal = f", certified over {certificate['rows_compared']:,} rows" if certificate else ""
-        say(f"{escape(table)} {escape(version)} {how}{equal}")
+        say(f"{table} {version} {how}{equal}")
     if not result["greens"]:
         say("nothing to build")
-    console.print(f"next: twinlake diff {result['plan']}")
+    tell(f"next: twinlake diff {result['plan']}")
 
 
 def diff_command(
@@ -156,9 +155,9 @@ def retire_command(
         print_json(result)
         return
     for version in result["retired"]:
-        say(f"retired {escape(version)}")
+        say(f"retired {version}")
     for version in result["busy"]:
-        say(f"[yellow]left[/] {escape(version)}: it is being rebuilt, or merged")
+        say(("left", "yellow"), f" {version}: it is being rebuilt, or merged")
     kept = ", ".join(map(str, result["releases"])) or "none yet"
     say(f"{len(result['retired'])} versions retired, {len(result['living'])} fed on; releases kept: {kept}")
 
@@ -184,7 +183,7 @@ def releases_command(
         for one in found
     ]  # fmt: skip
     header = ("release", "kind", "created", "approved by", "plan", "tables")
-    show_rows(header, [[escape(cell) for cell in row] for row in rows])
+    show_rows(header, rows)
 
 
 def _switch(settings: Settings, kind: str, asked: Mapping[str, Any], key: str | None, as_json: bool) -> None:
@@ -201,13 +200,13 @@ def _switch(settings: Settings, kind: str, asked: Mapping[str, Any], key: str | 
         say(f"nothing to promote: release {result['release']} means the same")
         return
     restored = f", the tables of release {result['restores']} again" if result["restores"] else ""
-    say(f"release {result['release']} is live{restored} (approved by {escape(result['approved_by'])})")
+    say(f"release {result['release']} is live{restored} (approved by {result['approved_by']})")
     for table, version in result["tables"].items():
-        say(f"  {escape(table)} {escape(version)} at {batches_text(result['positions'].get(table, {}))}")
+        say(f"  {table} {version} at {batches_text(result['positions'].get(table, {}))}")
     if result["followed"]:
         say(f"the SQL server followed in {result['follow_seconds']} s")
     else:
-        say(f"[yellow]{escape(result['follow_problem'])}[/]")
+        say((result["follow_problem"], "yellow"))
 
 
 def _run(settings: Settings, kind: str, params: Mapping[str, Any], key: str | None) -> dict[str, Any]:
@@ -247,23 +246,21 @@ def _plan(settings: Settings, given: str | None) -> str:
 
 def _show_diff(diff: Mapping[str, Any]) -> None:
     place = batches_text(diff["position"])
-    say(
-        f"[bold]{escape(diff['table'])}[/]: blue {escape(diff['blue']['version'])} and green "
-        f"{escape(diff['green']['version'])} at {place}: "
-        f"{'[green]equal[/]' if diff['equal'] else 'different'}"
-    )
+    verdict: Words = ("equal", "green") if diff["equal"] else "different"
+    blue, green = diff["blue"]["version"], diff["green"]["version"]
+    say((diff["table"], "bold"), f": blue {blue} and green {green} at {place}: ", verdict)
     say(
         f"  {diff['common'] - diff['changed']:,} rows the same, {diff['changed']:,} changed, "
         f"{diff['only_blue']:,} only in blue, {diff['only_green']:,} only in green"
     )
     for side in ("blue", "green"):
         if diff[f"columns_only_{side}"]:
-            say(f"  columns only in {side}: {escape(', '.join(diff[f'columns_only_{side}']))}")
+            say(f"  columns only in {side}: {', '.join(diff[f'columns_only_{side}'])}")
     rows = []
     for column in diff["columns"]:
         if column["changed"]:
             totals = (column["blue_total"] or "", column["green_total"] or "")
-            rows.append((escape(column["name"]), f"{column['changed']:,}", *totals))
+            rows.append((column["name"], f"{column['changed']:,}", *totals))
     if rows:
         show_rows(("column", "rows changed", "total in blue", "total in green"), rows)
     _show_samples(diff["samples"])
@@ -278,11 +275,11 @@ def _show_samples(samples: Sequence[Mapping[str, Any]]) -> None:
                 text += "; " + ", ".join(
                     f"{name} {sample['blue'][name]} -> {sample['green'][name]}" for name in sample["columns"]
                 )
-            say(f"  {escape(text)}")
+            say(f"  {text}")
 
 
 def _show_gate(gate: Mapping[str, Any]) -> None:
     for check in gate["checks"]:
-        mark = "[green]ok    [/]" if check["passed"] else "[bold red]FAILED[/]"
+        mark = ("ok    ", "green") if check["passed"] else ("FAILED", "bold red")
         name = " ".join(part for part in (check["table"], check["name"]) if part)
-        say(f"{mark} {escape(name)}: {escape(check['detail'])}")
+        say(mark, f" {name}: {check['detail']}")

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from infra.parts.folders import folders_of
 from infra.supervise import control
 from infra.supervise.record import is_home, remove_state, tail
-from jobs.commands.output import console, error_lines, load_settings, print_json, say, show_rows
+from jobs.commands.output import Words, console, error_lines, load_settings, print_json, say, show_rows, tell
 from jobs.errors import DifferenceError, TwinlakeError, UnreachableError, UsageError
 from jobs.settings import Settings
 from jobs.topics.verdict import LATE, VERDICTS
@@ -42,13 +41,13 @@ def up(
     needs_release = "lake" in missing
     with console.status("starting ...") as waiting:
         for ready in control.bring_up(settings, parts, os.environ):
-            took = f"  [dim]{ready.seconds:.1f} s[/]"
-            say(f"[green]ok[/] {ready.service:<9} {ready.answer}{took}")
+            took = (f"  {ready.seconds:.1f} s", "dim")
+            say(("ok", "green"), f" {ready.service:<9} {ready.answer}", took)
             missing.discard(ready.service)
             if needs_release and not missing:
                 needs_release = False
                 if made := ensure_release(settings, waiting.update):
-                    say(f"[green]ok[/] {'release':<9} {made}")
+                    say(("ok", "green"), f" {'release':<9} {made}")
     services = settings.services()
     logins = {"airflow": ("airflow", services.airflow_user), "sql": ("JDBC and reports", services.sql_user)}
     for door, user in (login for service, login in logins.items() if service in {p.service for p in parts}):
@@ -59,18 +58,18 @@ def down() -> None:
     """End exactly what was started."""
     settings = load_settings()
     if not folders_of(settings).run.exists():
-        console.print("nothing was started")
+        tell("nothing was started")
         return
     ended: list[str] = []
 
-    def tell(name: str) -> None:
+    def note(name: str) -> None:
         ended.append(name)
-        console.print(f"ended {name}")
+        tell(f"ended {name}")
 
     with console.status("ending ..."):
-        control.bring_down(settings, tell)
+        control.bring_down(settings, note)
     if not ended:
-        console.print("nothing was running")
+        tell("nothing was running")
 
 
 def status(as_json: Json = False) -> None:
@@ -112,10 +111,10 @@ def logs(
     shown_to = {file: file.stat().st_size if file.exists() else 0 for file in files}
     written = [file for file in files if shown_to[file]]
     if not written:
-        console.print(f"{part} has not written anything yet")
+        tell(f"{part} has not written anything yet")
     for file in written:
         if len(files) > 1:
-            console.print(f"==> {file.stem} <==")
+            tell(f"==> {file.stem} <==")
         for line in tail(file, lines):
             print(line)
     if follow:
@@ -126,7 +125,7 @@ def reset(yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = Fals
     """End the services and remove the lake, the topics and everything else in $TWINLAKE_HOME."""
     settings = load_settings()
     if not settings.home.exists():
-        console.print("there is no state to remove")
+        tell("there is no state to remove")
         return
     if not is_home(folders_of(settings)):
         raise UsageError(
@@ -139,7 +138,7 @@ def reset(yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = Fals
         typer.confirm(f"Remove all records, tables and releases in {settings.home}?", abort=True)
     down()
     remove_state(folders_of(settings))
-    console.print(f"removed the state in {settings.home}")
+    tell(f"removed the state in {settings.home}")
 
 
 def _names(text: str) -> list[str]:
@@ -167,17 +166,17 @@ def _show(parts: list[dict[str, Any]], lake: dict[str, Any]) -> None:
     if release := lake["release"]:
         tables = ", ".join(f"{name} {version}" for name, version in release["tables"].items())
         say(f"release {release['number']} ({release['kind']}, {release['created_at']}, by "
-            f"{escape(release['approved_by'])}): {tables}")  # fmt: skip
+            f"{release['approved_by']}): {tables}")  # fmt: skip
     if certificate := lake["certificate"]:
-        equal = "[green]equal[/]" if certificate["equal"] else "[red]different[/]"
+        equal = ("equal", "green") if certificate["equal"] else ("different", "red")
         compared = (
             f"{certificate['rows_compared']:,} rows ({certificate['covers']}), {certificate['created_at']}"
         )
-        say(f"last certificate: {certificate['table']} {certificate['version']} {equal}, {compared}")
+        say(f"last certificate: {certificate['table']} {certificate['version']} ", equal, f", {compared}")
     for title, error in problems(parts, lake):
         say("")
         what, *more = error_lines(error)
-        say(f"{escape(title)}: {what}")
+        say(f"{title}: ", what)
         for line in more:
             say(line)
 
@@ -205,15 +204,14 @@ def problems(parts: list[dict[str, Any]], lake: dict[str, Any]) -> list[tuple[st
 
 
 def _show_parts(parts: list[dict[str, Any]]) -> None:
-    rows = []
+    rows: list[tuple[Words, ...]] = []
     for part in parts:
         state = part["state"] if part["answers"] or part["state"] != "ready" else "does not answer"
         answer = (part["error"] or {}).get("what") or part["answer"]
         colour = "green" if part["answers"] else "red"
-        words = escape("; ".join(filter(None, [answer, part["note"]])))
-        rows.append(
-            (part["part"], f"[{colour}]{state}[/]", str(part["pid"] or ""), str(part["restarts"]), words)
-        )
+        words = "; ".join(filter(None, [answer, part["note"]]))
+        pid, restarts = str(part["pid"] or ""), str(part["restarts"])
+        rows.append((part["part"], (state, colour), pid, restarts, words))
     show_rows(("part", "state", "pid", "restarts", "answer"), rows)
     say("")
 
@@ -244,7 +242,7 @@ def _show_versions(versions: list[dict[str, Any]]) -> None:
 
 
 def _cell(value: Any) -> str:
-    return "" if value is None else escape(f"{value:,}" if isinstance(value, int) else str(value))
+    return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _follow(places: dict[Path, int]) -> None:

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from jobs.commands.output import console, load_settings, print_json, say
+from jobs.commands.output import console, load_settings, print_json, say, tell
 from jobs.errors import UnreachableError, UsageError
 from jobs.times import parse_duration
 from jobs.topics.produce import Sent, produce
@@ -151,7 +151,7 @@ def _reporter(count: int) -> Iterator[Callable[[Sent], None]]:
             nonlocal next_line
             if time.monotonic() >= next_line:
                 next_line = time.monotonic() + LOG_SECONDS
-                console.print(f"{sent.sent:,} records sent, {sent.per_second:,.0f}/s")
+                tell(f"{sent.sent:,} records sent, {sent.per_second:,.0f}/s")
 
         yield line
         return

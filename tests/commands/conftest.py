@@ -11,7 +11,6 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from jobs.commands.app import build_app
-from jobs.commands.output import console
 from jobs.lake.plans import Plans
 from jobs.server.client import LakeClient
 from jobs.settings import Services, Settings
@@ -30,7 +29,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def twinlake(home: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """`twinlake(answers, "verify", "t")`: one command against these answers."""
-    monkeypatch.setattr(console, "width", 300)
 
     def run(answers: Answers, *arguments: str) -> Result:
         client = LakeClient("http://lake", "token", httpx.MockTransport(answers))

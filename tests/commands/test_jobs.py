@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from click.testing import Result
-from rich.console import Console
 
 from jobs.commands import jobs as jobs_module
 from jobs.errors import BusyError, NotFoundError, UsageError
@@ -128,15 +126,8 @@ class Followed:
         return self.states[-1]
 
 
-@pytest.fixture
-def said(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
-    text = io.StringIO()
-    monkeypatch.setattr(jobs_module, "console", Console(file=text, width=200, highlight=False))
-    return text
-
-
 def test_without_a_terminal_a_change_of_state_is_a_line_and_progress_one_now_and_then(
-    said: io.StringIO,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     queued: Any = Job(**{**vars(RUNNING), "state": "queued", "progress": {}})
     ended = Job(**{**vars(RUNNING), "state": "succeeded", "ended_at": ENDED["ended_at"]})
@@ -144,7 +135,7 @@ def test_without_a_terminal_a_change_of_state_is_a_line_and_progress_one_now_and
     done = jobs_module.follow(Followed(queued, RUNNING, RUNNING, ended), RUNNING)  # type: ignore[arg-type]
 
     assert done == ended
-    assert said.getvalue().splitlines() == [
+    assert capsys.readouterr().err.splitlines() == [
         "rebuild t (job j): queued",
         "rebuild t (job j): running, 2 of 8,000 chunks, [window] 2, about 30 s left",
         "rebuild t (job j): succeeded",
@@ -158,8 +149,9 @@ class Interrupted:
         raise KeyboardInterrupt
 
 
-def test_who_stops_following_is_told_that_the_job_goes_on(said: io.StringIO) -> None:
+def test_who_stops_following_is_told_that_the_job_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(KeyboardInterrupt):
         jobs_module.follow(Interrupted(), RUNNING)  # type: ignore[arg-type]
 
-    assert "job j goes on" in said.getvalue() and "`twinlake jobs cancel j`" in said.getvalue()
+    said = capsys.readouterr().err
+    assert "job j goes on" in said and "`twinlake jobs cancel j`" in said

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,7 +16,6 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from jobs.commands.app import build_app
-from jobs.commands.output import console
 from jobs.errors import UnreachableError, UsageError
 from jobs.settings import Services, Settings
 
@@ -52,10 +53,9 @@ class Door:
 
 
 @pytest.fixture
-def door(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Door]:
+def door(home: Path) -> Iterator[Door]:
     made = Door()
     Services(sql_url=made.url, sql_user="analyst", sql_password="p").save(Settings(home=home).services_file)
-    monkeypatch.setattr(console, "width", 80)
     threading.Thread(target=made.server.serve_forever, daemon=True).start()
     yield made
     made.server.shutdown()
@@ -72,6 +72,18 @@ def test_a_pipe_gets_every_character_of_every_row_and_the_count_goes_beside_it(d
     assert done.exit_code == 0 and door.asked == [{"sql": "SELECT 1", "limit": 5}]
     assert LONG in done.stdout and "[bold]" in done.stdout and "null" in done.stdout
     assert done.stderr.splitlines() == ["2 rows, release 7"]
+
+
+def test_what_is_really_piped_is_what_was_stored(door: Door) -> None:
+    stored = ["order:new:17", "1:100:3", r"\[0-9]", "a\\", "[/]", "two\nlines\t\a\x1b[2J"]
+    door.answer = {**ANSWER, "rows": [dict.fromkeys(("customer", "orders", "last"), one) for one in stored]}
+
+    asked = [sys.executable, "-m", "jobs", "query", "SELECT 1"]
+    with subprocess.Popen(asked, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as twinlake:
+        told = subprocess.run(["cat"], stdin=twinlake.stdout, stdout=subprocess.PIPE, check=True).stdout
+
+    rows = [line.rsplit("  ", 1)[1] for line in told.decode().split("\n")[1:-1]]
+    assert (twinlake.returncode, rows) == (0, [*stored[:-1], r"two\nlines\t\x07\x1b[2J"])
 
 
 def test_as_json_it_is_the_rows(door: Door) -> None:
