@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import sys
+from typing import TextIO
+
+NO_READER = 128 + signal.SIGPIPE
+"""What a shell shows of a program that SIGPIPE ended; the signal itself would come of any socket, too."""
 
 
 def main() -> None:
-    """Exit code 0 ok, 1 difference or failed check, 2 wrong use, 3 not reachable."""
+    """Exit code 0 ok, 1 difference or failed check, 2 wrong use, 3 not reachable, 141 nobody reads on."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # the imports take a second, and have nothing to tidy up
     from jobs.commands.output import report_error
     from jobs.errors import FullDiskError
+    from jobs.files import NO_ROOM
 
     try:
         try:
@@ -20,14 +24,31 @@ def main() -> None:
         finally:
             if sys.stdout is not None:
                 sys.stdout.flush()  # or a full disk is met when nobody can tell of it any more
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT) or error.filename is not None:
+    except (OSError, SystemExit) as error:
+        if _is_of_a_closed_pipe(error):
+            _write_nowhere(sys.stdout, sys.stderr)
+            sys.exit(NO_READER)
+        if isinstance(error, SystemExit) or error.errno not in NO_ROOM or error.filename is not None:
             raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes it once more
+        _write_nowhere(sys.stdout)
         full = FullDiskError(
             "there is no room for the result", error.strerror or "", "make room where it goes"
         )
         sys.exit(report_error(full, as_json=False))
+
+
+def _is_of_a_closed_pipe(error: OSError | SystemExit) -> bool:
+    """Whether the reader of stdout or stderr has gone; typer and rich exit with 1 then, which means more."""
+    cause = error.__context__ if isinstance(error, SystemExit) else error
+    return isinstance(cause, BrokenPipeError)
+
+
+def _write_nowhere(*streams: TextIO | None) -> None:
+    """What could not be written is dropped: Python flushes once more at the end, and would tell of it."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in streams:
+        if stream is not None:
+            os.dup2(nowhere, stream.fileno())
 
 
 def _run() -> None:

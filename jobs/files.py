@@ -19,7 +19,9 @@ READABLE = 0o644
 """For everybody: the SQL server reads the lake as another user."""
 SECRET = 0o600
 """For the owner only."""
-_FULL = tuple(os.strerror(number) for number in (errno.ENOSPC, errno.EDQUOT))
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+"""The numbers of an OSError that say it: a disk, or what a user may have of it, is full."""
+_FULL = tuple(map(os.strerror, NO_ROOM))
 _NO_ROOM_BYTES = 1 << 20
 """With less than this a program that ended without a reason most probably had no room."""
 
