@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from datetime import timedelta
-from importlib import import_module
 from typing import Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
@@ -15,6 +14,7 @@ from lake_jobs import log, report_link, run_job, settings
 from jobs.errors import TwinlakeError
 from jobs.git import commit_of
 from jobs.kinds.all import from_json
+from jobs.kinds.defined import defined
 
 MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_{}[]()<>#+-.!|~"})
 
@@ -25,7 +25,7 @@ def definitions(given: dict[str, Any] | None) -> dict[str, dict[str, Any]]:
         return {name: from_json(one).to_json() for name, one in given.items()}
     for name in [name for name in sys.modules if name.split(".")[:2] == ["jobs", "tables"]]:
         del sys.modules[name]
-    return {table.name: table.to_json() for table in import_module("jobs.tables").TABLES}
+    return {table.name: table.to_json() for table in defined()}
 
 
 def as_list(lines: list[str]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from jobs.commands.output import load_settings
 from jobs.git import commit_of
-from jobs.releases.defined import defined
+from jobs.kinds.defined import defined
 from jobs.server.client import LakeClient
 from jobs.settings import Settings
 

@@ -38,7 +38,7 @@ def register(app: typer.Typer) -> None:
 
 def plan_command(key: KEY = None, as_json: AS_JSON = False) -> None:
     """Say what the definitions in jobs/tables would change against the live release, and its cost."""
-    from jobs.releases.defined import defined
+    from jobs.kinds.defined import defined
 
     settings = load_settings()
     asked = {
@@ -78,7 +78,10 @@ def diff_command(
     key: KEY = None,
     as_json: AS_JSON = False,
 ) -> None:
-    """Compare the plan's green versions with the live ones at one position; exit code 1 if they differ."""
+    """Compare the plan's green versions with the live ones at one position; exit code 1 if they differ.
+
+    Green versions that are not there yet are built first, as `twinlake build` does.
+    """
     settings = load_settings()
     made = Plans(settings.lake).load(_plan(settings, plan)).to_json()
     changed = [

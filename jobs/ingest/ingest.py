@@ -52,7 +52,7 @@ IN_MEMORY_BYTES = 256 << 20
 two."""
 UNKNOWN_BYTES = IN_MEMORY_BYTES / 40_000
 """What a record is taken for before one was seen."""
-CYCLE_FLOOR_S = 0.2
+CYCLE_FLOOR_S = 0.25
 """Micro-batches begin at most so often: a slow topic does not burn cores."""
 LOG_APPEND_TIME = 1  # Kafka's number for it
 LONGEST_WAIT_S = 30.0

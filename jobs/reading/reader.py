@@ -139,7 +139,9 @@ def _collected(frame: DataFrame) -> list[Any]:
     ):
         return frame.collect()
     found = small(frame)
-    rows: list[Any] = (frame.toArrow() if found is None else found).to_pylist()
+    if found is None:  # planned anew: a sort that was begun in this thread cannot be sent to tasks
+        found = frame.select("*").toArrow()
+    rows: list[Any] = found.to_pylist()
     return rows
 
 
@@ -153,7 +155,9 @@ def _unique(names: list[str]) -> list[str]:
 
 
 def _message(error: Exception) -> str:
-    """What Spark says, without its plans and JVM stack traces."""
+    """What Spark says, without its plans and JVM stack traces; of what it waited for, why that failed."""
+    while "Exception thrown in awaitResult" in str(error) and (cause := getattr(error, "_cause", None)):
+        error = cause
     raised = getattr(error, "java_exception", None)  # of a kind that PySpark does not know
     text = str((raised.getMessage() or raised.toString()) if raised else error)
     text, _, _ = text.partition("\n\nJVM stacktrace:")

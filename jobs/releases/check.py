@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.errors import ContractError, DefinitionError, TwinlakeError
 from jobs.kinds.analysis import columns, problems, warnings
+from jobs.kinds.defined import defined, shown_path
 from jobs.kinds.fingerprint import fingerprint
 from jobs.kinds.kind import Kind
-from jobs.releases.defined import defined, shown_path
 from jobs.topics.contract import Contract
 from jobs.topics.contract_file import load_contract
 from jobs.topics.topic import Topic, load_topic, topic_names

@@ -10,6 +10,7 @@ from jobs.batch.certify import new_certificate
 from jobs.errors import TimedOutError
 from jobs.kinds.kind import is_stored
 from jobs.lake import release_log
+from jobs.lake.certificates import Certificate
 from jobs.lake.open_lake import OpenLake
 from jobs.lake.plans import Plan
 from jobs.lake.version import Pin, Version
@@ -40,10 +41,12 @@ def ask(lake: OpenLake, plan: Plan, run: Run, recent: bool = False) -> Gate:
     """The gate of a plan, stored beside it.
 
     With `recent`, what the contracts expect is not asked again of a version that met it a few minutes ago at
-    the position where it still is; production, certificates and lags are asked every time.
+    the position where it still is; production, certificates and lags are asked every time. Over empty logs
+    there is nothing to compare, and no row to ask about: columns and production decide.
     """
     met = _recently_met(lake, plan) if recent else {}
-    checks = [production_check(plan, release_log.live(lake.path))]
+    live = release_log.live(lake.path)
+    checks = [production_check(plan, live)]
     asked_of: dict[str, list[Any]] = {}
     for number, change in enumerate(plan.switched):
         run.check_cancelled()
@@ -53,11 +56,10 @@ def ask(lake: OpenLake, plan: Plan, run: Run, recent: bool = False) -> Gate:
             detail = f"it is not built: run `twinlake build {plan.id}`"
             checks.append(Check(table=change.table, name="version", passed=False, detail=detail))
             continue
-        checks += [
-            recent_certificate(lake, green, run),
-            _broker_lag(lake, green, run),
-            _lag(lake, green, run),
-        ]
+        broker_lag = _broker_lag(lake, green, run)
+        if live is None and _is_filled(lake, green) and not _certified(lake, green):
+            new_certificate(lake, green, run)  # its logs were empty when it was built
+        checks += [recent_certificate(lake, green, run), broker_lag, _lag(lake, green, run)]
         pin = lake.versions.pin(green, run)
         asked_of[change.table] = [green.name, pin.position]
         known = met.get(change.table)
@@ -73,12 +75,23 @@ def ask(lake: OpenLake, plan: Plan, run: Run, recent: bool = False) -> Gate:
 def recent_certificate(lake: OpenLake, version: Version, run: Run) -> Check:
     """An equal certificate that has become old is made again; a missing or unequal one is not."""
     now = lake.clock()
-    found = lake.certificates.newest(version.table, version.name)
+    found = _certified(lake, version)
+    if found is None and not _is_filled(lake, version):
+        detail = "its logs are empty: there is nothing to compare"
+        return Check(table=version.table, name="certificate", passed=True, detail=detail)
     if found and found.equal and not is_recent(_age_seconds(found.created_at, now)):
         new_certificate(lake, version, run)
         now = lake.clock()
-        found = lake.certificates.newest(version.table, version.name)
+        found = _certified(lake, version)
     return certificate_check(version, found, _age_seconds(found.created_at, now) if found else 0.0)
+
+
+def _certified(lake: OpenLake, version: Version) -> Certificate | None:
+    return lake.certificates.newest(version.table, version.name)
+
+
+def _is_filled(lake: OpenLake, version: Version) -> bool:
+    return any(lake.logs[topic].end() for topic in version.topics)
 
 
 def _age_seconds(text: str, now: datetime) -> float:
@@ -146,7 +159,7 @@ def _contract_checks(lake: OpenLake, green: Version, pin: Pin) -> list[Check]:
     opened = lake.versions.opened(green)
     view = opened.view(pin)
     columns = columns_check(opened.definition, contract, dict(view.dtypes))
-    if not columns.passed:
+    if not columns.passed or not any(pin.position.values()):
         return [columns]
     if not is_stored(opened.definition):
         return [columns, *expectation_checks(contract, view)]

@@ -22,7 +22,7 @@ from jobs.lake.plans import Plan
 from jobs.lake.release_log import Release
 from jobs.lake.version import Version
 from jobs.releases import gate
-from jobs.releases.build import build, green_version
+from jobs.releases.build import green_version
 from jobs.releases.follow import follow_problem
 from jobs.releases.gate_checks import Gate
 from jobs.releases.report import write_report
@@ -84,16 +84,10 @@ def promote(lake: OpenLake, plan: Plan, approved_by: str, run: Run) -> Switched 
             return replace(_finish(lake, live), changed=False)
         if (live.number if live else None) != plan.release_before:
             raise release_log.moved(plan.release_before, live)
-        filled = any(log.end() for log in lake.logs.values())
-        if live is None and filled:  # what was built over an empty log has no certificate yet
-            built = build(lake, plan, run)
-            if isinstance(built, Failed):
-                return built
-        if live is not None or filled:
-            asked = gate.ask(lake, plan, run, recent=True)
-            write_report(lake, plan)
-            if not asked.passed:
-                return Failed(error=_refused(plan, asked), result=Refused(gate=asked))
+        asked = gate.ask(lake, plan, run, recent=True)
+        write_report(lake, plan)
+        if not asked.passed:
+            return Failed(error=_refused(plan, asked), result=Refused(gate=asked))
         draft = Release(
             number=(live.number if live else 0) + 1,
             kind="initial" if live is None else "promote",

@@ -15,9 +15,7 @@ import pytest
 
 from jobs.errors import ContractError, DefinitionError
 from jobs.releases import check as module
-from jobs.releases import defined as module_of_defined
 from jobs.releases.check import Report, check, check_table
-from jobs.releases.defined import defined
 from jobs.settings import PROJECT
 from jobs.tables import TABLES
 from jobs.topics.topic import load_topic
@@ -94,46 +92,6 @@ def test_a_view_that_its_contract_does_not_promise_is_reported_with_the_definiti
     problem = report.problems[0]
     assert isinstance(problem, DefinitionError) and problem.file == "jobs/tables/sales_per_region.py"
     assert problem.line > 1 and "promises event_id string" in str(problem)
-
-
-def test_a_definition_file_that_cannot_be_imported_is_reported_with_its_line(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def broken(name: str) -> None:
-        compile("a = (\n", "jobs/tables/odd.py", "exec")
-
-    monkeypatch.setattr(module_of_defined.importlib, "import_module", broken)
-
-    with pytest.raises(DefinitionError) as raised:
-        defined()
-
-    assert (raised.value.file, raised.value.line) == ("jobs/tables/odd.py", 1)
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("source='orders'", "Aggregate has no field source, only name, inputs, "),
-        ("key=('region',)", "Aggregate has no field key; did you mean keys?"),
-        ("measures={'orders': 'count'}", "Aggregate needs inputs, columns, and keys"),
-    ],
-)
-def test_a_field_that_is_none_or_missing_is_reported_with_its_line_and_what_to_do(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, words: str
-) -> None:
-    file = tmp_path / "tables" / "odd.py"
-    source = f"from jobs.kinds.aggregate import Aggregate\n\nTABLE = Aggregate(name='odd', {text})\n"
-
-    def broken(name: str) -> None:
-        exec(compile(source, str(file), "exec"), {})
-
-    monkeypatch.setattr(module_of_defined.importlib, "import_module", broken)
-
-    with pytest.raises(DefinitionError) as raised:
-        defined()
-
-    assert (raised.value.file, raised.value.line) == (str(file), 3)
-    assert words in str(raised.value) and "twinlake check" in raised.value.remedy
 
 
 def test_an_expression_that_can_raise_is_warned_of_with_its_line_and_what_to_write(

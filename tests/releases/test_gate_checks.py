@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -77,6 +78,12 @@ def test_production_is_as_planned_only_while_the_same_release_is_live(
     made = production_check(planned(before), live)
 
     assert made == Check(table="", name="production", passed=passed, detail=detail)
+
+
+def test_production_is_as_planned_when_the_plan_itself_is_live() -> None:
+    made = production_check(planned(4), replace(release(5), plan=planned(4).id))
+
+    assert made == Check(table="", name="production", passed=True, detail="it is live: release 5")
 
 
 def test_a_missing_certificate_fails_and_names_the_command_that_makes_one() -> None:

@@ -54,8 +54,16 @@ def back_to_first(lake: Lake) -> Iterator[None]:
     yield
 
 
-def test_the_first_release_of_an_empty_lake_needs_no_gate(lake: Lake) -> None:
+def test_over_empty_logs_columns_and_production_decide(lake: Lake) -> None:
     first = release_log.releases(lake.path)[0]
+    gate = lake.server.lake.plans.gate(str(first.plan))
+
+    assert gate is not None and gate["passed"]
+    asked = {(table, name) for table in DEFINED for name in ("certificate", "columns", "lag")}
+    assert {(check["table"], check["name"]) for check in gate["checks"]} == {("", "production"), *asked}
+    assert {check["detail"] for check in gate["checks"] if check["name"] == "certificate"} == {
+        "its logs are empty: there is nothing to compare"
+    }
 
     assert (first.number, first.kind, sorted(first.tables)) == (1, "initial", sorted(DEFINED))
     assert first.positions == {name: {"orders": 0} for name in DEFINED}

@@ -8,6 +8,8 @@ import re
 import traceback
 from dataclasses import fields
 from pathlib import Path
+from types import ModuleType
+from typing import cast
 
 from jobs.errors import DefinitionError, TwinlakeError
 from jobs.kinds.all import KINDS
@@ -23,7 +25,7 @@ REMEDY = "write it as the README's chapter `Add a table` shows, then run `twinla
 def defined() -> tuple[Kind, ...]:
     """The listed definitions; DefinitionError, with file and line, where one cannot be imported."""
     try:
-        return tuple(importlib.import_module("jobs.tables").TABLES)
+        listed = getattr(importlib.import_module("jobs.tables"), "TABLES", None)
     except TwinlakeError:
         raise
     except SyntaxError as error:
@@ -33,6 +35,25 @@ def defined() -> tuple[Kind, ...]:
         if not frames:
             raise
         raise _at(frames[-1].filename, frames[-1].lineno, _plain(error)) from error
+    if not isinstance(listed, tuple):
+        raise _wrong_list(f"TABLES is {_what(listed)}, not a tuple of definitions: (orders.TABLE, ...)")
+    for one in listed:
+        if not isinstance(one, tuple(KINDS.values())):
+            raise _wrong_list(f"TABLES has {_what(one)} in it, which is no definition")
+    return cast("tuple[Kind, ...]", listed)
+
+
+def _wrong_list(why: str) -> DefinitionError:
+    file = str(PROJECT / "jobs" / "tables" / "__init__.py")
+    lines = Path(file).read_text().splitlines() if Path(file).exists() else []
+    line = next((number for number, text in enumerate(lines, 1) if text.startswith("TABLES")), 1)
+    return _at(file, line, why)
+
+
+def _what(found: object) -> str:
+    if isinstance(found, ModuleType):
+        return f"the module {found.__name__}"
+    return "missing" if found is None else f"a {type(found).__name__}"
 
 
 def shown_path(file: str) -> str:
