@@ -162,7 +162,6 @@ class LakeServer:
     def status(self) -> dict[str, Any]:
         """Everything `twinlake status` shows; answered from memory, without Spark and without the broker."""
         found = release_log.live(self.settings.lake)
-        last = self._certificates.last()
         health = self._versions.health() if self._versions and self.ready else []
         return {
             "lake_id": self.lake_id,
@@ -173,8 +172,13 @@ class LakeServer:
             "versions": [{**asdict(one), "watermark": _moment(one.watermark)} for one in health],
             "release": found.to_json() if found else None,
             "tables": _tables(self.settings.lake, found) if found else [],
-            "certificate": last.summary() if last else None,
+            "certificates": self._newest_certificates(found) if found else [],
         }
+
+    def _newest_certificates(self, live: Release) -> list[dict[str, Any]]:
+        """Of each live table that has one. What versions say that nobody reads is no news here."""
+        newest = (self._certificates.newest(*version) for version in live.tables.items())
+        return [made.summary() for made in newest if made]
 
     def _topic_status(self, name: str) -> dict[str, Any]:
         ingest = self.ingests[name]
