@@ -238,9 +238,10 @@ def _show_topics(topics: list[dict[str, Any]]) -> None:
         ends = " ".join(f"{partition}:{offset}" for partition, offset in sorted(topic["ends"].items()))
         counts = [topic["counts"].get(verdict, 0) for verdict in COUNTED]
         lag = topic["lag_records"]
-        cells = (topic["name"], topic["state"], topic["batch"], ends, lag, *counts, topic["watermark"])
+        place = (topic["batch"], ends, topic["records"], lag)
+        cells = (topic["name"], topic["state"], *place, *counts, topic["watermark"])
         rows.append([_cell(cell) for cell in cells])
-    show_rows(("topic", "state", "batch", "log end", "lag", *COUNTED, "watermark"), rows)
+    show_rows(("topic", "state", "batch", "log end", "records", "lag", *COUNTED, "watermark"), rows)
     say("")
 
 

@@ -74,17 +74,17 @@ def test_a_part_that_is_not_well_says_why(
     assert shown(capsys, {**PART, **changed})[1].split() == words.split()
 
 
-def test_a_topic_is_shown_with_its_end_its_lag_and_what_became_of_its_records(
+def test_a_topic_is_shown_with_its_end_its_records_its_lag_and_what_became_of_them(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     head, row = shown(capsys, topics=[TOPIC])[2:]
 
     assert head.split() == [
-        "topic", "state", "batch", "log", "end", "lag", "valid", "invalid", "duplicate", "too_late", "late",
-        "watermark",
+        "topic", "state", "batch", "log", "end", "records", "lag", "valid", "invalid", "duplicate",
+        "too_late", "late", "watermark",
     ]  # fmt: skip
     assert row.split() == [
-        "orders", "running", "7", "0:3000", "1:2000", "12", "4,990", "4", "3", "2", "1",
+        "orders", "running", "7", "0:3000", "1:2000", "5,000", "12", "4,990", "4", "3", "2", "1",
         "2026-01-31T12:00:00Z",
     ]  # fmt: skip
 

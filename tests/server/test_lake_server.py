@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from jobs.errors import BusyError
-from jobs.lake.version import Version
+from jobs.ingest.log_end import LogEnd
+from jobs.lake.version import Health, Version
 from jobs.server.lake_server import LakeServer
 from jobs.tables import orders
 from tests.unopened import certificate, make_live, unopened
@@ -72,3 +76,22 @@ def test_the_status_tells_the_newest_certificate_of_each_live_table_and_of_nothi
     make_live(server.settings.lake, {"sales": "a-1", "latest": "l-1", "new": "n-1"})
 
     assert server.status()["certificates"] == [certified.summary(), unequal.summary()]
+
+
+def test_records_that_came_while_the_versions_were_asked_are_not_shown_yet(
+    server: LakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a log would seem to be whole and no version behind it."""
+    ingest: Any = SimpleNamespace(state="running", error=None, log_end=LogEnd.of("orders", {}))
+
+    def health() -> list[Health]:
+        ingest.log_end = replace(ingest.log_end, counts={"valid": 5})
+        return []
+
+    monkeypatch.setitem(server.ingests, "orders", ingest)
+    monkeypatch.setattr(server, "_versions", SimpleNamespace(health=health))
+    monkeypatch.setattr(server, "ready", True)
+
+    (topic,) = server.status()["topics"]
+
+    assert topic["records"] == 0
