@@ -84,6 +84,10 @@ def test_batch_rebuilds_and_certifies_every_stored_table_and_certifies_the_views
     }
 
 
+def test_a_backfill_ends_with_the_question_whether_anything_lay_in_its_range(bag) -> None:
+    assert _flow(bag.dags["backfill"]) == {"chunks": {"rebuild"}, "rebuild": {"found"}, "found": set()}
+
+
 def test_a_definition_that_is_wrong_takes_no_dag_away() -> None:
     code = "import sys; sys.modules['jobs.tables'] = None\n" + SPARK_FREE
 
