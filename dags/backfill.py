@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
 from itertools import pairwise
 from typing import Any
@@ -36,6 +37,18 @@ def chunks_between(start: str, end: str, hours: int) -> list[dict[str, str]]:
     while edges[-1] < last:
         edges.append(min(edges[-1] + size, last))
     return [{"from": format_moment(edge), "to": format_moment(after)} for edge, after in pairwise(edges)]
+
+
+def refuse_nothing(table: str, start: str, end: str, rebuilt: Iterable[dict[str, Any]]) -> int:
+    """How many rows all chunks together have compared; UsageError where there was none."""
+    rows = sum(int(one["rows_compared"]) for one in rebuilt)
+    if not rows:
+        raise UsageError(
+            what="nothing was rebuilt",
+            why=f"no window of {table} begins between {start} and {end}",
+            remedy=f"choose `from` and `to` around windows that `SELECT * FROM serve.{table}` shows",
+        )
+    return rows
 
 
 @dag(
@@ -79,7 +92,16 @@ def backfill() -> None:
         context["windows"] = f"{chunk['from']} to {chunk['to']}"
         return run_job("rebuild", chunk)
 
-    rebuild.expand(chunk=chunks())
+    @task
+    def found(rebuilt: list[dict[str, Any]]) -> int:
+        """How many rows were compared; fails where nothing lies in the range: another one was meant."""
+        params = get_current_context()["params"]
+        try:
+            return refuse_nothing(params["table"], str(params["from"]), str(params["to"]), rebuilt)
+        except UsageError as error:
+            raise AirflowFailException(str(error)) from error
+
+    found(rebuild.expand(chunk=chunks()))
 
 
 backfill()

@@ -9,6 +9,8 @@ import pendulum
 from airflow.sdk import Param, dag, get_current_context, task
 from lake_jobs import run_job
 
+from jobs.defaults import KEPT_RELEASES
+
 
 @dag(
     schedule="30 3 * * *",
@@ -21,11 +23,12 @@ from lake_jobs import run_job
     default_args={"retries": 2, "retry_delay": timedelta(minutes=5)},
     params={
         "keep": Param(
-            3,
-            type="integer",
+            None,
+            type=["null", "integer"],
             minimum=1,
             title="Keep releases",
-            description="one can roll back to so many of the newest releases, the live one among them",
+            description="one can roll back to so many of the newest releases, the live one among them; "
+            f"{KEPT_RELEASES} unless given",
         ),
     },
     doc_md=__doc__,
@@ -34,7 +37,8 @@ def maintain() -> None:
     @task
     def retire() -> dict[str, Any]:
         """Feed no more what none of the kept releases uses; its files go six hours later."""
-        return run_job("retire", {"keep": int(get_current_context()["params"]["keep"])})
+        keep = get_current_context()["params"]["keep"]
+        return run_job("retire", {} if keep is None else {"keep": int(keep)})
 
     @task
     def clean_up() -> dict[str, Any]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from infra.parts.folders import Folders
 from infra.parts.ports import Ports
+from jobs.errors import TwinlakeError
 from jobs.settings import Services, Settings
 
 
@@ -54,6 +55,8 @@ class Part:
     probe: Callable[[Context], str] = lambda context: "done"
     note: Callable[[Context], str] = lambda context: ""
     """What a person should know of it as well; shown by `twinlake status`."""
+    error: Callable[[Context], TwinlakeError | None] = lambda context: None
+    """What somebody has to look at although the part answers; asked by `twinlake status`."""
     tidy: Callable[[Context], None] = _nothing
     """Deletes what the part has kept long enough; called once a day while it runs."""
     grace_s: float = 20.0

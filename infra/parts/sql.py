@@ -15,7 +15,7 @@ from infra.parts.folders import Folders
 from infra.parts.http import get_json
 from infra.parts.lake import spark_environment
 from infra.parts.part import Command, Context, Part
-from jobs.errors import UsageError
+from jobs.errors import TwinlakeError, UsageError
 from jobs.files import replace_file
 from jobs.passwords import hashed
 from jobs.settings import Services
@@ -27,7 +27,7 @@ def parts() -> tuple[Part, ...]:
     return (
         Part(
             name="sql", service="sql", ports=("sql", "jdbc"),
-            prepare=_prepare, command=_command, probe=_probe, note=protection,
+            prepare=_prepare, command=_command, probe=_probe, note=protection, error=not_following,
         ),
     )  # fmt: skip
 
@@ -58,6 +58,20 @@ def protection(context: Context) -> str:
         "has no capabilities" if not told["has_capabilities"] else "WARNING: has capabilities",
     ]
     return f"user {told['user']}, {', '.join(holds)}"
+
+
+def not_following(context: Context) -> TwinlakeError | None:
+    """Why the running SQL server cannot follow the lake, as it says itself; the probe tells of one away."""
+    try:
+        why = get_json(f"{context.services.sql_url}/status")["error"]
+    except (httpx.HTTPError, OSError, KeyError, ValueError):
+        return None
+    if why is None:
+        return None
+    return TwinlakeError(
+        "the SQL server cannot follow the lake, readers may see what is old", why,
+        "mend what it names: it is tried again every second; `twinlake logs sql` has the whole error",
+    )  # fmt: skip
 
 
 def hand_over(services: Services, folders: Folders) -> None:

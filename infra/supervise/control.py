@@ -19,7 +19,7 @@ from infra.setup.java import NoJava, find_java
 from infra.supervise import record
 from infra.supervise.process import MARK, end, passed_on
 from infra.supervise.record import Record
-from jobs.errors import TimedOutError, UnreachableError, UsageError
+from jobs.errors import TimedOutError, TwinlakeError, UnreachableError, UsageError
 from jobs.settings import Settings
 from jobs.waiting import wait_for
 
@@ -234,6 +234,7 @@ def _describe(context: Context, part: Part) -> dict[str, Any]:
         answer, answers = part.probe(context), True
     except Exception as error:
         answer = f"{type(error).__name__}: {error}"[:200]
+    wrong = part.error(context)
     alive = its_record.alive or part.command is None
     state = its_record.state if alive or its_record.state != "ready" else "ended"
     if context.folders.containers.exists():
@@ -248,12 +249,23 @@ def _describe(context: Context, part: Part) -> dict[str, Any]:
         "restarts": its_record.restarts,
         "since": its_record.since,
         "note": part.note(context),
-        "error": its_record.error,
+        "error": its_record.error or (wrong and wrong.to_json()),
     }
 
 
 def supervisor_alive(settings: Settings) -> bool:
     return record.of(settings, "supervisor").alive
+
+
+def supervisor_error(settings: Settings) -> TwinlakeError | None:
+    """What is wrong where the supervisor has ended; containers have none."""
+    if supervisor_alive(settings) or folders_of(settings).containers.exists():
+        return None
+    return TwinlakeError(
+        "the supervisor has ended", "a part that dies now is not started again",
+        "`twinlake up` starts it again, and it goes on with the parts that live; "
+        "`twinlake logs supervisor` says what it did last",
+    )  # fmt: skip
 
 
 def log_files(settings: Settings, name: str) -> list[Path]:

@@ -60,13 +60,14 @@ def _certify(kind: str, params: dict[str, Any], key: str | None, as_json: bool) 
     client = lake_client()
     job = follow(client, client.submit(kind, params, key))
     result = job.result or job.succeeded()
+    is_empty = _is_empty(params, result)
     if as_json:
         print_json({"job": job.id, "state": job.state, **result})
+    elif is_empty:
+        say(f"nothing was rebuilt: no window of {params['table']} begins in that range")
     else:
         _show(kind, result)
-        if _is_empty(params, result):
-            say(f"nothing was rebuilt: no window of {params['table']} begins in that range")
-    if not result["equal"] or _is_empty(params, result):
+    if not result["equal"] or is_empty:
         raise typer.Exit(1)
 
 

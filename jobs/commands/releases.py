@@ -10,6 +10,7 @@ import typer
 
 from jobs.commands.jobs import AS_JSON, KEY, follow
 from jobs.commands.output import Words, load_settings, print_json, say, show_rows, tell
+from jobs.defaults import KEPT_RELEASES
 from jobs.errors import NotFoundError, UnreachableError, UsageError
 from jobs.git import commit_of
 from jobs.lake.plans import Plans
@@ -148,12 +149,17 @@ def rollback_command(
 
 
 def retire_command(
-    keep: Annotated[int, typer.Option(min=1, help="so many of the newest releases can be gone back to")] = 3,
+    keep: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help=f"so many of the newest releases can be gone back to; {KEPT_RELEASES} unless given"
+        ),
+    ] = None,
     key: KEY = None,
     as_json: AS_JSON = False,
 ) -> None:
     """Feed no more the versions that no kept release uses; their files are deleted six hours later."""
-    result = _run(load_settings(), "retire", {"keep": keep}, key)
+    result = _run(load_settings(), "retire", {} if keep is None else {"keep": keep}, key)
     if as_json:
         print_json(result)
         return

@@ -19,6 +19,8 @@ from jobs.settings import Settings
 from jobs.topics.verdict import LATE, VERDICTS
 
 COUNTED = (*VERDICTS, LATE)
+Problem = tuple[str, dict[str, str]]
+"""A thing, and its error with why and remedy."""
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 
 
@@ -73,10 +75,10 @@ def down() -> None:
 
 
 def status(as_json: Json = False) -> None:
-    """Show every part, topic and table version, the live release and the last certificate.
+    """Show every part, topic and table version, the live release and its tables' newest certificates.
 
-    Exit code 3 when a part does not answer, 1 when a topic has an error, a version is stalled, or speed and
-    batch differ.
+    Exit code 3 when a part does not answer, 1 when a topic has an error, a version is stalled, speed and
+    batch of a live table differ, the SQL server cannot follow the lake, or the supervisor has ended.
     """
     settings = load_settings()
     parts = control.describe(settings)
@@ -85,6 +87,7 @@ def status(as_json: Json = False) -> None:
             "Twinlake is not running", f"nothing runs for {settings.home}", "run `twinlake up`"
         )
     lake = _lake_status(settings, parts)
+    found = problems(parts, lake, control.supervisor_error(settings))
     whole = bool(parts) and all(part["answers"] for part in parts)
     if as_json:
         print_json({
@@ -93,9 +96,10 @@ def status(as_json: Json = False) -> None:
         })  # fmt: skip
     else:
         _show(parts, lake)
+        _show_problems(found)
     if not whole:
         raise typer.Exit(3)
-    if problems(parts, lake):
+    if found:
         raise typer.Exit(1)
 
 
@@ -146,7 +150,7 @@ def _names(text: str) -> list[str]:
 
 
 def _lake_status(settings: Settings, parts: list[dict[str, Any]]) -> dict[str, Any]:
-    nothing: dict[str, Any] = {"topics": [], "versions": [], "release": None, "certificate": None}
+    nothing: dict[str, Any] = {"topics": [], "versions": [], "release": None, "certificates": []}
     if not any(part["part"] == "lake" and part["answers"] for part in parts):
         return nothing
     from jobs.server.client import LakeClient
@@ -167,13 +171,16 @@ def _show(parts: list[dict[str, Any]], lake: dict[str, Any]) -> None:
         tables = ", ".join(f"{name} {version}" for name, version in release["tables"].items())
         say(f"release {release['number']} ({release['kind']}, {release['created_at']}, by "
             f"{release['approved_by']}): {tables}")  # fmt: skip
-    if certificate := lake["certificate"]:
+    for certificate in lake["certificates"]:
         equal = ("equal", "green") if certificate["equal"] else ("different", "red")
         compared = (
             f"{certificate['rows_compared']:,} rows ({certificate['covers']}), {certificate['created_at']}"
         )
-        say(f"last certificate: {certificate['table']} {certificate['version']} ", equal, f", {compared}")
-    for title, error in problems(parts, lake):
+        say(f"certificate: {certificate['table']} {certificate['version']} ", equal, f", {compared}")
+
+
+def _show_problems(found: list[Problem]) -> None:
+    for title, error in found:
         say("")
         what, *more = error_lines(error)
         say(f"{title}: ", what)
@@ -181,26 +188,33 @@ def _show(parts: list[dict[str, Any]], lake: dict[str, Any]) -> None:
             say(line)
 
 
-def problems(parts: list[dict[str, Any]], lake: dict[str, Any]) -> list[tuple[str, dict[str, str]]]:
-    """What somebody has to look at: the thing, and its error with why and remedy."""
+def problems(
+    parts: list[dict[str, Any]], lake: dict[str, Any], supervisor: TwinlakeError | None = None
+) -> list[Problem]:
+    """What somebody has to look at; `supervisor` is what is wrong with that."""
     found = [(part["part"], part["error"]) for part in parts if part["error"]]
+    found += [("supervisor", supervisor.to_json())] if supervisor else []
     found += [(f"topic {topic['name']}", topic["error"]) for topic in lake["topics"] if topic["error"]]
     found += [
         (f"{version['table']} {version['version']}", version["error"])
         for version in lake["versions"]
         if version["stalled"] and version["error"]
     ]
-    certificate = lake["certificate"]
-    if certificate and not certificate["equal"]:
-        name = f"{certificate['table']} {certificate['version']}"
-        unequal = DifferenceError(
-            "speed and batch differ", f"the certificate of {certificate['created_at']} says so",
-            f"`twinlake verify {certificate['table']}` names the rows; with --repair it replaces them",
-        )  # fmt: skip
-        found.append((name, unequal.to_json()))
+    found += [
+        (f"{certificate['table']} {certificate['version']}", _difference(certificate).to_json())
+        for certificate in lake["certificates"]
+        if not certificate["equal"]
+    ]
     if lake.get("error"):
         found.append(("lake server", lake["error"]))
     return found
+
+
+def _difference(certificate: dict[str, Any]) -> DifferenceError:
+    return DifferenceError(
+        "speed and batch differ", f"the certificate of {certificate['created_at']} says so",
+        f"`twinlake verify {certificate['table']}` names the rows; with --repair it replaces them",
+    )  # fmt: skip
 
 
 def _show_parts(parts: list[dict[str, Any]]) -> None:
@@ -222,9 +236,10 @@ def _show_topics(topics: list[dict[str, Any]]) -> None:
         ends = " ".join(f"{partition}:{offset}" for partition, offset in sorted(topic["ends"].items()))
         counts = [topic["counts"].get(verdict, 0) for verdict in COUNTED]
         lag = topic["lag_records"]
-        cells = (topic["name"], topic["state"], topic["batch"], ends, lag, *counts, topic["watermark"])
+        place = (topic["batch"], ends, topic["records"], lag)
+        cells = (topic["name"], topic["state"], *place, *counts, topic["watermark"])
         rows.append([_cell(cell) for cell in cells])
-    show_rows(("topic", "state", "batch", "log end", "lag", *COUNTED, "watermark"), rows)
+    show_rows(("topic", "state", "batch", "log end", "records", "lag", *COUNTED, "watermark"), rows)
     say("")
 
 

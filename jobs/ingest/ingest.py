@@ -319,10 +319,10 @@ class Ingest:
             fresh = self.log.rows_of(commit.added)
         breakpoints.at(Point.AFTER_LOG_COMMIT)
         self._compaction.after_batch()
-        self.log_end = end
         self._index.add(decision.high, decision.low, decision.times)
         self._index.evict(min(decision.seen.values()))
         self._indexed = end.batch
+        self.log_end = end  # only now: who sees these records in the log asks next who lacks them
         self.on_batch(end.batch, fresh)
 
     def _commit_nothing(self, reached: dict[int, int]) -> None:

@@ -24,7 +24,7 @@ SCHEMA = pa.schema(
 _NESTED = ("params", "result", "error")
 KEEP_ENDED = 20_000
 """Of scheduled jobs; five each quarter of an hour make some weeks. With their results they take megabytes."""
-KEPT_FOR_EVER = ("build", "promote", "rollback", "retire")
+KEPT_FOR_EVER = ("build", "promote", "rollback")
 """Seldom, and part of the tables' history. The key of an old promotion must find it and not make another."""
 
 

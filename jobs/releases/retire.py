@@ -17,7 +17,6 @@ from jobs.releases.promote import one_switch_at_a_time
 from jobs.run import Run
 from jobs.times import format_moment, parse_moment
 
-KEEP = 3
 UNRELEASED = timedelta(days=7)
 """A version that was built and not released may still be promoted for so long; the newest build always."""
 

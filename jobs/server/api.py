@@ -98,7 +98,7 @@ def build_app(server: Served, token: str) -> FastAPI:
 
     @app.get("/status")
     def status() -> dict[str, Any]:
-        """Topics, versions, the live release, the last certificate."""
+        """Topics, versions, the live release, the newest certificate of each of its tables."""
         return server.status()
 
     @app.post("/jobs", status_code=202)

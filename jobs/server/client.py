@@ -39,7 +39,7 @@ class LakeClient:
         return cls(services.api_url, services.api_token)
 
     def status(self) -> dict[str, Any]:
-        """What the server knows now: topics, versions, release, certificate."""
+        """What the server knows now: topics, versions, release, certificates."""
         return self._ask("GET", "/status")
 
     def submit(self, kind: str, params: Mapping[str, Any], key: str | None = None) -> Job:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -19,7 +20,7 @@ from jobs.errors import BusyError, NotFoundError, TwinlakeError, UsageError
 from jobs.lake.runs import Runs
 from jobs.run import CancelledError, Failed, Job, Progress, Result, Run, State
 from jobs.server.job_kinds import JobKind
-from jobs.times import Clock, format_moment
+from jobs.times import Clock, format_moment, parse_moment
 
 journal = structlog.get_logger(__name__)
 
@@ -27,6 +28,8 @@ AGAIN = ("failed", "cancelled", "interrupted")
 AT_ONCE = 6
 URGENT_AT_ONCE = 2
 QUEUE_LIMIT = 200
+CONTINUED = timedelta(days=7)
+"""What an interrupted job has staged waits so long for its key; one that comes later begins anew."""
 AGAIN_S = 2.0
 """A job that cannot be written down is tried again so often."""
 
@@ -142,9 +145,15 @@ class Jobs:
             self._changed.wait_for(lambda: not self._running, wait_s)
 
     def alive(self) -> set[str]:
-        """Jobs whose staging may still be needed: not ended, or to be continued under their key."""
-        jobs = self._store.all()
-        return {job.id for job in jobs if not job.ended or (job.state == "interrupted" and job.key)}
+        """Jobs whose staging may still be needed: not ended, or soon to be continued under their key."""
+        since = self._clock() - CONTINUED
+
+        def may_be_continued(job: Job) -> bool:
+            if job.state != "interrupted" or not job.key or not job.ended_at:
+                return False
+            return parse_moment(job.ended_at) > since
+
+        return {job.id for job in self._store.all() if not job.ended or may_be_continued(job)}
 
     def _hand_over(self, job: Job) -> None:
         """To its worker; what comes before `start` waits for it."""

@@ -50,7 +50,8 @@ if TYPE_CHECKING:
 journal = structlog.get_logger(__name__)
 
 SESSION = "twinlake-lake"
-LAG_EVERY_S = 5.0
+LAG_EVERY_S = 1.0
+"""A look costs 5 ms of CPU here and about as much in the broker, by topic."""
 MAINTAIN_EVERY_S = 3600.0
 # The stream's small tasks go first when a rebuild or a build fills the cores.
 POOLS = """<?xml version="1.0"?>
@@ -162,19 +163,25 @@ class LakeServer:
     def status(self) -> dict[str, Any]:
         """Everything `twinlake status` shows; answered from memory, without Spark and without the broker."""
         found = release_log.live(self.settings.lake)
-        last = self._certificates.last()
+        topics = [
+            *(self._topic_status(name) for name in self.ingests),
+            *(_broken_status(name, error) for name, error in self._broken.items()),
+        ]
+        # after the topics: records that are shown in a log are lacking where a version has not taken them
         health = self._versions.health() if self._versions and self.ready else []
         return {
             "lake_id": self.lake_id,
-            "topics": [
-                *(self._topic_status(name) for name in self.ingests),
-                *(_broken_status(name, error) for name, error in self._broken.items()),
-            ],
+            "topics": topics,
             "versions": [{**asdict(one), "watermark": _moment(one.watermark)} for one in health],
             "release": found.to_json() if found else None,
             "tables": _tables(self.settings.lake, found) if found else [],
-            "certificate": last.summary() if last else None,
+            "certificates": self._newest_certificates(found) if found else [],
         }
+
+    def _newest_certificates(self, live: Release) -> list[dict[str, Any]]:
+        """Of each live table that has one. What versions say that nobody reads is no news here."""
+        newest = (self._certificates.newest(*version) for version in live.tables.items())
+        return [made.summary() for made in newest if made]
 
     def _topic_status(self, name: str) -> dict[str, Any]:
         ingest = self.ingests[name]
@@ -215,10 +222,10 @@ class LakeServer:
             cancel(self._lake.spark.sparkContext, tag)
 
     def _keep_house(self) -> None:
-        """Ask the broker for lags every 5 s, clean up every hour; a failure is logged and tried again."""
+        """Ask the broker for lags every second, clean up every hour; a failure is logged and tried again."""
         self.lake.spark.sparkContext.setLocalProperty("spark.scheduler.pool", "batch")
         maintained_at = time.monotonic()
-        while not self._ending.wait(LAG_EVERY_S):
+        while not self._ending.is_set():
             for name, ingest in self.ingests.items():
                 try:
                     self._lags[name] = ingest.behind(ingest.broker_ends())
@@ -228,6 +235,7 @@ class LakeServer:
             if time.monotonic() - maintained_at >= MAINTAIN_EVERY_S:
                 maintained_at = time.monotonic()
                 self._maintain()
+            self._ending.wait(LAG_EVERY_S)
 
     def _maintain(self) -> None:
         try:

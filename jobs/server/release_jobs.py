@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import Field
 
+from jobs.defaults import KEPT_RELEASES
 from jobs.errors import NotFoundError
 from jobs.lake.open_lake import OpenLake
 from jobs.lake.plans import Plan
@@ -22,7 +23,7 @@ from jobs.releases.plan import describe
 from jobs.releases.promote import Switched, promote, rollback
 from jobs.releases.propose import propose
 from jobs.releases.report import write_report
-from jobs.releases.retire import KEEP, Retired, retire
+from jobs.releases.retire import Retired, retire
 from jobs.run import Failed, Run
 from jobs.server.job_kinds import JobKind, Params
 
@@ -53,7 +54,7 @@ class PromoteParams(Params):
 
 
 class RetireParams(Params):
-    keep: int = Field(default=KEEP, ge=1)
+    keep: int = Field(default=KEPT_RELEASES, ge=1)
 
 
 class RollbackParams(Params):

@@ -118,7 +118,7 @@ def test_a_range_in_which_nothing_lies_ends_with_1(twinlake: Twinlake) -> None:
     whole = twinlake(Answers(rebuild=empty), "rebuild", "t")
 
     assert (given.exit_code, whole.exit_code) == (1, 0)
-    assert lines(given)[-1] == "nothing was rebuilt: no window of t begins in that range"
+    assert lines(given)[1:] == ["nothing was rebuilt: no window of t begins in that range"]
 
 
 def test_a_difference_ends_with_1_and_shows_ten_keys_with_both_sides(twinlake: Twinlake) -> None:

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from jobs.defaults import KEPT_RELEASES
 from jobs.errors import DifferenceError, NotFoundError, UsageError
 from jobs.lake import release_log
 from jobs.lake.plans import Change, Plans
 from jobs.lake.release_log import Release
 from jobs.releases.promote import Refused
 from jobs.run import Failed
-from jobs.server.release_jobs import Planned
+from jobs.server.release_jobs import Planned, RetireParams
 from jobs.settings import Services, Settings
 from tests.commands.answers import PLAN, Answers, lines
 from tests.releases.test_report import DIFF, GATE, NASTY
@@ -266,6 +267,15 @@ def test_retire_tells_what_is_fed_no_more_and_what_is_kept(twinlake: Twinlake) -
         "1 versions retired, 2 fed on; releases kept: 4, 5",
     ]  # fmt: skip
     assert twinlake(answers, "retire", "--keep", "0").exit_code == 2
+
+
+def test_how_many_releases_are_kept_is_the_lake_server_s_choice_unless_it_is_said(twinlake: Twinlake) -> None:
+    answers = Answers(retire={"releases": [], "retired": [], "busy": [], "living": []})
+    twinlake(answers, "retire")
+
+    assert answers.asked[-1]["params"] == {}
+    assert RetireParams().keep == KEPT_RELEASES
+    assert f"{KEPT_RELEASES} unless given" in " ".join(twinlake(answers, "retire", "--help").stdout.split())
 
 
 def test_releases_are_listed_newest_first(twinlake: Twinlake, home: Path) -> None:

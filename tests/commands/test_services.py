@@ -1,10 +1,11 @@
-"""What `twinlake status` shows of the lake: topics, versions of both sorts, the release, the certificate."""
+"""What `twinlake status` shows of the lake: topics, versions of both sorts, the release, its certificates."""
 
 from __future__ import annotations
 
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,13 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
+from infra.parts.folders import folders_of
 from jobs.commands import services
 from jobs.commands.app import build_app
 from jobs.errors import UnreachableError, UsageError
 from jobs.lake.version import Health
+from jobs.settings import Settings
+from tests.unopened import certificate, make_live, unopened
 
 PART = {
     "part": "lake", "state": "ready", "answers": True, "pid": 12, "restarts": 0, "answer": "http://lake",
@@ -34,12 +38,13 @@ STORED = Health(
     segment=3, watermark=1_700_000_000_000_000,
 )  # fmt: skip
 VIEW = Health(table="events", version="v-2", position={"orders": 7, "returns": 3})
-UNEQUAL = {"table": "t", "version": "v", "equal": False, "rows_compared": 1, "created_at": "now"}
-NOTHING: dict[str, Any] = {"topics": [], "versions": [], "release": None, "certificate": None}
+NOTHING: dict[str, Any] = {"topics": [], "versions": [], "release": None, "certificates": []}
 
 
 def shown(capsys: pytest.CaptureFixture[str], part: dict[str, Any] = PART, **lake: Any) -> list[str]:
-    services._show([part], {**NOTHING, **lake})
+    told = {**NOTHING, **lake}
+    services._show([part], told)
+    services._show_problems(services.problems([part], told))
     return [line.rstrip() for line in capsys.readouterr().out.splitlines() if line.strip()]
 
 
@@ -69,17 +74,17 @@ def test_a_part_that_is_not_well_says_why(
     assert shown(capsys, {**PART, **changed})[1].split() == words.split()
 
 
-def test_a_topic_is_shown_with_its_end_its_lag_and_what_became_of_its_records(
+def test_a_topic_is_shown_with_its_end_its_records_its_lag_and_what_became_of_them(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     head, row = shown(capsys, topics=[TOPIC])[2:]
 
     assert head.split() == [
-        "topic", "state", "batch", "log", "end", "lag", "valid", "invalid", "duplicate", "too_late", "late",
-        "watermark",
+        "topic", "state", "batch", "log", "end", "records", "lag", "valid", "invalid", "duplicate",
+        "too_late", "late", "watermark",
     ]  # fmt: skip
     assert row.split() == [
-        "orders", "running", "7", "0:3000", "1:2000", "12", "4,990", "4", "3", "2", "1",
+        "orders", "running", "7", "0:3000", "1:2000", "5,000", "12", "4,990", "4", "3", "2", "1",
         "2026-01-31T12:00:00Z",
     ]  # fmt: skip
 
@@ -140,7 +145,7 @@ def test_a_version_that_has_taken_no_step_yet_is_fed_all_the_same(capsys: pytest
     assert row.split() == ["sales", "v-1", "orders:0", "0", "0.0", "0", "0", "fed"]
 
 
-def test_the_live_release_and_the_last_certificate_are_one_line_each(
+def test_the_live_release_and_the_certificates_of_its_tables_are_one_line_each(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     release = {
@@ -151,13 +156,27 @@ def test_the_live_release_and_the_last_certificate_are_one_line_each(
         "table": "sales", "version": "v-1", "equal": False, "rows_compared": 12_345,
         "covers": "all of history", "created_at": "2026-01-31T12:05:00Z",
     }  # fmt: skip
+    other = {**certificate, "table": "orders", "version": "v-2", "equal": True}
 
-    assert shown(capsys, release=release, certificate=certificate)[2:] == [
+    assert shown(capsys, release=release, certificates=[certificate, other])[2:] == [
         "release 2 (promote, 2026-01-31T12:00:00Z, by ann [admin]): orders v-2, sales v-1",
-        "last certificate: sales v-1 different, 12,345 rows (all of history), 2026-01-31T12:05:00Z",
+        "certificate: sales v-1 different, 12,345 rows (all of history), 2026-01-31T12:05:00Z",
+        "certificate: orders v-2 equal, 12,345 rows (all of history), 2026-01-31T12:05:00Z",
         "sales v-1: speed and batch differ", "why: the certificate of 2026-01-31T12:05:00Z says so",
         "do:  `twinlake verify sales` names the rows; with --repair it replaces them",
     ]  # fmt: skip
+
+
+@pytest.fixture
+def running(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """`running(supervisor=False, part={...}, topics=[...])`: one part runs, the lake server says the rest."""
+
+    def run(supervisor: bool = True, part: dict[str, Any] = PART, **lake: Any) -> None:
+        monkeypatch.setattr(services.control, "describe", lambda settings: [{**PART, **part}])
+        monkeypatch.setattr(services.control, "supervisor_alive", lambda settings: supervisor)
+        monkeypatch.setattr(services, "_lake_status", lambda settings, parts: {**NOTHING, **lake})
+
+    return run
 
 
 @pytest.mark.parametrize(
@@ -166,20 +185,69 @@ def test_the_live_release_and_the_last_certificate_are_one_line_each(
         ({}, 0),
         ({"topics": [{**TOPIC, "state": "stopped", "error": RECREATED}]}, 1),
         ({"versions": [asdict(replace(STORED, stalled=True, error=RECREATED))]}, 1),
-        ({"certificate": UNEQUAL}, 1),
-        ({"answers": False}, 3),
+        ({"part": {"error": RECREATED}}, 1),
+        ({"supervisor": False}, 1),
+        ({"supervisor": False, "containers": True}, 0),
+        ({"part": {"answers": False}}, 3),
     ],
-    ids=["well", "stopped", "stalled", "unequal", "away"],
+    ids=["well", "stopped", "stalled", "erring", "unsupervised", "containers", "away"],
 )  # fmt: skip
 def test_status_ends_with_1_where_somebody_has_to_look_and_3_where_a_part_is_away(
-    monkeypatch: pytest.MonkeyPatch, told: dict[str, Any], exit_code: int
+    tmp_path: Path, running: Callable[..., None], told: dict[str, Any], exit_code: int
 ) -> None:
-    part = {**PART, "answers": told.get("answers", True)}
-    monkeypatch.setattr(services.control, "describe", lambda settings: [part])
-    monkeypatch.setattr(services, "_lake_status", lambda settings, parts: {**NOTHING, **told})
+    running(**told)
+    if told.get("containers"):
+        folders_of(Settings(home=tmp_path)).make()
+        folders_of(Settings(home=tmp_path)).containers.touch()
 
-    assert CliRunner().invoke(build_app(), ["status"]).exit_code == exit_code
-    assert CliRunner().invoke(build_app(), ["status", "--json"]).exit_code == exit_code
+    assert invoke(tmp_path, "status").exit_code == exit_code
+    assert invoke(tmp_path, "status", "--json").exit_code == exit_code
+
+
+def test_status_says_what_a_dead_supervisor_means_and_how_to_start_it_again(
+    tmp_path: Path, running: Callable[..., None]
+) -> None:
+    running(supervisor=False)
+
+    lines = invoke(tmp_path, "status").stdout.splitlines()
+
+    assert lines[-3:-1] == [
+        "supervisor: the supervisor has ended", "why: a part that dies now is not started again"
+    ]  # fmt: skip
+    assert "`twinlake up` starts it again" in lines[-1]
+
+
+def test_a_live_table_that_is_unequal_is_told_whatever_was_certified_after_it(
+    tmp_path: Path, running: Callable[..., None]
+) -> None:
+    server = unopened(tmp_path)
+    make_live(server.settings.lake, {"sales": "a-1", "latest": "l-1"})
+    server._certificates.add(certificate("sales", "a-1", equal=False))
+    server._certificates.add(certificate("latest", "l-1"))
+    running(**server.status())
+
+    done = invoke(tmp_path, "status")
+
+    assert done.exit_code == 1
+    assert done.stdout.splitlines()[-3:] == [
+        "sales a-1: speed and batch differ", "why: the certificate of 2026-01-31T12:00:00Z says so",
+        "do:  `twinlake verify sales` names the rows; with --repair it replaces them",
+    ]  # fmt: skip
+
+
+def test_an_unequal_version_that_nobody_reads_any_more_is_no_problem(
+    tmp_path: Path, running: Callable[..., None]
+) -> None:
+    server = unopened(tmp_path)
+    make_live(server.settings.lake, {"sales": "b-2"})
+    server._certificates.add(certificate("sales", "b-2"))
+    server._certificates.add(certificate("sales", "a-1", equal=False))
+    running(**server.status())
+
+    done = invoke(tmp_path, "status")
+
+    assert done.exit_code == 0, done.stdout
+    assert "certificate: sales b-2 equal" in done.stdout and "a-1" not in done.stdout
 
 
 def test_home_names_the_state_to_work_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from backfill import MOST_CHUNKS, chunks_between
+from backfill import MOST_CHUNKS, chunks_between, refuse_nothing
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,3 +42,20 @@ def test_chunks_touch_and_cover_the_range(minutes: int, hours: int) -> None:
 def test_a_range_that_is_none_is_refused(start: str, end: str, hours: int) -> None:
     with pytest.raises(UsageError):
         chunks_between(start, end, hours)
+
+
+def test_a_range_in_which_nothing_lies_is_refused_with_its_ends_and_what_to_do() -> None:
+    ends = ("2030-01-01T00:00:00Z", "2030-01-02T00:00:00Z")
+
+    with pytest.raises(UsageError) as refused:
+        refuse_nothing("sales", *ends, [{"rows_compared": 0}] * 4)
+
+    assert refused.value.what == "nothing was rebuilt"
+    assert refused.value.why == f"no window of sales begins between {ends[0]} and {ends[1]}"
+    assert "serve.sales" in refused.value.remedy
+
+
+def test_a_range_with_a_row_in_one_of_its_chunks_is_not_refused() -> None:
+    chunks = [{"rows_compared": rows} for rows in (0, 3, 0, 4)]
+
+    assert refuse_nothing("sales", "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z", chunks) == 7

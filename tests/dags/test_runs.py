@@ -120,7 +120,9 @@ def test_backfill_rebuilds_a_range_in_chunks(installation: Installation) -> None
     (run,) = installation.run(("backfill", asked))["runs"]
 
     assert states(run) == {"success"}
-    assert [task[:2] for task in run["tasks"]] == [["chunks", -1], ["rebuild", 0], ["rebuild", 1]]
+    assert [task[:2] for task in run["tasks"]] == [
+        ["chunks", -1], ["found", -1], ["rebuild", 0], ["rebuild", 1]
+    ]  # fmt: skip
     rebuilt = [
         job.succeeded() for job in installation.server.client.jobs() if (job.key or "").startswith("back")
     ]
@@ -128,6 +130,19 @@ def test_backfill_rebuilds_a_range_in_chunks(installation: Installation) -> None
         f"windows {start} to {format_moment(hour)}", f"windows {format_moment(hour)} to {end}"
     }  # fmt: skip
     assert all(one["equal"] for one in rebuilt) and sum(one["rows_compared"] for one in rebuilt) > 0
+
+
+@pytest.mark.faults
+def test_a_backfill_of_a_range_in_which_nothing_lies_fails(installation: Installation) -> None:
+    asked = {"table": SALES, "from": "2030-01-01T00:00:00Z", "to": "2030-01-01T02:00:00Z", "chunk_hours": 1}
+
+    (run,) = installation.run(("backfill", asked))["runs"]
+
+    assert run["state"] == "failed"
+    assert run["tasks"] == [
+        ["chunks", -1, "success"], ["found", -1, "failed"],
+        ["rebuild", 0, "success"], ["rebuild", 1, "success"],
+    ]  # fmt: skip
 
 
 def test_a_release_is_approved_goes_live_is_rolled_back_and_what_it_left_is_retired(

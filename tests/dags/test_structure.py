@@ -9,6 +9,7 @@ from infra.parts import airflow
 from infra.parts.folders import folders_of
 from infra.parts.part import Context
 from infra.parts.ports import Ports
+from jobs.defaults import KEPT_RELEASES
 from jobs.settings import PROJECT, Services, Settings
 
 SPARK_FREE = """
@@ -82,6 +83,17 @@ def test_batch_rebuilds_and_certifies_every_stored_table_and_certifies_the_views
         "both.certify": set(),
         "certify_views": set(),
     }
+
+
+def test_a_backfill_ends_with_the_question_whether_anything_lay_in_its_range(bag) -> None:
+    assert _flow(bag.dags["backfill"]) == {"chunks": {"rebuild"}, "rebuild": {"found"}, "found": set()}
+
+
+def test_how_many_releases_are_kept_is_the_lake_server_s_choice_unless_it_is_said(bag) -> None:
+    keep = bag.dags["maintain"].params.get_param("keep")
+
+    assert keep.resolve() is None and keep.resolve(2) == 2
+    assert f"{KEPT_RELEASES} unless given" in keep.description
 
 
 def test_a_definition_that_is_wrong_takes_no_dag_away() -> None:

@@ -165,13 +165,6 @@ def test_a_clock_that_goes_back_makes_no_newer_certificate_older(tmp_path: Path)
     assert found == (unequal, unequal)
 
 
-def test_the_last_one_is_the_last_that_was_added_for_any_version(tmp_path: Path) -> None:
-    last = certificate(3)
-    certificates = added(tmp_path, certificate(1), certificate(5, table="returns"), last)
-
-    assert (certificates.last(), Certificates(tmp_path).last()) == (last, last)
-
-
 def test_the_newest_is_still_the_newest_after_a_clean_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,9 +189,9 @@ def test_of_many_certificates_the_last_are_kept_and_the_newest_of_each_version(
     assert len(certificates._ledger.rows()) == 3
     restarted = Certificates(tmp_path)
     assert restarted.newest("returns", "a-1") == other
-    assert restarted.newest("sales", "a-1") == restarted.last() == certificate(6)
+    assert restarted.newest("sales", "a-1") == certificate(6)
     restarted.add(certificate(7))
-    assert Certificates(tmp_path).last() == certificate(7)
+    assert Certificates(tmp_path).newest("sales", "a-1") == certificate(7)
 
 
 def test_certificates_that_threads_add_at_once_all_survive(tmp_path: Path) -> None:
@@ -210,11 +203,6 @@ def test_certificates_that_threads_add_at_once_all_survive(tmp_path: Path) -> No
 
     restarted = Certificates(tmp_path)
     assert [restarted.newest("sales", one.version) for one in made] == made
-    assert restarted.last() == certificates.last()
-
-
-def test_before_the_first_certificate_there_is_no_last_one(tmp_path: Path) -> None:
-    assert Certificates(tmp_path).last() is None
 
 
 def test_a_summary_leaves_out_only_the_differing_rows() -> None:

@@ -137,6 +137,7 @@ def test_of_many_jobs_that_ended_the_last_are_kept_and_every_other_job(
     runs = Runs(tmp_path)
     runs.put(job(0, key="waits"))
     runs.put(ended(4, kind="promote", key="once"))
+    runs.put(ended(6, kind="retire", key="each night"))
     for minute in (5, 1, 2, 3):
         runs.put(job(minute, key=f"k{minute}"))
         runs.put(ended(minute, key=f"k{minute}"))

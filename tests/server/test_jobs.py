@@ -164,6 +164,28 @@ def test_a_job_that_was_running_when_the_server_died_is_interrupted_and_its_key_
     assert jobs_of(tmp_path, after).get(job.id).state == "succeeded"
 
 
+@pytest.mark.parametrize(
+    ("job", "is_alive"),
+    [
+        ({"state": "queued"}, True),
+        ({"state": "running"}, False),  # it has no key, and the server has ended since
+        ({"state": "running", "key": "k"}, True),
+        ({"state": "interrupted", "key": "k", "ended_at": "2026-01-24T12:00:01Z"}, True),
+        ({"state": "interrupted", "key": "k", "ended_at": "2026-01-24T11:59:59Z"}, False),
+        ({"state": "failed", "key": "k", "ended_at": "2026-01-31T11:59:59Z"}, False),
+    ],
+)
+def test_what_a_job_has_staged_is_kept_until_its_end_and_a_week_for_an_interrupted_one_with_a_key(
+    tmp_path: Path, work: Work, job: dict[str, Any], is_alive: bool
+) -> None:
+    runs = Runs(tmp_path)
+    runs.put(Job(**{"id": "j", "kind": "copy", "params": {"table": "t"}, **job}))
+
+    jobs = Jobs(runs, KINDS, work, lambda: datetime(2026, 1, 31, 12, 0, tzinfo=UTC))
+
+    assert jobs.alive() == ({"j"} if is_alive else set())
+
+
 def test_a_job_that_was_accepted_but_not_started_is_done_after_the_restart(
     tmp_path: Path, work: Work
 ) -> None:

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from jobs.errors import BusyError
-from jobs.lake import release_log
-from jobs.lake.release_log import Release
-from jobs.lake.version import Version
+from jobs.ingest.log_end import LogEnd
+from jobs.lake.version import Health, Version
 from jobs.server.lake_server import LakeServer
-from jobs.settings import Settings
 from jobs.tables import orders
-from jobs.times import utc_now
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-
-def no_session(settings: Settings) -> SparkSession:
-    raise AssertionError("nobody may need Spark here")
+from tests.unopened import certificate, make_live, unopened
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> LakeServer:
-    return LakeServer(Settings(home=tmp_path), utc_now, no_session)
+    return unopened(tmp_path)
 
 
 def test_a_job_that_comes_too_early_waits_until_the_lake_is_open(server: LakeServer) -> None:
@@ -40,7 +33,7 @@ def test_a_job_that_comes_too_early_waits_until_the_lake_is_open(server: LakeSer
 def test_the_status_is_answered_before_the_lake_is_open(server: LakeServer) -> None:
     assert server.status() == {
         "lake_id": server.lake_id, "topics": [], "versions": [], "tables": [], "release": None,
-        "certificate": None,
+        "certificates": [],
     }  # fmt: skip
     assert not server.ready
 
@@ -49,7 +42,7 @@ def test_a_lake_keeps_its_id_and_its_jobs_over_a_restart(tmp_path: Path, server:
     job = server.jobs.submit("maintain", {})
     server.stop()
 
-    again = LakeServer(Settings(home=tmp_path), utc_now, no_session)
+    again = unopened(tmp_path)
 
     assert again.lake_id == server.lake_id
     assert again.jobs.get(job.id) == job
@@ -64,12 +57,41 @@ def test_a_definition_that_is_no_longer_understood_hides_no_table(server: LakeSe
         )  # fmt: skip
         version.save(lake)
         made[table] = version.name
-    release_log.commit(
-        lake,
-        Release(number=1, kind="promote", tables=made, created_at="2026-01-31T12:00:00Z", approved_by="me"),
-    )
+    make_live(lake, made)
 
     status = server.status()
 
     assert {one["name"]: one["stored"] for one in status["tables"]} == {"orders": False, "old": True}
     assert status["release"]["tables"] == made
+
+
+def test_the_status_tells_the_newest_certificate_of_each_live_table_and_of_nothing_else(
+    server: LakeServer,
+) -> None:
+    unequal = certificate("sales", "a-1", equal=False)
+    certified = certificate("latest", "l-1")
+    retired, green = certificate("sales", "a-0", equal=False), certificate("latest", "l-2", equal=False)
+    for made in (certificate("sales", "a-1"), unequal, certified, retired, green):
+        server._certificates.add(made)
+    make_live(server.settings.lake, {"sales": "a-1", "latest": "l-1", "new": "n-1"})
+
+    assert server.status()["certificates"] == [certified.summary(), unequal.summary()]
+
+
+def test_records_that_came_while_the_versions_were_asked_are_not_shown_yet(
+    server: LakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a log would seem to be whole and no version behind it."""
+    ingest: Any = SimpleNamespace(state="running", error=None, log_end=LogEnd.of("orders", {}))
+
+    def health() -> list[Health]:
+        ingest.log_end = replace(ingest.log_end, counts={"valid": 5})
+        return []
+
+    monkeypatch.setitem(server.ingests, "orders", ingest)
+    monkeypatch.setattr(server, "_versions", SimpleNamespace(health=health))
+    monkeypatch.setattr(server, "ready", True)
+
+    (topic,) = server.status()["topics"]
+
+    assert topic["records"] == 0

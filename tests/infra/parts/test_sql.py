@@ -74,3 +74,20 @@ def test_of_a_server_that_is_away_nothing_is_told(context: Context) -> None:
     away = Services(sql_url=f"http://127.0.0.1:{free_port()}")
 
     assert sql.protection(replace(context, services=away)) == ""
+    assert sql.not_following(replace(context, services=away)) is None
+
+
+def test_of_a_server_that_answers_and_cannot_follow_the_lake_it_is_told_why(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = {"release": 1, "ready": True, "error": "a feature of Delta is not known"}
+    monkeypatch.setattr(sql, "get_json", lambda url: told)
+    (part,) = sql.parts()
+
+    error = part.error(context)
+    following = {**told, "error": None}
+    monkeypatch.setattr(sql, "get_json", lambda url: following)
+
+    assert part.probe(context) == context.services.jdbc_url
+    assert error is not None and part.error(context) is None
+    assert "cannot follow the lake" in error.what and error.why == told["error"] and error.remedy

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from infra.parts.part import Command, Context, Part
 from infra.supervise import supervisor
-from jobs.errors import UnreachableError
+from jobs.errors import TwinlakeError, UnreachableError
 
 
 def _sleep(context: Context) -> Command:
@@ -24,6 +24,7 @@ def parts() -> tuple[Part, ...]:
         Part(
             name="first", service="first", command=_sleep, probe=lambda context: "here",
             note=lambda context: f"sleeps in {context.folders.run.name}",
+            error=lambda context: TwinlakeError("it limps", "it has a stone in its shoe", "take it out"),
         ),
         Part(name="second", service="second", needs=("first",), prepare=_refuse, command=_sleep),
     )  # fmt: skip

@@ -107,7 +107,7 @@ def test_a_part_waits_for_what_it_needs_and_says_why_it_cannot_start(home: Home)
     home.ready("second")
 
 
-def test_a_part_is_described_with_its_answer_and_its_note(home: Home) -> None:
+def test_a_part_is_described_with_its_answer_its_note_and_what_is_wrong_with_it(home: Home) -> None:
     home.supervise("first")
     pid = home.ready("first")
 
@@ -115,6 +115,7 @@ def test_a_part_is_described_with_its_answer_and_its_note(home: Home) -> None:
 
     shown = {name: described[name] for name in ("part", "pid", "answers", "answer", "note")}
     assert shown == {"part": "first", "pid": pid, "answers": True, "answer": "here", "note": "sleeps in run"}
+    assert described["error"]["what"] == "it limps"
 
 
 def test_down_leaves_no_process_even_after_the_supervisor_was_killed(home: Home) -> None:

@@ -1,0 +1,45 @@
+"""A lake server that has not opened its lake: what it says of it costs no Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jobs.kinds.windows import ALL
+from jobs.lake import release_log
+from jobs.lake.certificates import Certificate
+from jobs.lake.release_log import Release
+from jobs.server.lake_server import LakeServer
+from jobs.settings import Settings
+from jobs.times import utc_now
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+AT = "2026-01-31T12:00:00Z"
+
+
+def no_session(settings: Settings) -> SparkSession:
+    raise AssertionError("nobody may need Spark here")
+
+
+def unopened(home: Path) -> LakeServer:
+    return LakeServer(Settings(home=home), utc_now, no_session)
+
+
+def make_live(lake: Path, tables: Mapping[str, str]) -> None:
+    """A first release of these versions."""
+    release_log.commit(
+        lake, Release(number=1, kind="promote", tables=dict(tables), created_at=AT, approved_by="me")
+    )
+
+
+def certificate(table: str, version: str, equal: bool = True) -> Certificate:
+    """Over all of history."""
+    return Certificate(
+        id=f"{table}-{version}-{equal}", job="j", kind="verify", table=table, version=version,
+        fingerprint="f", position={"orders": 7}, delta_version=3, step=4, through_segment=1,
+        windows=ALL.to_json(), rows_compared=12_345, differing=0 if equal else 1, equal=equal,
+        differences=[] if equal else [{"why": "changed"}], created_at=AT,
+    )  # fmt: skip
