@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -37,9 +38,13 @@ DEFAULT_LIMIT = 10_000
 LARGEST_LIMIT = 1_000_000
 LONGEST_SQL = 100_000
 AT_ONCE = 4
+LONG_AT_ONCE = 4
+"""Long statements have turns of their own, so that short ones find theirs."""
+LONG_S = 5.0
+"""What runs longer is a long statement."""
 WAIT_S = 30.0
 LOOK_S = 0.2
-"""So often it is looked whether the client still waits."""
+"""So often it is looked whether the client still waits, and whether a statement is a long one by now."""
 
 BASIC = HTTPBasic(realm="Twinlake", auto_error=False)
 REPORT_HEADERS = {
@@ -58,26 +63,67 @@ class Asked(BaseModel):
 
 
 class Turns:
-    """So many statements at once; who waits for a turn takes no thread, so that nobody else has to wait."""
+    """So many statements at once; who waits for a turn takes no thread, so that nobody else has to wait.
 
-    def __init__(self, at_once: int) -> None:
+    A statement that has become a long one goes on in one of as many other turns. Where all of those are taken
+    it keeps its own until somebody waits for it.
+    """
+
+    def __init__(self, at_once: int, long_at_once: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._at_once = at_once
+        self._clock = clock
         self._free = asyncio.Semaphore(at_once)
+        self._free_long = long_at_once
+        self._waiting = 0
+        self._over = 0
 
     @asynccontextmanager
-    async def one(self, request: Request) -> AsyncIterator[None]:
+    async def one(self, request: Request) -> AsyncIterator[Turn]:
         """BusyError when none is free in time; a client that has left gives up its place."""
+        self._waiting += 1
+        try:
+            await self._wait(request)
+        finally:
+            self._waiting -= 1
+        turn = Turn(since=self._clock())
+        try:
+            yield turn
+        finally:
+            self._over -= turn.is_over
+            if turn.is_long:
+                self._free_long += 1
+            else:
+                self._free.release()
+
+    def look(self, turn: Turn) -> None:
+        """To be called now and then while its statement runs: it may become long, or be over."""
+        if turn.is_long or turn.is_over or self._clock() - turn.since < LONG_S:
+            return
+        if self._free_long:
+            self._free_long -= 1
+            self._free.release()
+            turn.is_long = True
+        elif self._waiting > self._over:
+            self._over += 1
+            turn.is_over = True
+
+    async def _wait(self, request: Request) -> None:
         waiting = asyncio.ensure_future(self._free.acquire())
-        until = time.monotonic() + WAIT_S
+        until = self._clock() + WAIT_S
         while not (await asyncio.wait({waiting}, timeout=LOOK_S))[0]:
-            if time.monotonic() > until or await request.is_disconnected():
+            if self._clock() > until or await request.is_disconnected():
                 waiting.cancel()
                 why = f"{self._at_once} others are running since {WAIT_S:g} s"
                 raise BusyError("the query was not started", why, "ask again later")
-        try:
-            yield
-        finally:
-            self._free.release()
+
+
+@dataclass
+class Turn:
+    """One statement's; `since` is by the clock of its Turns, and who is over has to end the statement."""
+
+    since: float
+    is_long: bool = False
+    is_over: bool = False
 
 
 class Guard:
@@ -136,8 +182,8 @@ def build_app(
         told = refused(error.status_code, error.detail, request.method, request.url.path)
         return JSONResponse(told.to_json(), error.status_code, error.headers)
 
-    statements = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="statement")
-    turns = Turns(AT_ONCE)
+    statements = ThreadPoolExecutor(AT_ONCE + LONG_AT_ONCE, thread_name_prefix="statement")
+    turns = Turns(AT_ONCE, LONG_AT_ONCE)
 
     @app.get("/status")
     async def status() -> dict[str, Any]:
@@ -156,11 +202,15 @@ def build_app(
         def answer() -> JSONResponse:
             return JSONResponse(reader.read(asked.sql, asked.limit, left))
 
-        async with turns.one(request):
+        async with turns.one(request) as turn:
             reading = asyncio.get_running_loop().run_in_executor(statements, answer)
             while not (await asyncio.wait({reading}, timeout=LOOK_S))[0]:
-                if await request.is_disconnected():
+                turns.look(turn)
+                if turn.is_over or await request.is_disconnected():
                     left.set()
+            if turn.is_over and reading.exception():
+                why = f"{LONG_AT_ONCE} others run longer than {LONG_S:g} s, and more wait for their turns"
+                raise BusyError("the query was stopped", why, "ask again later")
             return await reading
 
     @app.get("/reports/{plan}")

@@ -1,8 +1,7 @@
 """Reader: runs one statement at a time for whoever asks, each in a session of its own over the shared views.
 
-A statement ends with its time, with the server, and with the client that asked for it. Spark takes no running
-task away from anybody: so there are more task slots than cores (a short statement finds one beside a long
-one), statements share them by turns, and what is cancelled is interrupted.
+A statement ends with its time, with the server, and with the client that asked for it; what is cancelled is
+interrupted. A short one finds a task slot beside long ones: see `java/twinlake/reading/FairSlots`.
 """
 
 from __future__ import annotations

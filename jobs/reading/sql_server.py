@@ -37,10 +37,10 @@ HOST = "127.0.0.1"
 MEMORY = "1500m"
 LONGEST_JDBC_S = 3600
 TURNS = """<allocations><pool name="default"><schedulingMode>FAIR</schedulingMode></pool></allocations>"""
-"""Statements get free slots by turns; without it the one that came first gets them all."""
+"""Statements get free slots by turns, taken ones by FairSlots; without it the first one gets them all."""
 WARM_S = 0.2
 SLOTS = 8
-"""Tasks at once. Spark takes none away: with more of them than cores a short statement finds one."""
+"""Tasks at once; each of as many statements has one, see `java/twinlake/reading/FairSlots`."""
 
 journal = structlog.get_logger(__name__)
 
@@ -55,6 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
     spark = session(settings, given.scratch.absolute(), given.jdbc_port, given.password_file.absolute())
     end_together(spark.sparkContext._gateway.proc)
     restrict_others(spark)
+    share_slots(spark)
     from jobs.reading.follower import Follower
     from jobs.reading.one_release import OneRelease
     from jobs.reading.query import build_app
@@ -129,6 +130,13 @@ def restrict_others(spark: SparkSession) -> None:
     """From now on every session but this one only reads."""
     jvm: Any = spark._jvm
     jvm.twinlake.reading.ReadOnly.restrictOthers(spark._jsparkSession)
+
+
+def share_slots(spark: SparkSession) -> None:
+    """From now on a statement without a slot gets one from the statement that holds most."""
+    jvm: Any = spark._jvm
+    context: Any = spark.sparkContext._jsc
+    jvm.twinlake.reading.FairSlots.share(context.sc())
 
 
 def open_jdbc(spark: SparkSession) -> None:

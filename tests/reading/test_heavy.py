@@ -9,16 +9,31 @@ import select
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack, closing
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
-from jobs.reading.query import AT_ONCE, WAIT_S
-from tests.reading.conftest import PASSWORD, SqlServer
+from benchmarks.beside import HEAVY
+from jobs.errors import BusyError
+from jobs.reading.follower import Followed
+from jobs.reading.query import AT_ONCE, LONG_S, WAIT_S
+from jobs.reading.reader import Reader
+from tests.reading.conftest import ALL, PASSWORD, SqlServer
 
 MINUTES = """SELECT count(*) FROM serve.orders a CROSS JOIN serve.orders b CROSS JOIN serve.orders c
     WHERE c.order_id < 1000 AND sqrt(a.order_id + b.order_id) + c.order_id < 0"""
 SHORT = "SELECT count(*) AS n FROM serve.orders"
+GROUPED = [
+    # in the statement's own thread over HTTP, by one task over JDBC
+    "SELECT region, count(*) AS n FROM serve.orders GROUP BY region ORDER BY region",
+    # by two stages of tasks, over both
+    "SELECT o.region, count(*) AS n FROM serve.orders o JOIN range(0, 2000, 1, 3) r ON o.order_id = r.id "
+    "GROUP BY o.region ORDER BY o.region",
+]
+SOON_S = 25.0
+"""It takes a few seconds, more where the machine has other work; without a turn or a slot it is never."""
 
 
 def asked(sql: SqlServer, statement: str) -> http.client.HTTPConnection:
@@ -32,6 +47,15 @@ def asked(sql: SqlServer, statement: str) -> http.client.HTTPConnection:
 
 def waits(client: http.client.HTTPConnection) -> bool:
     return not select.select([client.sock], [], [], 0)[0]
+
+
+def rows_of(connection: Any, text: str) -> list[dict[str, Any]]:
+    statement = connection.createStatement()
+    statement.setQueryTimeout(60)
+    found, rows = statement.executeQuery(text), []
+    while found.next():
+        rows.append({"region": found.getString("region"), "n": found.getLong("n")})
+    return rows
 
 
 @pytest.mark.faults
@@ -77,4 +101,43 @@ def test_jdbc_cancels_a_statement(jdbc: Callable[[], Any]) -> None:
     asking.join(20)
 
     assert told and not asking.is_alive()
+    connection.close()
+
+
+def test_a_short_statement_gets_a_turn_and_a_slot_beside_four_that_would_hold_all(
+    sql: SqlServer, jdbc: Callable[[], Any]
+) -> None:
+    with ExitStack() as asking:
+        clients = [asking.enter_context(closing(asked(sql, HEAVY))) for _ in range(4)]
+        connection = asking.enter_context(closing(jdbc()))
+        time.sleep(LONG_S + 1)
+        found, took = [], []
+        for short in GROUPED:
+            for ask in (sql.rows, lambda text: rows_of(connection, text)):
+                began = time.monotonic()
+                found.append(ask(short))
+                took.append(time.monotonic() - began)
+
+        assert found == [[{"region": f"r{number}", "n": ALL / 5} for number in range(5)]] * 4
+        assert max(took) < SOON_S, took
+        assert all(map(waits, clients)), "they were to run meanwhile"
+
+
+def test_over_http_a_statement_ends_with_its_time(spark: SparkSession) -> None:
+    reader = Reader(spark, Followed, lambda: None, longest_s=1.0)
+
+    with pytest.raises(BusyError, match="was stopped") as told:
+        reader.read(HEAVY, 1, threading.Event())
+    assert told.value.why == "it ran longer than 1 s"
+
+
+def test_over_jdbc_a_statement_ends_with_its_time(jdbc: Callable[[], Any]) -> None:
+    connection = jdbc()
+    statement = connection.createStatement()
+    statement.setQueryTimeout(2)
+
+    began = time.monotonic()
+    with pytest.raises(Exception, match="timed out after 2 seconds"):
+        statement.executeQuery(HEAVY)
+    assert time.monotonic() - began < SOON_S
     connection.close()

@@ -1,0 +1,138 @@
+package twinlake.reading;
+
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Map;
+import java.util.Properties;
+import java.util.Set;
+import java.util.TreeSet;
+import org.apache.spark.SparkContext;
+import org.apache.spark.scheduler.SparkListener;
+import org.apache.spark.scheduler.SparkListenerStageCompleted;
+import org.apache.spark.scheduler.SparkListenerStageSubmitted;
+import org.apache.spark.scheduler.SparkListenerTaskEnd;
+import org.apache.spark.scheduler.SparkListenerTaskStart;
+
+/**
+ * A statement without a slot gets one from the statement that holds most. Spark shares slots when they become free, and
+ * takes none away: one statement of many long tasks would hold them all until it has ended.
+ *
+ * <p>The task that began last is ended, for which Spark starts another later; of its last task no statement is robbed.
+ */
+public final class FairSlots extends SparkListener {
+  private static final long LOOK_MS = 100;
+  private static final long LONGEST_WAIT_NS = 250_000_000; // each of its stages waits anew
+
+  private final SparkContext context;
+  private final Map<Integer, Statement> byStage = new HashMap<>(); // with tasks that run on after a stage has ended
+  private final Map<String, Statement> statements = new HashMap<>();
+
+  private static final class Statement {
+    final Set<Integer> stages = new HashSet<>();
+    final TreeSet<Long> tasks = new TreeSet<>(); // by number: the last began last
+    final Set<Long> ending = new HashSet<>();
+    long idleSince = System.nanoTime();
+
+    int held() {
+      return tasks.size() - ending.size();
+    }
+
+    boolean waits(long now) {
+      return !stages.isEmpty() && tasks.isEmpty() && now - idleSince > LONGEST_WAIT_NS;
+    }
+  }
+
+  private FairSlots(SparkContext context) {
+    this.context = context;
+  }
+
+  /** From now on, for all statements of this context. */
+  public static void share(SparkContext context) {
+    FairSlots slots = new FairSlots(context);
+    context.addSparkListener(slots);
+    Thread looking = new Thread(slots::lookOnAndOn, "fair slots");
+    looking.setDaemon(true);
+    looking.start();
+  }
+
+  @Override
+  public synchronized void onStageSubmitted(SparkListenerStageSubmitted event) {
+    int stage = event.stageInfo().stageId();
+    Statement statement = statements.computeIfAbsent(nameOf(event.properties(), stage), name -> new Statement());
+    statement.stages.add(stage);
+    byStage.put(stage, statement);
+  }
+
+  @Override
+  public synchronized void onTaskStart(SparkListenerTaskStart event) {
+    of(event.stageId()).tasks.add(event.taskInfo().taskId());
+  }
+
+  @Override
+  public synchronized void onTaskEnd(SparkListenerTaskEnd event) {
+    Statement statement = of(event.stageId());
+    statement.tasks.remove(event.taskInfo().taskId());
+    statement.ending.remove(event.taskInfo().taskId());
+    statement.idleSince = System.nanoTime();
+    forgetEnded();
+  }
+
+  @Override
+  public synchronized void onStageCompleted(SparkListenerStageCompleted event) {
+    Statement statement = of(event.stageInfo().stageId());
+    statement.stages.remove(event.stageInfo().stageId());
+    statement.idleSince = System.nanoTime();
+    forgetEnded();
+  }
+
+  /** A task may begin, or end, when its stage has ended and is forgotten. */
+  private Statement of(int stage) {
+    return byStage.computeIfAbsent(
+        stage, number -> statements.computeIfAbsent("stage " + number, name -> new Statement()));
+  }
+
+  private void forgetEnded() {
+    statements.values().removeIf(one -> one.stages.isEmpty() && one.tasks.isEmpty());
+    byStage.values().retainAll(statements.values());
+  }
+
+  private static String nameOf(Properties properties, int stage) {
+    String execution = properties == null ? null : properties.getProperty("spark.sql.execution.root.id");
+    return execution == null ? "stage " + stage : execution;
+  }
+
+  private void lookOnAndOn() {
+    while (!context.isStopped()) {
+      look(System.nanoTime());
+      try {
+        Thread.sleep(LOOK_MS);
+      } catch (InterruptedException ended) {
+        return;
+      }
+    }
+  }
+
+  private synchronized void look(long now) {
+    if (statements.values().stream().mapToInt(one -> one.tasks.size()).sum() < context.defaultParallelism()) {
+      return; // one is free: what has no task yet is on its way
+    }
+    for (Statement waiting : statements.values()) {
+      if (waiting.waits(now)) {
+        statements.values().stream().max(Comparator.comparingInt(Statement::held)).ifPresent(this::takeOne);
+        waiting.idleSince = now; // that slot may take a moment, or somebody else
+      }
+    }
+  }
+
+  private void takeOne(Statement from) {
+    if (from.held() > 1) {
+      long last = from.tasks.descendingSet().stream().filter(task -> !from.ending.contains(task)).findFirst().get();
+      if (context.killTaskAttempt(last, true, "another statement has no slot")) {
+        from.ending.add(last);
+      } else {
+        from.tasks.remove(last); // it has ended
+      }
+    }
+  }
+}

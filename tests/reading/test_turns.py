@@ -1,0 +1,81 @@
+"""Who may compute over HTTP, and who has to make room: by a clock of the test's own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, cast
+
+from jobs.reading.query import LONG_S, Turn, Turns
+
+
+class Client:
+    """One that waits for ever."""
+
+    async def is_disconnected(self) -> bool:
+        return False
+
+
+CLIENT = cast(Any, Client())
+
+
+def test_a_statement_that_has_become_long_leaves_its_turn_to_others() -> None:
+    now = [0.0]
+
+    async def asked() -> list[Turn]:
+        turns = Turns(1, 1, clock=lambda: now[0])
+        async with turns.one(CLIENT) as first:
+            turns.look(first)
+            seen = [replace(first)]
+            now[0] += LONG_S
+            turns.look(first)
+            async with turns.one(CLIENT) as second:
+                turns.look(second)
+                return [*seen, first, second]
+
+    assert asyncio.run(asked()) == [Turn(since=0), Turn(since=0, is_long=True), Turn(since=LONG_S)]
+
+
+def test_of_further_long_statements_as_many_end_as_others_wait() -> None:
+    now = [0.0]
+
+    async def asked() -> tuple[list[bool], list[bool]]:
+        turns = Turns(2, 1, clock=lambda: now[0])
+        async with turns.one(CLIENT) as first:
+            now[0] += LONG_S
+            turns.look(first)
+            async with turns.one(CLIENT) as second, turns.one(CLIENT) as third:
+                running = (first, second, third)
+                now[0] += LONG_S
+                alone = over(turns, running)
+                short = turns.one(CLIENT)
+                waiting = asyncio.ensure_future(short.__aenter__())
+                await asyncio.sleep(0)
+                waited_for = over(turns, running)
+            await waiting
+            await short.__aexit__(None, None, None)
+            return alone, waited_for
+
+    assert asyncio.run(asked()) == ([False] * 3, [False, True, False])
+
+
+def test_a_long_statement_that_has_ended_makes_room_for_another() -> None:
+    now = [0.0]
+
+    async def asked() -> list[bool]:
+        turns, long = Turns(1, 1, clock=lambda: now[0]), []
+        for _ in range(3):
+            async with turns.one(CLIENT) as turn:
+                now[0] += LONG_S
+                turns.look(turn)
+                long.append(turn.is_long)
+        return long
+
+    assert asyncio.run(asked()) == [True, True, True]
+
+
+def over(turns: Turns, running: Iterable[Turn]) -> list[bool]:
+    for turn in running:
+        turns.look(turn)
+    return [turn.is_over for turn in running]
