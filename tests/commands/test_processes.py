@@ -192,7 +192,8 @@ def test_status_tells_of_the_parts_and_topics_and_ends_with_1_where_one_has_an_e
 ) -> None:
     folders = folders_of(Settings(home=home))
     me = identity_of(os.getpid())
-    record.save(folders, Record(part="lake", state="ready", identity=me))
+    for part in ("supervisor", "lake"):
+        record.save(folders, Record(part=part, state="ready", identity=me))
     lake = Lake()
     lake.topics = (topic,)
 
