@@ -21,7 +21,7 @@ HOME = PROJECT / ".twinlake-demo"
 def main() -> int:
     os.environ["TWINLAKE_HOME"] = str(HOME)  # for every command that it runs
     settings = Settings.of(os.environ)
-    console = Console(highlight=False)
+    console = Console(highlight=False, emoji=False)
     console.print(
         f"the demo's state is in {HOME}, and made anew by every demo; no other state is touched",
         soft_wrap=True,

@@ -158,6 +158,8 @@ def _message(error: Exception) -> str:
     while "Exception thrown in awaitResult" in str(error) and (cause := getattr(error, "_cause", None)):
         error = cause
     raised = getattr(error, "java_exception", None)  # of a kind that PySpark does not know
+    while raised and "ExecutionException" in raised.getClass().getName() and raised.getCause():
+        raised = raised.getCause()
     text = str((raised.getMessage() or raised.toString()) if raised else error)
     text, _, _ = text.partition("\n\nJVM stacktrace:")
     return re.split(r";\n|\nTo tolerate|\nIf you did not qualify", text.strip())[0].strip()
