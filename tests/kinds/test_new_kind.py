@@ -274,9 +274,10 @@ def test_new_kinds_are_planned_built_compared_and_released_together(
         "logs": replace(LOGS, where="amount > 0.10"),
     }
     with following_sql_server(tmp_path / "home" / "lake") as sql_url:
-        lake = Lake(spark, tmp_path / "home", sql_url, project_of(tmp_path / "project"))
+        lake = Lake(spark, tmp_path / "home", sql_url, project_of(tmp_path / "project", "status"))
         try:
             lake.promote(lake.build(toys))
+            project_of(tmp_path / "project", "region")
             lake.append(records)
             plan = lake.build(greens)
             found = {name: lake.do("diff", table=name, plan=plan) for name in toys}
@@ -303,15 +304,18 @@ def view_of(lake: Lake, table: str) -> dict[str, Any]:
     return shown(opened.view(open_lake.versions.pin(version)).collect())
 
 
-def project_of(folder: Path) -> Path:
-    """A project in which the toys are promised: the real topic's files, and a contract for each toy."""
+def project_of(folder: Path, counted: str) -> Path:
+    """A project in which the toys are promised: the real topic's files, and a contract for each toy.
+
+    `counted` is the column of Statuses.
+    """
     for name in ("schemas/orders.v1.avsc", "contracts/orders.yaml"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text((PROJECT / name).read_text())
     promised = {
         "ages": {"region": "string", "oldest": "timestamp", "newest": "timestamp"},
         "logs": {"region": "string", "logs": "double"},
-        "statuses": {"region": "string", "n": "bigint"},
+        "statuses": {counted: "string", "n": "bigint"},
     }
     for name, columns in promised.items():
         lines = [
