@@ -69,15 +69,11 @@ def build(lake: OpenLake, plan: Plan, run: Run) -> Built | Failed:
         greens[change.table] = green
         records += change.records
     for green in greens.values():
-        ends = {topic: lake.logs[topic].end() for topic in green.topics}
-        lake.versions.advance_to(green, ends, run)
-        run.check_cancelled()
-        if any(ends.values()) and lake.certificates.newest(green.table, green.name) is None:
-            made = new_certificate(lake, green, run)
-            if not made.equal:
-                remedy = "the definition is no pure function of its log, or the version's files were changed"
-                error = difference_error(made, f"the new version {green}", remedy)
-                return Failed(error=error, result=Unequal(certificate=made))
+        made = certify_first(lake, green, run)
+        if made and not made.equal:
+            remedy = "the definition is no pure function of its log, or the version's files were changed"
+            error = difference_error(made, f"the new version {green}", remedy)
+            return Failed(error=error, result=Unequal(certificate=made))
     return Built(
         plan=plan.id,
         greens={table: green.name for table, green in greens.items()},
@@ -86,6 +82,19 @@ def build(lake: OpenLake, plan: Plan, run: Run) -> Built | Failed:
         seconds=round(time.monotonic() - began, 1),
         certificates={table: lake.certificates.newest(table, green.name) for table, green in greens.items()},
     )
+
+
+def certify_first(lake: OpenLake, version: Version, run: Run) -> Certificate | None:
+    """Brings the version to its logs' ends, and certifies it there where it has no certificate yet.
+
+    The certificate that was made; none is made over empty logs.
+    """
+    ends = {topic: lake.logs[topic].end() for topic in version.topics}
+    lake.versions.advance_to(version, ends, run)
+    run.check_cancelled()
+    if any(ends.values()) and lake.certificates.newest(version.table, version.name) is None:
+        return new_certificate(lake, version, run)
+    return None
 
 
 def green_version(lake: OpenLake, change: Change) -> Version | None:

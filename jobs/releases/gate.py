@@ -10,11 +10,10 @@ from jobs.batch.certify import new_certificate
 from jobs.errors import TimedOutError
 from jobs.kinds.kind import is_stored
 from jobs.lake import release_log
-from jobs.lake.certificates import Certificate
 from jobs.lake.open_lake import OpenLake
 from jobs.lake.plans import Plan
 from jobs.lake.version import Pin, Version
-from jobs.releases.build import green_version
+from jobs.releases.build import certify_first, green_version
 from jobs.releases.expectations import expectation_checks
 from jobs.releases.gate_checks import (
     Check,
@@ -57,8 +56,8 @@ def ask(lake: OpenLake, plan: Plan, run: Run, recent: bool = False) -> Gate:
             checks.append(Check(table=change.table, name="version", passed=False, detail=detail))
             continue
         broker_lag = _broker_lag(lake, green, run)
-        if live is None and _is_filled(lake, green) and not _certified(lake, green):
-            new_certificate(lake, green, run)  # its logs were empty when it was built
+        if live is None:
+            certify_first(lake, green, run)  # its logs may have been empty when it was built
         checks += [recent_certificate(lake, green, run), broker_lag, _lag(lake, green, run)]
         pin = lake.versions.pin(green, run)
         asked_of[change.table] = [green.name, pin.position]
@@ -75,23 +74,15 @@ def ask(lake: OpenLake, plan: Plan, run: Run, recent: bool = False) -> Gate:
 def recent_certificate(lake: OpenLake, version: Version, run: Run) -> Check:
     """An equal certificate that has become old is made again; a missing or unequal one is not."""
     now = lake.clock()
-    found = _certified(lake, version)
-    if found is None and not _is_filled(lake, version):
+    found = lake.certificates.newest(version.table, version.name)
+    if found is None and not any(lake.logs[topic].end() for topic in version.topics):
         detail = "its logs are empty: there is nothing to compare"
         return Check(table=version.table, name="certificate", passed=True, detail=detail)
     if found and found.equal and not is_recent(_age_seconds(found.created_at, now)):
         new_certificate(lake, version, run)
         now = lake.clock()
-        found = _certified(lake, version)
+        found = lake.certificates.newest(version.table, version.name)
     return certificate_check(version, found, _age_seconds(found.created_at, now) if found else 0.0)
-
-
-def _certified(lake: OpenLake, version: Version) -> Certificate | None:
-    return lake.certificates.newest(version.table, version.name)
-
-
-def _is_filled(lake: OpenLake, version: Version) -> bool:
-    return any(lake.logs[topic].end() for topic in version.topics)
 
 
 def _age_seconds(text: str, now: datetime) -> float:
