@@ -45,7 +45,7 @@ class Aggregate(Definition):
         if self.explode:
             steps.refuse_explode(self, self.explode)
         self.refuse_unknown("key", self.keys, self.columns)
-        measured = (measure.of for measure in self.measures.values() if measure.of is not None)
+        measured = (column for measure in self.measures.values() for column in measure.columns)
         self.refuse_unknown("measured column", measured, self.columns)
         if not self.measures:
             raise self.error("it has no measures")
@@ -108,9 +108,10 @@ class Aggregate(Definition):
             why = f"the window is on {self.window.on}, which is {types[self.window.on]}, not timestamp"
             yield self.error_at_text(self.window.on, why)
         for name, measure in self.measures.items():
-            why_not = measure.refuses(types[measure.of]) if measure.of is not None else None
+            why_not = measure.refuses({column: types[column] for column in measure.columns})
             if why_not:
-                yield self.error_at_text(name, f"measure {name} ({measure.kind} of {measure.of}): {why_not}")
+                of = f" of {', '.join(measure.columns)}" if measure.columns else ""
+                yield self.error_at_text(name, f"measure {name} ({measure.kind}{of}): {why_not}")
 
     def partial(self, rows: DataFrame, windows: Windows = ALL) -> DataFrame:
         from pyspark.sql import functions as F
@@ -123,11 +124,7 @@ class Aggregate(Definition):
             stepped = timed.withColumn(START, F.expr(self.window.start_sql()))
             if not windows.is_all:
                 stepped = stepped.where(self.window.reached_sql(windows)).where(windows.predicate(START))
-        parts = [
-            part
-            for name, measure in self.measures.items()
-            for part in measure.parts(name, types.get(measure.of or "", ""))
-        ]
+        parts = [part for name, measure in self.measures.items() for part in measure.parts(name, types)]
         measured = [F.expr(part.from_rows).alias(part.name) for part in parts]
         return stepped.groupBy(*map(quote.name, self.state_keys)).agg(*measured, *evidence.from_rows())
 

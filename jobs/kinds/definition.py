@@ -45,6 +45,7 @@ class Definition:
 
     kind: ClassVar[str] = ""
     stores_rows: ClassVar[bool] = False
+    reads_states: ClassVar[bool] = False
     name: str
     inputs: tuple[str, ...]
     """The topics it reads."""
@@ -55,12 +56,21 @@ class Definition:
             alone = isinstance(value, str) and declared.startswith("a tuple")
             remedy = f'write {where}=("{value}",), with the comma' if alone else f"make it {declared}"
             raise self.error(f"{where} is {value!r}, not {declared}", remedy)
-        if not self.inputs:
+        if not self.inputs and not self.reads:
             raise self.error("it has no inputs", 'name its topic, like inputs=("orders",)')
         if self.stores_rows and len(self.inputs) != 1:
             raise self.error(f"a table of kind {self.kind} reads one topic, not {len(self.inputs)}")
         self.refuse_names("name", [self.name])
         self.refuse_names("input", self.inputs)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The tables it reads, by name; a kind that reads some says so."""
+        return ()
+
+    def bound(self: D, tables: Mapping[str, Any]) -> D:
+        """Itself: only a kind that reads tables has to know their definitions."""
+        return self
 
     def error(self, why: str, remedy: str = "") -> DefinitionError:
         """An error at the place of this definition."""

@@ -40,13 +40,15 @@ class Kind(Protocol):
     """A definition of any kind: frozen data that round-trips to JSON and runs the same anywhere.
 
     Two sorts: a stored kind (`StoredKind`) keeps partial rows and reads exactly one topic. A view kind reads
-    the valid rows of any number of topics and stores nothing: no rows, no owner, no step.
+    the valid rows of any number of topics, or other tables, and stores nothing: no rows, no owner, no step.
     """
 
     kind: ClassVar[str]
     """Its name in JSON; `kinds/all.py` lists it under this."""
     stores_rows: ClassVar[bool]
     """Whether it is a StoredKind; ask `is_stored`, which tells the type checker too."""
+    reads_states: ClassVar[bool]
+    """Whether it reads the states of the tables in `reads` rather than their views."""
 
     @property
     def name(self) -> str: ...
@@ -54,6 +56,13 @@ class Kind(Protocol):
     @property
     def inputs(self) -> tuple[str, ...]:
         """The topics it reads; their rows have the newest schema's fields and the coordinate columns."""
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The tables it reads, by name: those of the same release. Only view kinds read any."""
+
+    def bound(self, tables: Mapping[str, Kind]) -> Kind:
+        """The same definition, which knows those of the tables it reads; `view` needs them."""
 
     @property
     def place(self) -> Place | None:
@@ -95,7 +104,8 @@ class Kind(Protocol):
     def stages(self, rows: Mapping[str, DataFrame]) -> Iterator[Stage]:
         """The expressions that are refused unless they are row-local, in the order in which they run.
 
-        `rows` has an empty relation per topic. A stage is taken only when the one before it was sound.
+        `rows` has an empty relation per topic, and per table that it reads. A stage is taken only when the
+        one before it was sound.
         """
 
     def problems(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
@@ -105,7 +115,8 @@ class Kind(Protocol):
         """SELECT text with the columns of `output`, plain Spark SQL that every reader runs.
 
         `relations` are what follows FROM: for a stored kind its own states under its own name, for a view
-        kind the valid rows of each topic. For each column in `scaled` that is compared with a tolerance
+        kind the valid rows of each topic, and of each table that it reads the view or the states.
+        For each column in `scaled` that is compared with a tolerance
         there is one more, `equality.scale_of(column)`. Filters on keys and windows reach the scans.
         """
 

@@ -121,7 +121,7 @@ class LogSum(Measure):
 
     kind = "log_sum"
 
-    def parts(self, name: str, type_: str) -> tuple[Part, ...]:
+    def parts(self, name: str, types: Mapping[str, str]) -> tuple[Part, ...]:
         logarithm = f"ln(CAST({self.of} AS DOUBLE))"
         size = f"{name}__size"
         return (

@@ -22,4 +22,8 @@ def from_json(data: Mapping[str, Any]) -> Measure:
     if kind is None:
         raise UsageError(f"unknown measure kind {data.get('kind')!r}", "", f"known: {', '.join(MEASURES)}")
     refuse_keys(data, {"kind", *(field.name for field in fields(kind))}, f"measure {kind.kind}")
-    return kind(**{key: value for key, value in data.items() if key != "kind"})
+    return kind(**{key: _value(value) for key, value in data.items() if key != "kind"})
+
+
+def _value(found: Any) -> Any:
+    return tuple(found) if isinstance(found, list) else found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jobs import quote
@@ -18,7 +19,7 @@ class Count(Measure):
     kind = "count"
     of: str | None = None  # type: ignore[assignment]
 
-    def parts(self, name: str, type_: str) -> tuple[Part, ...]:
+    def parts(self, name: str, types: Mapping[str, str]) -> tuple[Part, ...]:
         counted = "1" if self.of is None else quote.name(self.of)
         merge = f"sum({state_column(name, 'n')})"
         return (Part(name=f"{name}__n", from_rows=f"count({counted})", merge=merge),)
@@ -33,12 +34,12 @@ class CountDistinct(Measure):
 
     kind = "count_distinct"
 
-    def refuses(self, type_: str) -> str | None:
-        known = ("int", "bigint", "float", "double", "string", "binary")
+    def refuses(self, types: Mapping[str, str]) -> str | None:
+        known, type_ = ("int", "bigint", "float", "double", "string", "binary"), types[self.of]
         return None if type_ in known else f"a sketch cannot take {type_}; cast it to string or bigint"
 
-    def parts(self, name: str, type_: str) -> tuple[Part, ...]:
-        value = quote.name(self.of)
+    def parts(self, name: str, types: Mapping[str, str]) -> tuple[Part, ...]:
+        value, type_ = quote.name(self.of), types.get(self.of)
         # a theta sketch leaves out empty strings without a word, so none may be empty
         if type_ == "string":
             value = f"concat('=', {value})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,10 +14,10 @@ from jobs.kinds.measures.measure import Measure, Part, state_column
 class _Extreme(Measure):
     function: ClassVar[str]
 
-    def refuses(self, type_: str) -> str | None:
-        return None if has_order(type_) else f"{type_} has no order"
+    def refuses(self, types: Mapping[str, str]) -> str | None:
+        return None if has_order(types[self.of]) else f"{types[self.of]} has no order"
 
-    def parts(self, name: str, type_: str) -> tuple[Part, ...]:
+    def parts(self, name: str, types: Mapping[str, str]) -> tuple[Part, ...]:
         from_rows = f"{self.function}({quote.name(self.of)})"
         return (Part(name=f"{name}__{self.function}", from_rows=from_rows, merge=self.value(name)),)
 

@@ -33,13 +33,21 @@ class Measure:
     of: str
     """A column of the row-local steps."""
 
-    def parts(self, name: str, type_: str) -> tuple[Part, ...]:
-        """State columns `<name>__<part>`; `type_` is the Spark type of column `of`."""
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the row-local steps that it reads, `of` first."""
+        return () if self.of is None else (self.of,)
+
+    def parts(self, name: str, types: Mapping[str, str]) -> tuple[Part, ...]:
+        """State columns `<name>__<part>`; `types` are the Spark types of the steps' columns.
+
+        `from_rows` sees those columns and the coordinate.
+        """
         raise NotImplementedError
 
     def stored_parts(self, name: str, states: Mapping[str, str]) -> tuple[Part, ...]:
         """The parts of a state that is there already; `states` maps its columns to their Spark types."""
-        return self.parts(name, "")
+        return self.parts(name, {})
 
     def value(self, name: str) -> str:
         """Aggregate SQL over state columns: what a reader sees."""
@@ -49,8 +57,8 @@ class Measure:
         """Aggregate SQL over state columns by which a double value's tolerance is measured; None: exact."""
         return None
 
-    def refuses(self, type_: str) -> str | None:
-        """Why a column of that type cannot be measured, if so."""
+    def refuses(self, types: Mapping[str, str]) -> str | None:
+        """Why columns of these types cannot be measured, if so; `types` has those of `columns`."""
         return None
 
     def to_json(self) -> dict[str, Any]:

@@ -20,10 +20,12 @@ class _Total(Measure):
     (The sum of `abs` would do, but Spark rounds `abs` and unary minus of a decimal to 34 digits.)
     """
 
-    def refuses(self, type_: str) -> str | None:
+    def refuses(self, types: Mapping[str, str]) -> str | None:
+        type_ = types[self.of]
         return None if _is_decimal(type_) or type_ in ("float", "double") else f"{type_} is no number"
 
-    def parts(self, name: str, type_: str) -> tuple[Part, ...]:
+    def parts(self, name: str, types: Mapping[str, str]) -> tuple[Part, ...]:
+        type_ = types[self.of]
         state = f"decimal(38,{_scale(type_)})" if _is_decimal(type_) else "double"
         column, zero = f"CAST({quote.name(self.of)} AS {state})", f"CAST(0 AS {state})"
         up, down = zero, zero
@@ -50,7 +52,7 @@ class _Total(Measure):
         return tuple(parts)
 
     def stored_parts(self, name: str, states: Mapping[str, str]) -> tuple[Part, ...]:
-        return self.parts(name, states[f"{name}__sum"])  # a sum's type tells what its parts are
+        return self.parts(name, {self.of: states[f"{name}__sum"]})  # a sum's type tells what its parts are
 
 
 def _guarded(column: str, from_rows: str, over: str, past: str, scale: str | None = None) -> Part:
