@@ -1,0 +1,137 @@
+"""`make bench-idle`: how long `check` and `up` take, and what every part costs when nobody asks for anything.
+
+Everything runs in `<state folder>/bench/idle`, beside the user's lake; the figures go to `idle.json` there.
+CPU is of whole process trees, memory is their proportional share (PSS): pages that two share count once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from contextlib import suppress
+
+import psutil
+
+from benchmarks.platform import BenchmarkError
+from infra.parts.all import all_parts
+from infra.supervise import record
+from jobs.commands.output import load_settings
+from jobs.files import replace_file
+from jobs.settings import Settings
+
+RECORDS = 20_000
+SUPERVISOR = "supervisor"
+_SERVICE = re.compile(r"ok (\w+)")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.idle", description=(__doc__ or "").splitlines()[0]
+    )
+    parser.add_argument("--settle", type=float, default=120.0, help="seconds of peace before it is measured")
+    parser.add_argument("--seconds", type=float, default=180.0, help="how long the idle parts are measured")
+    asked = parser.parse_args()
+    folder = load_settings().home / "bench" / "idle"
+    settings = Settings(home=folder / "home")
+    if settings.home.exists():
+        twinlake(settings, "down")
+        shutil.rmtree(settings.home)
+    try:
+        result = {f"first_{name}": seconds for name, seconds in up(settings).items()}
+        twinlake(settings, "produce", "orders", "--records", str(RECORDS))
+        twinlake(settings, "down")
+        result |= up(settings)
+        began = time.monotonic()
+        twinlake(settings, "check")
+        result["check_s"] = round(time.monotonic() - began, 1)
+        print(f"check: {result['check_s']} s; now {asked.settle:.0f} s of peace", flush=True)
+        time.sleep(asked.settle)
+        parts = costs(settings, asked.seconds)
+    finally:
+        twinlake(settings, "down")
+    parts["all"] = {key: round(sum(part[key] for part in parts.values()), 3) for key in ("cores", "mib")}
+    for name, part in parts.items():
+        print(f"{name:<20} {part['cores']:6.3f} cores {part['mib']:8,.0f} MiB")
+    replace_file(folder / "idle.json", json.dumps({**result, "parts": parts}, indent=2) + "\n")
+    print(f"written to {folder / 'idle.json'}")
+    return 0
+
+
+def up(settings: Settings) -> dict[str, float]:
+    """Start everything: seconds until the data path works (the SQL server is its end), and until all do."""
+    began, reached = time.monotonic(), {}
+    with subprocess.Popen(command("up"), env=environment(settings), stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        for line in run.stdout:
+            if found := _SERVICE.match(line):
+                reached[found[1]] = round(time.monotonic() - began, 1)
+                print(f"{reached[found[1]]:6.1f} s  {found[1]}", flush=True)
+    if run.returncode:
+        raise BenchmarkError(f"`twinlake up` ended with exit code {run.returncode}")
+    return {"data_path_s": max(reached["lake"], reached["sql"]), "up_s": round(time.monotonic() - began, 1)}
+
+
+def costs(settings: Settings, seconds: float) -> dict[str, dict[str, float]]:
+    """Per part, and for the supervisor that watches them: cores and MiB."""
+    roots = {
+        name: identity.pid
+        for name in (*(part.name for part in all_parts()), SUPERVISOR)
+        if (identity := record.of(settings, name).identity) and identity.alive
+    }
+    before = {name: cpu_seconds(tree(name, pid)) for name, pid in roots.items()}
+    time.sleep(seconds)
+    return {
+        name: {
+            "cores": round((cpu_seconds(tree(name, pid)) - before[name]) / seconds, 3),
+            "mib": round(mib(tree(name, pid))),
+        }
+        for name, pid in roots.items()
+    }
+
+
+def cpu_seconds(processes: list[psutil.Process]) -> float:
+    """With those of children that have ended and been waited for."""
+    total = 0.0
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            times = process.cpu_times()
+            total += times.user + times.system + times.children_user + times.children_system
+    return total
+
+
+def mib(processes: list[psutil.Process]) -> float:
+    total = 0
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            total += process.memory_full_info().pss
+    return total / 2**20
+
+
+def tree(name: str, pid: int) -> list[psutil.Process]:
+    """The processes of a part; the parts are the supervisor's children, and not counted as its own."""
+    root = psutil.Process(pid)
+    return [root, *([] if name == SUPERVISOR else root.children(recursive=True))]
+
+
+def twinlake(settings: Settings, *arguments: str) -> None:
+    done = subprocess.run(command(*arguments), env=environment(settings), stdout=subprocess.DEVNULL)
+    if done.returncode:
+        raise BenchmarkError(f"`twinlake {' '.join(arguments)}` ended with exit code {done.returncode}")
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "jobs", *arguments]
+
+
+def environment(settings: Settings) -> dict[str, str]:
+    return {**os.environ, "TWINLAKE_HOME": str(settings.home)}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
