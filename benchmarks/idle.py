@@ -44,7 +44,7 @@ def main() -> int:
         shutil.rmtree(settings.home)
     try:
         result = {f"first_{name}": seconds for name, seconds in up(settings).items()}
-        twinlake(settings, "produce", "orders", "--records", str(RECORDS))
+        twinlake(settings, "produce", "orders", "--count", str(RECORDS))
         twinlake(settings, "down")
         result |= up(settings)
         began = time.monotonic()

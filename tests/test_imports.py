@@ -41,6 +41,8 @@ MAY_IMPORT: dict[str, set[str]] = {
 HEAVY = {"pyspark", "py4j", "great_expectations", "delta", "airflow"}
 LIGHT = {"ground", "tables", "oracle", "client"}
 """Rooms that Airflow or a newcomer's shell imports all the time: nothing heavy, not even in a function."""
+SLOW = {"numpy", "pyarrow", "polars", "authlib"}
+"""What a command imports where it needs it: all of them wait for what is imported before."""
 MAY_READ_THE_ENVIRONMENT = {"commands", "demo", "setup", "supervise", "parts", "dags"}
 
 
@@ -126,9 +128,20 @@ def test_light_rooms_import_nothing_heavy() -> None:
     assert wrong == []
 
 
-def test_what_airflow_imports_brings_no_spark() -> None:
-    modules = "jobs.tables, jobs.settings, jobs.times, jobs.server.client, jobs.topics.topic, jobs.kinds.all"
-    code = f"import {modules}, sys; print([m for m in {sorted(HEAVY)} if m in sys.modules])"
+@pytest.mark.parametrize(
+    ("loading", "heavy"),
+    [
+        (
+            "from jobs import tables, settings, times; from jobs.server import client;"
+            " from jobs.topics import topic; from jobs.kinds import all",
+            HEAVY,
+        ),
+        ("from jobs.commands.app import build_app; build_app()", HEAVY | SLOW),
+    ],
+    ids=["what Airflow imports", "every command"],
+)
+def test_nothing_heavy_comes_along(loading: str, heavy: set[str]) -> None:
+    code = f"{loading}\nimport sys; print([m for m in {sorted(heavy)} if m in sys.modules])"
 
     found = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=PROJECT

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from infra.parts.part import Context, Part
 from jobs.topics.kafka import Kafka
-from jobs.topics.registry import Registry
 from jobs.topics.topic import Topic, load_topic, topic_names
+
+if TYPE_CHECKING:
+    from jobs.topics.registry import Registry
 
 
 def parts() -> tuple[Part, ...]:
@@ -15,6 +19,9 @@ def parts() -> tuple[Part, ...]:
 
 
 def _prepare(context: Context) -> None:
+    # here, because every command of `twinlake` knows this list of parts, and the client takes half a second
+    from jobs.topics.registry import Registry
+
     kafka = Kafka(context.services.bootstrap_servers)
     registry = Registry(context.services.registry_url)
     for name in topic_names(context.settings.project):

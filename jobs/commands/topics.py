@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from threading import Event
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -19,9 +19,9 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from jobs.commands.output import console, load_settings, print_json, say, tell
 from jobs.errors import UnreachableError, UsageError
 from jobs.times import parse_duration
-from jobs.topics.produce import Sent, produce
-from jobs.topics.registry import Registry
-from jobs.topics.sample_orders import FIELDS, REMEMBERED, FaultShares, Sample
+
+if TYPE_CHECKING:
+    from jobs.topics.produce import Sent
 
 SAMPLED = "orders"
 LOG_SECONDS = 5.0
@@ -77,6 +77,9 @@ def produce_command(
         )
     if not math.isfinite(rate):
         raise UsageError(f"--rate {rate} is no rate", "", "leave it out for full speed, with --count")
+    from jobs.topics.produce import produce  # here: half a second that no other command needs
+    from jobs.topics.sample_orders import REMEMBERED, FaultShares, Sample
+
     span_ms = int(_span(span).total_seconds() * 1000) if span else 0
     services = load_settings().services()
     run = run or secrets.token_hex(6)
@@ -117,6 +120,9 @@ def _span(text: str) -> Any:
 
 def _schema_id(registry_url: str, topic: str) -> int:
     """The id under which the schema that the samples are written in is registered."""
+    from jobs.topics.registry import Registry
+    from jobs.topics.sample_orders import FIELDS
+
     for schema_id, schema in Registry(registry_url).schemas(f"{topic}-value").items():
         if tuple(one["name"] for one in schema["fields"]) == FIELDS:
             return schema_id

@@ -6,12 +6,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Event
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from jobs.errors import TwinlakeError, UnreachableError
-from jobs.topics.sample_orders import Draw
+
+if TYPE_CHECKING:
+    from jobs.topics.sample_orders import Draw
 
 CHUNK = 10_000
 TICK_SECONDS = 0.05
