@@ -25,7 +25,7 @@ def definitions(given: dict[str, Any] | None) -> dict[str, dict[str, Any]]:
         return {name: from_json(one).to_json() for name, one in given.items()}
     for name in [name for name in sys.modules if name.split(".")[:2] == ["jobs", "tables"]]:
         del sys.modules[name]
-    return {table.name: table.to_json() for table in defined()}
+    return {table.name: table.to_json() for table in defined(settings().examples)}
 
 
 def as_list(lines: list[str]) -> str:

@@ -11,6 +11,8 @@ from jobs.errors import UnreachableError, UsageError
 from jobs.files import SECRET, replace_file
 
 PROJECT = Path(__file__).resolve().parent.parent
+GALLERY = PROJECT / "jobs" / "tables" / "gallery"
+"""Examples: a folder each, with definitions, `schemas/` and `contracts/` of its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,12 +117,29 @@ class Settings:
         return self.jars / "classes.jsa"
 
     @property
-    def schemas(self) -> Path:
-        return self.project / "schemas"
+    def gallery_file(self) -> Path:
+        return self.home / "gallery.json"
 
     @property
-    def contracts(self) -> Path:
-        return self.project / "contracts"
+    def examples(self) -> tuple[str, ...]:
+        """The examples of the gallery that this installation shows beside the project's own tables."""
+        try:
+            found = json.loads(self.gallery_file.read_text())
+        except FileNotFoundError:
+            return ()
+        except ValueError:
+            found = None
+        if not isinstance(found, list) or not all((GALLERY / str(name)).is_dir() for name in found):
+            raise UsageError(
+                f"{self.gallery_file} is no list of examples", "it was changed, or an example is gone",
+                "remove it, then add the examples again with `twinlake gallery add`",
+            )  # fmt: skip
+        return tuple(found)
+
+    @property
+    def sources(self) -> tuple[Path, ...]:
+        """The folders that have `schemas/` and `contracts/`: the project's, and those of the examples."""
+        return (self.project, *(GALLERY / name for name in self.examples))
 
     def services(self) -> Services:
         """The addresses in use now, or UnreachableError when nothing was started."""

@@ -24,8 +24,9 @@ def _prepare(context: Context) -> None:
 
     kafka = Kafka(context.services.bootstrap_servers)
     registry = Registry(context.services.registry_url)
-    for name in topic_names(context.settings.project):
-        topic = load_topic(name, context.settings.project)
+    sources = context.settings.sources
+    for name in topic_names(*sources):
+        topic = load_topic(name, *sources)
         register(registry, topic)
         kafka.create(topic.name)
 
@@ -40,4 +41,4 @@ def register(registry: Registry, topic: Topic) -> None:
 
 
 def _probe(context: Context) -> str:
-    return ", ".join(topic_names(context.settings.project))
+    return ", ".join(topic_names(*context.settings.sources))

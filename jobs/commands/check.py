@@ -31,8 +31,9 @@ def run(as_json: Annotated[bool, typer.Option("--json", help="Print the report a
     """Load every definition, contract and schema; refuse what is not row-local. Starts no service."""
     with TemporaryDirectory(prefix="twinlake-check-") as scratch:
         # a scratch folder of its own: a check must not touch the state of what runs
-        settings = replace(load_settings(), home=Path(scratch))
-        report = check(PROJECT, lambda: _spark(settings))
+        given = load_settings()
+        settings = replace(given, home=Path(scratch))
+        report = check(PROJECT, lambda: _spark(settings), given.examples)
     if as_json:
         print_json(report.to_json())
     else:

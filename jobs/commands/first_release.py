@@ -26,7 +26,7 @@ def ensure_release(settings: Settings, say: Callable[[str], None]) -> str | None
     if status["release"]:
         return None
 
-    definitions = {table.name: table.to_json() for table in defined()}
+    definitions = {table.name: table.to_json() for table in defined(settings.examples)}
     meaning = hashlib.sha256(json.dumps(definitions, sort_keys=True).encode()).hexdigest()[:12]
     first = f"{status['lake_id']}:{meaning}"
 

@@ -43,7 +43,7 @@ def plan_command(key: KEY = None, as_json: AS_JSON = False) -> None:
 
     settings = load_settings()
     asked = {
-        "definitions": {table.name: table.to_json() for table in defined()},
+        "definitions": {table.name: table.to_json() for table in defined(settings.examples)},
         "git_commit": commit_of(settings.project),
     }
     result = _run(settings, "plan", asked, key)

@@ -6,6 +6,7 @@ import difflib
 import importlib
 import re
 import traceback
+from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
@@ -22,10 +23,18 @@ from jobs.settings import PROJECT
 REMEDY = "write it as the README's chapter `Add a table` shows, then run `twinlake check`"
 
 
-def defined() -> tuple[Kind, ...]:
-    """The listed definitions; DefinitionError, with file and line, where one cannot be imported."""
+def defined(examples: Iterable[str] = ()) -> tuple[Kind, ...]:
+    """The listed definitions, and those of these examples of the gallery.
+
+    DefinitionError, with file and line, where one cannot be imported.
+    """
+    modules = ("jobs.tables", *(f"jobs.tables.gallery.{name}" for name in examples))
+    return tuple(one for module in modules for one in _listed(module))
+
+
+def _listed(module: str) -> tuple[Kind, ...]:
     try:
-        listed = getattr(importlib.import_module("jobs.tables"), "TABLES", None)
+        listed = getattr(importlib.import_module(module), "TABLES", None)
     except TwinlakeError:
         raise
     except SyntaxError as error:
@@ -36,15 +45,17 @@ def defined() -> tuple[Kind, ...]:
             raise
         raise _at(frames[-1].filename, frames[-1].lineno, _plain(error)) from error
     if not isinstance(listed, tuple):
-        raise _wrong_list(f"TABLES is {_what(listed)}, not a tuple of definitions: (orders.TABLE, ...)")
+        raise _wrong_list(
+            module, f"TABLES is {_what(listed)}, not a tuple of definitions: (orders.TABLE, ...)"
+        )
     for one in listed:
         if not isinstance(one, tuple(KINDS.values())):
-            raise _wrong_list(f"TABLES has {_what(one)} in it, which is no definition")
+            raise _wrong_list(module, f"TABLES has {_what(one)} in it, which is no definition")
     return cast("tuple[Kind, ...]", listed)
 
 
-def _wrong_list(why: str) -> DefinitionError:
-    file = str(PROJECT / "jobs" / "tables" / "__init__.py")
+def _wrong_list(module: str, why: str) -> DefinitionError:
+    file = str(PROJECT.joinpath(*module.split("."), "__init__.py"))
     lines = Path(file).read_text().splitlines() if Path(file).exists() else []
     line = next((number for number, text in enumerate(lines, 1) if text.startswith("TABLES")), 1)
     return _at(file, line, why)

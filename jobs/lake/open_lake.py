@@ -125,11 +125,6 @@ class OpenLake:
     def path(self) -> Path:
         return self.settings.lake
 
-    @property
-    def contracts(self) -> Path:
-        """The folder with the contracts that tables must meet to be released."""
-        return self.settings.contracts
-
     def live_version(self, table: str) -> str | None:
         """The name of the version that readers of the table see."""
         found = release_log.live(self.path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,9 +12,10 @@ from jobs.kinds.analysis import columns, problems, warnings
 from jobs.kinds.defined import defined, shown_path
 from jobs.kinds.fingerprint import fingerprint
 from jobs.kinds.kind import Kind
+from jobs.settings import GALLERY
 from jobs.topics.contract import Contract
 from jobs.topics.contract_file import load_contract
-from jobs.topics.topic import Topic, load_topic, topic_names
+from jobs.topics.topic import Topic, contract_file, load_topic, topic_names
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,13 +42,17 @@ class Report:
         }  # fmt: skip
 
 
-def check(project: Path, start_spark: Callable[[], SparkSession]) -> Report:
-    """Everything in `project`. Spark is started only when there is a definition worth analysing."""
+def check(project: Path, start_spark: Callable[[], SparkSession], examples: Sequence[str] = ()) -> Report:
+    """Everything in `project`, and these examples of the gallery.
+
+    Spark is started only when there is a definition worth analysing.
+    """
     report = Report()
-    topics = {name: topic for name in topic_names(project) if (topic := _topic(name, project, report))}
-    tables = _tables(report)
-    contracts = _contracts(project, topics, report)
-    _sets_match(project, tables, report)
+    sources = (project, *(GALLERY / name for name in examples))
+    topics = {name: topic for name in topic_names(*sources) if (topic := _topic(name, sources, report))}
+    tables = _tables(examples, report)
+    contracts = _contracts(sources, topics, report)
+    _sets_match(sources, tables, report)
     checked = [table for table in tables if _inputs_known(table, topics, report)]
     if checked:
         spark = start_spark()
@@ -75,17 +80,17 @@ def check_table(
         })  # fmt: skip
 
 
-def _tables(report: Report) -> tuple[Kind, ...]:
+def _tables(examples: Sequence[str], report: Report) -> tuple[Kind, ...]:
     try:
-        return defined()
+        return defined(examples)
     except TwinlakeError as error:
         report.problems.append(error)
         return ()
 
 
-def _topic(name: str, project: Path, report: Report) -> Topic | None:
+def _topic(name: str, sources: Sequence[Path], report: Report) -> Topic | None:
     try:
-        topic = load_topic(name, project)
+        topic = load_topic(name, *sources)
     except TwinlakeError as error:
         report.problems.append(error)
         return None
@@ -96,10 +101,10 @@ def _topic(name: str, project: Path, report: Report) -> Topic | None:
     return topic
 
 
-def _contracts(project: Path, topics: dict[str, Topic], report: Report) -> dict[str, Contract]:
+def _contracts(sources: Sequence[Path], topics: dict[str, Topic], report: Report) -> dict[str, Contract]:
     found = {name: topic.contract for name, topic in topics.items()}
-    known_topics = topic_names(project)
-    for path in sorted((project / "contracts").glob("*.y*ml")):
+    known_topics = topic_names(*sources)
+    for path in sorted(path for source in sources for path in (source / "contracts").glob("*.y*ml")):
         if path.suffix != ".yaml":
             report.problems.append(
                 ContractError(path, "", "a contract's file name ends in .yaml", "rename it")
@@ -112,7 +117,7 @@ def _contracts(project: Path, topics: dict[str, Topic], report: Report) -> dict[
     return found
 
 
-def _sets_match(project: Path, tables: tuple[Kind, ...], report: Report) -> None:
+def _sets_match(sources: Sequence[Path], tables: tuple[Kind, ...], report: Report) -> None:
     """Topics, tables, contracts and files in jobs/tables name the same things."""
     names: set[str] = set()
     for table in tables:
@@ -123,20 +128,20 @@ def _sets_match(project: Path, tables: tuple[Kind, ...], report: Report) -> None
             report.problems.append(
                 table.error(f"the file is not named {table.name}.py", "rename one of them")
             )
-        contract = project / "contracts" / f"{table.name}.yaml"
+        contract = contract_file(table.name, *sources)
         if not contract.exists():
             report.problems.append(
                 ContractError(contract, "", f"table {table.name} has no contract", "write it")
             )
     if not tables:
         return
-    known = names | set(topic_names(project))
-    for path in sorted((project / "contracts").glob("*.yaml")):
+    known = names | set(topic_names(*sources))
+    for path in sorted(path for source in sources for path in (source / "contracts").glob("*.yaml")):
         if path.stem not in known:
             report.problems.append(
                 ContractError(path, "", "there is no topic and no table of this name", "remove it")
             )
-    for path in sorted((project / "jobs" / "tables").glob("*.py")):
+    for path in sorted((sources[0] / "jobs" / "tables").glob("*.py")):
         if path.stem not in names and path.stem != "__init__":
             why = "it is not listed in TABLES"
             report.problems.append(

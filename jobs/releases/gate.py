@@ -27,6 +27,7 @@ from jobs.releases.gate_checks import (
 from jobs.run import Run
 from jobs.times import format_moment, parse_moment
 from jobs.topics.contract_file import load_contract
+from jobs.topics.topic import contract_file
 from jobs.waiting import wait_for
 
 LAG_PATIENCE_S = 30.0
@@ -146,7 +147,7 @@ def _recently_met(lake: OpenLake, plan: Plan) -> dict[str, tuple[list[Any], list
 
 
 def _contract_checks(lake: OpenLake, green: Version, pin: Pin) -> list[Check]:
-    contract = load_contract(lake.contracts / f"{green.table}.yaml")
+    contract = load_contract(contract_file(green.table, *lake.settings.sources))
     opened = lake.versions.opened(green)
     view = opened.view(pin)
     columns = columns_check(opened.definition, contract, dict(view.dtypes))

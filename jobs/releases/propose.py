@@ -77,7 +77,7 @@ def _proposal(lake: OpenLake, name: str, stored: Mapping[str, Any]) -> Proposal:
 
 def _refuse_outdated(lake: OpenLake, log: Log) -> None:
     """Ingest judges by the contract it started with; planning against newer files would promise otherwise."""
-    now = load_topic(log.topic.name, lake.settings.project)
+    now = load_topic(log.topic.name, *lake.settings.sources)
     if (now.contract.fingerprint, now.newest) != (log.topic.contract.fingerprint, log.topic.newest):
         raise UsageError(
             f"the contract or schema of topic {log.topic.name} has changed",

@@ -119,10 +119,10 @@ class LakeServer:
         """Open Spark and the logs, then the versions (which close their segments), then read the topics."""
         spark = self._session(self.settings)
         delta.refuse_overwriting_store(spark)
-        logs = {}
-        for name in topic_names(self.settings.project):
+        logs, sources = {}, self.settings.sources
+        for name in topic_names(*sources):
             try:
-                log = Log(spark, self.settings.lake, load_topic(name, self.settings.project))
+                log = Log(spark, self.settings.lake, load_topic(name, *sources))
                 log.open()
             except TwinlakeError as error:
                 self._broken[name] = error

@@ -45,22 +45,21 @@ class Topic:
         return cls(name=stored["name"], contract=Contract.from_json(stored["contract"]), schemas=schemas)
 
 
-def topic_names(project: Path = PROJECT) -> tuple[str, ...]:
-    """Every topic that has a schema file."""
-    return tuple(sorted({f["topic"] for f in map(FILE_NAME.fullmatch, _files(project)) if f}))
+def topic_names(*sources: Path) -> tuple[str, ...]:
+    """Every topic that has a schema file in one of these folders (without any, in the project)."""
+    return tuple(
+        sorted({f["topic"] for f in (FILE_NAME.fullmatch(path.name) for path in _files(sources)) if f})
+    )
 
 
-def load_topic(name: str, project: Path = PROJECT) -> Topic:
-    """The topic of that name; ContractError when its files are wrong or disagree."""
-    folder = project / "schemas"
-    found = [
-        folder / file for file in _files(project) if (m := FILE_NAME.fullmatch(file)) and m["topic"] == name
-    ]
+def load_topic(name: str, *sources: Path) -> Topic:
+    """The topic of that name in these folders; ContractError when its files are wrong or disagree."""
+    found = [path for path in _files(sources) if (m := FILE_NAME.fullmatch(path.name)) and m["topic"] == name]
     if not found:
         raise NotFoundError(
             f"there is no topic {name!r}",
-            f"{folder} has no {name}.v1.avsc",
-            "known: " + ", ".join(topic_names(project)),
+            f"there is no schemas/{name}.v1.avsc",
+            "known: " + ", ".join(topic_names(*sources)),
         )
     schemas = tuple(sorted(map(load_schema, found), key=lambda schema: schema.number))
     for expected, schema in enumerate(schemas, start=1):
@@ -74,7 +73,7 @@ def load_topic(name: str, project: Path = PROJECT) -> Topic:
             if known and (changed := type_change(known, field)):
                 remedy = "give the new type a field of its own"
                 raise ContractError(after.file, f"fields[{index}].type", changed, remedy)
-    contract = load_contract(project / "contracts" / f"{name}.yaml")
+    contract = load_contract(contract_file(name, *sources))
     if not contract.is_topic:
         raise ContractError(
             contract.file, "customProperties", "eventTime is missing", "a topic's contract needs it"
@@ -87,5 +86,11 @@ def load_topic(name: str, project: Path = PROJECT) -> Topic:
     return topic
 
 
-def _files(project: Path) -> list[str]:
-    return sorted(path.name for path in (project / "schemas").glob("*.avsc"))
+def contract_file(name: str, *sources: Path) -> Path:
+    """Where the contract of a topic or table is, or should be."""
+    files = [source / "contracts" / f"{name}.yaml" for source in sources or (PROJECT,)]
+    return next((file for file in files if file.exists()), files[0])
+
+
+def _files(sources: tuple[Path, ...]) -> list[Path]:
+    return sorted(path for source in sources or (PROJECT,) for path in (source / "schemas").glob("*.avsc"))
