@@ -129,7 +129,8 @@ class Settings:
             return ()
         except ValueError:
             found = None
-        if not isinstance(found, list) or not all((GALLERY / str(name)).is_dir() for name in found):
+        known = {file.parent.name for file in GALLERY.glob("*/contracts")}
+        if not isinstance(found, list) or not all(isinstance(name, str) and name in known for name in found):
             raise UsageError(
                 f"{self.gallery_file} is no list of examples", "it was changed, or an example is gone",
                 "remove it, then add the examples again with `twinlake gallery add`",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jobs.errors import UnreachableError, UsageError
-from jobs.settings import Services, Settings
+from jobs.settings import GALLERY, PROJECT, Services, Settings
 
 
 def test_services_come_back_and_only_their_owner_may_read_them(tmp_path: Path) -> None:
@@ -29,3 +29,22 @@ def test_nothing_started_is_not_reachable(tmp_path: Path) -> None:
 def test_a_state_folder_that_others_would_read_otherwise_is_refused() -> None:
     with pytest.raises(UsageError, match="% in its path"):
         Settings.of({"TWINLAKE_HOME": "/tmp/a%20b"})
+
+
+def test_a_home_shows_the_examples_that_its_file_names(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path)
+    assert (settings.examples, settings.sources) == ((), (PROJECT,))
+
+    settings.gallery_file.write_text('["trades"]')
+
+    assert (settings.examples, settings.sources) == (("trades",), (PROJECT, GALLERY / "trades"))
+
+
+@pytest.mark.parametrize("text", ["{", '"trades"', '["nothing"]', '["../.."]', "[7]"])
+def test_a_list_of_examples_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
+    settings = Settings(home=tmp_path)
+    settings.gallery_file.write_text(text)
+
+    with pytest.raises(UsageError, match="is no list of examples") as refused:
+        _ = settings.examples
+    assert "twinlake gallery add" in refused.value.remedy

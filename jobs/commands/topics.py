@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from threading import Event
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -80,18 +80,18 @@ def produce_command(
     from jobs.topics.produce import produce  # here: half a second that no other command needs
     from jobs.topics.sample_orders import REMEMBERED, FaultShares, Sample
 
-    span_ms = int(_span(span).total_seconds() * 1000) if span else 0
+    past_ms = span_ms(span)
     services = load_settings().services()
     run = run or secrets.token_hex(6)
     source = Sample(
         seed=seed,
         run=run,
         schema_id=_schema_id(services.registry_url, topic),
-        span_ms=span_ms,
+        span_ms=past_ms,
         faults=FaultShares() if faults else None,
         remembered=min(REMEMBERED, int(rate * 1800) + 1) if rate else REMEMBERED,
     )
-    with _stopped_by_signals() as stop, _reporter(count) as report:
+    with stopped_by_signals() as stop, reporter(count) as report:
         sent = produce(
             source,
             bootstrap_servers=services.bootstrap_servers,
@@ -110,12 +110,14 @@ def produce_command(
         say(f"{sent.acknowledged:,} records acknowledged in {sent.seconds:.1f} s ({sent.per_second:,.0f}/s)")
 
 
-def _span(text: str) -> Any:
-    """A duration; `2h`, `90m`, `30s` and `3d` are short for the words."""
+def span_ms(text: str) -> int:
+    """A duration, nothing for none; `2h`, `90m`, `30s` and `3d` are short for the words."""
+    if not text:
+        return 0
     units = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
     if text[:-1].isdigit() and text[-1] in units:
         text = f"{text[:-1]} {units[text[-1]]}"
-    return parse_duration(text)
+    return int(parse_duration(text).total_seconds() * 1000)
 
 
 def _schema_id(registry_url: str, topic: str) -> int:
@@ -134,7 +136,7 @@ def _schema_id(registry_url: str, topic: str) -> int:
 
 
 @contextmanager
-def _stopped_by_signals() -> Iterator[Event]:
+def stopped_by_signals() -> Iterator[Event]:
     """An event that Ctrl-C and SIGTERM set, so that what was sent is flushed and counted."""
     stop = Event()
     before = {
@@ -148,7 +150,7 @@ def _stopped_by_signals() -> Iterator[Event]:
 
 
 @contextmanager
-def _reporter(count: int) -> Iterator[Callable[[Sent], None]]:
+def reporter(count: int) -> Iterator[Callable[[Sent], None]]:
     """A progress bar on a terminal, a line every few seconds elsewhere."""
     if not sys.stderr.isatty():
         next_line = time.monotonic() + LOG_SECONDS

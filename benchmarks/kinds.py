@@ -1,0 +1,133 @@
+"""`make bench-kinds`: what each kind and each measure costs, against counting and summing the same records.
+
+The records are made up by Spark and lie in a Parquet file; no service is needed. A table's history is cut
+into steps, as the speed layer does, then merged into one state, as the batch layer does; its view is read over
+both.
+Everything lies in `<state folder>/bench/kinds`, the figures in `kinds.json` there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.subjects import BASE, STORED, records
+from jobs.commands.output import load_settings
+from jobs.files import replace_file
+from jobs.kinds.kind import Moment, StoredKind
+from jobs.settings import Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+REPEATED = 3
+console = Console(highlight=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """`times_base` is the partial's seconds against those of Count and Sum in the same run."""
+
+    table: str
+    records_per_s: float
+    times_base: float
+    view_steps_s: float
+    view_merged_s: float
+    bytes_per_record: float
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.kinds", description=(__doc__ or "").splitlines()[0]
+    )
+    parser.add_argument("--records", type=int, default=1_000_000)
+    parser.add_argument("--steps", type=int, default=20, help="into which they are cut")
+    parser.add_argument("--only", default="", help="tables to measure, by comma")
+    asked = parser.parse_args()
+    folder = load_settings().home / "bench" / "kinds"
+    shutil.rmtree(folder, ignore_errors=True)
+    from jobs.spark import session
+
+    spark = session(Settings(home=folder / "home"), name="bench-kinds", memory="4g", cores=2)
+    wanted = {name for name in asked.only.split(",") if name}
+    try:
+        records(spark, asked.records).write.parquet(str(folder / "records"))
+        rows = spark.read.parquet(str(folder / "records"))
+        base, found = partial_seconds(BASE, rows), []
+        for table in STORED:
+            if not wanted or table.name in wanted:
+                found.append(
+                    measured(spark, table, rows, asked.records, asked.steps, base, folder / table.name)
+                )
+                console.print(f"{table.name}: {found[-1].records_per_s:,.0f} records/s")
+    finally:
+        spark.stop()
+    replace_file(folder / "kinds.json", json.dumps([asdict(one) for one in found], indent=2) + "\n")
+    show(found)
+    return 0
+
+
+def measured(
+    spark: SparkSession, table: StoredKind, rows: DataFrame, count: int, steps: int, base: float, folder: Path
+) -> Cost:
+    """The partial of all records at once; the view over the states of every step, and over their merge."""
+    seconds = partial_seconds(table, rows)
+    stepped, merged = folder / "steps", folder / "merged"
+    for step in range(steps):
+        cut = rows.where(f"_offset % {steps} = {step}")
+        table.partial(cut).coalesce(1).write.mode("append").parquet(str(stepped))
+    table.merge(spark.read.parquet(str(stepped))).coalesce(1).write.parquet(str(merged))
+    return Cost(
+        table=table.name,
+        records_per_s=round(count / seconds),
+        times_base=round(seconds / base, 2),
+        view_steps_s=view_seconds(spark, table, stepped),
+        view_merged_s=view_seconds(spark, table, merged),
+        bytes_per_record=round(sum(file.stat().st_size for file in stepped.glob("*.parquet")) / count, 1),
+    )
+
+
+def partial_seconds(table: StoredKind, rows: DataFrame) -> float:
+    return timed(lambda: table.partial(rows).write.format("noop").mode("overwrite").save())
+
+
+def view_seconds(spark: SparkSession, table: StoredKind, states: Path) -> float:
+    text = table.view({table.name: f"parquet.`{states}`"}, Moment())
+    return round(timed(lambda: spark.sql(text).write.format("noop").mode("overwrite").save()), 2)
+
+
+def timed(work: Callable[[], None]) -> float:
+    """Seconds, the median of some runs after one that warms up."""
+    took = []
+    for _ in range(1 + REPEATED):
+        began = time.monotonic()
+        work()
+        took.append(time.monotonic() - began)
+    return median(took[1:])
+
+
+def show(found: list[Cost]) -> None:
+    shown = Table(
+        "table", "records/s", "x Count and Sum", "view of steps s", "view merged s", "bytes a record"
+    )
+    for one in found:
+        shown.add_row(
+            one.table, f"{one.records_per_s:,.0f}", f"{one.times_base:.2f}", f"{one.view_steps_s:.2f}",
+            f"{one.view_merged_s:.2f}", f"{one.bytes_per_record:.1f}",
+        )  # fmt: skip
+    console.print(shown)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

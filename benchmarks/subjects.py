@@ -1,0 +1,70 @@
+"""What `make bench-kinds` measures: made-up records, and a table for each kind and each measure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobs.kinds.aggregate import Aggregate
+from jobs.kinds.kind import StoredKind
+from jobs.kinds.latest import Latest
+from jobs.kinds.measures.counts import Count, CountDistinct
+from jobs.kinds.measures.extremes import Max, Min
+from jobs.kinds.measures.measure import Measure
+from jobs.kinds.measures.multisets import Quantile, TopK
+from jobs.kinds.measures.picks import ArgMax, ArgMin, First, Last
+from jobs.kinds.measures.sets import CollectSet
+from jobs.kinds.measures.spread import Stddev, Variance
+from jobs.kinds.measures.totals import Avg, Sum
+from jobs.kinds.sessions import Sessions
+from jobs.kinds.windows import Hopping, Tumbling
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+KEYS, ITEMS = 10_000, 50_000
+_COLUMNS = {name: name for name in ("key", "hot", "item", "at", "amount", "ratio")}
+
+
+def records(spark: SparkSession, count: int) -> DataFrame:
+    """`count` records of a day: an even key, one that 30 % of them share, an item, amounts; coordinates."""
+    return spark.range(count).selectExpr(
+        f"concat('k', pmod(xxhash64(id), {KEYS})) AS key",
+        f"IF(pmod(xxhash64(id, 1), 10) < 3, 'hot', concat('k', pmod(xxhash64(id), {KEYS}))) AS hot",
+        f"concat('item', pmod(xxhash64(id, 2), {ITEMS})) AS item",
+        f"timestamp_micros(1767225600000000 + CAST(id * (86400000000 / {count}) AS BIGINT)) AS at",
+        "CAST(pmod(xxhash64(id, 3), 1000000) / 100 AS DECIMAL(12, 2)) AS amount",
+        "pmod(xxhash64(id, 4), 1000000) / 7D AS ratio",
+        "0 AS _epoch", "CAST(id % 4 AS INT) AS _partition", "id AS _offset",
+        "timestamp_micros(1767225600000000) AS _timestamp",
+    )  # fmt: skip
+
+
+def _aggregate(name: str, measures: dict[str, Measure], key: str = "key", **more: object) -> Aggregate:
+    return Aggregate(
+        name=name, inputs=("made",), columns=_COLUMNS, keys=(key,), measures=measures, **more  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+_BASE: dict[str, Measure] = {"n": Count(), "total": Sum("amount")}
+MEASURED: dict[str, Measure] = {
+    "min": Min("amount"), "max": Max("amount"), "avg": Avg("amount"), "sum_of_doubles": Sum("ratio"),
+    "stddev": Stddev("amount"), "stddev_of_doubles": Stddev("ratio"), "variance": Variance("amount"),
+    "first": First("item"), "last": Last("item"), "arg_min": ArgMin("item", "amount"),
+    "arg_max": ArgMax("item", "amount"), "collect_set": CollectSet("item", 10),
+    "count_distinct": CountDistinct("item"), "count_distinct_exact": CountDistinct("item", exact=True),
+    "quantile": Quantile("amount", (0.5, 0.95)), "top_k": TopK("item", 10),
+}  # fmt: skip
+BASE = _aggregate("count_and_sum", _BASE)
+"""What the others are compared with."""
+STORED: tuple[StoredKind, ...] = (
+    BASE,
+    _aggregate("hot_key", _BASE, key="hot"),
+    _aggregate("tumbling", _BASE, window=Tumbling(on="at", size="1 hour")),
+    _aggregate("hopping", _BASE, window=Hopping(on="at", size="1 hour", every="10 minutes")),
+    Latest(name="latest", inputs=("made",), columns=_COLUMNS, keys=("key",), order=("at",), values=("item", "amount")),
+    Sessions(
+        name="sessions", inputs=("made",), columns=_COLUMNS, keys=("key",), on="at", gap="10 minutes",
+        measures=_BASE,
+    ),
+    *(_aggregate(name, {"measured": measure}) for name, measure in MEASURED.items()),
+)  # fmt: skip

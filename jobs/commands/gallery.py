@@ -1,0 +1,127 @@
+"""`twinlake gallery`: examples with topics, tables and sample records of their own."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import subprocess
+import sys
+from importlib import import_module
+from typing import Annotated
+
+import typer
+
+from jobs.commands.output import Words, load_settings, say, show_rows, tell
+from jobs.commands.topics import reporter, span_ms, stopped_by_signals
+from jobs.errors import UsageError
+from jobs.files import replace_file
+from jobs.kinds.defined import defined
+from jobs.settings import GALLERY, PROJECT
+from jobs.topics.topic import topic_names
+
+EXAMPLE = Annotated[str, typer.Argument(help="an example of `twinlake gallery list`")]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands of the gallery."""
+    gallery = typer.Typer(help="Examples, each with topics and tables of its own.", no_args_is_help=True)
+    gallery.command("list")(list_command)
+    gallery.command("add")(add_command)
+    gallery.command("produce")(produce_command)
+    gallery.command("check")(check_command)
+    app.add_typer(gallery, name="gallery")
+
+
+def list_command() -> None:
+    """Show every example: what it is about, its topics and tables, and whether this state has it."""
+    added = load_settings().examples
+    rows: list[tuple[Words, ...]] = []
+    for example in names():
+        about = (import_module(f"jobs.tables.gallery.{example}").__doc__ or "").splitlines()[0]
+        topics = ", ".join(topic_names(GALLERY / example))
+        rows.append((example, "yes" if example in added else "no", topics, ", ".join(tables(example)), about))
+    show_rows(("example", "added", "topics", "tables", "about"), rows)
+
+
+def add_command(example: EXAMPLE) -> None:
+    """Let this state have the example: its topics are opened at the next start, its tables are planned."""
+    settings = load_settings()
+    _refuse_unknown(example)
+    if example in settings.examples:
+        tell(f"{example} has been added before")
+        return
+    here = topic_names(*settings.sources) + tuple(one.name for one in defined(settings.examples))
+    if taken := {*topic_names(GALLERY / example), *tables(example)} & {*here}:
+        raise UsageError(
+            f"{example} cannot be added", f"there is {', '.join(sorted(taken))} already", "rename yours"
+        )
+    settings.home.mkdir(parents=True, exist_ok=True)
+    replace_file(settings.gallery_file, json.dumps([*settings.examples, example]) + "\n")
+    say(f"{example} is added: topics {', '.join(topic_names(GALLERY / example))}; "
+        f"tables {', '.join(tables(example))}")  # fmt: skip
+    tell("next: `twinlake down` and `twinlake up` (a topic is opened at the start), then")
+    tell(f"`twinlake gallery produce {example}`, `twinlake plan`, `twinlake build`, `twinlake promote`")
+
+
+def produce_command(
+    example: EXAMPLE,
+    count: Annotated[int, typer.Option(min=1, max=10_000_000, help="records of each topic")] = 20_000,
+    seed: Annotated[int, typer.Option(help="the same seed draws the same records")] = 0,
+    span: Annotated[str, typer.Option(help='spread event times over the past, like "2h"')] = "2h",
+) -> None:
+    """Send records of the example: with ties, late ones, and some that are sent twice."""
+    settings = load_settings()
+    _refuse_unknown(example)
+    if example not in settings.examples:
+        raise UsageError(f"{example} is not added yet", "", f"run `twinlake gallery add {example}`")
+    from jobs.topics.gallery import sequence
+    from jobs.topics.produce import produce
+    from jobs.topics.registry import Registry
+
+    services = settings.services()
+    for topic in topic_names(GALLERY / example):
+        known = Registry(services.registry_url).schemas(f"{topic}-value")
+        if not known:
+            raise UsageError(
+                f"topic {topic} is not open yet", f"{example} was added after the start",
+                "run `twinlake down`, then `twinlake up`",
+            )  # fmt: skip
+        source = sequence(
+            example, topic, seed=seed, run=secrets.token_hex(6), schema_id=max(known), span_ms=span_ms(span)
+        )
+        with stopped_by_signals() as stop, reporter(count) as report:
+            sent = produce(
+                source, bootstrap_servers=services.bootstrap_servers, topic=topic, count=count, rate=None,
+                stop=stop, report=report,
+            )  # fmt: skip
+        say(f"{topic}: {sent.acknowledged:,} records acknowledged in {sent.seconds:.1f} s")
+
+
+def check_command(example: EXAMPLE) -> None:
+    """Recompute the example's tables from the broker's bytes by other code, and compare; exit code 1 differs.
+
+    Wait until `twinlake status` shows no lag first.
+    """
+    settings = load_settings()
+    _refuse_unknown(example)
+    settings.services()
+    done = subprocess.run(
+        [sys.executable, "-m", "infra.oracle.gallery", example, "--services", str(settings.services_file)],
+        cwd=PROJECT,
+    )
+    raise typer.Exit(done.returncode)
+
+
+def names() -> tuple[str, ...]:
+    """Every example there is."""
+    return tuple(import_module("jobs.tables.gallery").EXAMPLES)
+
+
+def tables(example: str) -> tuple[str, ...]:
+    """The tables of an example."""
+    return tuple(table.name for table in import_module(f"jobs.tables.gallery.{example}").TABLES)
+
+
+def _refuse_unknown(example: str) -> None:
+    if example not in names():
+        raise UsageError(f"there is no example {example!r}", "", f"known: {', '.join(names())}")
