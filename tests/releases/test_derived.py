@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,11 @@ from jobs.kinds.latest import Latest
 from jobs.kinds.measures.counts import Count
 from jobs.kinds.measures.totals import Sum
 from jobs.lake import release_log
-from jobs.lake.version import Version
+from jobs.lake.version import Health, Version
 from jobs.reading.views import release_schema
 from jobs.releases.retire import readers_first
 from jobs.settings import PROJECT
+from jobs.waiting import wait_for
 from tests.kill.views import Views
 from tests.releases.lake import Lake, following_sql_server, order
 
@@ -245,3 +246,36 @@ def test_of_the_chosen_versions_those_that_a_living_one_reads_stay_and_readers_g
     assert readers_first([old, reader], [old, new, reader]) == [reader, old]
     assert readers_first([old, reader], [old, new, reader, kept]) == []
     assert readers_first([old, reader, kept], [old, new, reader, kept]) == [kept, reader, old]
+
+
+def test_a_stalled_table_below_is_told_of_it_and_the_next_release_resolves_both(
+    lake: Lake, views: Views
+) -> None:
+    share = "CAST(100 / amount AS decimal(12,2))"
+
+    def tables(amount: str) -> dict[str, Kind]:
+        return TABLES | {"spent": replace(SPENT, columns={"customer": "customer", "amount": amount})}
+
+    lake.promote(lake.build(tables(share)))
+    lake.append([order(number) for number in range(1, 20)])
+    lake.do("verify", table="buyers")
+    lake.append([order(20, amount=Decimal("0.00"), customer="c1")])
+    of = lake.server.lake.version("buyers")
+
+    def stalled() -> Health | None:
+        told = {(one.table, one.version): one for one in lake.server.lake.versions.health()}
+        found = told[("buyers", of.name)]
+        return found if found.stalled else None
+
+    blue = wait_for("it to be stalled", stalled, 120)
+    plan = lake.build(tables(share.replace("amount", "nullif(amount, 0)")))
+    compared = lake.do("diff", table="buyers", plan=plan)
+    lake.promote(plan)
+
+    assert blue.position == {"orders": 1} == compared["position"]
+    assert blue.error and "raises for orders (epoch 0, partition 0, offset 19)" in blue.error["what"]
+    assert compared["equal"] and compared["common"] == 10
+    assert shown(views)["c1"][0] == sum(
+        (Decimal(100) / order(number)["amount"]).quantize(Decimal("0.01"), ROUND_HALF_UP)
+        for number in (1, 11)
+    )
