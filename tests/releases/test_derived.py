@@ -19,8 +19,11 @@ from jobs.kinds.latest import Latest
 from jobs.kinds.measures.counts import Count
 from jobs.kinds.measures.totals import Sum
 from jobs.lake import release_log
+from jobs.lake.plans import Plan
+from jobs.lake.release_log import Release
 from jobs.lake.version import Health, Version
 from jobs.reading.views import release_schema
+from jobs.releases.plan import History, Proposal, decide
 from jobs.releases.retire import readers_first
 from jobs.settings import PROJECT
 from jobs.waiting import wait_for
@@ -50,8 +53,8 @@ BEST = Derived(
         SELECT * FROM placed WHERE place <= 3
     """,
 )  # fmt: skip
-TABLES: dict[str, Kind] = {table.name: table for table in (BEST, BUYERS, NEWEST, SPENT)}
-CHANGED = TABLES | {"spent": PAID}
+TABLES: dict[str, Any] = {table.name: table for table in (BEST, BUYERS, NEWEST, SPENT)}
+CHANGED: dict[str, Kind] = {**TABLES, "spent": PAID}
 PROMISED = {
     "spent": {"customer": "string", "spent": "decimal(38,2)", "n": "bigint"},
     "newest": {"customer": "string", "status": "string"},
@@ -254,7 +257,8 @@ def test_a_stalled_table_below_is_told_of_it_and_the_next_release_resolves_both(
     share = "CAST(100 / amount AS decimal(12,2))"
 
     def tables(amount: str) -> dict[str, Kind]:
-        return TABLES | {"spent": replace(SPENT, columns={"customer": "customer", "amount": amount})}
+        changed = replace(SPENT, columns={"customer": "customer", "amount": amount})
+        return {**TABLES, "spent": changed}
 
     lake.promote(lake.build(tables(share)))
     lake.append([order(number) for number in range(1, 20)])
@@ -279,3 +283,35 @@ def test_a_stalled_table_below_is_told_of_it_and_the_next_release_resolves_both(
         (Decimal(100) / order(number)["amount"]).quantize(Decimal("0.01"), ROUND_HALF_UP)
         for number in (1, 11)
     )
+
+
+def test_a_living_version_is_used_again_only_if_it_reads_the_versions_of_the_plan() -> None:
+    """Its fingerprint is the same; the versions of the table below are two builds of one meaning."""
+    history = {"orders": History(topic="orders", records=10, bytes=100)}
+    proposals = [
+        Proposal(
+            table=table,
+            definition={},
+            fingerprint="f" * 12,
+            topics=("orders",),
+            stores_rows=not reads,
+            reads=reads,
+        )
+        for table, reads in (("spent", ()), ("buyers", ("spent",)))
+    ]
+    live = Release(
+        number=1, kind="initial", tables={"spent": version("spent", 2).name}, created_at="", approved_by="me"
+    )  # fmt: skip
+
+    def decided(*living: Version) -> dict[str, tuple[str, str | None]]:
+        plan = decide(
+            live=live, proposals=proposals, versions=living, histories=history, created_at="2026"
+        )  # fmt: skip
+        assert Plan.from_json(plan.to_json()) == plan
+        return {change.table: (change.action, change.green) for change in plan.changes}
+
+    spent = [version("spent", 1), version("spent", 2)]
+    old, new = version("buyers", 1, spent=1), version("buyers", 2, spent=2)
+    unchanged = ("unchanged", spent[1].name)
+    assert decided(*spent, old) == {"spent": unchanged, "buyers": ("new", None)}
+    assert decided(*spent, new, old) == {"spent": unchanged, "buyers": ("new", new.name)}
