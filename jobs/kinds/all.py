@@ -7,12 +7,13 @@ from typing import Any
 
 from jobs.errors import UsageError
 from jobs.kinds.aggregate import Aggregate
+from jobs.kinds.derived import Derived
 from jobs.kinds.events import Events
 from jobs.kinds.kind import Kind, StoredKind
 from jobs.kinds.latest import Latest
 
 STORED: tuple[type[StoredKind], ...] = (Aggregate, Latest)
-VIEWS: tuple[type[Kind], ...] = (Events,)
+VIEWS: tuple[type[Kind], ...] = (Events, Derived)
 KINDS: dict[str, type[Kind]] = {kind.kind: kind for kind in (*STORED, *VIEWS)}
 """By the name in JSON."""
 

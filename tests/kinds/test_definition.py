@@ -16,6 +16,7 @@ from jobs.errors import DefinitionError, UsageError
 from jobs.kinds.aggregate import Aggregate
 from jobs.kinds.all import KINDS, from_json
 from jobs.kinds.definition import Definition
+from jobs.kinds.derived import Derived
 from jobs.kinds.events import Events
 from jobs.kinds.kind import Kind, grid_of, is_stored
 from jobs.kinds.latest import Latest
@@ -236,6 +237,10 @@ def test_a_definition_without_inputs_is_told_what_to_name() -> None:
 
 COORDINATE = ("_epoch", "_partition", "_offset")
 SAMPLES: dict[str, Any] = {
+    "derived": Derived(
+        name="t", reads=("a", "b"), columns=("k", "n"), keys=("k",), by=("k",), broadcast=("b",),
+        sql="SELECT k, n FROM a JOIN b USING (k)",
+    ),
     "events": Events(**GOOD, where="amount > 0"),
     "latest": Latest(**GOOD, keys=("k",), order=("at",), values=("x", "at"), delete_when="x = 0"),
     "aggregate": Aggregate(
@@ -251,6 +256,15 @@ SAMPLES: dict[str, Any] = {
     ),
 }  # fmt: skip
 EXPECTED: dict[str, dict[str, Any]] = {
+    "derived": {
+        "view_keys": ("k",),
+        "by": ("k",),
+        "output": ("k", "n"),
+        "timeless": ("k", "n"),
+        "implied": (),
+        "state_keys": None,
+        "grid": None,
+    },
     "events": {
         "view_keys": COORDINATE,
         "by": COORDINATE,
@@ -298,6 +312,10 @@ EXPECTED: dict[str, dict[str, Any]] = {
     },
 }
 STORED: dict[str, dict[str, Any]] = {
+    "derived": {
+        "kind": "derived", "name": "t", "inputs": [], "reads": ["a", "b"], "columns": ["k", "n"],
+        "keys": ["k"], "by": ["k"], "sql": "SELECT k, n FROM a JOIN b USING (k)", "broadcast": ["b"],
+    },
     "events": {
         "kind": "events", "name": "t", "inputs": ["orders"], "where": "amount > 0",
         "columns": [["k", "region"], ["x", "amount"], ["at", "ordered_at"]],
@@ -343,7 +361,7 @@ def test_a_kind_says_what_identifies_and_makes_up_its_rows(what: str) -> None:
         "state_keys": table.state_keys if stored else None,
         "grid": grid_of(table),
     } == EXPECTED[what]
-    assert stored == (what != "events")
+    assert stored == (what not in ("events", "derived"))
 
 
 @pytest.mark.parametrize("what", SAMPLES)
