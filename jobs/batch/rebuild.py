@@ -22,7 +22,7 @@ from jobs.batch.staged import Staged
 from jobs.batch.verify import begin, compare, within
 from jobs.breakpoints import Point
 from jobs.errors import BusyError, UsageError
-from jobs.kinds.evidence import ROWS, SEGMENT
+from jobs.kinds.evidence import ROWS, SEGMENT, TELLS
 from jobs.kinds.windows import ALL, Windows
 from jobs.lake import delta
 from jobs.lake.certificates import NOTHING, Certificate
@@ -142,7 +142,7 @@ def chunks(feed: Feed, closed: Closed, windows: Windows, chunk_records: int = CH
     if grid is None or not windows.ranges or closed.records <= chunk_records:
         return [windows] if windows.ranges else []
     rows = closed_rows(feed, closed, windows)
-    held = rows.agg(F.sum(ROWS).alias("records")).first()
+    held = rows.where(TELLS).agg(F.sum(ROWS).alias("records")).first()
     count = -(-((held and held["records"]) or 0) // chunk_records)
     if count <= 1:
         return [windows]

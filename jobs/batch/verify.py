@@ -12,7 +12,7 @@ from jobs.as_json import to_json
 from jobs.batch.diff import Differing, Side, diff
 from jobs.batch.due import WHOLE, Scope
 from jobs.batch.pinned import side
-from jobs.kinds.evidence import HASH_HIGH, HASH_LOW, NAMES, ROWS, SEGMENT
+from jobs.kinds.evidence import HASH_HIGH, HASH_LOW, NAMES, ROWS, SEGMENT, TELLS
 from jobs.kinds.kind import Moment
 from jobs.kinds.windows import Windows
 from jobs.lake.certificates import NOTHING, SHOWN, Base, Certificate, Outcome, Work
@@ -64,7 +64,7 @@ def counted(states: DataFrame) -> dict[str, int]:
     from pyspark.sql import functions as F
 
     sums = (F.sum(F.col(name).cast("decimal(38, 0)")).alias(name) for name in NAMES)
-    found = states.agg(*sums).first()
+    found = states.where(TELLS).agg(*sums).first()
     assert found is not None  # an aggregate without groups has one row
     return {name: int(found[name] or 0) for name in NAMES}
 
@@ -186,7 +186,10 @@ def _differences(feed: Feed, rows: Sequence[Differing]) -> list[dict[str, Any]]:
     for row in rows:
         place = _key_text(feed, row.known.asDict())
         key = _key(row.known, keys)
-        sides = (None if row.left is None else speed[place], None if row.right is None else batch[place])
+        sides = (
+            None if state is None else {ROWS: to_json(state[ROWS])} | seen.get(place, {})
+            for state, seen in ((row.left, speed), (row.right, batch))
+        )
         found.append(_difference(key, cause_of(row.left, row.right), row.columns, *sides))
     return found
 
@@ -201,8 +204,9 @@ def _difference(
 
 
 def _seen(feed: Feed, states: Sequence[Row]) -> dict[str, dict[str, Any]]:
-    """What a reader of the view sees for merged states, by key; a hidden row shows its record count only."""
-    found = {_key_text(feed, row.asDict()): {ROWS: to_json(row[ROWS])} for row in states}
+    """What a reader of the view would see if these merged states were all, by the view's key; nothing for a
+    hidden row."""
+    found: dict[str, dict[str, Any]] = {}
     if not states:
         return found
     schema = feed.states
@@ -214,7 +218,7 @@ def _seen(feed: Feed, states: Sequence[Row]) -> dict[str, dict[str, Any]]:
         shown = feed.spark.sql(definition.view({definition.name: relation}, Moment()))
         for row in shown.select(*definition.timeless).collect():
             values = {name: to_json(value) for name, value in row.asDict().items()}
-            found[_key_text(feed, row.asDict())].update(values)
+            found[_key_text(feed, row.asDict())] = values
     finally:
         feed.spark.catalog.dropTempView(relation)
     return found

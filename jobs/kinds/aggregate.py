@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 from jobs import quote
 from jobs.kinds import evidence, steps
 from jobs.kinds.definition import Definition, pairs, read, texts
+from jobs.kinds.entries import Entries
 from jobs.kinds.equality import has_order, scale_of
 from jobs.kinds.expression import Stage
 from jobs.kinds.kind import Moment
 from jobs.kinds.measures.all import from_json as measure_from_json
-from jobs.kinds.measures.measure import Measure, Part
+from jobs.kinds.measures.measure import Measure
 from jobs.kinds.steps import Explode
 from jobs.kinds.windows import ALL, END, START, Grid, Tumbling, Windows, interval_sql, refuse_window
 
@@ -28,7 +29,10 @@ FINAL = "final"
 
 @dataclass(frozen=True, kw_only=True)
 class Aggregate(Definition):
-    """State: the keys, `window_start` where there are windows, the measures' parts, and the evidence."""
+    """State: the keys, `window_start` where there are windows, the measures' parts, and the evidence.
+
+    Measures whose state is a multiset have entry rows beside it, see `kinds/entries.py`.
+    """
 
     kind = "aggregate"
     stores_rows = True
@@ -73,7 +77,7 @@ class Aggregate(Definition):
 
     @property
     def state_keys(self) -> tuple[str, ...]:
-        return self.view_keys
+        return self._entries.state_keys
 
     @property
     def grid(self) -> Grid | None:
@@ -124,26 +128,29 @@ class Aggregate(Definition):
             stepped = timed.withColumn(START, F.expr(self.window.start_sql()))
             if not windows.is_all:
                 stepped = stepped.where(self.window.reached_sql(windows)).where(windows.predicate(START))
-        parts = [part for name, measure in self.measures.items() for part in measure.parts(name, types)]
+        parts = [part for name, measure in self._main.items() for part in measure.parts(name, types)]
         measured = [F.expr(part.from_rows).alias(part.name) for part in parts]
-        return stepped.groupBy(*map(quote.name, self.state_keys)).agg(*measured, *evidence.from_rows())
+        main = stepped.groupBy(*map(quote.name, self.view_keys)).agg(*measured, *evidence.from_rows())
+        return self._entries.from_rows(main, stepped, types)
 
     def merge(self, states: DataFrame) -> DataFrame:
         from pyspark.sql import functions as F
 
-        merged = [F.expr(part.merge).alias(part.name) for part in self._parts(dict(states.dtypes))]
-        return states.groupBy(*map(quote.name, self.state_keys)).agg(*merged, *evidence.merged())
+        types = dict(states.dtypes)
+        parts = [part for name, one in self._main.items() for part in one.stored_parts(name, types)]
+        merged = [F.expr(part.merge).alias(part.name) for part in parts]
+        grouped = self._entries.main(states).groupBy(*map(quote.name, self.view_keys))
+        return self._entries.merged(grouped.agg(*merged, *evidence.merged()), states)
 
     def scales(self, states: Mapping[str, str]) -> dict[str, str]:
-        return {part.name: part.scale for part in self._parts(states) if part.scale is not None}
+        parts = (part for name, one in self._main.items() for part in one.stored_parts(name, states))
+        return {part.name: part.scale for part in parts if part.scale is not None}
 
     def view(self, relations: Mapping[str, str], moment: Moment, scaled: tuple[str, ...] = ()) -> str:
-        keys = quote.names(self.view_keys)
         values = {name: measure.value(name) for name, measure in self.measures.items()}
         scales = {name: self.measures[name].scale(name) for name in scaled if name in self.measures}
         values |= {scale_of(name): scale for name, scale in scales.items() if scale is not None}
-        shown = ",\n  ".join(f"{sql} AS {quote.name(name)}" for name, sql in values.items())
-        merged = f"SELECT {keys},\n  {shown}\nFROM {relations[self.name]}\nGROUP BY {keys}"
+        merged = self._entries.view(values, relations[self.name])
         if self.window is None:
             return merged
         end = f"`{START}` + {interval_sql(self.window.length)} AS `{END}`"
@@ -151,9 +158,14 @@ class Aggregate(Definition):
         final = self._final(self.window.length, moment)
         return f"SELECT {columns},\n  {final} AS `{FINAL}`\nFROM (\n{merged}\n)"
 
-    def _parts(self, states: Mapping[str, str]) -> list[Part]:
-        """The measures' parts in states that are there already."""
-        return [part for name, one in self.measures.items() for part in one.stored_parts(name, states)]
+    @property
+    def _entries(self) -> Entries:
+        return Entries.of(self.view_keys, self.measures)
+
+    @property
+    def _main(self) -> dict[str, Measure]:
+        """The measures with one state per key, without entries."""
+        return {name: one for name, one in self.measures.items() if one.item is None}
 
     def _final(self, length: timedelta, moment: Moment) -> str:
         late_after = moment.late_after.get(self.inputs[0])

@@ -19,6 +19,9 @@ SEGMENT = "_segment"
 """The column by which versions are partitioned, added to the states when they are written."""
 ROWS, HASH_LOW, HASH_HIGH = "_rows", "_hash_low", "_hash_high"
 NAMES = (ROWS, HASH_LOW, HASH_HIGH)
+TELLS = f"{HASH_LOW} IS NOT NULL"
+"""Holds for the states that tell of records. Beside them may be others without hashes, such as entry rows:
+their `_rows` counts records that a state with hashes has counted already."""
 _HASH = "_hash"
 _PARTS = (
     Part(name=ROWS, from_rows="count(1)", merge=f"sum({ROWS})"),

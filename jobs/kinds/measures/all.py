@@ -11,9 +11,12 @@ from jobs.kinds.definition import refuse_keys
 from jobs.kinds.measures.counts import Count, CountDistinct
 from jobs.kinds.measures.extremes import Max, Min
 from jobs.kinds.measures.measure import Measure
+from jobs.kinds.measures.multisets import Quantile, TopK
 from jobs.kinds.measures.totals import Avg, Sum
 
-MEASURES: dict[str, type[Measure]] = {m.kind: m for m in (Count, Sum, Min, Max, Avg, CountDistinct)}
+MEASURES: dict[str, type[Measure]] = {
+    m.kind: m for m in (Count, Sum, Min, Max, Avg, CountDistinct, Quantile, TopK)
+}
 
 
 def from_json(data: Mapping[str, Any]) -> Measure:

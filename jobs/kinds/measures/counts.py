@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jobs import quote
-from jobs.kinds.measures.measure import Measure, Part, state_column
+from jobs.kinds.measures.measure import Measure, Part, no_item, state_column
 
 SKETCH_LOG_ENTRIES = 12
 """Theta sketches keep 2^12 entries: exact below 4,096 distinct values, about 3 % (two sigma) beyond."""
@@ -30,15 +30,25 @@ class Count(Measure):
 
 @dataclass(frozen=True)
 class CountDistinct(Measure):
-    """Distinct non-null values by a theta sketch: its bytes are the same in every cut of the rows."""
+    """Distinct non-null values by a theta sketch: its bytes are the same in every cut of the rows. With
+    `exact` by the values themselves, which costs a row of state each."""
 
     kind = "count_distinct"
+    exact: bool = False
+
+    @property
+    def item(self) -> str | None:
+        return quote.name(self.of) if self.exact else None
 
     def refuses(self, types: Mapping[str, str]) -> str | None:
+        if self.exact:
+            return no_item(types[self.of])
         known, type_ = ("int", "bigint", "float", "double", "string", "binary"), types[self.of]
         return None if type_ in known else f"a sketch cannot take {type_}; cast it to string or bigint"
 
     def parts(self, name: str, types: Mapping[str, str]) -> tuple[Part, ...]:
+        if self.exact:
+            return ()
         value, type_ = quote.name(self.of), types.get(self.of)
         # a theta sketch leaves out empty strings without a word, so none may be empty
         if type_ == "string":
@@ -49,7 +59,9 @@ class CountDistinct(Measure):
         return (Part(name=f"{name}__sketch", from_rows=sketch, merge=_union(name)),)
 
     def value(self, name: str) -> str:
-        return f"theta_sketch_estimate({_union(name)})"
+        return (
+            f"count({state_column(name, 'item')})" if self.exact else f"theta_sketch_estimate({_union(name)})"
+        )
 
 
 def _union(name: str) -> str:

@@ -38,6 +38,16 @@ class Measure:
         """The columns of the row-local steps that it reads, `of` first."""
         return () if self.of is None else (self.of,)
 
+    @property
+    def item(self) -> str | None:
+        """For a measure whose state is a multiset: SQL over the steps' columns, of which NULL is no item.
+
+        The state then has a row per item (`kinds/entries.py`), with how often it occurs as `_rows` and with
+        the measure's parts, whose merge must not depend on types. `value` sees merged ones, among them
+        `<name>__item`, and rows in which all of that is NULL. Measures with one text share the rows.
+        """
+        return None
+
     def parts(self, name: str, types: Mapping[str, str]) -> tuple[Part, ...]:
         """State columns `<name>__<part>`; `types` are the Spark types of the steps' columns.
 
@@ -64,6 +74,17 @@ class Measure:
     def to_json(self) -> dict[str, Any]:
         """Plain data; `measures.all.from_json` is its exact inverse."""
         return {"kind": self.kind, **{field.name: getattr(self, field.name) for field in fields(self)}}
+
+
+_ITEMS = ("string", "binary", "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "date",
+          "timestamp")  # fmt: skip
+
+
+def no_item(type_: str) -> str | None:
+    """Why values of the type cannot be items, if so: only those with one form each, so that a group of equal
+    ones has no first."""
+    known = type_ in _ITEMS or type_.startswith("decimal(")
+    return None if known else f"{type_} cannot be an item; cast it to string or bigint"
 
 
 def state_column(name: str, part: str) -> str:

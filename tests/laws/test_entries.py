@@ -1,0 +1,222 @@
+"""Measures with entry rows show what the oracle shows for any cut and merge, and planted bugs are caught."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import functions as F
+
+from jobs.kinds import entries
+from jobs.kinds.aggregate import Aggregate
+from jobs.kinds.entries import Entries
+from jobs.kinds.evidence import HASH_LOW, NAMES, TELLS
+from jobs.kinds.measures.measure import Measure
+from jobs.kinds.measures.multisets import Quantile, TopK
+from jobs.lake.kept_plan import ArrowFile, KeptPlan, computed
+from tests.laws.entries import ENTRIES, agrees, expected, plain
+from tests.laws.histories import History, generated, packed
+from tests.laws.tables import stored, view_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+TOTALS = replace(ENTRIES, name="entries_ever", window=None)
+
+
+@pytest.fixture(scope="module")
+def many() -> list[History]:
+    return generated(200)
+
+
+def violations(spark: SparkSession, table: Aggregate, many: list[History]) -> list[Any]:
+    """Where a view, or the number of records that a state tells of, is not the oracle's: the place, the
+    measure, both sides."""
+    states = stored(table, packed(spark, many))
+    states.createOrReplaceTempView("law_entries")
+    keys = " AND ".join(f"v.{key} <=> m.{key}" for key in table.view_keys)
+    table.merge(states).where(TELLS).createOrReplaceTempView("law_merged")
+    text = f"SELECT v.*, m._rows FROM ({view_text(table, 'law_entries')}) v LEFT JOIN law_merged m ON {keys}"
+    shown: dict[tuple[int, str], dict[Any, Any]] = {}
+    wrong: list[Any] = []
+    for row in spark.sql(text).drop("window_end", "final").collect():
+        values = row.asDict()
+        index, side = values.pop("history").split("/")
+        start = [values.pop("window_start").astimezone(UTC)] if table.window else []
+        place, key = shown.setdefault((int(index), side), {}), (values.pop("key"), *start)
+        if key in place:
+            wrong.append((index, side, key, "two rows"))
+        place[key] = values
+    for index, history in enumerate(many):
+        by_definition = expected(history.records, windowed=table.window is not None)
+        for side in ("cut", "whole"):
+            found = shown.get((index, side), {})
+            if found.keys() != by_definition.keys():
+                wrong.append((index, side, found.keys(), by_definition.keys()))
+                continue
+            for key, values in by_definition.items():
+                told = values | {"_rows": values["n"]}
+                wrong += [
+                    (index, side, key, name, found[key][name], value)
+                    for name, value in told.items()
+                    if not agrees(plain(found[key][name]), value)
+                ]
+    return wrong
+
+
+@pytest.mark.parametrize("table", [ENTRIES, TOTALS], ids=lambda table: table.name)
+def test_entry_measures_show_what_the_oracle_shows_for_every_cut_and_merge(
+    spark: SparkSession, table: Aggregate, many: list[History]
+) -> None:
+    assert violations(spark, table, many) == []
+
+
+def test_a_table_of_nothing_but_entry_measures_shows_the_same(
+    spark: SparkSession, many: list[History]
+) -> None:
+    alone = {name: one for name, one in ENTRIES.measures.items() if one.item is not None}
+    table = replace(ENTRIES, measures=alone)
+    stored(table, packed(spark, many)).createOrReplaceTempView("alone")
+    stored(ENTRIES, packed(spark, many)).createOrReplaceTempView("beside")
+
+    sides = [
+        spark.sql(view_text(ENTRIES, "beside")).select(*table.output),
+        spark.sql(view_text(table, "alone")),
+    ]
+
+    assert len(alone) == len(ENTRIES.measures) - 3
+    assert sorted(map(repr, sides[0].collect())) == sorted(map(repr, sides[1].collect())) != []
+
+
+def test_merged_states_with_entries_are_the_same_for_every_cut(
+    spark: SparkSession, many: list[History]
+) -> None:
+    merged = ENTRIES.merge(stored(ENTRIES, packed(spark, many)))
+
+    sides: dict[str, dict[str, list[str]]] = {"cut": {}, "whole": {}}
+    for row in merged.orderBy(*ENTRIES.state_keys).collect():
+        values = row.asDict()
+        index, side = values.pop("history").split("/")
+        sides[side].setdefault(index, []).append(repr(values))
+
+    assert sides["cut"] == sides["whole"] != {}
+
+
+def test_main_rows_alone_tell_of_records_and_each_item_has_one_row(
+    spark: SparkSession, many: list[History]
+) -> None:
+    states = ENTRIES.partial(packed(spark, many))
+    plain_one = replace(ENTRIES, measures={"n": ENTRIES.measures["n"]})
+
+    told = states.where(TELLS).select(*ENTRIES.view_keys, *NAMES)
+    both = (told, plain_one.partial(packed(spark, many)).select(*ENTRIES.view_keys, *NAMES))
+    entries_of = states.where(f"{entries.ENTRY} > 0")
+    items = [column for column in states.columns if column.startswith("_item_")]
+    counted = F.size(F.array_compact(F.array(*(F.col(one).cast("string") for one in items))))
+
+    assert sorted(map(repr, both[0].collect())) == sorted(map(repr, both[1].collect())) != []
+    assert len(items) == 5  # the buckets of amount and odd, words, odd, at: one for all measures of words
+    assert entries_of.where(counted != 1).count() == 0 < entries_of.count()
+    assert entries_of.where(f"{HASH_LOW} IS NOT NULL OR n__n IS NOT NULL").count() == 0
+    assert states.groupBy(*ENTRIES.state_keys).count().where("count > 1").count() == 0
+
+
+def test_kept_plans_of_entries_say_what_fresh_ones_say(spark: SparkSession, many: list[History]) -> None:
+    batches = [packed(spark, part) for part in (many[:1], many[1:60])]
+    partial = KeptPlan(spark, batches[0].schema, ENTRIES.partial)
+    merge = KeptPlan(spark, ENTRIES.partial(batches[0]).schema, ENTRIES.merge)
+
+    for rows in batches:
+        fresh = computed(ENTRIES.partial(rows.coalesce(1)))
+        kept = partial.run(ArrowFile(spark, computed(rows)))
+        doubled = merge.run(ArrowFile(spark, pa.concat_tables([kept, kept])))
+        assert kept.schema == fresh.schema
+        assert sorted(map(repr, kept.to_pylist())) == sorted(map(repr, fresh.to_pylist()))
+        assert doubled.num_rows == kept.num_rows
+        assert sum(doubled["_rows"].to_pylist()) == 2 * sum(kept["_rows"].to_pylist())
+
+
+Mutate = Callable[[pytest.MonkeyPatch], None]
+
+
+def _replaced(owner: type, name: str, old: str, new: str) -> Mutate:
+    """A text of Spark SQL that a method or property of this name makes, changed."""
+
+    def mutate(patch: pytest.MonkeyPatch) -> None:
+        found = owner.__dict__[name]
+        make = found.fget if isinstance(found, property) else found
+
+        def mutant(*arguments: Any) -> str:
+            made: str = make(*arguments)
+            assert old in made or not isinstance(arguments[0], Measure), f"{old} is not in {made}"
+            return made.replace(old, new)
+
+        patch.setattr(owner, name, property(mutant) if isinstance(found, property) else mutant)
+
+    return mutate
+
+
+_EXPANDED = entries._expanded
+
+
+def _every_row_once_for_each(rows: DataFrame, items: Mapping[str, str]) -> DataFrame:
+    """NULL items too."""
+    marked = {name: f"struct({sql} AS item)" for name, sql in items.items()}
+    found = _EXPANDED(rows, marked)
+    return found.withColumns({name: F.col(name).getField("item") for name in items})
+
+
+def _null_for_main_row(patch: pytest.MonkeyPatch) -> None:
+    def expanded(rows: DataFrame, items: Mapping[str, str]) -> DataFrame:
+        has_item = F.coalesce(*(F.col(name).cast("string") for name in items)).isNotNull()
+        found = _every_row_once_for_each(rows, items)
+        return found.withColumn(entries.ENTRY, F.when(has_item, F.col(entries.ENTRY)).otherwise(0))
+
+    patch.setattr(entries, "_expanded", expanded)
+
+
+def _null_is_an_item(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(entries, "_expanded", _every_row_once_for_each)
+    patch.setattr(TopK, "value", _mutant_value)
+
+
+def _mutant_value(self: TopK, name: str) -> str:
+    return _TOP_VALUE(self, name).replace(f"`{name}__item` IS NOT NULL AND ", "")
+
+
+_TOP_VALUE = TopK.value
+
+
+def _unmerged(patch: pytest.MonkeyPatch) -> None:
+    """Each stored entry by itself: an item of two partials is shown twice."""
+    patch.setattr(
+        Entries, "_merges", lambda self: {"_rows": "max(_rows)", "sold__weight": "max(sold__weight)"}
+    )
+
+
+MUTANTS: dict[str, Mutate] = {
+    "a row without an item is taken for the main row": _null_for_main_row,
+    "NULL is an item": _null_is_an_item,
+    "ties by arrival": _replaced(
+        TopK, "value", " WHEN l.item < r.item THEN -1 WHEN l.item > r.item THEN 1", ""
+    ),
+    "the larger item of equal ones": _replaced(TopK, "value", "l.item < r.item", "l.item > r.item"),
+    "buckets by floor": _replaced(Quantile, "item", "ceil(", "floor("),
+    "frequency ignored": _replaced(Quantile, "value", ", `_rows`)", ")"),
+    "sign forgotten": _replaced(Quantile, "value", "sign(", "abs("),
+    "infinity a number like others": _replaced(Quantile, "item", "1000000", "75000"),
+    "frequencies merged as their maximum": _unmerged,
+}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_a_planted_bug_is_caught(
+    spark: SparkSession, mutant: str, many: list[History], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    MUTANTS[mutant](monkeypatch)
+
+    assert violations(spark, TOTALS, many) != []
