@@ -8,12 +8,15 @@ from typing import Any
 from jobs.errors import UsageError
 from jobs.kinds.aggregate import Aggregate
 from jobs.kinds.events import Events
-from jobs.kinds.kind import Kind, StoredKind
+from jobs.kinds.kind import Kind
 from jobs.kinds.latest import Latest
 
-STORED: tuple[type[StoredKind], ...] = (Aggregate, Latest)
-VIEWS: tuple[type[Kind], ...] = (Events,)
-KINDS: dict[str, type[Kind]] = {kind.kind: kind for kind in (*STORED, *VIEWS)}
+_LISTED: tuple[type[Kind], ...] = (
+    Aggregate,
+    Latest,
+    Events,
+)
+KINDS: dict[str, type[Kind]] = {kind.kind: kind for kind in _LISTED}
 """By the name in JSON."""
 
 
