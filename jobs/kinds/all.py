@@ -7,14 +7,20 @@ from typing import Any
 
 from jobs.errors import UsageError
 from jobs.kinds.aggregate import Aggregate
+from jobs.kinds.as_of_join import AsOfJoin
 from jobs.kinds.events import Events
+from jobs.kinds.interval_join import IntervalJoin
 from jobs.kinds.kind import Kind
 from jobs.kinds.latest import Latest
+from jobs.kinds.rolling import Rolling
 
 _LISTED: tuple[type[Kind], ...] = (
     Aggregate,
     Latest,
     Events,
+    IntervalJoin,
+    AsOfJoin,
+    Rolling,
 )
 KINDS: dict[str, type[Kind]] = {kind.kind: kind for kind in _LISTED}
 """By the name in JSON."""
