@@ -66,17 +66,28 @@ class Pair:
 
 def pairs(count: int, seed: int) -> list[Pair]:
     """So many pairs, at any pair of positions; each side was cut and merged in a way of its own."""
-    draw, found = random.Random(seed), generated(2 * count)
-    half = len(found) // 2
-    return [
-        Pair(left=_until(left, draw), right=_until(right, draw))
-        for left, right in zip(found[:half], found[half : 2 * half], strict=True)
+    draw, pool = random.Random(seed), generated(150)
+    return [Pair(left=_history(pool, draw), right=_history(pool, draw)) for _ in range(count)]
+
+
+def _history(pool: Sequence[History], draw: random.Random) -> History:
+    """Some generated records, met by others: few keys and times, each record at a coordinate of its own."""
+    some = [
+        drawn
+        for history in draw.choices(pool, k=3)
+        for drawn in zip(history.records, history.places, strict=True)
     ]
-
-
-def _until(history: History, draw: random.Random) -> History:
-    end = len(history.records) if draw.random() < 0.5 else draw.randint(0, len(history.records))
-    return History(records=history.records[:end], places=history.places[:end])
+    records = [
+        replace(
+            record,
+            coordinate=(draw.randint(0, 1), draw.randint(0, 1), offset),
+            key=draw.choice(["a", "a", "b", "", None]),
+            at=draw.choice([None, *(START + timedelta(seconds=37 * step) for step in range(-4, 5))]),
+        )
+        for offset, (record, _) in enumerate(some)
+    ]
+    end = len(some) if draw.random() < 0.5 else draw.randint(0, len(some))
+    return History(records=tuple(records[:end]), places=tuple(place for _, place in some[:end]))
 
 
 def near(pair: Pair, how: str) -> Counter[Joined]:
