@@ -11,6 +11,7 @@ from uuid import uuid4
 from jobs.as_json import to_json
 from jobs.batch.diff import Differing, Side, diff
 from jobs.batch.due import WHOLE, Scope
+from jobs.batch.pinned import side
 from jobs.kinds.evidence import HASH_HIGH, HASH_LOW, NAMES, ROWS, SEGMENT
 from jobs.kinds.kind import Moment
 from jobs.kinds.windows import Windows
@@ -30,15 +31,20 @@ CAUSES = {
     "records_missing": "the table has counted fewer records for the key than the log has",
     "other_records": "as many records, but not the same ones",
     "elsewhere": "windows without new records have counted records twice, or have lost some",
+    "inputs_differ": "the tables that it reads differ from what their logs give: verify those too",
+    "key_given_twice": "the view has several rows of one key: its definition names too few columns as keys",
     "state_differs": "the same records, but another state: the row was changed, or the logic is not pure",
 }
+
+_CAUSE_OF_ROW = {"changed": "inputs_differ", "only_left": "only_in_speed", "only_right": "only_in_batch"}
 
 
 def verify(opened: Opened, pin: Pin, run: Run, created_at: str, scope: Scope = WHOLE) -> Certificate:
     """Compare the view, open segment included, with the batch result at the pinned position."""
     certificate = begin("verify", pin, run, created_at, scope)
     if isinstance(opened, LogView):
-        return certificate.with_outcome(_doubled(opened, pin))
+        outcome = _doubled(opened, pin) if opened.definition.inputs else NOTHING
+        return certificate.with_outcome(outcome + _recomputed(opened, pin) if opened.reads else outcome)
     stored, outcome = opened.rows(pin.delta_version), NOTHING
     if scope.windows.ranges:
         batch = opened.definition.partial(opened.log.rows(0, pin.position[opened.topic]), scope.windows)
@@ -123,8 +129,8 @@ def _doubled(view: LogView, pin: Pin) -> Outcome:
     from pyspark.sql import functions as F
 
     outcome, twice = NOTHING, F.expr("count > 1")
-    for name, log in view.logs.items():
-        by_coordinate = log.rows(0, pin.position[name]).groupBy(*coordinate.KEY).count()
+    for name in view.definition.inputs:
+        by_coordinate = view.logs[name].rows(0, pin.position[name]).groupBy(*coordinate.KEY).count()
         counted = by_coordinate.agg(F.count("*").alias("rows"), F.count_if(twice).alias("differing")).first()
         assert counted is not None  # an aggregate without groups has one row
         doubled = by_coordinate.where(twice).limit(SHOWN).collect() if counted["differing"] else []
@@ -141,6 +147,36 @@ def _doubled(view: LogView, pin: Pin) -> Outcome:
     return outcome
 
 
+def _recomputed(view: LogView, pin: Pin) -> Outcome:
+    """The view over the stored versions that it reads against the view over what the logs give for them."""
+    from pyspark.sql import functions as F
+
+    keys, timeless = view.definition.view_keys, view.definition.timeless
+    left, right = side(view, pin), side(view.computed, pin)
+    twice = left.rows.groupBy(*keys).count().where(F.expr("count > 1"))
+    if doubled := twice.orderBy(*keys).limit(SHOWN).collect():
+        differences = (
+            _difference(_key(row, keys), "key_given_twice", (), {"rows": row["count"]}, {"rows": 1})
+            for row in doubled
+        )
+        return Outcome(
+            rows_compared=left.rows.count(), differing=twice.count(), differences=tuple(differences)
+        )
+    found = diff(left, right, keys, shown=SHOWN)
+    differences = (
+        _difference(_key(row.known, keys), _CAUSE_OF_ROW[row.sort], row.columns, *(
+            None if one is None else {name: to_json(one[name]) for name in timeless}
+            for one in (row.left, row.right)
+        ))
+        for row in found.rows[:SHOWN]
+    )  # fmt: skip
+    return Outcome(rows_compared=found.compared, differing=found.differing, differences=tuple(differences))
+
+
+def _key(row: Row, keys: Sequence[str]) -> dict[str, Any]:
+    return {name: to_json(row[name]) for name in keys}
+
+
 def _differences(feed: Feed, rows: Sequence[Differing]) -> list[dict[str, Any]]:
     """The differing keys, with what a reader sees on both sides, and the class of the cause."""
     keys = feed.definition.state_keys
@@ -149,7 +185,7 @@ def _differences(feed: Feed, rows: Sequence[Differing]) -> list[dict[str, Any]]:
     found = []
     for row in rows:
         place = _key_text(feed, row.known.asDict())
-        key = {name: to_json(row.known[name]) for name in keys}
+        key = _key(row.known, keys)
         sides = (None if row.left is None else speed[place], None if row.right is None else batch[place])
         found.append(_difference(key, cause_of(row.left, row.right), row.columns, *sides))
     return found

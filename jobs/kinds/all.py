@@ -8,6 +8,7 @@ from typing import Any
 from jobs.errors import UsageError
 from jobs.kinds.aggregate import Aggregate
 from jobs.kinds.as_of_join import AsOfJoin
+from jobs.kinds.derived import Derived
 from jobs.kinds.events import Events
 from jobs.kinds.interval_join import IntervalJoin
 from jobs.kinds.kind import Kind
@@ -21,6 +22,7 @@ _LISTED: tuple[type[Kind], ...] = (
     IntervalJoin,
     AsOfJoin,
     Rolling,
+    Derived,
 )
 KINDS: dict[str, type[Kind]] = {kind.kind: kind for kind in _LISTED}
 """By the name in JSON."""

@@ -7,7 +7,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from jobs import quote
-from jobs.kinds.kind import Kind, Moment, is_stored
+from jobs.kinds.dependencies import upstream_topics
+from jobs.kinds.kind import Kind, Moment, StoredKind, is_stored
 from jobs.kinds.raising import can_raise
 from jobs.kinds.row_local import first_line, refused
 
@@ -18,19 +19,24 @@ if TYPE_CHECKING:
     from jobs.topics.topic import Topic
 
 Topics = Mapping[str, "Topic"]
+Tables = Mapping[str, Kind]
+"""Sound definitions by name, bound: at least those that a definition reads, and what these read."""
+NONE: Tables = {}
 
 
-def analyse(kind: Kind, topics: Topics, spark: SparkSession) -> None:
+def analyse(kind: Kind, topics: Topics, spark: SparkSession, tables: Tables = NONE) -> None:
     """Raise the first problem of the definition, if it has any."""
-    for problem in problems(kind, topics, spark):
+    for problem in problems(kind, topics, spark, tables):
         raise problem
 
 
-def problems(kind: Kind, topics: Topics, spark: SparkSession) -> Iterator[DefinitionError]:
+def problems(
+    kind: Kind, topics: Topics, spark: SparkSession, tables: Tables = NONE
+) -> Iterator[DefinitionError]:
     """Everything that keeps the definition from running alike anywhere, each with its line."""
     from pyspark.errors import PySparkException
 
-    rows = empty_rows(kind, topics, spark)
+    rows = empty_rows(kind, topics, spark, tables)
     found = list(refused(kind, rows)) or list(kind.problems(rows))
     yield from found
     if found:
@@ -38,43 +44,70 @@ def problems(kind: Kind, topics: Topics, spark: SparkSession) -> Iterator[Defini
     try:
         if is_stored(kind):
             kind.merge(kind.partial(rows[kind.inputs[0]]))
-        empty_view(kind, topics, spark)
+        empty_view(kind, topics, spark, tables=tables)
     except PySparkException as error:
         yield kind.error(f"it does not compile: {first_line(error)}")
 
 
-def warnings(kind: Kind, topics: Topics, spark: SparkSession) -> Iterator[DefinitionError]:
+def warnings(
+    kind: Kind, topics: Topics, spark: SparkSession, tables: Tables = NONE
+) -> Iterator[DefinitionError]:
     """Each place of a sound definition that raises for some valid record, with how to write it instead."""
     then = "the table stops for ever at" if is_stored(kind) else "every query fails that reads"
-    for stage in kind.stages(empty_rows(kind, topics, spark)):
+    for stage in kind.stages(empty_rows(kind, topics, spark, tables)):
         for expression in stage.expressions:
             for when, instead in can_raise(expression, stage.rows):
                 why = f"{expression.what}: {then} a record for which {when}"
                 yield kind.error_at_text(expression.sql, why, f"write {instead}")
 
 
-def columns(kind: Kind, topics: Topics, spark: SparkSession) -> list[tuple[str, str]]:
+def columns(kind: Kind, topics: Topics, spark: SparkSession, tables: Tables = NONE) -> list[tuple[str, str]]:
     """(name, Spark type) of the view's columns."""
-    return empty_view(kind, topics, spark).dtypes
+    return empty_view(kind, topics, spark, tables=tables).dtypes
 
 
-def empty_rows(kind: Kind, topics: Topics, spark: SparkSession) -> dict[str, DataFrame]:
-    """By topic, a relation with the columns that the definition reads, and no rows."""
-    return {name: spark.sql(f"SELECT * FROM {_nothing(topics[name].columns)}") for name in kind.inputs}
+def empty_rows(
+    kind: Kind, topics: Topics, spark: SparkSession, tables: Tables = NONE
+) -> dict[str, DataFrame]:
+    """By topic and table, a relation with the columns that the definition reads, and no rows."""
+    relations = _empty_relations(kind, topics, spark, tables)
+    return {name: spark.sql(f"SELECT * FROM {relation}") for name, relation in relations.items()}
 
 
-def empty_view(kind: Kind, topics: Topics, spark: SparkSession, watermark: str | None = None) -> DataFrame:
+def empty_view(
+    kind: Kind, topics: Topics, spark: SparkSession, watermark: str | None = None, tables: Tables = NONE
+) -> DataFrame:
     """The view over no rows; `watermark` is a SQL literal for every topic."""
-    relations = {name: _nothing(topics[name].columns) for name in kind.inputs}
+    relations = _empty_relations(kind, topics, spark, tables)
     if is_stored(kind):
-        (rows,) = empty_rows(kind, topics, spark).values()
-        relations = {kind.name: _nothing(kind.partial(rows).dtypes)}
-    late_after = {name: topics[name].contract.late_after or timedelta(0) for name in kind.inputs}
-    watermarks = {} if watermark is None else dict.fromkeys(kind.inputs, watermark)
+        relations = {kind.name: nothing(_states(kind, topics, spark))}
+    upstream = upstream_topics(kind, tables)
+    late_after = {name: topics[name].contract.late_after or timedelta(0) for name in upstream}
+    watermarks = {} if watermark is None else dict.fromkeys(upstream, watermark)
     return spark.sql(kind.view(relations, Moment(watermarks=watermarks, late_after=late_after)))
 
 
-def _nothing(columns: Iterable[tuple[str, str]]) -> str:
+def nothing(columns: Iterable[tuple[str, str]]) -> str:
     """A relation in SQL text with these columns and no rows."""
     nulls = ", ".join(f"CAST(NULL AS {type_}) AS {quote.name(name)}" for name, type_ in columns)
     return f"(SELECT {nulls} WHERE false)"
+
+
+def _empty_relations(kind: Kind, topics: Topics, spark: SparkSession, tables: Tables) -> dict[str, str]:
+    """What follows FROM for each topic and table that the definition reads: columns, and no rows.
+
+    Of a table the columns alone, not its text: what makes them is the concern of its own fingerprint.
+    """
+    found = {name: nothing(topics[name].columns) for name in kind.inputs}
+    for name in kind.reads:
+        table = tables[name]
+        if kind.reads_states and is_stored(table):
+            found[name] = nothing(_states(table, topics, spark))
+        else:
+            found[name] = nothing(columns(table, topics, spark, tables))
+    return found
+
+
+def _states(kind: StoredKind, topics: Topics, spark: SparkSession) -> list[tuple[str, str]]:
+    (rows,) = empty_rows(kind, topics, spark).values()
+    return kind.partial(rows).dtypes

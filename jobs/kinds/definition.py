@@ -62,7 +62,7 @@ class Definition:
         if self.stores_rows and len(self.inputs) != 1:
             raise self.error(f"a table of kind {self.kind} reads one topic, not {len(self.inputs)}")
         self.refuse_names("name", [self.name])
-        self.refuse_names("input", self.inputs)
+        self.refuse_names("input", (*self.inputs, *self.reads))
 
     @property
     def stores_rows(self) -> bool:

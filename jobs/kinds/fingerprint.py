@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from jobs.kinds.analysis import Topics, empty_rows, empty_view
+from jobs.kinds.analysis import NONE, Tables, Topics, empty_rows, empty_view
 from jobs.kinds.kind import Kind, is_stored
 
 if TYPE_CHECKING:
@@ -22,12 +22,18 @@ STATE_CODE = 1
 
 _WATERMARK = "TIMESTAMP '2000-01-01 00:00:00Z'"
 _ATTRIBUTE = re.compile(r"[\w`.]*#(\d+)L?")
+_SHARED = re.compile(r"\b(CTERelation(?:Def|Ref)) (\d+)")
+_COUNTED = {"CTERelationDef": "id", "CTERelationRef": "cteId"}
+"""By class, the field with the number of a common table expression."""
 _lock = threading.Lock()
 
 
-def fingerprint(kind: Kind, topics: Topics, spark: SparkSession) -> str:
-    """sha256 over everything that can change what the table shows for the same logs."""
-    view = empty_view(kind, topics, spark, _WATERMARK)
+def fingerprint(kind: Kind, topics: Topics, spark: SparkSession, tables: Tables = NONE) -> str:
+    """sha256 over everything that can change what the table shows for the same logs.
+
+    `tables` are the definitions that it reads: their fingerprints count, and so everything upstream.
+    """
+    view = empty_view(kind, topics, spark, _WATERMARK, tables)
     frames = [view]
     if is_stored(kind):
         (rows,) = empty_rows(kind, topics, spark).values()
@@ -42,6 +48,7 @@ def fingerprint(kind: Kind, topics: Topics, spark: SparkSession) -> str:
         "keys": [list(kind.view_keys), list(kind.state_keys) if is_stored(kind) else None],
         "contracts": [topics[name].contract.meaning() for name in kind.inputs],
         "schemas": [topics[name].newest.fingerprint for name in kind.inputs],
+        "reads": {name: fingerprint(tables[name], topics, spark, tables) for name in kind.reads},
         "versions": {"spark": spark.version, "delta": version("delta-spark"), "state_code": STATE_CODE},
         "time_zone": spark.conf.get("spark.sql.session.timeZone"),
         "ansi": spark.conf.get("spark.sql.ansi.enabled"),
@@ -58,22 +65,28 @@ def _plan(frame: DataFrame) -> list[Any]:
     """
     plan = frame._jdf.queryExecution().analyzed()
     numbers: dict[str, int] = {}
-    tree = _renumbered(json.loads(plan.toJSON()), numbers)
+    shared: dict[str, int] = {}
+    tree = _renumbered(json.loads(plan.toJSON()), numbers, shared)
     text = _ATTRIBUTE.sub(lambda found: f"#{numbers.get(found[1], found[1])}", plan.toString())
-    return [tree, text]
+    return [tree, _SHARED.sub(lambda found: f"{found[1]} {shared.get(found[2], found[2])}", text)]
 
 
-def _renumbered(value: Any, numbers: dict[str, int]) -> Any:
-    """The JSON of a plan with expression ids counted in order of appearance, and without their names."""
+def _renumbered(value: Any, numbers: dict[str, int], shared: dict[str, int]) -> Any:
+    """The JSON of a plan with expression ids counted in order of appearance, and without their names.
+
+    `shared` counts the common table expressions, whose numbers go up for as long as a process lives.
+    """
     if isinstance(value, list):
-        return [_renumbered(item, numbers) for item in value]
+        return [_renumbered(item, numbers, shared) for item in value]
     if not isinstance(value, dict):
         return value
+    if number := _COUNTED.get(str(value.get("class", "")).rsplit(".", 1)[-1]):
+        value = {**value, number: shared.setdefault(str(value[number]), len(shared))}
     if str(value.get("product-class", "")).endswith(".ExprId"):
         return numbers.setdefault(str(value["id"]), len(numbers))
     named = "exprId" in value
     return {
-        key: _renumbered(item, numbers)
+        key: _renumbered(item, numbers, shared)
         for key, item in value.items()
         if not (named and key in ("name", "qualifier"))
     }

@@ -45,8 +45,6 @@ class Join(OverTables):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for side, table in zip(SIDES, (self.left, self.right), strict=True):
-            self.refuse_names(f"{side} table", (table,))
         if not self.on:
             raise self.error("it joins on nothing", 'name columns of both tables, like on=("customer",)')
         if self.how not in self.hows:

@@ -42,7 +42,6 @@ class Rolling(OverTables):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.refuse_names("table", (self.of,))
         if not self.last:
             raise self.error("it is over no time", 'name durations, like last=("5 minutes", "1 day")')
         lengths = [whole_seconds(self, LAST, text, or_zero=False) for text in self.last]

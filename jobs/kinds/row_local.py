@@ -25,10 +25,12 @@ _NODES = {
     _CATALYST + "expressions.InSubquery": "a subquery",
     _CATALYST + "analysis.UnresolvedStar": "a star",
     _CATALYST + "expressions.Generator": "a generator (only `explode` may make rows)",
-    _CATALYST + "expressions.UserDefinedExpression": "a user-defined function",
-    _CATALYST + "expressions.CallMethodViaReflection": "a call into Java",
     _CATALYST + "expressions.Alias": "an alias (the column's name is given already)",
     _CATALYST + "analysis.MultiAlias": "an alias (the column's name is given already)",
+}
+_FOREIGN = {
+    _CATALYST + "expressions.UserDefinedExpression": "a user-defined function",
+    _CATALYST + "expressions.CallMethodViaReflection": "a call into Java",
 }
 _NOT_LOCAL = "may not be in a row-local step: it must depend on one row only"
 _OF_THE_MOMENT = {
@@ -43,7 +45,7 @@ _GROUPS = {
     "generator_funcs": "a generator (only the table's `explode` may make rows)",
 }
 _SPECIAL = re.compile(r"\s*(now|today|tomorrow|yesterday)\b", re.IGNORECASE)
-_SPECIAL_LITERAL = re.compile(
+SPECIAL_LITERAL = re.compile(
     r"\b(date|time|timestamp\w*)\s*['\"]\s*(now|today|tomorrow|yesterday)\b", re.IGNORECASE
 )
 _REFLECTION = {"java_method", "reflect", "try_reflect"}
@@ -73,7 +75,7 @@ def why_refused(expression: Expression, rows: DataFrame) -> str | None:
     """Why the expression may not run over these rows, None where it may."""
     from pyspark.errors import PySparkException
 
-    if _SPECIAL_LITERAL.search(expression.sql):
+    if SPECIAL_LITERAL.search(expression.sql):
         return "it is not deterministic: the literal depends on when it runs"
     try:
         return _why(expression, rows)
@@ -124,17 +126,30 @@ def _refusal(node: Any, spark: SparkSession) -> str | None:
     """Why this node of an expression tree may not be in a row-local step, if so."""
     from py4j.java_gateway import is_instance_of
 
-    kind = node.getClass().getSimpleName()
-    gateway = spark.sparkContext._gateway
-    if kind == "UnresolvedFunction":
+    if why := impure(node, spark):
+        return why
+    if node.getClass().getSimpleName() == "UnresolvedFunction":
         return _function_refusal(node, spark)
+    gateway = spark.sparkContext._gateway
+    return next(
+        (f"{words} {_NOT_LOCAL}" for name, words in _NODES.items() if is_instance_of(gateway, node, name)),
+        None,
+    )
+
+
+def impure(node: Any, spark: SparkSession) -> str | None:
+    """Why this node, parsed or analysed, may be in no expression of a definition, wherever it stands."""
+    from py4j.java_gateway import is_instance_of
+
+    kind = node.getClass().getSimpleName()
+    if kind == "UnresolvedFunction":
+        return _foreign(node, spark)
     if kind in _OF_THE_MOMENT:
         return f"it is not deterministic: {kind} depends on when or where it runs"
-    if kind == "UnresolvedAttribute" and node.name().lower() in _MOMENT_NAMES:
-        return None  # a column may have such a name; the analysed tree tells
-    for name, words in _NODES.items():
+    gateway = spark.sparkContext._gateway
+    for name, words in _FOREIGN.items():
         if is_instance_of(gateway, node, name):
-            return f"{words} {_NOT_LOCAL}"
+            return f"{words} may be in no definition: it would not run alike everywhere"
     return _special_moment(node) if kind == "Cast" else None
 
 
@@ -154,25 +169,40 @@ def _special_moment(cast: Any) -> str | None:
 
 
 def _function_refusal(node: Any, spark: SparkSession) -> str | None:
-    parts = node.nameParts()
-    name = ".".join(parts.apply(index) for index in range(parts.size())).lower()
-    if name in _MOMENT_NAMES:
-        return f"it is not deterministic: {name}() depends on when or where it runs"
-    if name in _REFLECTION:
-        return f"{name}() calls into Java, which no definition may"
+    """Why this call of a built-in function is not row-local, if so."""
+    name = _name(node)
     if name in _WINDOWS:
         return f"{name}() is not row-local; use the table's `window`"
-    jvm: Any = spark._jvm
-    registry = jvm.org.apache.spark.sql.catalyst.analysis.FunctionRegistry.builtin()
-    identifier = jvm.org.apache.spark.sql.catalyst.FunctionIdentifier(name)
-    if parts.size() != 1 or not registry.functionExists(identifier):
-        return f"{name}() is no built-in function of Spark: it would not exist everywhere"
-    group = registry.lookupFunction(identifier).get().getGroup()
+    group = _built_in(name, spark).get().getGroup()
     if group in _GROUPS:
         return f"{name}() is {_GROUPS[group]}, which {_NOT_LOCAL}"
     if node.isDistinct() or node.filter().isDefined():
         return f"{name}() is used as an aggregate, which is not row-local"
     return None
+
+
+def _foreign(node: Any, spark: SparkSession) -> str | None:
+    """Why this function may be called in no definition, if so."""
+    name = _name(node)
+    if name in _MOMENT_NAMES:
+        return f"it is not deterministic: {name}() depends on when or where it runs"
+    if name in _REFLECTION:
+        return f"{name}() calls into Java, which no definition may"
+    if node.nameParts().size() != 1 or not _built_in(name, spark).isDefined():
+        return f"{name}() is no built-in function of Spark: it would not exist everywhere"
+    return None
+
+
+def _name(function: Any) -> str:
+    parts = function.nameParts()
+    return ".".join(parts.apply(index) for index in range(parts.size())).lower()
+
+
+def _built_in(name: str, spark: SparkSession) -> Any:
+    """What Spark itself tells of the function: a Scala option."""
+    jvm: Any = spark._jvm
+    registry = jvm.org.apache.spark.sql.catalyst.analysis.FunctionRegistry.builtin()
+    return registry.lookupFunction(jvm.org.apache.spark.sql.catalyst.FunctionIdentifier(name))
 
 
 def first_line(error: Exception) -> str:

@@ -1,9 +1,10 @@
-"""A version ready to be computed or read: a Feed has rows of its own, a LogView only reads its logs."""
+"""A version ready to be computed or read: a Feed has rows of its own, a LogView reads what others have."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -127,28 +128,21 @@ class Feed:
             reader = reader.option("versionAsOf", delta_version)
         return reader.load(str(self.path))
 
-    def view(self, pin: Pin, scaled: tuple[str, ...] = ()) -> DataFrame:
-        """What readers of the version saw when it was pinned; `scaled` as in `Kind.view`."""
-        relations = {self.definition.name: relation_sql(self.path, pin.delta_version)}
-        return self.spark.sql(self.definition.view(relations, _moment(self.logs, pin), scaled))
+    @contextmanager
+    def states_sql(self, pin: Pin) -> Iterator[str]:
+        """What follows FROM to read its states, inside."""
+        yield relation_sql(self.path, pin.delta_version)
 
-
-@dataclass(frozen=True, kw_only=True)
-class LogView:
-    """A version of a view kind: nothing is appended to it, nothing can drift from its logs."""
-
-    version: Version
-    definition: Kind
-    logs: Mapping[str, Log]
-
-    @property
-    def spark(self) -> SparkSession:
-        return next(iter(self.logs.values())).spark
+    @contextmanager
+    def view_sql(self, pin: Pin, scaled: tuple[str, ...] = ()) -> Iterator[str]:
+        """The text of `view`, which can be analysed inside."""
+        with self.states_sql(pin) as states:
+            yield self.definition.view({self.definition.name: states}, _moment(self.logs, pin), scaled)
 
     def view(self, pin: Pin, scaled: tuple[str, ...] = ()) -> DataFrame:
         """What readers of the version saw when it was pinned; `scaled` as in `Kind.view`."""
-        relations = {name: f"({log.rows_sql(pin.position[name])})" for name, log in self.logs.items()}
-        return self.spark.sql(self.definition.view(relations, _moment(self.logs, pin), scaled))
+        with self.view_sql(pin, scaled) as text:
+            return self.spark.sql(text)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,22 +152,92 @@ class Computed:
     feed: Feed
 
     @property
-    def definition(self) -> Kind:
+    def version(self) -> Version:
+        return self.feed.version
+
+    @property
+    def definition(self) -> StoredKind:
         return self.feed.definition
 
-    def view(self, pin: Pin, scaled: tuple[str, ...] = ()) -> DataFrame:
-        """What readers of the version see at the pin's position; `scaled` as in `Kind.view`."""
+    @property
+    def logs(self) -> Mapping[str, Log]:
+        return self.feed.logs
+
+    @contextmanager
+    def states_sql(self, pin: Pin) -> Iterator[str]:
+        """What follows FROM to read the states that its log gives, inside."""
         feed, relation = self.feed, f"computed_{uuid4().hex}"
         states = feed.definition.partial(feed.log.rows(0, pin.position[feed.topic]))
         states.createOrReplaceTempView(relation)
         try:
-            text = feed.definition.view({feed.definition.name: relation}, _moment(feed.logs, pin), scaled)
-            return feed.spark.sql(text)
+            yield relation
         finally:
             feed.spark.catalog.dropTempView(relation)
 
+    @contextmanager
+    def view_sql(self, pin: Pin, scaled: tuple[str, ...] = ()) -> Iterator[str]:
+        """The text of `view`, which can be analysed inside."""
+        with self.states_sql(pin) as states:
+            moment = _moment(self.logs, pin)
+            yield self.definition.view({self.definition.name: states}, moment, scaled)
+
+    def view(self, pin: Pin, scaled: tuple[str, ...] = ()) -> DataFrame:
+        """What readers of the version see at the pin's position; `scaled` as in `Kind.view`."""
+        with self.view_sql(pin, scaled) as text:
+            return self.feed.spark.sql(text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogView:
+    """A version of a view kind: nothing is appended to it, nothing can drift from what it reads."""
+
+    version: Version
+    definition: Kind
+    """Bound to the definitions of what it reads."""
+    logs: Mapping[str, Log]
+    """Those of every topic upstream; it reads those of `definition.inputs` itself."""
+    reads: Mapping[str, Readable] = field(default_factory=dict)
+    """By table, the versions that it reads: never any others of the same table."""
+
+    @property
+    def spark(self) -> SparkSession:
+        return next(iter(self.logs.values())).spark
+
+    @property
+    def computed(self) -> LogView:
+        """The same view, but over what the logs give for every stored version upstream."""
+        return replace(self, reads={name: as_computed(read) for name, read in self.reads.items()})
+
+    @contextmanager
+    def view_sql(self, pin: Pin, scaled: tuple[str, ...] = ()) -> Iterator[str]:
+        """The text of `view`, which can be analysed inside."""
+        relations = {
+            name: f"({self.logs[name].rows_sql(pin.position[name])})" for name in self.definition.inputs
+        }
+        with ExitStack() as opened:
+            for name, read in self.reads.items():
+                if self.definition.reads_states and not isinstance(read, LogView):
+                    relations[name] = opened.enter_context(read.states_sql(pin.reads[name]))
+                else:
+                    relations[name] = f"({opened.enter_context(read.view_sql(pin.reads[name]))})"
+            yield self.definition.view(relations, _moment(self.logs, pin), scaled)
+
+    def view(self, pin: Pin, scaled: tuple[str, ...] = ()) -> DataFrame:
+        """What readers of the version saw when it was pinned; `scaled` as in `Kind.view`."""
+        with self.view_sql(pin, scaled) as text:
+            return self.spark.sql(text)
+
 
 Opened = Feed | LogView
+Readable = Opened | Computed
+NOTHING_READ: Mapping[str, Opened] = {}
+
+
+def as_computed(opened: Readable) -> Computed | LogView:
+    """The version as its definition, and those upstream, make it of the logs alone."""
+    if isinstance(opened, Feed):
+        return Computed(feed=opened)
+    return opened.computed if isinstance(opened, LogView) else opened
 
 
 def _moment(logs: Mapping[str, Log], pin: Pin) -> Moment:
@@ -181,14 +245,22 @@ def _moment(logs: Mapping[str, Log], pin: Pin) -> Moment:
     return Moment(watermarks=watermarks, late_after=late_after(logs))
 
 
-def open_version(lake: Path, version: Version, logs: Mapping[str, Log]) -> Opened:
-    """Makes the version ready; the Delta table of a stored kind is created where it is missing."""
+def open_version(
+    lake: Path, version: Version, logs: Mapping[str, Log], reads: Mapping[str, Opened] = NOTHING_READ
+) -> Opened:
+    """Makes the version ready; the Delta table of a stored kind is created where it is missing.
+
+    `reads` are the opened versions of `version.reads`, by table.
+    """
     from pyspark.sql.types import IntegerType
 
     definition = from_json(version.definition)
     if not is_stored(definition):
         return LogView(
-            version=version, definition=definition, logs={name: logs[name] for name in version.topics}
+            version=version,
+            definition=definition.bound({name: read.definition for name, read in reads.items()}),
+            logs={name: logs[name] for name in version.topics},
+            reads=reads,
         )
     log, path = logs[definition.inputs[0]], version.path(lake)
     schema = definition.partial(log.no_rows()).schema.add(evidence.SEGMENT, IntegerType())

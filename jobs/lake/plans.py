@@ -33,6 +33,8 @@ class Change:
     minutes_estimate: float = 0.0
     reaches_back: bool = True
     history: str = ""
+    reads: tuple[str, ...] = ()
+    """The tables that it reads: they stand before it among the changes."""
 
     @property
     def builds(self) -> bool:
@@ -65,7 +67,10 @@ class Plan:
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Plan:
         known = {key: value for key, value in stored.items() if key != "empty"}
-        changes = tuple(Change(**{**change, "why": tuple(change["why"])}) for change in known.pop("changes"))
+        changes = tuple(
+            Change(**{**change, "why": tuple(change["why"]), "reads": tuple(change["reads"])})
+            for change in known.pop("changes")
+        )
         return cls(changes=changes, **known)
 
 

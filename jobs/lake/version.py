@@ -22,11 +22,14 @@ class Version:
     build: int
     definition: dict[str, Any]
     topics: tuple[str, ...]
+    """All that decide what it shows: those that it reads, and those of the versions that it reads."""
     contracts: dict[str, str]
     """The contract's version of each topic at the build."""
     created_at: str
     git_commit: str | None = None
     retired_at: str | None = None
+    reads: dict[str, str] = field(default_factory=dict)
+    """By table, the name of the version that it reads: for ever the same one."""
 
     @property
     def state(self) -> State:
@@ -55,7 +58,8 @@ class Version:
 class Pin:
     """A version at one moment: what certificates, diffs and gates compare.
 
-    The last three are of the version's own Delta table; a view kind has none: it is where its logs are.
+    `delta_version`, `step` and `segment` are of the version's own Delta table; a view kind has none: it is
+    where its logs are, and where the versions are that it reads.
     """
 
     version: Version
@@ -65,6 +69,8 @@ class Pin:
     delta_version: int | None = None
     step: int | None = None
     segment: int | None = None
+    reads: dict[str, Pin] = field(default_factory=dict)
+    """By table, the pins of what it reads: all at one position."""
 
 
 @dataclass(frozen=True, kw_only=True)

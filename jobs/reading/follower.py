@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from jobs.kinds.all import from_json
-from jobs.kinds.kind import Moment, is_stored
+from jobs.kinds.kind import Kind, Moment, is_stored
 from jobs.lake import delta, in_force
 from jobs.lake.log import Log, late_after
 from jobs.lake.release_log import Release, releases, releases_path
@@ -51,11 +51,18 @@ class Followed:
 
 @dataclass(frozen=True, kw_only=True)
 class Served:
-    """One version as the views need it: its SELECT, and by topic where the watermark that it shows is."""
+    """One version as the views need it: its SELECT, and by topic where its watermark is told."""
 
     version: Version
+    definition: Kind
     sql: str
+    states: str | None
+    """What follows FROM to read its states, None for a view kind."""
     watermarks: Mapping[str, Path]
+
+    @property
+    def shows_time(self) -> bool:
+        return bool(self.definition.reads) or self.definition.timeless != self.definition.output
 
 
 class Follower:
@@ -210,7 +217,7 @@ class Follower:
 
     def _watermarks(self, served: Iterable[Served]) -> None:
         for one in served:
-            for topic, path in one.watermarks.items():
+            for topic, path in one.watermarks.items() if one.shows_time else ():
                 told = delta.newest_metadata(path, lambda metadata: "watermark" in metadata) or {}
                 name = (one.version.table, one.version.name)
                 view = views.watermark_view(*name, topic, told.get("watermark"))
@@ -232,27 +239,34 @@ class Follower:
         found = self._served.get((table, name))
         if found is None:
             version = self._stored(table, name)
-            definition = from_json(version.definition)
+            # exactly these versions, whatever is live: they are of every release that this one is of
+            reads = {read: self._version(read, used) for read, used in version.reads.items()}
+            definition = from_json(version.definition).bound(
+                {read: one.definition for read, one in reads.items()}
+            )
             logs = {topic: self._log(topic) for topic in version.topics}
+            states, paths = None, {topic: log.path for topic, log in logs.items()}
             if is_stored(definition):
                 path = version.path(self._lake)
-                relations, paths = {definition.name: self._live.relation_sql(path)}, dict.fromkeys(logs, path)
+                states, paths = self._live.relation_sql(path), dict.fromkeys(logs, path)
+                relations = {definition.name: states}
             else:
                 relations = {
-                    topic: f"({log.valid_sql(self._live.relation_sql(log.path))})"
-                    for topic, log in logs.items()
+                    topic: f"({logs[topic].valid_sql(self._live.relation_sql(logs[topic].path))})"
+                    for topic in definition.inputs
                 }
-                paths = {topic: log.path for topic, log in logs.items()}
+                for read, one in reads.items():
+                    paths |= one.watermarks
+                    use_states = definition.reads_states and one.states is not None
+                    relations[read] = one.states if use_states else f"({one.sql})"
             moment = Moment(
                 watermarks={topic: views.watermark_sql(table, name, topic) for topic in logs},
                 late_after=late_after(logs),
             )
-            shows_time = definition.timeless != definition.output
             found = Served(
-                version=version,
-                sql=definition.view(relations, moment),
-                watermarks=paths if shows_time else {},
-            )
+                version=version, definition=definition, sql=definition.view(relations, moment),
+                states=states, watermarks=paths,
+            )  # fmt: skip
             self._served[(table, name)] = found
         return found
 

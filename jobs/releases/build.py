@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobs.batch.certify import difference_error, new_certificate
+from jobs.errors import DifferenceError
 from jobs.kinds.all import from_json
 from jobs.lake.certificates import Certificate
 from jobs.lake.open_lake import OpenLake
@@ -62,7 +63,7 @@ def build(lake: OpenLake, plan: Plan, run: Run) -> Built | Failed:
     greens: dict[str, Version] = {}
     for change in plan.switched:  # all at once: each is opened and brought forward by its own thread
         run.check_cancelled()
-        green = green_version(lake, change)
+        green = green_version(lake, plan, change.table)
         if green is None:
             green = _create(lake, plan, change, run)
             built.append(green.table)
@@ -97,18 +98,40 @@ def certify_first(lake: OpenLake, version: Version, run: Run) -> Certificate | N
     return None
 
 
-def green_version(lake: OpenLake, change: Change) -> Version | None:
-    """The living version that means what the plan wants, the newest one; None as long as it is not built."""
-    return newest_alike(lake.versions.living(), change.table, change.fingerprint)
+def green_version(lake: OpenLake, plan: Plan, table: str) -> Version | None:
+    """The living version that means what the plan wants of the table, the newest one; None as long as it is
+    not built. One that reads tables reads their versions of this plan."""
+    return plan_versions(lake, plan).get(table)
+
+
+def plan_versions(lake: OpenLake, plan: Plan) -> dict[str, Version]:
+    """By table, the versions that the plan makes live, as far as they are built."""
+    living, found = lake.versions.living(), dict[str, Version]()
+    for change in plan.changes:  # each stands after those that it reads
+        reads = {table: found[table].name if table in found else None for table in change.reads}
+        same = newest_alike(living, change.table, change.fingerprint, reads)
+        if change.action == "unchanged":  # what is live stays, whatever was built like it since
+            same = next((one for one in living if (one.table, one.name) == (change.table, change.blue)), None)
+        if same is not None:
+            found[change.table] = same
+    return found
 
 
 def _create(lake: OpenLake, plan: Plan, change: Change, run: Run) -> Version:
     assert change.fingerprint is not None  # only a removed table has none
     with holding(_creating, "another build to make its version", CREATE_WAIT_S, run):
-        there = green_version(lake, change)
-        if there is not None:
-            return there
-        topics = from_json(plan.definitions[change.table]).inputs
+        versions = plan_versions(lake, plan)
+        if change.table in versions:
+            return versions[change.table]
+        if missing := [table for table in change.reads if table not in versions]:
+            raise DifferenceError(
+                f"{change.table} of plan {plan.id} cannot be built",
+                f"it reads table {missing[0]}, of which no version that the plan means is alive",
+                "make a new plan with `twinlake plan`",
+            )  # fmt: skip
+        inputs = from_json(plan.definitions[change.table]).inputs
+        upstream = [topic for table in change.reads for topic in versions[table].topics]
+        topics = tuple(dict.fromkeys([*inputs, *upstream]))
         version = Version(
             table=change.table,
             fingerprint=change.fingerprint,
@@ -118,6 +141,7 @@ def _create(lake: OpenLake, plan: Plan, change: Change, run: Run) -> Version:
             contracts={topic: lake.logs[topic].topic.contract.version for topic in topics},
             created_at=format_moment(lake.clock()),
             git_commit=plan.git_commit,
+            reads={table: versions[table].name for table in change.reads},
         )
         lake.versions.start(version)
         return version

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from jobs.errors import ContractError, DefinitionError, TwinlakeError
 from jobs.kinds.analysis import columns, problems, warnings
 from jobs.kinds.defined import defined, shown_path
+from jobs.kinds.dependencies import ordered, unknown
 from jobs.kinds.fingerprint import fingerprint
 from jobs.kinds.kind import Kind
 from jobs.topics.contract import Contract
@@ -48,29 +49,40 @@ def check(project: Path, start_spark: Callable[[], SparkSession]) -> Report:
     tables = _tables(report)
     contracts = _contracts(project, topics, report)
     _sets_match(project, tables, report)
-    checked = [table for table in tables if _inputs_known(table, topics, report)]
+    checked = _ordered([table for table in tables if _inputs_known(table, topics, report)], tables, report)
     if checked:
         spark = start_spark()
+        sound: dict[str, Kind] = {}
         for table in checked:
-            check_table(table, topics, contracts.get(table.name), spark, report)
+            if all(name in sound for name in table.reads):  # what is wrong with the others is told already
+                check_table(table, topics, contracts.get(table.name), spark, report, sound)
     return report
 
 
 def check_table(
-    table: Kind, topics: Mapping[str, Topic], contract: Contract | None, spark: SparkSession, report: Report
+    table: Kind,
+    topics: Mapping[str, Topic],
+    contract: Contract | None,
+    spark: SparkSession,
+    report: Report,
+    sound: dict[str, Kind],
 ) -> None:
-    """One definition: row-local, deterministic, typed, and in agreement with its contract."""
-    found: list[DefinitionError] = list(problems(table, topics, spark))
+    """One definition: row-local, deterministic, typed, and in agreement with its contract.
+
+    `sound` are the definitions before it, which it may read; it is added to them where it is sound itself.
+    """
+    found: list[DefinitionError] = list(problems(table, topics, spark, sound))
     if not found:
-        report.warnings.extend(warnings(table, topics, spark))
-        shown = columns(table, topics, spark)
+        sound[table.name] = table
+        report.warnings.extend(warnings(table, topics, spark, sound))
+        shown = columns(table, topics, spark, sound)
         if contract is not None:
             found += _disagreements(table, shown, contract)
     report.problems.extend(found)
     if not found:
         report.tables.append({
-            "name": table.name, "kind": table.kind, "inputs": list(table.inputs),
-            "fingerprint": fingerprint(table, topics, spark),
+            "name": table.name, "kind": table.kind, "inputs": list(table.inputs), "reads": list(table.reads),
+            "fingerprint": fingerprint(table, topics, spark, sound),
             "columns": [{"name": name, "type": type_} for name, type_ in shown],
         })  # fmt: skip
 
@@ -150,6 +162,27 @@ def _inputs_known(table: Kind, topics: Mapping[str, Topic], report: Report) -> b
         why = f"input {name!r} is no topic that could be loaded"
         report.problems.append(table.error(why, f"known: {', '.join(topics)}"))
     return not unknown
+
+
+def _ordered(checked: list[Kind], tables: tuple[Kind, ...], report: Report) -> list[Kind]:
+    """Those that can be analysed, each after those that it reads; what is wrong with the others is told."""
+    listed = {table.name: table for table in tables}
+    left = []
+    for table in checked:
+        found = list(unknown(table, listed))
+        report.problems.extend(found)
+        if not found:
+            left.append(table)
+    while True:
+        names = {table.name for table in left}
+        if (known := [table for table in left if names.issuperset(table.reads)]) != left:
+            left = known
+            continue
+        try:
+            return ordered(left)
+        except DefinitionError as error:  # a cycle; who reads one of its tables cannot be analysed either
+            report.problems.append(error)
+            left = [table for table in left if table.name != error.table]
 
 
 def _disagreements(table: Kind, shown: list[tuple[str, str]], contract: Contract) -> list[DefinitionError]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from jobs.as_json import to_json
 from jobs.batch.diff import ColumnDiff, Diff, Differing, Side, diff
-from jobs.kinds.equality import scale_of
+from jobs.batch.pinned import computed_at, side
 from jobs.lake import delta
-from jobs.lake.feed import Computed, Feed, Opened, open_version
+from jobs.lake.feed import Feed, Readable, open_version
 from jobs.lake.open_lake import OpenLake
 from jobs.lake.version import Pin, Version
 from jobs.run import Run
@@ -102,21 +102,25 @@ def compare(lake: OpenLake, blue: Version, green: Version, run: Run) -> Comparis
     run.progress(0, 2, "steps", f"bringing both versions of {green.table} to one position")
     if (stopped := _where_it_stopped(lake, blue)) is not None:
         run.progress(1, 2, "steps", f"comparing {green.table} where {blue} is stalled", span=1)
-        opened_green = lake.versions.opened(green)
-        at = replace(stopped[1], version=green, delta_version=None, step=None, segment=None)
-        as_then = Computed(feed=opened_green) if isinstance(opened_green, Feed) else opened_green
-        return compare_pinned(stopped, (as_then, at))
+        return compare_pinned(stopped, computed_at(lake.versions.opened(green), stopped[1]))
     pins = lake.versions.pin_together([blue, green], run)
     run.progress(1, 2, "steps", f"comparing {green.table}", span=1)
     opened = [lake.versions.opened(version) for version in (blue, green)]
     return compare_pinned((opened[0], pins[0]), (opened[1], pins[1]))
 
 
-def _where_it_stopped(lake: OpenLake, version: Version) -> tuple[Feed, Pin] | None:
-    """A stalled version as Delta has it, without its owner; None for one that goes on."""
-    stalled = {(one.table, one.version) for one in lake.versions.health() if one.stalled}
-    if (version.table, version.name) not in stalled:
+def _where_it_stopped(lake: OpenLake, version: Version) -> tuple[Readable, Pin] | None:
+    """A stalled version as Delta has it, without its owner; None for one that goes on.
+
+    One that reads a stalled version is taken as the logs make it, up to where that one has come.
+    """
+    health = {(one.table, one.version): one for one in lake.versions.health() if one.stalled}
+    stalled = health.get((version.table, version.name))
+    if stalled is None:
         return None
+    if version.reads:
+        at = Pin(version=version, position=stalled.position)
+        return computed_at(lake.versions.opened(version), at)
     opened = open_version(lake.path, version, lake.logs)
     if not isinstance(opened, Feed):
         return None
@@ -130,13 +134,13 @@ def _where_it_stopped(lake: OpenLake, version: Version) -> tuple[Feed, Pin] | No
     )  # fmt: skip
 
 
-def compare_pinned(blue: tuple[Opened | Computed, Pin], green: tuple[Opened | Computed, Pin]) -> Comparison:
+def compare_pinned(blue: tuple[Readable, Pin], green: tuple[Readable, Pin]) -> Comparison:
     """The difference of two pinned versions of one table; the pins must be at the same position."""
     (blue_opened, blue_pin), (green_opened, green_pin) = blue, green
     for topic in blue_pin.position.keys() & green_pin.position.keys():
         if blue_pin.position[topic] != green_pin.position[topic]:
             raise ValueError(f"pinned at different positions: {blue_pin.position} and {green_pin.position}")
-    old, new = _side(blue_opened, blue_pin), _side(green_opened, green_pin)
+    old, new = side(blue_opened, blue_pin), side(green_opened, green_pin)
     keys = green_opened.definition.view_keys
     if blue_opened.definition.view_keys == keys:
         found = diff(old, new, keys, shown=SHOWN, totals=True)
@@ -157,15 +161,6 @@ def compare_pinned(blue: tuple[Opened | Computed, Pin], green: tuple[Opened | Co
         columns_only_green=tuple(name for name in new.types if name not in old.types),
         samples=tuple(_sample(row, keys, (tuple(old.types), tuple(new.types))) for row in found.rows),
     )
-
-
-def _side(opened: Opened | Computed, pin: Pin) -> Side:
-    """The pinned view without what the watermark decides, its doubles with their scales."""
-    timeless = opened.definition.timeless
-    doubles = tuple(name for name, type_ in opened.view(pin).dtypes if type_ in ("double", "float"))
-    view = opened.view(pin, scaled=doubles)
-    scales = {name: scale_of(name) for name in doubles if scale_of(name) in view.columns}
-    return Side(rows=view.select(*timeless, *scales.values()), scales=scales)
 
 
 def _disjoint(old: Side, new: Side) -> Diff:

@@ -50,7 +50,7 @@ def ask(lake: OpenLake, plan: Plan, run: Run, recent: bool = False) -> Gate:
     for number, change in enumerate(plan.switched):
         run.check_cancelled()
         run.progress(number, len(plan.switched), "tables", f"asking about {change.table}")
-        green = green_version(lake, change)
+        green = green_version(lake, plan, change.table)
         if green is None:
             detail = f"it is not built: run `twinlake build {plan.id}`"
             checks.append(Check(table=change.table, name="version", passed=False, detail=detail))
@@ -152,9 +152,9 @@ def _contract_checks(lake: OpenLake, green: Version, pin: Pin) -> list[Check]:
     columns = columns_check(opened.definition, contract, dict(view.dtypes))
     if not columns.passed or not any(pin.position.values()):
         return [columns]
-    if not is_stored(opened.definition):
+    if not is_stored(opened.definition) and not opened.definition.reads:
         return [columns, *expectation_checks(contract, view)]
-    kept = view.persist()  # small, and asked once for each expectation
+    kept = view.persist()  # small beside the logs, and asked once for each expectation
     try:
         return [columns, *expectation_checks(contract, kept)]
     finally:

@@ -19,6 +19,8 @@ from jobs.lake.version import Version
 RECORDS_PER_SECOND = 150_000
 """What a rebuild reads on two cores when this lake has not measured one of its own yet."""
 BUILD_OVERHEAD_SECONDS = 10.0
+_WHY_BESIDE = "the definition reads the same; its contract, schema or the engine has changed"
+_WHY_BELOW = "the definition reads the same; a table that it reads, or the engine, has changed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +31,9 @@ class Proposal:
     definition: dict[str, Any]
     fingerprint: str
     topics: tuple[str, ...]
+    """All upstream."""
     stores_rows: bool
+    reads: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,20 +57,18 @@ def decide(
     git_commit: str | None = None,
     records_per_second: float = RECORDS_PER_SECOND,
 ) -> Plan:
-    """The plan that makes the proposals live. A living version with the same fingerprint is reused."""
+    """The plan that makes the proposals live. A living version with the same fingerprint is reused.
+
+    A proposal stands after those that it reads, and so do their changes.
+    """
     versions = list(versions)
     proposed = {proposal.table: proposal for proposal in proposals}
     live_tables = live.tables if live else {}
-    changes = [
-        _change(
-            proposal,
-            live_tables.get(table),
-            versions,
-            [histories[topic] for topic in proposal.topics],
-            records_per_second,
-        )
-        for table, proposal in proposed.items()
-    ]
+    changes: list[Change] = []
+    for table, proposal in proposed.items():
+        used = {change.table: change.green for change in changes if change.table in proposal.reads}
+        logs = [histories[topic] for topic in proposal.topics]
+        changes.append(_change(proposal, live_tables.get(table), versions, logs, records_per_second, used))
     for table, blue in live_tables.items():
         if table not in proposed:
             why = ("the definition is gone from jobs/tables",)
@@ -83,16 +85,22 @@ def decide(
 
 
 def _change(
-    proposal: Proposal, blue: str | None, versions: list[Version], histories: list[History], rate: float
+    proposal: Proposal,
+    blue: str | None,
+    versions: list[Version],
+    histories: list[History],
+    rate: float,
+    used: Mapping[str, str | None],
 ) -> Change:
+    """`used` has the version of each table that it reads, None where that is to be built."""
     said = "; ".join(history.why for history in histories)
     records = sum(history.records for history in histories)
     mine = {version.name: version for version in versions if version.table == proposal.table}
     before = mine.get(blue) if blue else None
-    if before and before.fingerprint == proposal.fingerprint:
+    if before and before.fingerprint == proposal.fingerprint and before.reads == used:
         return Change(table=proposal.table, action="unchanged", fingerprint=proposal.fingerprint, blue=blue,
-                      green=blue, history=said)  # fmt: skip
-    same = newest_alike(versions, proposal.table, proposal.fingerprint)
+                      green=blue, history=said, reads=proposal.reads)  # fmt: skip
+    same = newest_alike(versions, proposal.table, proposal.fingerprint, used)
     green = same.name if same else None
     why = differences(before.definition, proposal.definition) if before else ("the table is new",)
     builds = green is None and proposal.stores_rows
@@ -103,21 +111,26 @@ def _change(
         fingerprint=proposal.fingerprint,
         blue=blue,
         green=green,
-        why=why or ("the definition reads the same; its contract, schema or the engine has changed",),
+        why=why or (_WHY_BELOW if proposal.reads else _WHY_BESIDE,),
         records=records if builds else 0,
         bytes=sum(history.bytes for history in histories) if builds else 0,
         minutes_estimate=round(seconds / 60, 2) if builds else 0.0,
         reaches_back=all(history.complete for history in histories),
         history=said,
+        reads=proposal.reads,
     )
 
 
-def newest_alike(versions: Iterable[Version], table: str, fingerprint: str | None) -> Version | None:
-    """The living version of the table that means this, the one built last; None where there is none."""
+def newest_alike(
+    versions: Iterable[Version], table: str, fingerprint: str | None, reads: Mapping[str, str | None]
+) -> Version | None:
+    """The living version of the table that means this and reads these versions, the one built last; None
+    where there is none."""
+    wanted = (table, fingerprint, "living", reads)
     same = [
         version
         for version in versions
-        if (version.table, version.fingerprint, version.state) == (table, fingerprint, "living")
+        if (version.table, version.fingerprint, version.state, version.reads) == wanted
     ]
     return max(same, key=lambda version: version.build, default=None)
 

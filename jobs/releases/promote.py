@@ -22,7 +22,7 @@ from jobs.lake.plans import Plan
 from jobs.lake.release_log import Release
 from jobs.lake.version import Version
 from jobs.releases import gate
-from jobs.releases.build import green_version
+from jobs.releases.build import plan_versions
 from jobs.releases.follow import follow_problem
 from jobs.releases.gate_checks import Gate
 from jobs.releases.report import write_report
@@ -142,12 +142,12 @@ def _refused(plan: Plan, asked: Gate) -> DifferenceError:
 
 
 def _mapping(lake: OpenLake, plan: Plan) -> dict[str, str]:
-    tables = {}
+    tables, versions = {}, plan_versions(lake, plan)
     for change in plan.changes:
         if change.action == "unchanged" and change.blue:
             tables[change.table] = change.blue
         elif change.action != "removed":
-            green = green_version(lake, change)
+            green = versions.get(change.table)
             if green is None:
                 raise DifferenceError(f"table {change.table} of plan {plan.id} is not built", "",
                                       f"run `twinlake build {plan.id}`")  # fmt: skip

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jobs.as_json import to_json
 from jobs.errors import NotFoundError, UsageError
 from jobs.kinds.all import from_json
 from jobs.kinds.analysis import analyse
+from jobs.kinds.dependencies import ordered, upstream_topics
 from jobs.kinds.fingerprint import fingerprint
-from jobs.kinds.kind import is_stored
+from jobs.kinds.kind import Kind, is_stored
 from jobs.lake import delta, release_log
 from jobs.lake.log import Log
 from jobs.lake.open_lake import OpenLake
@@ -30,13 +31,15 @@ def propose(
 ) -> Plan:
     """The plan that makes these definitions live, stored, so that the next steps mean the same.
 
-    `definitions` maps each table to its JSON. DefinitionError names what is wrong with one, NotFoundError
-    a topic that the lake has not, UsageError a topic whose files have changed since the server started.
+    `definitions` maps each table to its JSON. DefinitionError names what is wrong with one, such as that it
+    reads a table that is not among them; NotFoundError a topic that the lake has not; UsageError a topic
+    whose files have changed since the server started.
     """
-    proposals = []
-    for number, (name, stored) in enumerate(definitions.items()):
-        run.progress(number, len(definitions), "tables", f"analysing {name}")
-        proposals.append(_proposal(lake, name, stored))
+    proposals, known = [], {}
+    for number, table in enumerate(ordered(_named(definitions))):
+        run.progress(number, len(definitions), "tables", f"analysing {table.name}")
+        proposals.append(_proposal(lake, table, known))
+        known[table.name] = table
     run.progress(1, 1, "tables", "reading how far history reaches")
     topics = {topic for proposal in proposals for topic in proposal.topics}
     plan = decide(
@@ -52,26 +55,33 @@ def propose(
     return plan
 
 
-def _proposal(lake: OpenLake, name: str, stored: Mapping[str, Any]) -> Proposal:
-    table = from_json(stored)
-    if table.name != name:
-        raise UsageError(
-            f"definition {name!r} calls itself {table.name!r}", "", "give each under its own name"
-        )
+def _named(definitions: Mapping[str, Mapping[str, Any]]) -> Iterator[Kind]:
+    for name, stored in definitions.items():
+        table = from_json(stored)
+        if table.name != name:
+            raise UsageError(
+                f"definition {name!r} calls itself {table.name!r}", "", "give each under its own name"
+            )
+        yield table
+
+
+def _proposal(lake: OpenLake, table: Kind, known: Mapping[str, Kind]) -> Proposal:
+    """`known` are the definitions before it, those that it reads among them."""
     topics = {}
-    for topic in table.inputs:
+    for topic in upstream_topics(table, known):
         if topic not in lake.logs:
-            raise NotFoundError(f"table {name} reads topic {topic!r}, which this lake has not",
+            raise NotFoundError(f"table {table.name} reads topic {topic!r}, which this lake has not",
                                 f"it has {', '.join(sorted(lake.logs))}", "add its files")  # fmt: skip
         _refuse_outdated(lake, lake.logs[topic])
         topics[topic] = lake.logs[topic].topic
-    analyse(table, topics, lake.spark)
+    analyse(table, topics, lake.spark, known)
     return Proposal(
-        table=name,
+        table=table.name,
         definition=table.to_json(),
-        fingerprint=fingerprint(table, topics, lake.spark),
-        topics=table.inputs,
+        fingerprint=fingerprint(table, topics, lake.spark, known),
+        topics=tuple(topics),
         stores_rows=is_stored(table),
+        reads=table.reads,
     )
 
 

@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from jobs.lake.open_lake import OpenLake
 from jobs.lake.plans import Plan
-from jobs.releases.build import green_version
+from jobs.releases.build import plan_versions
 from jobs.releases.compare import Comparison
 from jobs.releases.gate_checks import Gate
 from jobs.times import format_moment
@@ -33,12 +33,12 @@ def write_report(lake: OpenLake, plan: Plan) -> Path:
     """The page beside the plan, from whatever has been stored of it so far; replaced as a whole."""
     compared = (lake.plans.diff(plan.id, change.table) for change in plan.switched)
     gate = lake.plans.gate(plan.id)
-    greens = {change.table: green_version(lake, change) for change in plan.switched}
+    greens, switched = plan_versions(lake, plan), {change.table for change in plan.switched}
     page = render(
         plan,
         [Comparison.from_json(one) for one in compared if one is not None],
         Gate.from_json(gate) if gate else None,
-        {table: green.name for table, green in greens.items() if green is not None},
+        {table: green.name for table, green in greens.items() if table in switched},
         format_moment(lake.clock()),
     )
     return lake.plans.save_report(plan.id, page)

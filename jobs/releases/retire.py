@@ -12,7 +12,7 @@ from jobs.lake import release_log
 from jobs.lake.open_lake import OpenLake
 from jobs.lake.release_log import Release
 from jobs.lake.version import Version
-from jobs.releases.build import green_version
+from jobs.releases.build import plan_versions
 from jobs.releases.promote import one_switch_at_a_time
 from jobs.run import Run
 from jobs.times import format_moment, parse_moment
@@ -48,7 +48,10 @@ def retire(lake: OpenLake, keep: int, run: Run) -> Retired:
         history, now = release_log.releases(lake.path), lake.clock()
         kept = history[-keep:]
         planned = _planned(lake, history[-1].number if history else None)
-        chosen = [one for one in unused(lake.versions.living(), history, kept, now) if one not in planned]
+        living = lake.versions.living()
+        chosen = readers_first(
+            [one for one in unused(living, history, kept, now) if one not in planned], living
+        )
         for number, version in enumerate(chosen):
             run.check_cancelled()
             run.progress(number, len(chosen), "versions", f"retiring {version}")
@@ -66,8 +69,7 @@ def retire(lake: OpenLake, keep: int, run: Run) -> Retired:
 def _planned(lake: OpenLake, live: int | None) -> list[Version]:
     """The versions that plans against the live release would make live."""
     plans = [plan for plan in lake.plans.all() if plan.release_before == live]
-    found = [green_version(lake, change) for plan in plans for change in plan.switched]
-    return [version for version in found if version is not None]
+    return [version for plan in plans for version in plan_versions(lake, plan).values()]
 
 
 def unused(
@@ -88,3 +90,17 @@ def unused(
         version for version in living
         if (version.table, version.name) not in used and not may_be_promoted(version)
     ]  # fmt: skip
+
+
+def readers_first(chosen: Iterable[Version], living: Iterable[Version]) -> list[Version]:
+    """Those of the chosen versions that no other living version reads, each after those that read it."""
+    left, found = {(one.table, one.name): one for one in chosen}, list[Version]()
+    others = {(one.table, one.name): one for one in living}
+    while True:
+        read = {use for one in others.values() for use in one.reads.items()}
+        free = [key for key in left if key not in read]
+        if not free:
+            return found
+        for key in free:
+            found.append(left.pop(key))
+            others.pop(key, None)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,19 +15,19 @@ import structlog
 from jobs.errors import (
     BusyError,
     NotFoundError,
-    StalledVersionError,
     TimedOutError,
     TwinlakeError,
 )
-from jobs.lake.feed import Feed, LogView, Opened, open_version, stores_rows
+from jobs.lake.feed import Feed, Opened, open_version, stores_rows
 from jobs.lake.fresh_rows import NewRows
 from jobs.lake.log import Log
 from jobs.lake.segments import Closed
 from jobs.lake.version import Health, Pin, Version, stored_versions
 from jobs.run import Run
 from jobs.speed.advance import SMALL_RECORDS
+from jobs.speed.awaited import POLL_S, awaited
 from jobs.speed.hold import Held
-from jobs.speed.lags import Lags
+from jobs.speed.lags import End, Lags
 from jobs.speed.owner import Owner, PassedError
 from jobs.waiting import answer, wait_for
 
@@ -38,11 +38,6 @@ TAKERS_WAIT_S = 30.0
 OPEN_WAIT_S = 120.0
 ANSWER_WAIT_S = 600.0
 """An owner answers between two steps; a longer silence ends whoever waits for it."""
-STILL_S = 1800.0
-"""A version on its way to a position may stand so long at one; its longest steps take some minutes."""
-FAILURES_BORNE = 3
-"""So many failed tries of a version end a wait for its position."""
-POLL_S = 0.5
 
 journal = structlog.get_logger(__name__)
 
@@ -59,7 +54,8 @@ class Versions:
         self._merge_small = merge
         self.lags = Lags(logs)
         self._owners: dict[tuple[str, str], Owner] = {}
-        self._views: dict[tuple[str, str], LogView] = {}
+        self._views: dict[tuple[str, str], Version] = {}
+        """They hold nothing open: what they read is asked for when they are."""
         self._unreadable: dict[tuple[str, str], tuple[Version, TwinlakeError]] = {}
         """Living versions whose definition or topic cannot be read; they are stalled and stop nobody."""
         self._takers: dict[str, list[Future[Any]]] = {}
@@ -124,7 +120,7 @@ class Versions:
     def living(self) -> list[Version]:
         with self._lock:
             found = [owner.version for owner in self._owners.values()]
-            found += [view.version for view in self._views.values()]
+            found += self._views.values()
             found += [version for version, _ in self._unreadable.values()]
         return sorted(found, key=lambda version: (version.table, version.build, version.name))
 
@@ -154,36 +150,41 @@ class Versions:
                 owner.stop()
 
     def opened(self, version: Version) -> Opened:
-        view = self._view(version)
-        return view if view else self.owner(version).feed()
+        if not self._is_view(version):
+            return self.owner(version).feed()
+        reads = {table: self.opened(read) for table, read in self._reads(version).items()}
+        return open_version(self._lake, version, self._logs, reads)
 
     def position(self, version: Version) -> dict[str, int]:
-        if self._view(version):
-            return {topic: self.lags.end(topic).batch for topic in version.topics}
-        (topic,) = version.topics
-        return {topic: self.owner(version).standing.position}
+        if not self._is_view(version):
+            (topic,) = version.topics
+            return {topic: self.owner(version).standing.position}
+        found = {topic: self.lags.end(topic).batch for topic in version.topics}
+        for read in self._reads(version).values():  # no further than any of what it reads
+            for topic, batch in self.position(read).items():
+                found[topic] = min(found[topic], batch)
+        return found
 
     def pin(self, version: Version, run: Run | None = None) -> Pin:
-        if self._view(version):
-            return self._pin_view(version, self.position(version))
-        return self._answer(version, self.owner(version).pin(), run)
+        if not self._is_view(version):
+            return self._answer(version, self.owner(version).pin(), run)
+        if version.reads:  # stored versions, each at another step: they meet at one position
+            return self.pin_together([version], run or Run(id="pin"))[0]
+        return self._pin_view(version, self._ends([version]), {})
 
     def pin_together(self, versions: Sequence[Version], run: Run, tries: int = 5) -> list[Pin]:
         while True:
             tries -= 1
-            ends = {topic: self.lags.end(topic).batch for version in versions for topic in version.topics}
-            for version in versions:
-                for topic, batch in self.position(version).items():
-                    ends[topic] = max(ends[topic], batch)
-            owners = {_key(one): self.owner(one) for one in versions if not self._view(one)}
-            waiting = {key: owner.pin_at(ends[owner.version.topics[0]]) for key, owner in owners.items()}
+            ends, owners = self._ends(versions), [self.owner(one) for one in self._stored(versions)]
+            for owner in owners:
+                (topic,) = owner.version.topics
+                ends[topic] = replace(ends[topic], batch=max(ends[topic].batch, owner.standing.position))
+            waiting = {owner: owner.pin_at(ends[owner.version.topics[0]].batch) for owner in owners}
             try:
-                return [
-                    self._await(owners[_key(one)], waiting[_key(one)], run)
-                    if _key(one) in owners
-                    else self._pin_view(one, {topic: ends[topic] for topic in one.topics})
-                    for one in versions
-                ]
+                pins = {
+                    _key(owner.version): self._await(owner, asked, run) for owner, asked in waiting.items()
+                }
+                return [self._pin_view(one, ends, pins) for one in versions]
             except PassedError:
                 if tries <= 0:
                     raise
@@ -192,19 +193,17 @@ class Versions:
                     future.cancel()
 
     def advance_to(self, version: Version, position: Mapping[str, int], run: Run) -> Pin:
-        if self._view(version):
-            return self.pin(version)
-        (topic,) = version.topics
-        owner = self.owner(version)
-        return self._await(owner, owner.pin_at(position.get(topic, 0), exact=False), run)
+        for one in self._stored([version]):
+            owner, (topic,) = self.owner(one), one.topics
+            pin = self._await(owner, owner.pin_at(position.get(topic, 0), exact=False), run)
+        return self.pin(version, run) if self._is_view(version) else pin
 
     @contextmanager
     def hold(self, versions: Iterable[Version], limit_s: float, run: Run) -> Iterator[Held]:
         versions, holds = list(versions), []
         try:
-            for version in versions:
-                if not self._view(version):
-                    holds.append((version, self.owner(version).hold(limit_s)))
+            for version in self._stored(versions):
+                holds.append((version, self.owner(version).hold(limit_s)))
             for version, hold in holds:
                 self._answer(version, hold.at, run)
             yield Held([self.position(version) for version in versions], [hold for _, hold in holds])
@@ -269,10 +268,8 @@ class Versions:
                 "its contract or schema is gone or wrong", "see `twinlake check`, then start again",
             )  # fmt: skip
         if not stores_rows(version):
-            view = open_version(self._lake, version, self._logs)
-            assert isinstance(view, LogView)
             with self._lock:
-                self._views[_key(version)] = view
+                self._views[_key(version)] = version
             return
         (topic,) = version.topics
         owner = Owner(self._lake, version, self._logs[topic], self._segment_closed)
@@ -300,49 +297,36 @@ class Versions:
             said.exception("the segments were not merged")
 
     def _await(self, owner: Owner, future: Future[T], run: Run) -> T:
-        """Wait, show how far it is, and give up when the version fails again and again meanwhile."""
-        first, failures = owner.standing.records, owner.failures
-        moved_at, position = time.monotonic(), owner.standing.position
-        total = max(1, self.lags.end(owner.version.topics[0]).records - first)
-
-        def reached() -> Future[T] | None:
-            nonlocal moved_at, position
-            wait([future], timeout=POLL_S)
-            if future.done():
-                return future
-            if position != owner.standing.position:
-                moved_at, position = time.monotonic(), owner.standing.position
-            if time.monotonic() - moved_at > STILL_S:
-                raise TimedOutError(
-                    f"{owner.version} has stood at batch {position} for {STILL_S:g} s",
-                    "its step takes longer, somebody holds it, or its log does not reach the position",
-                    "see `twinlake status` and `twinlake logs lake`, then start again",
-                )
-            run.progress(owner.standing.records - first, total, "records", f"advancing {owner.version}")
-            if owner.failures - failures < FAILURES_BORNE:
-                return None
-            raise StalledVersionError(
-                f"{owner.version} does not advance from batch {owner.standing.position}",
-                str(owner.error),
-                "mend what the error names, then start again",
-            )
-
-        try:
-            return wait_for(f"a position of {owner.version}", reached, None, run, every_s=0).result()
-        finally:
-            future.cancel()
+        return awaited(owner, future, self.lags.end(owner.version.topics[0]).records, run)
 
     def _answer(self, version: Version, asked: Future[T], run: Run | None) -> T:
         at = self.owner(version).standing.position
         return answer(asked, f"{version}, which is busy after batch {at}", ANSWER_WAIT_S, run)
 
-    def _pin_view(self, version: Version, position: dict[str, int]) -> Pin:
-        watermarks = {topic: self.lags.end(topic).watermark for topic in version.topics}
-        return Pin(version=version, position=position, watermarks=watermarks)
+    def _ends(self, versions: Iterable[Version]) -> dict[str, End]:
+        """Where the logs of these versions end, looked up once: what is compared is of one moment."""
+        return {topic: self.lags.end(topic) for version in versions for topic in version.topics}
+
+    def _pin_view(
+        self, version: Version, ends: Mapping[str, End], stored: Mapping[tuple[str, str], Pin]
+    ) -> Pin:
+        """The pin of any version there, where `stored` are those of the stored ones upstream."""
+        if _key(version) in stored:
+            return stored[_key(version)]
+        position = {topic: ends[topic].batch for topic in version.topics}
+        watermarks = {topic: ends[topic].watermark for topic in version.topics}
+        reads = {  # all see the same watermarks, so that what they show of time is no difference
+            table: replace(
+                self._pin_view(read, ends, stored),
+                watermarks={topic: watermarks[topic] for topic in read.topics},
+            )
+            for table, read in self._reads(version).items()
+        }
+        return Pin(version=version, position=position, watermarks=watermarks, reads=reads)
 
     def _health(self, version: Version) -> Health:
-        if self._view(version):
-            return Health(table=version.table, version=version.name, position=self.position(version))
+        if self._is_view(version):
+            return self._health_of_view(version)
         if unreadable := self._unreadable.get(_key(version)):
             return Health(
                 table=version.table, version=version.name, position={}, stalled=True,
@@ -364,13 +348,46 @@ class Versions:
             watermark=at.watermark,
         )
 
+    def _health_of_view(self, version: Version) -> Health:
+        """As far behind as the worst of the versions that it reads; it has no lag of its own."""
+        try:
+            read = [self._health(one) for one in self._stored([version])]
+            position = self.position(version)
+        except TwinlakeError as error:
+            return Health(
+                table=version.table, version=version.name, position={}, stalled=True, error=error.to_json()
+            )
+        return Health(
+            table=version.table,
+            version=version.name,
+            position=position,
+            lag_records=max((one.lag_records or 0 for one in read), default=None),
+            lag_seconds=max((one.lag_seconds or 0.0 for one in read), default=None),
+            stalled=any(one.stalled for one in read),
+            error=next((one.error for one in read if one.error), None),
+        )
+
     def _all_owners(self) -> list[Owner]:
         with self._lock:
             return list(self._owners.values())
 
-    def _view(self, version: Version) -> LogView | None:
+    def _is_view(self, version: Version) -> bool:
         with self._lock:
-            return self._views.get(_key(version))
+            return _key(version) in self._views
+
+    def _reads(self, version: Version) -> dict[str, Version]:
+        """By table, the living versions that it reads; NotFoundError where one is not."""
+        return {table: self.get(table, name) for table, name in version.reads.items()}
+
+    def _stored(self, versions: Iterable[Version]) -> list[Version]:
+        """The stored ones of these versions and of all that they read, each once."""
+        found: dict[tuple[str, str], Version] = {}
+        for version in versions:
+            if self._is_view(version):
+                found |= {_key(one): one for one in self._stored(self._reads(version).values())}
+            else:
+                found[_key(version)] = version
+        return list(found.values())
 
 
 def _key(version: Version) -> tuple[str, str]:

@@ -18,6 +18,7 @@ from jobs.kinds.aggregate import Aggregate
 from jobs.kinds.all import KINDS, from_json
 from jobs.kinds.as_of_join import AsOfJoin
 from jobs.kinds.definition import Definition
+from jobs.kinds.derived import Derived
 from jobs.kinds.events import Events
 from jobs.kinds.interval_join import IntervalJoin
 from jobs.kinds.kind import Kind, grid_of, is_stored
@@ -241,6 +242,10 @@ def test_a_definition_without_inputs_is_told_what_to_name() -> None:
 
 COORDINATE = ("_epoch", "_partition", "_offset")
 SAMPLES: dict[str, Any] = {
+    "derived": Derived(
+        name="t", reads=("a", "b"), columns=("k", "n"), keys=("k",), by=("k",), broadcast=("b",),
+        sql="SELECT k, n FROM a JOIN b USING (k)",
+    ),
     "events": Events(**GOOD, where="amount > 0"),
     "events with a store": Events(
         **GOOD, store=Store(keys=("k",), on="at", cell="1 hour", back="10 minutes")
@@ -267,9 +272,18 @@ SAMPLES: dict[str, Any] = {
 }  # fmt: skip
 SUMS = replace(SAMPLES["aggregate in windows"], name="sums")
 SAMPLES["rolling"] = SAMPLES["rolling"].bound({"sums": SUMS, "others": SUMS})
-VIEWS = ("events", "interval join", "as-of join", "rolling")
+VIEWS = ("derived", "events", "interval join", "as-of join", "rolling")
 LEFT, RIGHT = (tuple(f"_{side}{name}" for name in COORDINATE) for side in ("left", "right"))
 EXPECTED: dict[str, dict[str, Any]] = {
+    "derived": {
+        "view_keys": ("k",),
+        "by": ("k",),
+        "output": ("k", "n"),
+        "timeless": ("k", "n"),
+        "implied": (),
+        "state_keys": None,
+        "grid": None,
+    },
     "events": {
         "view_keys": COORDINATE,
         "by": COORDINATE,
@@ -353,6 +367,10 @@ EXPECTED: dict[str, dict[str, Any]] = {
     },
 }
 STORED: dict[str, dict[str, Any]] = {
+    "derived": {
+        "kind": "derived", "name": "t", "inputs": [], "reads": ["a", "b"], "columns": ["k", "n"],
+        "keys": ["k"], "by": ["k"], "sql": "SELECT k, n FROM a JOIN b USING (k)", "broadcast": ["b"],
+    },
     "events": {
         "kind": "events", "name": "t", "inputs": ["orders"], "where": "amount > 0",
         "columns": [["k", "region"], ["x", "amount"], ["at", "ordered_at"]], "store": None,

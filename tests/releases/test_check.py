@@ -87,7 +87,9 @@ def test_a_view_that_its_contract_does_not_promise_is_reported_with_the_definiti
     report = Report()
     contract = load_topic("orders").contract
 
-    check_table(replace(SALES, place=SALES.place), {"orders": load_topic("orders")}, contract, spark, report)
+    check_table(
+        replace(SALES, place=SALES.place), {"orders": load_topic("orders")}, contract, spark, report, {}
+    )
 
     problem = report.problems[0]
     assert isinstance(problem, DefinitionError) and problem.file == "jobs/tables/sales_per_region.py"
@@ -100,7 +102,7 @@ def test_an_expression_that_can_raise_is_warned_of_with_its_line_and_what_to_wri
     report = Report()
     table = replace(SALES, columns={**SALES.columns, "amount": "1 / amount"}, place=SALES.place)
 
-    check_table(table, {"orders": load_topic("orders")}, None, spark, report)
+    check_table(table, {"orders": load_topic("orders")}, None, spark, report, {})
 
     (warning,) = report.warnings
     assert report.ok and report.to_json()["warnings"] == [warning.to_json()]

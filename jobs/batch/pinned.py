@@ -1,0 +1,35 @@
+"""Pinned: what a version shows at its pin, as one side of a diff."""
+
+from __future__ import annotations
+
+from jobs.batch.diff import Side
+from jobs.kinds.equality import scale_of
+from jobs.lake.feed import LogView, Opened, Readable, as_computed
+from jobs.lake.version import Pin
+
+
+def side(opened: Readable, pin: Pin) -> Side:
+    """The pinned view without what the watermark decides, its doubles with their scales."""
+    timeless = opened.definition.timeless
+    doubles = tuple(name for name, type_ in opened.view(pin).dtypes if type_ in ("double", "float"))
+    view = opened.view(pin, scaled=doubles)
+    scales = {name: scale_of(name) for name in doubles if scale_of(name) in view.columns}
+    return Side(rows=view.select(*timeless, *scales.values()), scales=scales)
+
+
+def computed_at(opened: Opened, at: Pin) -> tuple[Readable, Pin]:
+    """The version as the logs alone make it, at the position and watermarks of another pin.
+
+    A topic that the other one does not read is taken to the end of its log.
+    """
+    return as_computed(opened), _pin(opened, at)
+
+
+def _pin(opened: Readable, at: Pin) -> Pin:
+    version = opened.version
+    position = {topic: at.position.get(topic, opened.logs[topic].end()) for topic in version.topics}
+    reads = opened.reads.items() if isinstance(opened, LogView) else ()
+    return Pin(
+        version=version, position=position, watermarks=at.watermarks,
+        reads={name: _pin(read, at) for name, read in reads},
+    )  # fmt: skip

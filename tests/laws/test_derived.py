@@ -1,0 +1,177 @@
+"""For any pair of positions of its logs a Derived shows what the oracle does, stored or from the logs."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jobs.batch.merge import merge_small
+from jobs.batch.verify import verify
+from jobs.kinds.derived import Derived
+from jobs.lake import delta
+from jobs.lake.feed import Feed, LogView, open_version
+from jobs.lake.version import Pin
+from jobs.run import Run
+from jobs.speed.advance import advance, close, standing
+from tests.history import MemoryLog, Orders, version_of
+from tests.laws.derived import BALANCE, ORDERS, PAID, RANKED, RETURNED, RETURNS, SPENT, balance, ranked
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BATCHES, PAIRS = 6, 3
+
+
+@dataclass
+class Fed:
+    """A stored version advanced by random cuts, its segments merged now and then, with its pins."""
+
+    feed: Feed
+    pins: dict[int, Pin] = field(default_factory=dict)
+
+    def advance(self, draw: random.Random) -> None:
+        at = standing(self.feed)
+        while at.position < self.feed.log.end():
+            at = advance(self.feed, at, draw.randint(at.position + 1, self.feed.log.end()))
+            if draw.random() < 0.5:
+                at = close(self.feed, at)
+                merge_small(self.feed, at.segment)
+            self.pins[at.position] = Pin(
+                version=self.feed.version, position={self.feed.topic: at.position},
+                delta_version=delta.newest_version(self.feed.path),
+            )  # fmt: skip
+
+
+@dataclass
+class Twin:
+    """Two topics, a stored table of each, and views over both."""
+
+    logs: dict[str, MemoryLog]
+    fed: dict[str, Fed]
+    views: dict[str, LogView]
+
+    def records(self, topic: str, to: int) -> list[dict[str, Any]]:
+        return [record for batch in self.logs[topic].batches[:to] for record in batch]
+
+    def pin(self, table: Derived, orders: int, returns: int) -> Pin:
+        at = {"orders": orders, "returns": returns}
+        reads = {
+            "spent": self.fed["spent"].pins[orders],
+            "returned": self.fed["returned"].pins[returns],
+            "paid": Pin(version=version_of(PAID), position={"orders": orders}),
+        }
+        if table is RANKED:
+            reads["balance"] = self.pin(BALANCE, orders, returns)
+        return Pin(version=self.views[table.name].version, position=at, reads=reads)
+
+    def pairs(self, draw: random.Random) -> list[tuple[int, int]]:
+        known = [sorted(self.fed[name].pins) for name in ("spent", "returned")]
+        drawn = [(draw.choice(known[0]), draw.choice(known[1])) for _ in range(PAIRS)]
+        return [*drawn, (known[0][0], known[1][-1])]
+
+
+@pytest.fixture(scope="module")
+def draw(seed: int) -> random.Random:
+    return random.Random(seed)
+
+
+@pytest.fixture(scope="module")
+def twin(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, draw: random.Random) -> Twin:
+    lake = tmp_path_factory.mktemp("derived")
+    logs = {topic.name: MemoryLog(spark, lake, topic) for topic in (ORDERS, RETURNS)}
+    for number, log in enumerate(logs.values()):
+        orders = Orders(draw.randrange(10**6) + number)
+        for _ in range(BATCHES):
+            log.append(orders.batch(draw.randint(1, 12)))
+    fed = {table.name: Fed(feed_of(lake, table, logs)) for table in (SPENT, RETURNED)}
+    for one in fed.values():
+        one.advance(draw)
+    reads: dict[str, Any] = {name: one.feed for name, one in fed.items()}
+    for table in (PAID, BALANCE, RANKED):
+        version = version_of(table)
+        topics = table.inputs or tuple(logs)
+        mine = {name: reads[name] for name in table.reads}
+        view = LogView(
+            version=version, definition=table, logs={name: logs[name] for name in topics}, reads=mine
+        )  # type: ignore[arg-type]
+        reads[table.name] = view
+    views = {name: one for name, one in reads.items() if isinstance(one, LogView)}
+    return Twin(logs=logs, fed=fed, views=views)
+
+
+def feed_of(lake: Path, table: Any, logs: dict[str, MemoryLog]) -> Feed:
+    opened = open_version(lake, version_of(table), logs)  # type: ignore[arg-type]
+    assert isinstance(opened, Feed)
+    return opened
+
+
+@pytest.mark.parametrize("computed", [False, True], ids=["stored", "from the logs"])
+def test_at_any_pair_of_positions_it_shows_what_the_oracle_does(
+    twin: Twin, draw: random.Random, computed: bool
+) -> None:
+    for orders, returns in twin.pairs(draw)[-2 if computed else 0 :]:
+        records = twin.records("orders", orders), twin.records("returns", returns)
+        for table, oracle in ((BALANCE, balance), (RANKED, ranked)):
+            view = twin.views[table.name]
+            shown = (view.computed if computed else view).view(twin.pin(table, orders, returns)).collect()
+
+            assert {row[0]: tuple(row[1:]) for row in shown} == oracle(*records), (
+                table.name,
+                orders,
+                returns,
+            )
+
+
+def test_its_certificate_is_equal_and_a_changed_table_below_makes_it_unequal(
+    spark: SparkSession, twin: Twin
+) -> None:
+    """Two levels up, too; what is told are rows of the view."""
+    spent = twin.fed["spent"]
+    end, ends = max(spent.pins), max(twin.fed["returned"].pins)
+    before = verify(twin.views["ranked"], twin.pin(RANKED, end, ends), Run(id="v"), "2026")
+    some = next(iter(balance(twin.records("orders", end), [])))
+    assert before.equal and before.rows_compared == len(
+        balance(twin.records("orders", end), twin.records("returns", ends))
+    )
+    feed = spent.feed
+    spark.sql(f"UPDATE delta.`{feed.path}` SET spent__sum = spent__sum + 0.01 WHERE customer = '{some}'")
+    spent.pins[end] = Pin(
+        version=feed.version, position={"orders": end}, delta_version=delta.newest_version(feed.path)
+    )
+
+    found = {
+        table.name: verify(twin.views[table.name], twin.pin(table, end, ends), Run(id="v"), "2026")
+        for table in (BALANCE, RANKED)
+    }
+
+    assert [one.equal for one in found.values()] == [False, False]
+    (told,) = found["balance"].differences
+    assert (told["key"], told["cause"], told["columns"]) == ({"customer": some}, "inputs_differ", ["rest"])
+    assert told["speed"]["rest"] != told["batch"]["rest"]
+
+
+def test_keys_that_do_not_identify_a_row_make_its_certificate_unequal(twin: Twin) -> None:
+    end, ends = max(twin.fed["spent"].pins), max(twin.fed["returned"].pins)
+    wrong = Derived(
+        name="wrong", reads=("spent",), columns=("one", "customer"), keys=("one",), by=(),
+        sql="SELECT 1 AS one, customer FROM spent",
+    )  # fmt: skip
+    view = LogView(
+        version=version_of(wrong), definition=wrong, logs=twin.views["balance"].logs,
+        reads={"spent": twin.fed["spent"].feed},
+    )  # fmt: skip
+    reads = {"spent": twin.fed["spent"].pins[end]}
+    pin = Pin(version=view.version, position={"orders": end, "returns": ends}, reads=reads)
+
+    found = verify(view, pin, Run(id="v"), "2026")
+
+    customers = len(balance(twin.records("orders", end), []))
+    assert (found.equal, found.differing, found.rows_compared) == (False, 1, customers)
+    assert found.differences[0]["key"] == {"one": 1}
+    assert (found.differences[0]["cause"], found.differences[0]["speed"]) == (
+        "key_given_twice", {"rows": customers},
+    )  # fmt: skip

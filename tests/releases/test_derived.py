@@ -1,0 +1,247 @@
+"""A Derived is planned, built, compared, released and gone back from together with what it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.errors import DefinitionError, DifferenceError
+from jobs.kinds.aggregate import Aggregate
+from jobs.kinds.derived import Derived
+from jobs.kinds.kind import Kind
+from jobs.kinds.latest import Latest
+from jobs.kinds.measures.counts import Count
+from jobs.kinds.measures.totals import Sum
+from jobs.lake import release_log
+from jobs.lake.version import Version
+from jobs.reading.views import release_schema
+from jobs.releases.retire import readers_first
+from jobs.settings import PROJECT
+from tests.kill.views import Views
+from tests.releases.lake import Lake, following_sql_server, order
+
+SPENT = Aggregate(
+    name="spent", inputs=("orders",), columns={"customer": "customer", "amount": "amount"},
+    keys=("customer",), measures={"spent": Sum("amount"), "n": Count()},
+)  # fmt: skip
+PAID = replace(SPENT, where="status <> 'cancelled'")
+NEWEST = Latest(
+    name="newest", inputs=("orders",), keys=("customer",), order=("at",), values=("status",),
+    columns={"customer": "customer", "status": "status", "at": "ordered_at"},
+)  # fmt: skip
+BUYERS = Derived(
+    name="buyers", reads=("spent", "newest"), columns=("customer", "spent", "status"), keys=("customer",),
+    by=("customer",), broadcast=("newest",),
+    sql="SELECT customer, spent, status FROM newest LEFT JOIN spent USING (customer)",
+)  # fmt: skip
+BEST = Derived(
+    name="best", reads=("buyers",), columns=("place", "customer"), keys=("place",), by=(),
+    sql="""
+        WITH placed AS (
+            SELECT row_number() OVER (ORDER BY spent DESC NULLS LAST, customer) AS place, customer FROM buyers
+        )
+        SELECT * FROM placed WHERE place <= 3
+    """,
+)  # fmt: skip
+TABLES: dict[str, Kind] = {table.name: table for table in (BEST, BUYERS, NEWEST, SPENT)}
+CHANGED = TABLES | {"spent": PAID}
+PROMISED = {
+    "spent": {"customer": "string", "spent": "decimal(38,2)", "n": "bigint"},
+    "newest": {"customer": "string", "status": "string"},
+    "buyers": {"customer": "string", "spent": "decimal(38,2)", "status": "string"},
+    "best": {"place": "int", "customer": "string"},
+}
+LOGICAL = {"string": "string", "decimal(38,2)": "number", "bigint": "integer", "int": "integer"}
+CONTRACT = """
+apiVersion: v3.2.0
+kind: DataContract
+id: {name}
+name: {name}
+version: 1.0.0
+status: active
+description: {{purpose: A table of the tests.}}
+schema:
+  - name: {name}
+    properties:
+"""
+
+
+def project_of(folder: Path) -> Path:
+    """A project that promises these tables: the real topic's files, and a contract for each table."""
+    for name in ("schemas/orders.v1.avsc", "contracts/orders.yaml"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text((PROJECT / name).read_text())
+    for name, columns in PROMISED.items():
+        lines = [
+            f"      - {{name: {column}, logicalType: {LOGICAL[type_]}, physicalType: '{type_}'}}\n"
+            for column, type_ in columns.items()
+        ]
+        (folder / "contracts" / f"{name}.yaml").write_text(CONTRACT.format(name=name) + "".join(lines))
+    return folder
+
+
+def buyers(records: Iterable[Mapping[str, Any]], *, paid: bool) -> dict[str, tuple[Decimal | None, str]]:
+    """customer -> what was spent, and the status of the newest order."""
+    spent: dict[str, Decimal] = {}
+    newest: dict[str, str] = {}
+    for one in records:  # each is later than the one before
+        newest[one["customer"]] = one["status"]
+        if one["status"] != "cancelled" or not paid:
+            spent[one["customer"]] = spent.get(one["customer"], Decimal(0)) + one["amount"]
+    return {customer: (spent.get(customer), status) for customer, status in newest.items()}
+
+
+def best(found: Mapping[str, tuple[Decimal | None, str]]) -> dict[int, str]:
+    order = sorted(found, key=lambda one: (found[one][0] is None, -(found[one][0] or 0), one))
+    return dict(enumerate(order[:3], 1))
+
+
+@pytest.fixture
+def lake(spark: SparkSession, tmp_path: Path) -> Iterator[Lake]:
+    with following_sql_server(tmp_path / "home" / "lake") as sql_url:
+        made = Lake(spark, tmp_path / "home", sql_url, project_of(tmp_path / "project"))
+        yield made
+        made.stop()
+
+
+@pytest.fixture
+def views(spark: SparkSession, lake: Lake) -> Iterator[Views]:
+    """What a reader sees, in the test's own session."""
+    made = Views(spark, lake.path)
+    yield made
+    made.close()
+
+
+def shown(views: Views, schema: str = "serve") -> dict[str, tuple[Decimal | None, str]]:
+    views.follow()
+    rows = views.rows(f"SELECT * FROM {schema}.buyers")
+    return {row["customer"]: (row["spent"], row["status"]) for row in rows}
+
+
+def reads_of(lake: Lake) -> dict[str, dict[str, str]]:
+    """By table, what its live version reads."""
+    live = release_log.live(lake.path)
+    assert live is not None
+    return {table: lake.server.lake.version(table, name).reads for table, name in live.tables.items()}
+
+
+def test_a_table_and_those_that_read_it_are_released_and_gone_back_from_together(
+    lake: Lake, views: Views
+) -> None:
+    records = [order(number, customer=f"c{number % 7}") for number in range(60)]
+    first = lake.promote(lake.build(TABLES))["tables"]
+    lake.append(records[:40])
+    before = shown(views)
+
+    plan = lake.plan(CHANGED)
+    lake.do("build", plan=plan["id"])
+    lake.append(records[40:])
+    found = {name: lake.do("diff", table=name, plan=plan["id"]) for name in ("spent", "buyers", "best")}
+    still = shown(views)
+    gate = lake.do("gate", plan=plan["id"])
+    second = lake.promote(plan["id"])["tables"]
+    after = shown(views)
+
+    assert before == buyers(records[:40], paid=False)
+    actions = {change["table"]: change["action"] for change in plan["changes"]}
+    assert actions == {"spent": "changed", "newest": "unchanged", "buyers": "changed", "best": "changed"}
+    assert [change["table"] for change in plan["changes"] if change["action"] == "changed"] == [
+        "spent", "buyers", "best",
+    ]  # fmt: skip
+    old, new = buyers(records, paid=False), buyers(records, paid=True)
+    assert found["buyers"]["changed"] == sum(old[name] != new[name] for name in new) > 0
+    assert found["buyers"]["common"] == 7 and found["buyers"]["position"] == {"orders": 2}
+    assert gate["passed"], gate
+    assert still == old and after == new == shown(views, release_schema(2))
+    assert shown(views, release_schema(1)) == old
+    assert {row["place"]: row["customer"] for row in views.rows("SELECT * FROM serve.best")} == best(new)
+    assert first["newest"] == second["newest"]
+    assert reads_of(lake) == {
+        "spent": {}, "newest": {}, "buyers": {name: second[name] for name in ("spent", "newest")},
+        "best": {"buyers": second["buyers"]},
+    }  # fmt: skip
+
+    assert lake.do("rollback", approved_by="me")["tables"] == first
+    assert shown(views) == old
+    assert lake.plan(TABLES)["empty"]
+    again = lake.plan(CHANGED)  # the versions of before are alive, and read each other
+    assert [change["green"] for change in again["changes"] if change["action"] == "changed"] == [
+        second[name] for name in ("spent", "buyers", "best")
+    ]
+
+
+def test_its_certificate_tells_of_a_changed_table_below(lake: Lake, spark: SparkSession) -> None:
+    lake.promote(lake.build(TABLES))
+    lake.append([order(number) for number in range(30)])
+    equal = {name: lake.do("verify", table=name) for name in ("buyers", "best", "spent")}
+    spent = lake.server.lake.version("spent")
+    spark.sql(f"UPDATE delta.`{spent.path(lake.path)}` SET spent__sum = spent__sum + 1 WHERE customer = 'c3'")
+
+    with pytest.raises(DifferenceError, match="speed and batch differ in 1 keys of buyers"):
+        lake.do("verify", table="buyers")
+
+    assert [(one["equal"], one["rows_compared"]) for one in equal.values()] == [
+        (True, 10),
+        (True, 3),
+        (True, 10),
+    ]
+    newest = lake.server.lake.certificates.newest("buyers", lake.server.lake.version("buyers").name)
+    assert newest is not None and not newest.equal
+    assert [(one["key"], one["cause"]) for one in newest.differences] == [
+        ({"customer": "c3"}, "inputs_differ")
+    ]
+
+
+def test_a_table_that_is_read_cannot_be_removed_and_its_version_is_not_retired(lake: Lake) -> None:
+    lake.promote(lake.build(TABLES))
+    lake.append([order(number) for number in range(10)])
+
+    with pytest.raises(DefinitionError, match="table buyers: it reads table 'spent', which is not defined"):
+        lake.plan({name: table for name, table in TABLES.items() if name != "spent"})
+    lake.promote(lake.build(CHANGED))
+    told = lake.do("retire", keep=1)
+
+    assert [name.split()[0] for name in told["retired"]] == ["best", "buyers", "spent"]
+    assert [name.split()[0] for name in told["living"]] == ["best", "buyers", "newest", "spent"]
+
+
+def test_a_restarted_server_goes_on_with_it_and_it_lags_as_what_it_reads(
+    lake: Lake, spark: SparkSession
+) -> None:
+    lake.promote(lake.build(TABLES))
+    records = [order(number) for number in range(20)]
+    lake.append(records)
+    lake.do("verify", table="best")
+    lake.stop()
+
+    again = Lake(spark, lake.server.settings.home, "", lake.server.settings.project)
+    try:
+        told = again.do("verify", table="best")
+        health = {one.table: one for one in again.server.lake.versions.health()}
+    finally:
+        again.stop()
+
+    assert told["equal"] and told["position"] == {"orders": 1}
+    assert (health["best"].lag_seconds, health["best"].step, health["best"].stalled) == (0.0, None, False)
+
+
+def version(table: str, build: int, **reads: int) -> Version:
+    return Version(
+        table=table, fingerprint="f" * 12, build=build, definition={}, topics=("orders",), contracts={},
+        created_at="2026-01-01T00:00:00Z", reads={name: f"{'f' * 12}-{of}" for name, of in reads.items()},
+    )  # fmt: skip
+
+
+def test_of_the_chosen_versions_those_that_a_living_one_reads_stay_and_readers_go_first() -> None:
+    old, new = version("spent", 1), version("spent", 2)
+    reader, kept = version("buyers", 1, spent=1), version("best", 1, buyers=1)
+
+    assert readers_first([old, reader], [old, new, reader]) == [reader, old]
+    assert readers_first([old, reader], [old, new, reader, kept]) == []
+    assert readers_first([old, reader, kept], [old, new, reader, kept]) == [kept, reader, old]
