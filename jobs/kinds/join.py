@@ -97,9 +97,7 @@ class Join(OverTables):
         """What is wrong with the tables that it reads."""
         for name in self.reads:
             table = self.tables.get(name)
-            if table is None:
-                yield self.error_at_text(name, f"it reads {name}, which is no table")
-            elif not isinstance(table, Events) or table.store is None:
+            if not isinstance(table, Events) or table.store is None:
                 why = f"it reads {name}, which does not keep its rows where a join looks for them"
                 yield self.error_at_text(name, why, f"make {name} a table of Events with a store")
             else:

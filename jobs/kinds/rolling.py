@@ -84,9 +84,7 @@ class Rolling(OverTables):
 
     def problems(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
         of = self.tables.get(self.of)
-        if of is None:
-            yield self.error_at_text(self.of, f"it reads {self.of}, which is no table")
-        elif not isinstance(of, Aggregate) or not isinstance(of.window, Tumbling):
+        if not isinstance(of, Aggregate) or not isinstance(of.window, Tumbling):
             why = f"it reads {self.of}, which is no Aggregate in tumbling windows"
             yield self.error_at_text(self.of, why, f"give {self.of} window=Tumbling(...)")
         else:
