@@ -61,15 +61,16 @@ def moment_or_none(micros: int) -> datetime | None:
         return None
 
 
-def parse_duration(text: str) -> timedelta:
-    """A positive duration from "90 seconds", "3 hours", "21 days" or ISO 8601 without months and years."""
+def parse_duration(text: str, or_zero: bool = False) -> timedelta:
+    """A positive duration from "90 seconds", "3 hours", "21 days" or ISO 8601 without months and years;
+    none at all only where that is asked for."""
     try:
         duration = _duration(text)
     except OverflowError as error:
         raise UsageError(
             f"{text!r} is not a duration", "it is too long", 'write it like "3 hours"'
         ) from error
-    if duration <= timedelta(0):
+    if duration < timedelta(0) or not (duration or or_zero):
         raise UsageError(
             f"{text!r} is not a duration", "it is not longer than zero", 'write it like "3 hours"'
         )

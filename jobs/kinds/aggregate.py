@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from jobs import quote
@@ -13,6 +12,7 @@ from jobs.kinds.definition import Definition, pairs, read, texts
 from jobs.kinds.entries import Entries
 from jobs.kinds.equality import has_order, scale_of
 from jobs.kinds.expression import Stage
+from jobs.kinds.finality import FINAL, final_sql
 from jobs.kinds.kind import Moment
 from jobs.kinds.measures.all import from_json as measure_from_json
 from jobs.kinds.measures.measure import Measure
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from jobs.errors import DefinitionError
-
-FINAL = "final"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +153,7 @@ class Aggregate(Definition):
             return merged
         end = f"`{START}` + {interval_sql(self.window.length)} AS `{END}`"
         columns = ", ".join([*map(quote.name, self.keys), f"`{START}`", end, quote.names(tuple(values))])
-        final = self._final(self.window.length, moment)
+        final = final_sql(quote.name(START), self.window.length, self.inputs, moment)
         return f"SELECT {columns},\n  {final} AS `{FINAL}`\nFROM (\n{merged}\n)"
 
     @property
@@ -166,14 +164,3 @@ class Aggregate(Definition):
     def _main(self) -> dict[str, Measure]:
         """The measures with one state per key, without entries."""
         return {name: one for name, one in self.measures.items() if one.item is None}
-
-    def _final(self, length: timedelta, moment: Moment) -> str:
-        late_after = moment.late_after.get(self.inputs[0])
-        if late_after is None:
-            return "CAST(NULL AS BOOLEAN)"
-        end = f"`{START}` + {interval_sql(length + late_after)}"
-        # a moment stands as a number in the code that Spark generates, an array is passed to it: so that code
-        # is compiled once, and not again whenever the watermark has moved. The condition is never true
-        never = f"unix_micros(`{START}`) % 2 > 1"
-        watermark = f"get(array({moment.watermark(self.inputs[0])}), if({never}, 1, 0))"
-        return f"coalesce({end} <= {watermark}, false)"

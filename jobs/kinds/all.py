@@ -7,14 +7,24 @@ from typing import Any
 
 from jobs.errors import UsageError
 from jobs.kinds.aggregate import Aggregate
+from jobs.kinds.as_of_join import AsOfJoin
 from jobs.kinds.derived import Derived
 from jobs.kinds.events import Events
-from jobs.kinds.kind import Kind, StoredKind
+from jobs.kinds.interval_join import IntervalJoin
+from jobs.kinds.kind import Kind
 from jobs.kinds.latest import Latest
+from jobs.kinds.rolling import Rolling
 
-STORED: tuple[type[StoredKind], ...] = (Aggregate, Latest)
-VIEWS: tuple[type[Kind], ...] = (Events, Derived)
-KINDS: dict[str, type[Kind]] = {kind.kind: kind for kind in (*STORED, *VIEWS)}
+_LISTED: tuple[type[Kind], ...] = (
+    Aggregate,
+    Latest,
+    Events,
+    IntervalJoin,
+    AsOfJoin,
+    Rolling,
+    Derived,
+)
+KINDS: dict[str, type[Kind]] = {kind.kind: kind for kind in _LISTED}
 """By the name in JSON."""
 
 

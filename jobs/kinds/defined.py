@@ -17,6 +17,7 @@ from jobs.kinds.all import KINDS
 from jobs.kinds.kind import Kind
 from jobs.kinds.measures.all import MEASURES
 from jobs.kinds.steps import Explode
+from jobs.kinds.store import Store
 from jobs.kinds.windows import Tumbling
 from jobs.settings import PROJECT
 
@@ -78,10 +79,14 @@ def _plain(error: Exception) -> str:
     if needs:
         return f"{needs[1]} needs {needs[2].replace(chr(39), '')}"
     found = re.fullmatch(r"(\w+)\.__init__\(\) got an unexpected keyword argument '(\w+)'.*", str(error))
-    known = {one.__name__: one for one in (*KINDS.values(), *MEASURES.values(), Tumbling, Explode)}
+    known = {one.__name__: one for one in (*KINDS.values(), *MEASURES.values(), Tumbling, Explode, Store)}
     if not found or found[1] not in known:
         return f"{type(error).__name__}: {error}"
-    names = [one.name for one in fields(known[found[1]]) if one.name != "place"]  # type: ignore[arg-type]
+    names = [
+        one.name
+        for one in fields(known[found[1]])  # type: ignore[arg-type]
+        if one.metadata.get("stored", True)
+    ]
     near = difflib.get_close_matches(found[2], names, 1)
     meant = f"; did you mean {near[0]}?" if near else f", only {', '.join(names)}"
     return f"{found[1]} has no field {found[2]}{meant}"

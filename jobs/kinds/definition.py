@@ -15,6 +15,8 @@ from jobs.settings import PROJECT
 from jobs.topics.schema import COLUMN_NAME
 
 D = TypeVar("D", bound="Definition")
+NOT_STORED = {"stored": False}
+"""The metadata of a field that says nothing of the table itself, and so is not in its JSON."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,12 +46,11 @@ class Definition:
     """
 
     kind: ClassVar[str] = ""
-    stores_rows: ClassVar[bool] = False
     reads_states: ClassVar[bool] = False
     name: str
     inputs: tuple[str, ...]
     """The topics it reads."""
-    place: Place | None = field(default_factory=_caller, compare=False, repr=False)
+    place: Place | None = field(default_factory=_caller, compare=False, repr=False, metadata=NOT_STORED)
 
     def __post_init__(self) -> None:
         for where, value, declared in misfits(self):
@@ -62,6 +63,11 @@ class Definition:
             raise self.error(f"a table of kind {self.kind} reads one topic, not {len(self.inputs)}")
         self.refuse_names("name", [self.name])
         self.refuse_names("input", (*self.inputs, *self.reads))
+
+    @property
+    def stores_rows(self) -> bool:
+        """Whether it is a stored kind; a kind that is, or a definition of it, says so."""
+        return False
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -109,7 +115,7 @@ class Definition:
 
         Maps become lists of pairs: their order is meaning, and JSON objects promise none.
         """
-        values = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "place"}
+        values = {name: getattr(self, name) for name in stored_fields(type(self))}
         return {"kind": self.kind, **{name: _to_json(value) for name, value in values.items()}}
 
     def _error_at(self, line: int, why: str, remedy: str = "") -> DefinitionError:
@@ -147,7 +153,7 @@ def read(cls: type[D], data: Mapping[str, Any], **readers: Callable[[Any], Any])
     `readers` turn the JSON of a field into its value; where None is a field's default, NULL is that.
     """
     what = f"table of kind {cls.kind}"
-    refuse_keys(data, {"kind", *(one.name for one in fields(cls))} - {"place"}, what)
+    refuse_keys(data, {"kind", *stored_fields(cls)}, what)
     readers = {"inputs": texts, **readers}
     optional = {one.name for one in fields(cls) if one.default is None}
     try:
@@ -159,6 +165,11 @@ def read(cls: type[D], data: Mapping[str, Any], **readers: Callable[[Any], Any])
         return cls(**values, place=None)
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(f"this is no {what}: {error}", "", "compare it with to_json()") from error
+
+
+def stored_fields(cls: type[Definition]) -> list[str]:
+    """The names of the fields that are in its JSON."""
+    return [one.name for one in fields(cls) if one.metadata.get("stored", True)]
 
 
 def texts(found: Any) -> Any:

@@ -37,6 +37,14 @@ def hashed(rows: DataFrame) -> DataFrame:
     return rows.withColumn(_HASH, F.expr(f"xxhash64({quote.names(coordinate.KEY)})"))
 
 
+def of_one_row() -> list[Column]:
+    """The same columns for states that are a hashed row each."""
+    from pyspark.sql import functions as F
+
+    low, high = f"{_HASH} & 4294967295", f"shiftrightunsigned({_HASH}, 32)"
+    return [F.expr(sql).alias(name) for name, sql in zip(NAMES, ("1L", low, high), strict=True)]
+
+
 def from_rows() -> list[Column]:
     """Aggregates over hashed rows: `_rows`, `_hash_low`, `_hash_high`."""
     from pyspark.sql import functions as F

@@ -45,10 +45,12 @@ class Kind(Protocol):
 
     kind: ClassVar[str]
     """Its name in JSON; `kinds/all.py` lists it under this."""
-    stores_rows: ClassVar[bool]
-    """Whether it is a StoredKind; ask `is_stored`, which tells the type checker too."""
     reads_states: ClassVar[bool]
     """Whether it reads the states of the tables in `reads` rather than their views."""
+
+    @property
+    def stores_rows(self) -> bool:
+        """Whether this definition is a StoredKind; ask `is_stored`, which tells the type checker too."""
 
     @property
     def name(self) -> str: ...

@@ -185,10 +185,13 @@ class Windows:
                 joined.append(one)
         return Windows(tuple(joined))
 
-    def widened(self, by: timedelta) -> Windows:
-        """With so much time after each range."""
+    def widened(self, by: timedelta, before: timedelta = timedelta(0)) -> Windows:
+        """With so much time after each range, and before it."""
         wider = (
-            WindowRange(start=one.start, end=None if _last(one) > _LAST - by else _last(one) + by)
+            WindowRange(
+                start=None if _first(one) < _FIRST + before else _first(one) - before,
+                end=None if _last(one) > _LAST - by else _last(one) + by,
+            )
             for one in self.ranges
         )
         return Windows(()) | Windows(tuple(wider))

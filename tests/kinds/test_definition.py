@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,11 @@ from hypothesis import strategies as st
 from jobs.errors import DefinitionError, UsageError
 from jobs.kinds.aggregate import Aggregate
 from jobs.kinds.all import KINDS, from_json
+from jobs.kinds.as_of_join import AsOfJoin
 from jobs.kinds.definition import Definition
 from jobs.kinds.derived import Derived
 from jobs.kinds.events import Events
+from jobs.kinds.interval_join import IntervalJoin
 from jobs.kinds.kind import Kind, grid_of, is_stored
 from jobs.kinds.latest import Latest
 from jobs.kinds.measures.all import MEASURES
@@ -25,7 +28,9 @@ from jobs.kinds.measures.all import from_json as measure_from_json
 from jobs.kinds.measures.counts import Count
 from jobs.kinds.measures.measure import Measure
 from jobs.kinds.measures.totals import Avg, Sum
+from jobs.kinds.rolling import Rolling
 from jobs.kinds.steps import Explode
+from jobs.kinds.store import Store
 from jobs.kinds.windows import Grid, Tumbling
 from jobs.tables import TABLES
 
@@ -242,6 +247,9 @@ SAMPLES: dict[str, Any] = {
         sql="SELECT k, n FROM a JOIN b USING (k)",
     ),
     "events": Events(**GOOD, where="amount > 0"),
+    "events with a store": Events(
+        **GOOD, store=Store(keys=("k",), on="at", cell="1 hour", back="10 minutes")
+    ),
     "latest": Latest(**GOOD, keys=("k",), order=("at",), values=("x", "at"), delete_when="x = 0"),
     "aggregate": Aggregate(
         **GOOD, keys=("k",), measures={"n": Count(), "sum": Sum("x")},
@@ -254,7 +262,18 @@ SAMPLES: dict[str, Any] = {
     "aggregate in windows only": Aggregate(
         **GOOD, keys=(), measures={"n": Count("x")}, window=Tumbling(on="at", size="1 day"),
     ),
+    "interval join": IntervalJoin(
+        name="t", left="asks", right="hits", on=("k",), before="5 minutes", columns={"y": "right.x"},
+    ),
+    "as-of join": AsOfJoin(
+        name="t", left="asks", right="hits", on=("k",), delete_when="x = 0", columns={"y": "right.x"},
+    ),
+    "rolling": Rolling(name="t", of="sums", last=("5 minutes", "1 day")),
 }  # fmt: skip
+SUMS = replace(SAMPLES["aggregate in windows"], name="sums")
+SAMPLES["rolling"] = SAMPLES["rolling"].bound({"sums": SUMS, "others": SUMS})
+VIEWS = ("derived", "events", "interval join", "as-of join", "rolling")
+LEFT, RIGHT = (tuple(f"_{side}{name}" for name in COORDINATE) for side in ("left", "right"))
 EXPECTED: dict[str, dict[str, Any]] = {
     "derived": {
         "view_keys": ("k",),
@@ -273,6 +292,15 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "implied": (*COORDINATE, "_timestamp"),
         "state_keys": None,
         "grid": None,
+    },
+    "events with a store": {
+        "view_keys": COORDINATE,
+        "by": COORDINATE,
+        "output": ("k", "x", "at", *COORDINATE, "_timestamp"),
+        "timeless": ("k", "x", "at", *COORDINATE, "_timestamp"),
+        "implied": (*COORDINATE, "_timestamp"),
+        "state_keys": (*COORDINATE, "at", "k", "_cell"),
+        "grid": Grid(column="_cell", size=timedelta(hours=1)),
     },
     "latest": {
         "view_keys": ("k",),
@@ -310,6 +338,33 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "state_keys": ("window_start",),
         "grid": Grid(column="window_start", size=timedelta(days=1)),
     },
+    "interval join": {
+        "view_keys": (*LEFT, *RIGHT),
+        "by": ("k",),
+        "output": ("k", "y", *LEFT, *RIGHT, "_cell", "final"),
+        "timeless": ("k", "y", *LEFT, *RIGHT, "_cell"),
+        "implied": (*LEFT, *RIGHT, "_cell"),
+        "state_keys": None,
+        "grid": None,
+    },
+    "as-of join": {
+        "view_keys": LEFT,
+        "by": ("k",),
+        "output": ("k", "y", *LEFT, *RIGHT, "_cell", "final"),
+        "timeless": ("k", "y", *LEFT, *RIGHT, "_cell"),
+        "implied": (*LEFT, *RIGHT, "_cell"),
+        "state_keys": None,
+        "grid": None,
+    },
+    "rolling": {
+        "view_keys": ("last", "k"),
+        "by": ("k",),
+        "output": ("window_start", "window_end", "last", "k", "n", "mean"),
+        "timeless": ("last", "k", "n", "mean"),
+        "implied": (),
+        "state_keys": None,
+        "grid": None,
+    },
 }
 STORED: dict[str, dict[str, Any]] = {
     "derived": {
@@ -318,7 +373,14 @@ STORED: dict[str, dict[str, Any]] = {
     },
     "events": {
         "kind": "events", "name": "t", "inputs": ["orders"], "where": "amount > 0",
+        "columns": [["k", "region"], ["x", "amount"], ["at", "ordered_at"]], "store": None,
+    },
+    "events with a store": {
+        "kind": "events", "name": "t", "inputs": ["orders"], "where": None,
         "columns": [["k", "region"], ["x", "amount"], ["at", "ordered_at"]],
+        "store": {
+            "keys": ["k"], "on": "at", "cell": "1 hour", "back": "10 minutes", "ahead": "0 seconds",
+        },
     },
     "latest": {
         "kind": "latest", "name": "t", "inputs": ["orders"], "where": None,
@@ -343,6 +405,17 @@ STORED: dict[str, dict[str, Any]] = {
         "explode": None, "window": {"kind": "tumbling", "on": "at", "size": "1 day"}, "keys": [],
         "measures": [["n", {"kind": "count", "of": "x"}]],
     },
+    "interval join": {
+        "kind": "interval_join", "name": "t", "inputs": [], "left": "asks", "right": "hits", "on": ["k"],
+        "how": "inner", "before": "5 minutes", "after": "0 seconds", "columns": [["y", "right.x"]],
+    },
+    "as-of join": {
+        "kind": "as_of_join", "name": "t", "inputs": [], "left": "asks", "right": "hits", "on": ["k"],
+        "how": "left", "delete_when": "x = 0", "columns": [["y", "right.x"]],
+    },
+    "rolling": {
+        "kind": "rolling", "name": "t", "inputs": [], "of": "sums", "last": ["5 minutes", "1 day"],
+    },
 }  # fmt: skip
 
 
@@ -361,7 +434,7 @@ def test_a_kind_says_what_identifies_and_makes_up_its_rows(what: str) -> None:
         "state_keys": table.state_keys if stored else None,
         "grid": grid_of(table),
     } == EXPECTED[what]
-    assert stored == (what not in ("events", "derived"))
+    assert stored == (what not in VIEWS)
 
 
 @pytest.mark.parametrize("what", SAMPLES)

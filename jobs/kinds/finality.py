@@ -1,0 +1,30 @@
+"""Owns when a row is final: a statement about time, and so outside of laws and certificates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from jobs.kinds.kind import Moment
+from jobs.kinds.windows import interval_sql
+
+FINAL = "final"
+"""The column of a view that tells it."""
+
+
+def final_sql(time: str, reach: timedelta, topics: Sequence[str], moment: Moment) -> str:
+    """Whether the watermark of every topic has passed `time` (SQL) plus the reach and what may be late.
+
+    NULL where a topic's contract does not say what is late.
+    """
+    late_after = [moment.late_after.get(topic) for topic in topics]
+    # a moment stands as a number in the code that Spark generates, an array is passed to it: so that code
+    # is compiled once, and not again whenever the watermark has moved. The condition is never true
+    never = f"unix_micros({time}) % 2 > 1"
+    passed = []
+    for topic, late in zip(topics, late_after, strict=True):
+        if late is None:
+            return "CAST(NULL AS BOOLEAN)"
+        watermark = f"get(array({moment.watermark(topic)}), if({never}, 1, 0))"
+        passed.append(f"{time} + {interval_sql(reach + late)} <= {watermark}")
+    return f"coalesce({' AND '.join(passed)}, false)"

@@ -1,0 +1,173 @@
+"""Joins and rolling windows are built, verified, compared and released together with what they read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.errors import DifferenceError
+from jobs.kinds.aggregate import Aggregate
+from jobs.kinds.as_of_join import AsOfJoin
+from jobs.kinds.events import Events
+from jobs.kinds.interval_join import IntervalJoin
+from jobs.kinds.kind import Kind
+from jobs.kinds.measures.counts import Count
+from jobs.kinds.rolling import Rolling
+from jobs.kinds.store import Store
+from jobs.kinds.windows import Tumbling
+from jobs.settings import PROJECT
+from tests.kill.views import Views
+from tests.releases.lake import START, Lake, following_sql_server, order
+
+REACH = timedelta(seconds=20)
+COLUMNS = {"customer": "customer", "order_id": "order_id", "at": "ordered_at"}
+STORE = Store(keys=("customer",), on="at", cell="1 minute")
+PAID = Events(name="paid", inputs=("orders",), where="status = 'paid'", columns=COLUMNS, store=STORE)
+GONE = Events(
+    name="gone", inputs=("orders",), where="status = 'cancelled'", columns=COLUMNS,
+    store=replace(STORE, back="20 seconds"),
+)  # fmt: skip
+REGRETS = IntervalJoin(
+    name="regrets", left="paid", right="gone", on=("customer",), how="left", after="20 seconds",
+    columns={"paid": "left.order_id", "cancelled": "right.order_id"},
+)  # fmt: skip
+BEFORE = AsOfJoin(
+    name="before", left="paid", right="gone", on=("customer",),
+    columns={"paid": "left.order_id", "cancelled": "right.order_id"},
+)  # fmt: skip
+MINUTES = Aggregate(
+    name="minutes", inputs=("orders",), columns=COLUMNS, keys=("customer",),
+    window=Tumbling(on="at", size="1 minute"), measures={"n": Count()},
+)  # fmt: skip
+LATELY = Rolling(name="lately", of="minutes", last=("1 minute", "1 hour"))
+TABLES: dict[str, Kind] = {one.name: one for one in (LATELY, REGRETS, BEFORE, PAID, GONE, MINUTES)}
+CHANGED = TABLES | {"gone": replace(GONE, where="status = 'cancelled' AND order_id % 20 = 0")}
+SEEN = {"customer": "string", "order_id": "bigint", "at": "timestamp"}
+PROMISED = {
+    "paid": SEEN,
+    "gone": SEEN,
+    "regrets": {"customer": "string", "paid": "bigint", "cancelled": "bigint", "final": "boolean"},
+    "before": {"customer": "string", "paid": "bigint", "cancelled": "bigint", "final": "boolean"},
+    "minutes": {
+        "customer": "string", "window_start": "timestamp", "window_end": "timestamp", "n": "bigint",
+        "final": "boolean",
+    },
+    "lately": {
+        "window_start": "timestamp", "window_end": "timestamp", "last": "string", "customer": "string",
+        "n": "bigint",
+    },
+}  # fmt: skip
+LOGICAL = {"string": "string", "bigint": "integer", "timestamp": "timestamp", "boolean": "boolean"}
+CONTRACT = """
+apiVersion: v3.2.0
+kind: DataContract
+id: {name}
+name: {name}
+version: 1.0.0
+status: active
+description: {{purpose: A table of the tests.}}
+schema:
+  - name: {name}
+    properties:
+"""
+Row = tuple[str, int, int | None]
+"""Customer, the paid order and the cancelled one."""
+
+
+def project_of(folder: Path) -> Path:
+    """A project that promises these tables: the real topic's files, and a contract for each table."""
+    for name in ("schemas/orders.v1.avsc", "contracts/orders.yaml"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text((PROJECT / name).read_text())
+    for name, columns in PROMISED.items():
+        lines = [
+            f"      - {{name: {column}, logicalType: {LOGICAL[type_]}, physicalType: '{type_}'}}\n"
+            for column, type_ in columns.items()
+        ]
+        (folder / "contracts" / f"{name}.yaml").write_text(CONTRACT.format(name=name) + "".join(lines))
+    return folder
+
+
+def joined(records: Iterable[Mapping[str, Any]], every: int) -> tuple[list[Row], list[Row]]:
+    """What both joins show, where only each so-many-th order is taken for cancelled."""
+    paid = [one for one in records if one["status"] == "paid"]
+    gone = [one for one in records if one["status"] == "cancelled" and one["order_id"] % every == 0]
+    near: list[Row] = []
+    before: list[Row] = []
+    for one in paid:
+        of = [other for other in gone if other["customer"] == one["customer"]]
+        late = [
+            other["order_id"]
+            for other in of
+            if timedelta(0) <= other["ordered_at"] - one["ordered_at"] <= REACH
+        ]
+        near += [(one["customer"], one["order_id"], number) for number in late or [None]]
+        last = max(
+            (other["order_id"] for other in of if other["ordered_at"] <= one["ordered_at"]), default=None
+        )
+        before.append((one["customer"], one["order_id"], last))
+    return sorted(near, key=str), sorted(before, key=str)
+
+
+def shown(views: Views) -> tuple[list[Row], list[Row]]:
+    views.follow()
+    near, before = (
+        [
+            (row["customer"], row["paid"], row["cancelled"])
+            for row in views.rows(f"SELECT * FROM serve.{name}")
+        ]
+        for name in ("regrets", "before")
+    )
+    return sorted(near, key=str), sorted(before, key=str)
+
+
+def test_joins_and_rolling_windows_are_released_together_with_what_they_read(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    records = [order(number, customer=f"c{number % 7}") for number in range(150)]
+    with following_sql_server(tmp_path / "home" / "lake") as sql_url:
+        lake = Lake(spark, tmp_path / "home", sql_url, project_of(tmp_path / "project"))
+        views = Views(spark, lake.path)
+        try:
+            lake.promote(lake.build(TABLES))
+            lake.append(records[:70])
+            first = shown(views)
+            plan = lake.build(CHANGED)
+            lake.append(records[70:])
+            found = {name: lake.do("diff", table=name, plan=plan) for name in ("regrets", "before")}
+            second = shown(views)
+            verified = [lake.do("verify", table=name)["equal"] for name in TABLES]
+            lake.promote(plan)
+            third = shown(views)
+            lately = views.rows("SELECT * FROM serve.lately")
+            gone = lake.server.lake.version("gone")
+            spark.sql(f"DELETE FROM delta.`{gone.path(lake.path)}` WHERE NOT _home")
+            with pytest.raises(DifferenceError, match="keys of regrets"):
+                lake.do("verify", table="regrets")
+        finally:
+            views.close()
+            lake.stop()
+
+    assert (first, second) == (joined(records[:70], 10), joined(records, 10)) and first != second
+    assert third == joined(records, 20) != second
+    assert verified == [True] * len(TABLES)
+    assert {name: one["position"] for name, one in found.items()} == {name: {"orders": 2} for name in found}
+    assert found["before"]["changed"] > 0 and found["regrets"]["only_blue"] > 0
+    assert rolled(lately) == {
+        (last, f"c{customer}"): len([n for n in within if n % 7 == customer])
+        for last, within in (("1 minute", range(60, 120)), ("1 hour", range(120)))
+        for customer in range(7)
+    }
+
+
+def rolled(rows: list[dict[str, Any]]) -> dict[tuple[str, str], int]:
+    """By length and customer; the watermark is in the third minute."""
+    end: set[datetime] = {row["window_end"].astimezone(UTC) for row in rows}
+    assert end == {START + timedelta(minutes=2)}
+    return {(row["last"], row["customer"]): row["n"] for row in rows}
