@@ -25,6 +25,7 @@ from jobs.lake.version import Health, Version
 from jobs.reading.views import release_schema
 from jobs.releases.plan import History, Proposal, decide
 from jobs.releases.retire import readers_first
+from jobs.run import Run
 from jobs.settings import PROJECT
 from jobs.waiting import wait_for
 from tests.kill.views import Views
@@ -128,6 +129,15 @@ def shown(views: Views, schema: str = "serve") -> dict[str, tuple[Decimal | None
     return {row["customer"]: (row["spent"], row["status"]) for row in rows}
 
 
+def settle(lake: Lake) -> None:
+    """Wait until every live version has taken what was appended."""
+    open_lake = lake.server.lake
+    live = release_log.live(lake.path)
+    assert live is not None
+    versions = [open_lake.versions.get(table, name) for table, name in live.tables.items()]
+    open_lake.versions.pin_together(versions, Run(id="settle"))
+
+
 def reads_of(lake: Lake) -> dict[str, dict[str, str]]:
     """By table, what its live version reads."""
     live = release_log.live(lake.path)
@@ -141,6 +151,7 @@ def test_a_table_and_those_that_read_it_are_released_and_gone_back_from_together
     records = [order(number, customer=f"c{number % 7}") for number in range(60)]
     first = lake.promote(lake.build(TABLES))["tables"]
     lake.append(records[:40])
+    settle(lake)
     before = shown(views)
 
     plan = lake.plan(CHANGED)
@@ -216,15 +227,17 @@ def test_a_table_that_is_read_cannot_be_removed_and_its_version_is_not_retired(l
 
 
 def test_a_restarted_server_goes_on_with_it_and_it_lags_as_what_it_reads(
-    lake: Lake, spark: SparkSession
+    spark: SparkSession, tmp_path: Path
 ) -> None:
+    home, project = tmp_path / "home", project_of(tmp_path / "project")
+    lake = Lake(spark, home, project=project)
     lake.promote(lake.build(TABLES))
     records = [order(number) for number in range(20)]
     lake.append(records)
     lake.do("verify", table="best")
     lake.stop()
 
-    again = Lake(spark, lake.server.settings.home, "", lake.server.settings.project)
+    again = Lake(spark, home, project=project)
     try:
         told = again.do("verify", table="best")
         health = {one.table: one for one in again.server.lake.versions.health()}
@@ -275,6 +288,7 @@ def test_a_stalled_table_below_is_told_of_it_and_the_next_release_resolves_both(
     plan = lake.build(tables(share.replace("amount", "nullif(amount, 0)")))
     compared = lake.do("diff", table="buyers", plan=plan)
     lake.promote(plan)
+    settle(lake)
 
     assert blue.position == {"orders": 1} == compared["position"]
     assert blue.error and "raises for orders (epoch 0, partition 0, offset 19)" in blue.error["what"]
