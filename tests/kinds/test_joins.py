@@ -227,6 +227,7 @@ WRONG: list[tuple[OverTables, CHANGED, list[str]]] = [
     (NEAR, {}, []),
     (AS_OF, {}, []),
     (ROLLING, {}, []),
+    (replace(NEAR, right="asks", after="0 seconds"), {}, []),
     (NEAR, {"hits": replace(HITS, store=None)},
      ["it reads hits, which does not keep its rows where a join looks for them"
       " | make hits a table of Events with a store"]),
