@@ -141,7 +141,7 @@ class Aggregate(Definition):
         return self._entries.merged(grouped.agg(*merged, *evidence.merged()), states)
 
     def scales(self, states: Mapping[str, str]) -> dict[str, str]:
-        parts = (part for name, one in self._main.items() for part in one.stored_parts(name, states))
+        parts = (part for name, one in self.measures.items() for part in one.stored_parts(name, states))
         return {part.name: part.scale for part in parts if part.scale is not None}
 
     def view(self, relations: Mapping[str, str], moment: Moment, scaled: tuple[str, ...] = ()) -> str:

@@ -43,8 +43,9 @@ class Measure:
         """For a measure whose state is a multiset: SQL over the steps' columns, of which NULL is no item.
 
         The state then has a row per item (`kinds/entries.py`), with how often it occurs as `_rows` and with
-        the measure's parts, whose merge must not depend on types. `value` sees merged ones, among them
-        `<name>__item`, and rows in which all of that is NULL. Measures with one text share the rows.
+        the measure's parts, whose merge must not depend on types. `value` sees these rows merged, the item as
+        `<name>__item`, and others without an item, which it has to pass over. Measures with one text share
+        the rows.
         """
         return None
 
