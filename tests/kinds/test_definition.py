@@ -53,7 +53,8 @@ def tables(draw: st.DrawFn) -> Any:
     if kind == "events":
         return Events(**common)
     if kind == "latest":
-        return Latest(**common, keys=(names[0],), order=tuple(names[:2]), values=tuple(names[1:]),
+        order = tuple(names[: draw(st.integers(0, 2))])
+        return Latest(**common, keys=(names[0],), order=order, values=tuple(names[1:]),
                       delete_when=draw(st.none() | TEXTS))  # fmt: skip
     measures: dict[str, Measure] = {
         f"m{i}": draw(st.sampled_from(list(MEASURES.values())))(names[0]) for i in range(3)
@@ -166,7 +167,9 @@ def test_a_measure_comes_back_from_json(kind: type[Measure]) -> None:
             "explode name '_x'",
         ),
         (Aggregate, {"keys": ("k",), "measures": {"a b": Count()}}, "'a b'"),
-        (Latest, {"keys": ("k",), "order": (), "values": ("x",)}, "no order columns"),
+        (Latest, {"keys": (), "values": ("x",)}, "no keys"),
+        (Latest, {"keys": ("k",), "values": ()}, "no values"),
+        (Latest, {"keys": ("k",), "order": ("z",), "values": ("x",)}, "order column 'z' is not one of"),
         (Latest, {"keys": ("k",), "order": ("at",), "values": ("k",)}, "'k' is given twice"),
     ],
 )
@@ -238,6 +241,7 @@ COORDINATE = ("_epoch", "_partition", "_offset")
 SAMPLES: dict[str, Any] = {
     "events": Events(**GOOD, where="amount > 0"),
     "latest": Latest(**GOOD, keys=("k",), order=("at",), values=("x", "at"), delete_when="x = 0"),
+    "latest by the log": Latest(**GOOD, keys=("k",), values=("x", "at")),
     "aggregate": Aggregate(
         **GOOD, keys=("k",), measures={"n": Count(), "sum": Sum("x")},
         explode=Explode(name="part", array="split(status, ' ')"),
@@ -261,6 +265,15 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "grid": None,
     },
     "latest": {
+        "view_keys": ("k",),
+        "by": ("k",),
+        "output": ("k", "x", "at"),
+        "timeless": ("k", "x", "at"),
+        "implied": (),
+        "state_keys": ("k",),
+        "grid": None,
+    },
+    "latest by the log": {
         "view_keys": ("k",),
         "by": ("k",),
         "output": ("k", "x", "at"),
@@ -306,6 +319,11 @@ STORED: dict[str, dict[str, Any]] = {
         "kind": "latest", "name": "t", "inputs": ["orders"], "where": None,
         "columns": [["k", "region"], ["x", "amount"], ["at", "ordered_at"]],
         "keys": ["k"], "order": ["at"], "values": ["x", "at"], "delete_when": "x = 0",
+    },
+    "latest by the log": {
+        "kind": "latest", "name": "t", "inputs": ["orders"], "where": None,
+        "columns": [["k", "region"], ["x", "amount"], ["at", "ordered_at"]],
+        "keys": ["k"], "order": [], "values": ["x", "at"], "delete_when": None,
     },
     "aggregate": {
         "kind": "aggregate", "name": "t", "inputs": ["orders"], "where": None,
