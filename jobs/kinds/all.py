@@ -10,8 +10,9 @@ from jobs.kinds.aggregate import Aggregate
 from jobs.kinds.events import Events
 from jobs.kinds.kind import Kind, StoredKind
 from jobs.kinds.latest import Latest
+from jobs.kinds.sessions import Sessions
 
-STORED: tuple[type[StoredKind], ...] = (Aggregate, Latest)
+STORED: tuple[type[StoredKind], ...] = (Aggregate, Latest, Sessions)
 VIEWS: tuple[type[Kind], ...] = (Events,)
 KINDS: dict[str, type[Kind]] = {kind.kind: kind for kind in (*STORED, *VIEWS)}
 """By the name in JSON."""

@@ -16,7 +16,7 @@ from jobs.kinds.all import KINDS
 from jobs.kinds.kind import Kind
 from jobs.kinds.measures.all import MEASURES
 from jobs.kinds.steps import Explode
-from jobs.kinds.windows import Tumbling
+from jobs.kinds.windows import Hopping, Tumbling
 from jobs.settings import PROJECT
 
 REMEDY = "write it as the README's chapter `Add a table` shows, then run `twinlake check`"
@@ -67,7 +67,7 @@ def _plain(error: Exception) -> str:
     if needs:
         return f"{needs[1]} needs {needs[2].replace(chr(39), '')}"
     found = re.fullmatch(r"(\w+)\.__init__\(\) got an unexpected keyword argument '(\w+)'.*", str(error))
-    known = {one.__name__: one for one in (*KINDS.values(), *MEASURES.values(), Tumbling, Explode)}
+    known = {one.__name__: one for one in (*KINDS.values(), *MEASURES.values(), Tumbling, Hopping, Explode)}
     if not found or found[1] not in known:
         return f"{type(error).__name__}: {error}"
     names = [one.name for one in fields(known[found[1]]) if one.name != "place"]  # type: ignore[arg-type]

@@ -69,7 +69,7 @@ class Latest(Definition):
         return self.keys
 
     @property
-    def grid(self) -> Grid | None:
+    def cells(self) -> Grid | None:
         return None
 
     @property
