@@ -1,8 +1,8 @@
 """`make bench-kinds`: what each kind and each measure costs, against counting and summing the same records.
 
 The records are made up by Spark and lie in a Parquet file; no service is needed. A table's history is cut
-into steps, as the speed layer does, then merged into one state, as the batch layer does; its view is read over
-both.
+into steps, as the speed layer does, then merged into one state, as the batch layer does; its view is read
+over both.
 Everything lies in `<state folder>/bench/kinds`, the figures in `kinds.json` there.
 """
 

@@ -61,7 +61,10 @@ STORED: tuple[StoredKind, ...] = (
     _aggregate("hot_key", _BASE, key="hot"),
     _aggregate("tumbling", _BASE, window=Tumbling(on="at", size="1 hour")),
     _aggregate("hopping", _BASE, window=Hopping(on="at", size="1 hour", every="10 minutes")),
-    Latest(name="latest", inputs=("made",), columns=_COLUMNS, keys=("key",), order=("at",), values=("item", "amount")),
+    Latest(
+        name="latest", inputs=("made",), columns=_COLUMNS, keys=("key",), order=("at",),
+        values=("item", "amount"),
+    ),
     Sessions(
         name="sessions", inputs=("made",), columns=_COLUMNS, keys=("key",), on="at", gap="10 minutes",
         measures=_BASE,

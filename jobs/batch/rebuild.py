@@ -138,7 +138,7 @@ def chunks(feed: Feed, closed: Closed, windows: Windows, chunk_records: int = CH
     """
     from pyspark.sql import functions as F
 
-    grid = feed.definition.grid
+    grid = feed.definition.cells
     if grid is None or not windows.ranges or closed.records <= chunk_records:
         return [windows] if windows.ranges else []
     rows = closed_rows(feed, closed, windows)
@@ -226,7 +226,7 @@ def _replaced(feed: Feed, closed: Closed, windows: Windows) -> tuple[dict[str, i
 
 def _span(feed: Feed, file: LiveFile) -> tuple[datetime, datetime] | None:
     """Between which starts of windows its rows are; None where that is not known of every row."""
-    grid = feed.definition.grid
+    grid = feed.definition.cells
     least, greatest = (file.least(grid.column), file.greatest(grid.column)) if grid else (None, None)
     if grid is None or least is None or greatest is None or file.may_lack(grid.column):
         return None

@@ -82,7 +82,7 @@ def _elsewhere(feed: Feed, pin: Pin, base: Base, evidence: Mapping[str, int]) ->
 
 def within(feed: Feed, windows: Windows) -> str:
     """The condition on stored rows that they lie in these windows."""
-    grid = feed.definition.grid
+    grid = feed.definition.cells
     return windows.predicate(grid.column) if grid else "true"
 
 

@@ -7,17 +7,29 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jobs import quote
-from jobs.kinds import evidence, steps
+from jobs.kinds import evidence, measured, steps
 from jobs.kinds.definition import Definition, pairs, read, texts
 from jobs.kinds.entries import Entries
-from jobs.kinds.equality import has_order, scale_of
 from jobs.kinds.expression import Stage
 from jobs.kinds.finality import FINAL, final_sql
 from jobs.kinds.kind import Moment
 from jobs.kinds.measures.all import from_json as measure_from_json
 from jobs.kinds.measures.measure import Measure
 from jobs.kinds.steps import Explode
-from jobs.kinds.windows import ALL, END, START, Grid, Tumbling, Windows, interval_sql, refuse_window
+from jobs.kinds.windows import (
+    ALL,
+    END,
+    START,
+    Grid,
+    Hopping,
+    Tumbling,
+    Windows,
+    interval_sql,
+    mistimed,
+    refuse_window,
+    spread,
+    window_from_json,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -38,7 +50,7 @@ class Aggregate(Definition):
     where: str | None = None
     columns: dict[str, str]
     keys: tuple[str, ...]
-    window: Tumbling | None = None
+    window: Tumbling | Hopping | None = None
     measures: dict[str, Measure]
 
     def __post_init__(self) -> None:
@@ -46,11 +58,7 @@ class Aggregate(Definition):
         steps.refuse_shape(self, self.columns)
         if self.explode:
             steps.refuse_explode(self, self.explode)
-        self.refuse_unknown("key", self.keys, self.columns)
-        measured = (column for measure in self.measures.values() for column in measure.columns)
-        self.refuse_unknown("measured column", measured, self.columns)
-        if not self.measures:
-            raise self.error("it has no measures")
+        measured.refuse_shape(self, self.measures, self.keys, self.columns)
         if not self.keys and not self.window:
             raise self.error("it has neither keys nor a window", "use a constant column as the key")
         if self.window:
@@ -61,7 +69,7 @@ class Aggregate(Definition):
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Aggregate:
         return read(
-            cls, data, columns=pairs, keys=texts, window=Tumbling.from_json, explode=Explode.from_json,
+            cls, data, columns=pairs, keys=texts, window=window_from_json, explode=Explode.from_json,
             measures=lambda found: {name: measure_from_json(one) for name, one in found},
         )  # fmt: skip
 
@@ -78,7 +86,7 @@ class Aggregate(Definition):
         return self._entries.state_keys
 
     @property
-    def grid(self) -> Grid | None:
+    def cells(self) -> Grid | None:
         return self.window.grid if self.window else None
 
     @property
@@ -103,17 +111,9 @@ class Aggregate(Definition):
         stepped = steps.apply(self, rows[self.inputs[0]], self.explode)
         yield from steps.untyped(self, self.columns, stepped)
         types = dict(stepped.dtypes)
-        for name in self.keys:
-            if not has_order(types[name]):
-                yield self.error_at_text(self.columns[name], f"column {name}: {types[name]} cannot be a key")
-        if self.window and types[self.window.on] != "timestamp":
-            why = f"the window is on {self.window.on}, which is {types[self.window.on]}, not timestamp"
-            yield self.error_at_text(self.window.on, why)
-        for name, measure in self.measures.items():
-            why_not = measure.refuses({column: types[column] for column in measure.columns})
-            if why_not:
-                of = f" of {', '.join(measure.columns)}" if measure.columns else ""
-                yield self.error_at_text(name, f"measure {name} ({measure.kind}{of}): {why_not}")
+        yield from measured.problems(self, self.measures, self.keys, self.columns, types)
+        if self.window:
+            yield from mistimed(self, "the window is", self.window.on, types)
 
     def partial(self, rows: DataFrame, windows: Windows = ALL) -> DataFrame:
         from pyspark.sql import functions as F
@@ -123,31 +123,29 @@ class Aggregate(Definition):
         stepped = evidence.hashed(stepped)
         if self.window:
             timed = stepped.where(F.expr(f"{quote.name(self.window.on)} IS NOT NULL"))
-            stepped = timed.withColumn(START, F.expr(self.window.start_sql()))
+            stepped = timed.withColumn(START, F.expr(self.window.grid.start_sql(self.window.on)))
             if not windows.is_all:
-                stepped = stepped.where(self.window.reached_sql(windows)).where(windows.predicate(START))
-        parts = [part for name, measure in self._main.items() for part in measure.parts(name, types)]
-        measured = [F.expr(part.from_rows).alias(part.name) for part in parts]
-        main = stepped.groupBy(*map(quote.name, self.view_keys)).agg(*measured, *evidence.from_rows())
-        return self._entries.from_rows(main, stepped, types)
+                stepped = stepped.where(windows.reached_sql(self.window.on, self.window.length))
+        main = stepped.groupBy(*map(quote.name, self.view_keys)).agg(
+            *measured.from_rows(self._main, types), *evidence.from_rows()
+        )
+        states = self._entries.from_rows(main, stepped, types)
+        if not self.window:
+            return states
+        hopped = spread(states, self.window)
+        limited = hopped if windows.is_all else hopped.where(windows.predicate(START))
+        return self.merge(limited) if self.window.hops > 1 else limited
 
     def merge(self, states: DataFrame) -> DataFrame:
-        from pyspark.sql import functions as F
-
-        types = dict(states.dtypes)
-        parts = [part for name, one in self._main.items() for part in one.stored_parts(name, types)]
-        merged = [F.expr(part.merge).alias(part.name) for part in parts]
-        grouped = self._entries.main(states).groupBy(*map(quote.name, self.view_keys))
-        return self._entries.merged(grouped.agg(*merged, *evidence.merged()), states)
+        merged = measured.merged(self._main, dict(states.dtypes))
+        main = self._entries.main(states).groupBy(*map(quote.name, self.view_keys))
+        return self._entries.merged(main.agg(*merged, *evidence.merged()), states)
 
     def scales(self, states: Mapping[str, str]) -> dict[str, str]:
-        parts = (part for name, one in self.measures.items() for part in one.stored_parts(name, states))
-        return {part.name: part.scale for part in parts if part.scale is not None}
+        return measured.scales(self.measures, states)
 
     def view(self, relations: Mapping[str, str], moment: Moment, scaled: tuple[str, ...] = ()) -> str:
-        values = {name: measure.value(name) for name, measure in self.measures.items()}
-        scales = {name: self.measures[name].scale(name) for name in scaled if name in self.measures}
-        values |= {scale_of(name): scale for name, scale in scales.items() if scale is not None}
+        values = measured.values(self.measures, scaled)
         merged = self._entries.view(values, relations[self.name])
         if self.window is None:
             return merged

@@ -14,9 +14,11 @@ from jobs.kinds.interval_join import IntervalJoin
 from jobs.kinds.kind import Kind
 from jobs.kinds.latest import Latest
 from jobs.kinds.rolling import Rolling
+from jobs.kinds.sessions import Sessions
 
 _LISTED: tuple[type[Kind], ...] = (
     Aggregate,
+    Sessions,
     Latest,
     Events,
     IntervalJoin,

@@ -18,7 +18,7 @@ from jobs.kinds.kind import Kind
 from jobs.kinds.measures.all import MEASURES
 from jobs.kinds.steps import Explode
 from jobs.kinds.store import Store
-from jobs.kinds.windows import Tumbling
+from jobs.kinds.windows import Hopping, Tumbling
 from jobs.settings import PROJECT
 
 REMEDY = "write it as the README's chapter `Add a table` shows, then run `twinlake check`"
@@ -79,7 +79,8 @@ def _plain(error: Exception) -> str:
     if needs:
         return f"{needs[1]} needs {needs[2].replace(chr(39), '')}"
     found = re.fullmatch(r"(\w+)\.__init__\(\) got an unexpected keyword argument '(\w+)'.*", str(error))
-    known = {one.__name__: one for one in (*KINDS.values(), *MEASURES.values(), Tumbling, Explode, Store)}
+    own = (Tumbling, Hopping, Explode, Store)
+    known = {one.__name__: one for one in (*KINDS.values(), *MEASURES.values(), *own)}
     if not found or found[1] not in known:
         return f"{type(error).__name__}: {error}"
     names = [

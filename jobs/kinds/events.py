@@ -80,7 +80,7 @@ class Events(Definition):
         return (*coordinate.KEY, self._kept.on, *self._kept.keys, CELL)
 
     @property
-    def grid(self) -> Grid | None:
+    def cells(self) -> Grid | None:
         return self._kept.grid
 
     def stages(self, rows: Mapping[str, DataFrame]) -> Iterator[Stage]:

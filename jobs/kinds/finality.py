@@ -1,4 +1,7 @@
-"""Owns when a row is final: a statement about time, and so outside of laws and certificates."""
+"""Owns the column `final` of views whose rows end in time: whether records in time can still change a row.
+
+It is a statement about time, and so outside of laws and certificates.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,15 @@ from jobs.kinds.kind import Moment
 from jobs.kinds.windows import interval_sql
 
 FINAL = "final"
-"""The column of a view that tells it."""
 
 
-def final_sql(time: str, reach: timedelta, topics: Sequence[str], moment: Moment) -> str:
+def final_sql(
+    time: str, reach: timedelta, topics: Sequence[str], moment: Moment, inclusive: bool = False
+) -> str:
     """Whether the watermark of every topic has passed `time` (SQL) plus the reach and what may be late.
 
-    NULL where a topic's contract does not say what is late.
+    `inclusive`: a record at `time` + `reach` itself changes the row. NULL where a topic's contract does not
+    say what is late.
     """
     late_after = [moment.late_after.get(topic) for topic in topics]
     # a moment stands as a number in the code that Spark generates, an array is passed to it: so that code
@@ -26,5 +31,5 @@ def final_sql(time: str, reach: timedelta, topics: Sequence[str], moment: Moment
         if late is None:
             return "CAST(NULL AS BOOLEAN)"
         watermark = f"get(array({moment.watermark(topic)}), if({never}, 1, 0))"
-        passed.append(f"{time} + {interval_sql(reach + late)} <= {watermark}")
+        passed.append(f"{time} + {interval_sql(reach + late)} {'<' if inclusive else '<='} {watermark}")
     return f"coalesce({' AND '.join(passed)}, false)"

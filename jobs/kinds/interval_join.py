@@ -11,8 +11,8 @@ from jobs.kinds.definition import pairs, read, texts
 from jobs.kinds.finality import final_sql
 from jobs.kinds.join import COORDINATES, Join
 from jobs.kinds.kind import Moment
-from jobs.kinds.store import CELL, HOME, whole_seconds
-from jobs.kinds.windows import interval_sql
+from jobs.kinds.store import CELL, HOME
+from jobs.kinds.windows import interval_sql, whole_seconds
 from jobs.times import format_duration, parse_duration
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ class IntervalJoin(Join):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole_seconds(self, "before", self.before)
-        whole_seconds(self, "after", self.after)
+        whole_seconds(self, "before", self.before, or_zero=True)
+        whole_seconds(self, "after", self.after, or_zero=True)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> IntervalJoin:

@@ -134,7 +134,7 @@ class StoredKind(Kind, Protocol):
         """The columns that identify a merged state; NULL is a key."""
 
     @property
-    def grid(self) -> Grid | None:
+    def cells(self) -> Grid | None:
         """The time cells in which the states lie, None where they lie in none: batch work is cut along it."""
 
     def partial(self, rows: DataFrame, windows: Windows = ALL) -> DataFrame:
@@ -161,4 +161,4 @@ def is_stored(kind: Kind) -> TypeGuard[StoredKind]:
 
 def grid_of(kind: Kind) -> Grid | None:
     """The time cells by which the table can be limited to a range; None for a kind without."""
-    return kind.grid if is_stored(kind) else None
+    return kind.cells if is_stored(kind) else None

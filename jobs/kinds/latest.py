@@ -34,8 +34,10 @@ class Latest(Definition):
     where: str | None = None
     columns: dict[str, str]
     keys: tuple[str, ...]
-    order: tuple[str, ...]
-    """Columns by which the newest is found; NULL is before every value, ties go to the later coordinate."""
+    order: tuple[str, ...] = ()
+    """Columns by which the newest is found; NULL is before every value, ties go to the later coordinate.
+
+    Without any it follows the log: the latest coordinate wins, whatever the row says of its time."""
     delete_when: str | None = None
     """SQL over `columns`: a row in which it is true wins like any other and hides its key."""
     values: tuple[str, ...]
@@ -43,10 +45,11 @@ class Latest(Definition):
     def __post_init__(self) -> None:
         super().__post_init__()
         steps.refuse_shape(self, self.columns)
-        for what, names in (("key", self.keys), ("order column", self.order), ("value", self.values)):
+        for what, names in (("key", self.keys), ("value", self.values)):
             if not names:
                 raise self.error(f"it has no {what}s")
             self.refuse_unknown(what, names, self.columns)
+        self.refuse_unknown("order column", self.order, self.columns)
         self.refuse_shown("output column", self.output)
 
     @classmethod
@@ -66,7 +69,7 @@ class Latest(Definition):
         return self.keys
 
     @property
-    def grid(self) -> Grid | None:
+    def cells(self) -> Grid | None:
         return None
 
     @property

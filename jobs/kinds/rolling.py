@@ -13,8 +13,7 @@ from jobs.kinds.definition import read, texts
 from jobs.kinds.expression import Stage
 from jobs.kinds.kind import Moment
 from jobs.kinds.over_tables import OverTables
-from jobs.kinds.store import whole_seconds
-from jobs.kinds.windows import END, START, Tumbling, interval_sql
+from jobs.kinds.windows import END, START, Tumbling, interval_sql, whole_seconds
 from jobs.times import parse_duration
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ class Rolling(OverTables):
         super().__post_init__()
         if not self.last:
             raise self.error("it is over no time", 'name durations, like last=("5 minutes", "1 day")')
-        lengths = [whole_seconds(self, LAST, text, or_zero=False) for text in self.last]
+        lengths = [whole_seconds(self, LAST, text) for text in self.last]
         for text, length in zip(self.last, lengths, strict=True):
             if lengths.count(length) > 1:
                 raise self.error_at_text(text, f"last {text!r} is given twice")

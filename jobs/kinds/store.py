@@ -8,9 +8,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from jobs import quote
-from jobs.errors import UsageError
 from jobs.kinds.definition import Definition, refuse_keys, texts
-from jobs.kinds.windows import Grid, Windows
+from jobs.kinds.windows import Grid, Windows, whole_seconds
 from jobs.times import EPOCH, parse_duration
 
 if TYPE_CHECKING:
@@ -99,17 +98,6 @@ class Store:
         return f"({reached}){timeless}"
 
 
-def whole_seconds(definition: Definition, what: str, text: str, or_zero: bool = True) -> timedelta:
-    """The duration of whole seconds; DefinitionError for what is none."""
-    try:
-        found = parse_duration(text, or_zero)
-    except UsageError as error:
-        raise definition.error_at_text(text, f"{what}: {error.what}", error.remedy) from error
-    if found % timedelta(seconds=1):
-        raise definition.error_at_text(text, f"{what} {text!r} is not made of whole seconds")
-    return found
-
-
 def refuse_store(definition: Definition, store: Store, columns: Mapping[str, str]) -> None:
     """DefinitionError for columns that are none, and for durations that do not fit together."""
     if not store.keys:
@@ -117,11 +105,9 @@ def refuse_store(definition: Definition, store: Store, columns: Mapping[str, str
     definition.refuse_names("column of the store", (*store.keys, store.on))
     definition.refuse_unknown("store key", store.keys, columns)
     definition.refuse_unknown("store time", (store.on,), columns)
-    cell = whole_seconds(definition, "store cell", store.cell, or_zero=False)
-    reach = sum(
-        (whole_seconds(definition, f"store {name}", getattr(store, name)) for name in ("back", "ahead")),
-        timedelta(0),
-    )
+    cell = whole_seconds(definition, "store cell", store.cell)
+    reach = whole_seconds(definition, "store back", store.back, or_zero=True)
+    reach += whole_seconds(definition, "store ahead", store.ahead, or_zero=True)
     if (most := -(-reach // cell) + 1) > MOST_CELLS:
         why = f"each row would lie in up to {most} cells of {store.cell}, at most {MOST_CELLS} are kept"
         raise definition.error_at_text(store.cell, why, "make the cells longer")

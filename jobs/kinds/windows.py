@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jobs import quote
-from jobs.errors import UsageError
+from jobs.errors import DefinitionError, UsageError
 from jobs.kinds.definition import Definition, refuse_keys
 from jobs.times import format_moment, moment_or_none, parse_duration, parse_moment
 
 START, END = "window_start", "window_end"
 """The columns of a windowed view: the window is [start, end)."""
+MOST_HOPS = 64
+"""A record is in at most so many hopping windows: each of them is a state of its own."""
 MOST_RANGES = 64
 """A set of windows that is found rather than asked for has at most so many ranges: they become SQL text."""
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +30,12 @@ class Grid:
 
     column: str
     size: timedelta
+
+    def start_sql(self, on: str) -> str:
+        """The start of the cell in which the time in column `on` is; cells are aligned to 1970-01-01 UTC."""
+        time = f"unix_micros({quote.name(on)})"
+        # integers, not window(): that one expands rows and hides the column from pushed filters
+        return f"timestamp_micros({time} - pmod({time}, {micros(self.size)}))"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,38 +56,108 @@ class Tumbling:
     def grid(self) -> Grid:
         return Grid(column=START, size=self.length)
 
+    @property
+    def hops(self) -> int:
+        """In how many windows a row is."""
+        return 1
+
     def to_json(self) -> dict[str, Any]:
         return {"kind": "tumbling", "on": self.on, "size": self.size}
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Tumbling:
-        """The inverse of `to_json`; an unknown key or kind is refused by name."""
-        refuse_keys(data, {"kind", "on", "size"}, "window")
-        if data.get("kind") != "tumbling":
-            raise UsageError(f"unknown window kind {data.get('kind')!r}", "", "known: tumbling")
-        return cls(on=data["on"], size=data["size"])
 
-    def start_sql(self) -> str:
-        """The start of the window that a row is in."""
-        micros = f"unix_micros({quote.name(self.on)})"
-        size = self.length // timedelta(microseconds=1)
-        # integers, not window(): that one expands rows and hides the column from pushed filters
-        return f"timestamp_micros({micros} - pmod({micros}, {size}))"
+@dataclass(frozen=True, kw_only=True)
+class Hopping:
+    """Windows of one size of which one begins every so often, so that they overlap; from 1970-01-01 UTC on.
 
-    def reached_sql(self, windows: Windows) -> str:
-        """A condition that holds for every row in these windows: one on the row's own time, so that it
-        reaches the scan. It holds for some rows beside them too."""
-        return windows.widened(self.length).predicate(self.on)
+    A record is in those that start in (its time - size, its time]: in `size / every` of them.
+    """
+
+    on: str
+    """A timestamp column of the row-local step; rows in which it is NULL are in no window."""
+    size: str
+    """A duration such as "10 minutes", a whole multiple of `every`."""
+    every: str
+
+    @property
+    def length(self) -> timedelta:
+        """`size` as a timedelta."""
+        return parse_duration(self.size)
+
+    @property
+    def grid(self) -> Grid:
+        return Grid(column=START, size=parse_duration(self.every))
+
+    @property
+    def hops(self) -> int:
+        """In how many windows a row is."""
+        return self.length // self.grid.size
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": "hopping", "on": self.on, "size": self.size, "every": self.every}
 
 
-def refuse_window(definition: Definition, window: Tumbling) -> None:
-    """DefinitionError for a size that is no duration of whole seconds."""
+Window = Tumbling | Hopping
+
+
+def window_from_json(data: Mapping[str, Any]) -> Window:
+    """The window that `to_json` came from; an unknown key or kind is refused by name."""
+    kind = {"tumbling": Tumbling, "hopping": Hopping}.get(str(data.get("kind")))
+    if kind is None:
+        raise UsageError(f"unknown window kind {data.get('kind')!r}", "", "known: tumbling, hopping")
+    refuse_keys(data, {"kind", *(one.name for one in fields(kind))}, "window")
+    return kind(**{key: value for key, value in data.items() if key != "kind"})
+
+
+def spread(tiles: DataFrame, window: Window) -> DataFrame:
+    """The states of the grid's cells, each once for every window that it is in: not merged by window yet."""
+    from pyspark.sql import functions as F
+
+    if window.hops == 1:
+        return tiles
+    last, every = f"unix_micros({START})", micros(window.grid.size)
+    starts = ", ".join(f"timestamp_micros({last} - {hop * every})" for hop in range(window.hops))
+    columns = [
+        F.expr(f"explode(array({starts}))").alias(START) if name == START else F.col(quote.name(name))
+        for name in tiles.columns
+    ]
+    return tiles.select(*columns)
+
+
+def refuse_window(definition: Definition, window: Window) -> None:
+    """DefinitionError for a size that is no duration of whole seconds, or that its hops do not divide."""
+    size = whole_seconds(definition, "window size", window.size)
+    if isinstance(window, Hopping):
+        every = whole_seconds(definition, "window every", window.every)
+        if size % every:
+            why = f"window size {window.size!r} is no whole multiple of every {window.every!r}"
+            raise definition.error(why, "make it one: records are counted in tiles of `every`")
+        if size // every > MOST_HOPS:
+            why = f"a record would be in {size // every} windows, and at most {MOST_HOPS} are kept"
+            raise definition.error(why, "use Rolling, or a longer `every`")
+
+
+def whole_seconds(definition: Definition, what: str, text: str, or_zero: bool = False) -> timedelta:
+    """The duration; DefinitionError where the text is none of whole seconds."""
     try:
-        whole = window.length // timedelta(microseconds=1)
+        length = parse_duration(text, or_zero)
     except UsageError as error:
-        raise definition.error(f"window size: {error.what}", error.remedy) from error
-    if whole % 1_000_000:
-        raise definition.error(f"window size {window.size!r} is not made of whole seconds")
+        raise definition.error_at_text(text, f"{what}: {error.what}", error.remedy) from error
+    if length % timedelta(seconds=1):
+        raise definition.error_at_text(text, f"{what} {text!r} is not made of whole seconds")
+    return length
+
+
+def mistimed(
+    definition: Definition, what: str, on: str, types: Mapping[str, str]
+) -> Iterator[DefinitionError]:
+    """A problem where the column with the times is no timestamp."""
+    if types[on] != "timestamp":
+        yield definition.error_at_text(on, f"{what} on {on}, which is {types[on]}, not timestamp")
+
+
+def micros(length: timedelta) -> int:
+    """As Spark counts time."""
+    return length // timedelta(microseconds=1)
 
 
 def interval_sql(length: timedelta) -> str:
@@ -122,7 +203,7 @@ class Windows:
     def of(cls, starts: Iterable[int], size: timedelta, most: int = MOST_RANGES) -> Windows:
         """Those of one size with these starts (microseconds since 1970), and some more where that would be
         more than `most` ranges: the smallest gaps are filled."""
-        length = size // timedelta(microseconds=1)
+        length = micros(size)
         ranges: list[list[int]] = []
         for start in sorted(starts):
             if ranges and start <= ranges[-1][1]:
@@ -184,6 +265,11 @@ class Windows:
             else:
                 joined.append(one)
         return Windows(tuple(joined))
+
+    def reached_sql(self, on: str, length: timedelta) -> str:
+        """A condition that holds for every row in these windows, which are so long: one on the rows' own time
+        `on`, so that it reaches the scan. It holds for some rows beside them too."""
+        return self.widened(length).predicate(on)
 
     def widened(self, by: timedelta, before: timedelta = timedelta(0)) -> Windows:
         """With so much time after each range, and before it."""

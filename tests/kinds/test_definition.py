@@ -29,9 +29,10 @@ from jobs.kinds.measures.counts import Count
 from jobs.kinds.measures.measure import Measure
 from jobs.kinds.measures.totals import Avg, Sum
 from jobs.kinds.rolling import Rolling
+from jobs.kinds.sessions import Sessions
 from jobs.kinds.steps import Explode
 from jobs.kinds.store import Store
-from jobs.kinds.windows import Grid, Tumbling
+from jobs.kinds.windows import Grid, Hopping, Tumbling
 from jobs.tables import TABLES
 
 NAMES = st.from_regex(r"[a-z][a-z0-9]{0,8}", fullmatch=True).filter(
@@ -43,6 +44,7 @@ GOOD: dict[str, Any] = {
     "inputs": ("orders",),
     "columns": {"k": "region", "x": "amount", "at": "ordered_at"},
 }
+VISITS = {"keys": ("k",), "on": "at", "gap": "30 minutes", "measures": {"n": Count()}}
 
 
 @st.composite
@@ -55,17 +57,22 @@ def tables(draw: st.DrawFn) -> Any:
         "columns": columns,
         "where": draw(st.none() | TEXTS),
     }
-    kind = draw(st.sampled_from(["events", "aggregate", "latest"]))
+    kind = draw(st.sampled_from(["events", "aggregate", "latest", "sessions"]))
     if kind == "events":
         return Events(**common)
     if kind == "latest":
-        return Latest(**common, keys=(names[0],), order=tuple(names[:2]), values=tuple(names[1:]),
+        order = tuple(names[: draw(st.integers(0, 2))])
+        return Latest(**common, keys=(names[0],), order=order, values=tuple(names[1:]),
                       delete_when=draw(st.none() | TEXTS))  # fmt: skip
     measures: dict[str, Measure] = {
         f"m{i}": draw(st.sampled_from(list(MEASURES.values())))(names[0]) for i in range(3)
     }
-    size = draw(st.sampled_from(["1 minute", "PT1H", "90 seconds"]))
-    window = draw(st.none() | st.just(Tumbling(on=names[-1], size=size)))
+    size = draw(st.sampled_from(["1 minute", "PT5M", "90 seconds"]))
+    if kind == "sessions":
+        return Sessions(**common, keys=(names[0],), on=names[1], gap=size, measures=measures,
+                        grid=draw(st.sampled_from(["1 day", "2 hours"])))  # fmt: skip
+    hopping = Hopping(on=names[-1], size=size, every=draw(st.sampled_from(["10 seconds", "PT30S"])))
+    window = draw(st.none() | st.just(Tumbling(on=names[-1], size=size)) | st.just(hopping))
     explode = draw(st.none() | st.just(Explode(name="part", array="split(a, ' ')")))
     keys = () if window else (names[0],)
     return Aggregate(**common, keys=keys, window=window, measures=measures, explode=explode)
@@ -92,7 +99,7 @@ def test_the_place_is_no_part_of_a_definition(table: Kind) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"kind": "sessions"}, "unknown table kind 'sessions'"),
+        ({"kind": "matches"}, "unknown table kind 'matches'"),
         ({"surprise": 1}, "unknown key 'surprise'"),
         ({"place": None}, "unknown key 'place'"),
         ({"window": {"kind": "tumbling", "on": "at", "size": "1 minute", "slide": 1}}, "unknown key 'slide'"),
@@ -105,6 +112,8 @@ def test_the_place_is_no_part_of_a_definition(table: Kind) -> None:
         ({"measures": None}, "no table of kind"),
         ({"source": "orders"}, "unknown key 'source'"),
         ({"window": {"kind": "tumbling", "on": "at"}}, "no table of kind"),
+        ({"window": {"kind": "hopping", "on": "at", "size": "1 minute"}}, "no table of kind"),
+        ({"window": {"kind": "tumbling", "on": "at", "every": "1 minute"}}, "unknown key 'every'"),
         ({"window": {"on": "at", "size": "1 minute"}}, "unknown window kind None"),
         ({"window": {"kind": "sliding", "on": "at", "size": "1 minute"}}, "unknown window kind 'sliding'"),
         ({"explode": {"name": "part", "array": "a", "outer": True}}, "unknown key 'outer'"),
@@ -172,7 +181,36 @@ def test_a_measure_comes_back_from_json(kind: type[Measure]) -> None:
             "explode name '_x'",
         ),
         (Aggregate, {"keys": ("k",), "measures": {"a b": Count()}}, "'a b'"),
-        (Latest, {"keys": ("k",), "order": (), "values": ("x",)}, "no order columns"),
+        *(
+            (Aggregate, {"keys": ("k",), "measures": {"n": Count()}, "window": window}, words)
+            for window, words in (
+                (Hopping(on="at", size="soon", every="1 day"), "window size: 'soon' is not a duration"),
+                (Hopping(on="at", size="1 day", every="PT0.5S"), "every 'PT0.5S' is not made of whole"),
+                (Hopping(on="at", size="1 hour", every="7 minutes"), "no whole multiple of every"),
+                (Hopping(on="at", size="1 minute", every="2 minutes"), "no whole multiple of every"),
+                (Hopping(on="at", size="65 minutes", every="1 minute"), "in 65 windows, and at most 64"),
+                (Hopping(on="z", size="2 days", every="1 day"), "window column 'z'"),
+            )
+        ),
+        *(
+            (Sessions, {**VISITS, **changes}, words)
+            for changes, words in (
+                ({"keys": ()}, "no keys"),
+                ({"keys": ("z",)}, "key 'z' is not one of"),
+                ({"on": "z"}, "time column 'z' is not one of"),
+                ({"gap": "soon"}, "gap: 'soon' is not a duration"),
+                ({"gap": "PT0.5S"}, "gap 'PT0.5S' is not made of whole seconds"),
+                ({"grid": "PT86400.5S"}, "grid 'PT86400.5S' is not made of whole seconds"),
+                ({"gap": "1 day"}, "the gap '1 day' is not shorter than the grid '1 day'"),
+                ({"measures": {}}, "no measures"),
+                ({"measures": {"n": Sum("z")}}, "measured column 'z'"),
+                ({"measures": {"session_end": Count()}}, "'session_end' is given twice"),
+                ({"inputs": ("orders", "refunds")}, "kind sessions reads one topic, not 2"),
+            )
+        ),
+        (Latest, {"keys": (), "values": ("x",)}, "no keys"),
+        (Latest, {"keys": ("k",), "values": ()}, "no values"),
+        (Latest, {"keys": ("k",), "order": ("z",), "values": ("x",)}, "order column 'z' is not one of"),
         (Latest, {"keys": ("k",), "order": ("at",), "values": ("k",)}, "'k' is given twice"),
     ],
 )
@@ -217,7 +255,7 @@ COUNTED = {**GOOD, "keys": ("k",), "measures": {"n": Count()}}
         (Latest, {"order": 7}, "order is 7, not a tuple of texts"),
         (Latest, {"delete_when": True}, "delete_when is True, not text or None"),
         (Aggregate, {"explode": "a"}, "explode is 'a', not Explode or None"),
-        (Aggregate, {"window": "1 minute"}, "window is '1 minute', not Tumbling or None"),
+        (Aggregate, {"window": "1 minute"}, "window is '1 minute', not Tumbling or Hopping or None"),
         (Aggregate, {"window": Tumbling(on="at", size=60)}, "window.size is 60, not text"),  # type: ignore[arg-type]
         (Aggregate, {"measures": {"n": "count"}}, "measures['n'] is 'count', not Measure"),
         (Aggregate, {"measures": {"n": Sum(7)}}, "measures['n'].of is 7, not text"),  # type: ignore[arg-type]
@@ -251,6 +289,7 @@ SAMPLES: dict[str, Any] = {
         **GOOD, store=Store(keys=("k",), on="at", cell="1 hour", back="10 minutes")
     ),
     "latest": Latest(**GOOD, keys=("k",), order=("at",), values=("x", "at"), delete_when="x = 0"),
+    "latest by the log": Latest(**GOOD, keys=("k",), values=("x", "at")),
     "aggregate": Aggregate(
         **GOOD, keys=("k",), measures={"n": Count(), "sum": Sum("x")},
         explode=Explode(name="part", array="split(status, ' ')"),
@@ -259,6 +298,11 @@ SAMPLES: dict[str, Any] = {
         **GOOD, keys=("k",), measures={"n": Count(), "mean": Avg("x")},
         window=Tumbling(on="at", size="PT1H"),
     ),
+    "aggregate in hopping windows": Aggregate(
+        **GOOD, keys=("k",), measures={"n": Count()},
+        window=Hopping(on="at", size="PT1H", every="10 minutes"),
+    ),
+    "sessions": Sessions(**GOOD, **VISITS),
     "aggregate in windows only": Aggregate(
         **GOOD, keys=(), measures={"n": Count("x")}, window=Tumbling(on="at", size="1 day"),
     ),
@@ -311,6 +355,15 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "state_keys": ("k",),
         "grid": None,
     },
+    "latest by the log": {
+        "view_keys": ("k",),
+        "by": ("k",),
+        "output": ("k", "x", "at"),
+        "timeless": ("k", "x", "at"),
+        "implied": (),
+        "state_keys": ("k",),
+        "grid": None,
+    },
     "aggregate": {
         "view_keys": ("k",),
         "by": ("k",),
@@ -328,6 +381,24 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "implied": (),
         "state_keys": ("k", "window_start"),
         "grid": Grid(column="window_start", size=timedelta(hours=1)),
+    },
+    "aggregate in hopping windows": {
+        "view_keys": ("k", "window_start"),
+        "by": ("k", "window_start"),
+        "output": ("k", "window_start", "window_end", "n", "final"),
+        "timeless": ("k", "window_start", "window_end", "n"),
+        "implied": (),
+        "state_keys": ("k", "window_start"),
+        "grid": Grid(column="window_start", size=timedelta(minutes=10)),
+    },
+    "sessions": {
+        "view_keys": ("k", "session_start"),
+        "by": ("k",),
+        "output": ("k", "session_start", "session_end", "n", "final"),
+        "timeless": ("k", "session_start", "session_end", "n"),
+        "implied": (),
+        "state_keys": ("k", "_cell", "session_start"),
+        "grid": Grid(column="_cell", size=timedelta(days=1)),
     },
     "aggregate in windows only": {
         "view_keys": ("window_start",),
@@ -387,6 +458,11 @@ STORED: dict[str, dict[str, Any]] = {
         "columns": [["k", "region"], ["x", "amount"], ["at", "ordered_at"]],
         "keys": ["k"], "order": ["at"], "values": ["x", "at"], "delete_when": "x = 0",
     },
+    "latest by the log": {
+        "kind": "latest", "name": "t", "inputs": ["orders"], "where": None,
+        "columns": [["k", "region"], ["x", "amount"], ["at", "ordered_at"]],
+        "keys": ["k"], "order": [], "values": ["x", "at"], "delete_when": None,
+    },
     "aggregate": {
         "kind": "aggregate", "name": "t", "inputs": ["orders"], "where": None,
         "columns": [["k", "region"], ["x", "amount"], ["at", "ordered_at"]],
@@ -398,6 +474,18 @@ STORED: dict[str, dict[str, Any]] = {
         "columns": [["k", "region"], ["x", "amount"], ["at", "ordered_at"]],
         "explode": None, "window": {"kind": "tumbling", "on": "at", "size": "PT1H"}, "keys": ["k"],
         "measures": [["n", {"kind": "count", "of": None}], ["mean", {"kind": "avg", "of": "x"}]],
+    },
+    "aggregate in hopping windows": {
+        "kind": "aggregate", "name": "t", "inputs": ["orders"], "where": None,
+        "columns": [["k", "region"], ["x", "amount"], ["at", "ordered_at"]], "explode": None,
+        "window": {"kind": "hopping", "on": "at", "size": "PT1H", "every": "10 minutes"}, "keys": ["k"],
+        "measures": [["n", {"kind": "count", "of": None}]],
+    },
+    "sessions": {
+        "kind": "sessions", "name": "t", "inputs": ["orders"], "where": None,
+        "columns": [["k", "region"], ["x", "amount"], ["at", "ordered_at"]],
+        "keys": ["k"], "on": "at", "gap": "30 minutes", "grid": "1 day",
+        "measures": [["n", {"kind": "count", "of": None}]],
     },
     "aggregate in windows only": {
         "kind": "aggregate", "name": "t", "inputs": ["orders"], "where": None,

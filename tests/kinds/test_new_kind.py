@@ -58,7 +58,7 @@ class Ages(Definition):
         return read(cls, data, columns=pairs)
 
     view_keys = by = state_keys = property(lambda self: (self.key,))
-    grid = property(lambda self: None)
+    cells = property(lambda self: None)
     output = timeless = property(lambda self: (self.key, "oldest", "newest"))
     implied = property(lambda self: ())
 

@@ -1,0 +1,106 @@
+"""Hopping windows show the same for every cut, order and merge, and in every range of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jobs.kinds.windows import START as CELL
+from jobs.kinds.windows import Hopping, Tumbling, Windows
+from tests.laws.activity import EPOCH, EVERY, SIZE, SLIDING, activity, windows
+from tests.laws.cuts import wrong_kept_plans, wrong_states, wrong_views
+from tests.laws.histories import START, History, packed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SECOND = timedelta(seconds=1)
+HOPS = Hopping(on="at", size="150 seconds", every="30 seconds")
+RANGES = (
+    Windows.between(START - 2 * EVERY, START + EVERY),
+    Windows.between(EPOCH - 61 * SECOND, EPOCH + SECOND) | Windows.between(START + 59 * SECOND),
+    Windows.between(end=EPOCH),
+    Windows(()),
+)
+
+
+@pytest.fixture(scope="module")
+def many(seed: int) -> list[History]:
+    return activity(seed, 300)
+
+
+@pytest.fixture(scope="module")
+def rows(spark: SparkSession, many: list[History]) -> DataFrame:
+    return packed(spark, many).cache()
+
+
+def wrong_ranges(rows: DataFrame) -> list[Windows]:
+    """The ranges whose states are not those of all windows in them; doubles may differ by the order."""
+    doubles = SLIDING.scales(dict(SLIDING.partial(rows).dtypes))
+    whole = SLIDING.partial(rows).drop(*doubles).cache()
+    found = []
+    for asked in RANGES:
+        some, expected = SLIDING.partial(rows, asked).drop(*doubles), whole.where(asked.predicate(CELL))
+        assert (expected.count() > 0) == bool(asked.ranges)
+        if some.exceptAll(expected).count() or expected.exceptAll(some).count():
+            found.append(asked)
+    return found
+
+
+def test_a_record_is_counted_once_in_each_of_its_windows_for_every_cut_and_merge(
+    spark: SparkSession, many: list[History], rows: DataFrame
+) -> None:
+    assert wrong_views(spark, SLIDING, rows, many, windows) == []
+
+
+def test_merged_states_of_hopping_windows_are_equal_bit_for_bit_for_every_cut(
+    many: list[History], rows: DataFrame
+) -> None:
+    assert wrong_states(SLIDING, rows, many) == []
+
+
+def test_states_of_some_windows_are_those_of_all_in_this_range(rows: DataFrame) -> None:
+    """The records of a window's last tile lie as long as a window after the range."""
+    assert wrong_ranges(rows) == []
+
+
+def test_a_tile_that_is_not_spread_to_its_last_window_is_caught(
+    spark: SparkSession, many: list[History], rows: DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert HOPS.hops == SIZE // EVERY == 5
+    monkeypatch.setattr(Hopping, "hops", property(lambda window: window.length // window.grid.size - 1))
+
+    assert wrong_views(spark, SLIDING, rows, many, windows)
+
+
+def test_a_range_that_is_only_widened_by_a_tile_is_caught(
+    rows: DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        Windows, "reached_sql", lambda windows, on, length: windows.widened(EVERY).predicate(on)
+    )
+
+    assert wrong_ranges(rows)
+
+
+def test_kept_plans_make_the_states_that_fresh_ones_make(spark: SparkSession, many: list[History]) -> None:
+    exact = {n: m for n, m in SLIDING.measures.items() if not n.startswith("ratio")}
+    cuts = [many[:1], many[1:5], many[5:40]]
+    batches = [*(packed(spark, cut) for cut in cuts), packed(spark, many[:1]).limit(0)]
+
+    assert wrong_kept_plans(spark, replace(SLIDING, measures=exact), batches) == []
+
+
+def test_windows_that_hop_by_their_size_are_tumbling_ones(rows: DataFrame) -> None:
+    tumbling = replace(SLIDING, window=Tumbling(on="at", size="1 minute"))
+    hopping = replace(SLIDING, window=Hopping(on="at", size="1 minute", every="1 minute"))
+
+    found, expected = hopping.partial(rows), tumbling.partial(rows)
+
+    assert found.drop("ratio__sum", "ratio_average__sum").exceptAll(
+        expected.drop("ratio__sum", "ratio_average__sum")
+    ).count() == 0  # fmt: skip
+    assert found.count() == expected.count() > 0
