@@ -10,7 +10,7 @@ import pytest
 
 from jobs.kinds.kind import Moment
 from jobs.kinds.measures.all import MEASURES
-from tests.laws import oracle
+from tests.laws import oracle, simple_measures
 from tests.laws.histories import History, generated, packed
 from tests.laws.tables import NEWEST, PLAIN, TOTALS, WINDOWED, WORDS, stored, view_text
 
@@ -116,4 +116,6 @@ def test_events_are_the_valid_rows_that_the_condition_holds_for(
 
 
 def test_the_laws_ask_about_every_measure() -> None:
-    assert {type(measure) for measure in WINDOWED.measures.values()} == set(MEASURES.values())
+    asked = (*WINDOWED.measures.values(), *simple_measures.MEASURES.values())
+
+    assert {type(measure) for measure in asked} == set(MEASURES.values())

@@ -11,9 +11,18 @@ from jobs.kinds.definition import refuse_keys
 from jobs.kinds.measures.counts import Count, CountDistinct
 from jobs.kinds.measures.extremes import Max, Min
 from jobs.kinds.measures.measure import Measure
+from jobs.kinds.measures.picks import ArgMax, ArgMin, First, Last
+from jobs.kinds.measures.sets import CollectSet
+from jobs.kinds.measures.spread import Stddev, Variance
 from jobs.kinds.measures.totals import Avg, Sum
 
-MEASURES: dict[str, type[Measure]] = {m.kind: m for m in (Count, Sum, Min, Max, Avg, CountDistinct)}
+MEASURES: dict[str, type[Measure]] = {
+    m.kind: m
+    for m in (
+        Count, Sum, Min, Max, Avg, Variance, Stddev,
+        First, Last, ArgMin, ArgMax, CountDistinct, CollectSet,
+    )
+}  # fmt: skip
 
 
 def from_json(data: Mapping[str, Any]) -> Measure:
