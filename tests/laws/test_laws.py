@@ -10,7 +10,7 @@ import pytest
 
 from jobs.kinds.kind import Moment
 from jobs.kinds.measures.all import MEASURES
-from tests.laws import oracle
+from tests.laws import oracle, simple_measures
 from tests.laws.entries import ENTRIES
 from tests.laws.histories import History, generated, packed
 from tests.laws.tables import NEWEST, PLAIN, TOTALS, WINDOWED, WORDS, stored, view_text
@@ -117,5 +117,8 @@ def test_events_are_the_valid_rows_that_the_condition_holds_for(
 
 
 def test_the_laws_ask_about_every_measure() -> None:
-    asked = [*WINDOWED.measures.values(), *ENTRIES.measures.values()]
+    asked = (
+        *WINDOWED.measures.values(), *ENTRIES.measures.values(), *simple_measures.MEASURES.values()
+    )  # fmt: skip
+
     assert {type(measure) for measure in asked} == set(MEASURES.values())

@@ -12,11 +12,18 @@ from jobs.kinds.measures.counts import Count, CountDistinct
 from jobs.kinds.measures.extremes import Max, Min
 from jobs.kinds.measures.measure import Measure
 from jobs.kinds.measures.multisets import Quantile, TopK
+from jobs.kinds.measures.picks import ArgMax, ArgMin, First, Last
+from jobs.kinds.measures.sets import CollectSet
+from jobs.kinds.measures.spread import Stddev, Variance
 from jobs.kinds.measures.totals import Avg, Sum
 
 MEASURES: dict[str, type[Measure]] = {
-    m.kind: m for m in (Count, Sum, Min, Max, Avg, CountDistinct, Quantile, TopK)
-}
+    m.kind: m
+    for m in (
+        Count, Sum, Min, Max, Avg, Variance, Stddev, First, Last, ArgMin, ArgMax,
+        CountDistinct, Quantile, TopK, CollectSet,
+    )
+}  # fmt: skip
 
 
 def from_json(data: Mapping[str, Any]) -> Measure:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jobs import quote
-from jobs.kinds.measures.measure import Measure, Part, no_item, state_column
+from jobs.kinds.measures.measure import Measure, Part, Semantics, no_item, state_column
 
 SKETCH_LOG_ENTRIES = 12
 """Theta sketches keep 2^12 entries: exact below 4,096 distinct values, about 3 % (two sigma) beyond."""
@@ -17,6 +17,10 @@ class Count(Measure):
     """Rows, or with a column its non-null values."""
 
     kind = "count"
+    semantics = Semantics(
+        equality="exactly", ties="-", null="left out; without a column every row counts",
+        nan="counted like any value", empty="0", overflow="none below 2^63 rows",
+    )  # fmt: skip
     of: str | None = None  # type: ignore[assignment]
 
     def parts(self, name: str, types: Mapping[str, str]) -> tuple[Part, ...]:
@@ -34,6 +38,10 @@ class CountDistinct(Measure):
     `exact` by the values themselves, which costs a row of state each."""
 
     kind = "count_distinct"
+    semantics = Semantics(
+        equality="exactly: the sketch has one byte form", ties="-", null="left out",
+        nan="NaN is one value; -0.0 is 0.0", empty="0", overflow="none",
+    )  # fmt: skip
     exact: bool = False
 
     @property

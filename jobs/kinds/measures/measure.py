@@ -25,11 +25,28 @@ class Part:
     """For a double that compares with a tolerance: the state column with its sum of absolute values."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Semantics:
+    """What a measure promises its readers beside its value; `docs/measures.md` is made from it."""
+
+    equality: str
+    """When two values of the same history are equal."""
+    ties: str
+    null: str
+    nan: str
+    """Of NaN, the infinities and -0.0."""
+    empty: str
+    """What a group without values shows."""
+    overflow: str
+
+
 @dataclass(frozen=True)
 class Measure:
     """The field that measures share; what one computes stands in its family's module."""
 
     kind: ClassVar[str] = ""
+    semantics: ClassVar[Semantics | None] = None
+    """Every listed measure has them."""
     of: str
     """A column of the row-local steps."""
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jobs import quote
-from jobs.kinds.measures.measure import Measure, Part, no_item, state_column
+from jobs.kinds.measures.measure import Measure, Part, Semantics, no_item, state_column
 from jobs.kinds.measures.totals import SAFE_DIGITS
 
 GROWTH = 1.02
@@ -24,6 +24,10 @@ class Quantile(Measure):
     (shows a double) or several of 0 to 1 (shows an array); NULL where there is no value."""
 
     kind = "quantile"
+    semantics = Semantics(
+        equality="exactly: buckets are whole numbers", ties="-", null="left out",
+        nan="NaN is the greatest value, the infinities the ends; -0.0 is 0.0", empty="NULL", overflow="none",
+    )  # fmt: skip
     q: float | tuple[float, ...] = (0.5, 0.95)
 
     def refuses(self, types: Mapping[str, str]) -> str | None:
@@ -70,6 +74,11 @@ class TopK(Measure):
     are no weight: their sum is not the same in every order, and so the order of items would not be."""
 
     kind = "top_k"
+    semantics = Semantics(
+        equality="exactly", ties="the smaller item comes first", null="is no item, and no weight",
+        nan="NaN is one item, the greatest; -0.0 is 0.0", empty="an empty array",
+        overflow="a weight beyond decimal(38) ends the query",
+    )  # fmt: skip
     most: int
     by: str | None = None
 

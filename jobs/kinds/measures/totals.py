@@ -6,10 +6,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jobs import quote
-from jobs.kinds.measures.measure import Measure, Part, state_column
+from jobs.kinds.measures.measure import Measure, Part, Semantics, state_column
+from jobs.kinds.measures.numbers import FLOATS, digits, is_decimal, is_finite, scale
 
 SAFE_DIGITS = 19
 """Values of so many digits cannot overflow decimal(38) in fewer than 10^19 rows."""
+_GREATEST = "1.7976931348623157E308D"
+_UNITS = (
+    "CASE WHEN {0} > 1E270D AND {0} < CAST('Infinity' AS DOUBLE)"
+    " THEN ceil({0} / 1.94906280228E289D) + least(ceil({0} / 1.94906280228E289D), 512)"
+    " ELSE 0L END"
+)
+"""A finite double's share of what a bigint holds: in units of 2^961 the greatest double has 2^63 - 2^10.
+
+Up to 512 units more stand for the rounding of a sum near the end: where these do not overflow, no order of
+adding up the doubles does. What is below 1e270 would have to come 10^30 times.
+"""
 
 
 class _Total(Measure):
@@ -18,25 +30,47 @@ class _Total(Measure):
     Overflow is decided by the sum of the positive and the sum of the negative values. Both only grow, so they
     overflow in every cut and order of the same rows or in none, and no signed sum can overflow before them.
     (The sum of `abs` would do, but Spark rounds `abs` and unary minus of a decimal to 34 digits.)
+
+    Of doubles those two are sums of whole numbers (`_UNITS`), so that rounding has no say in it either. What
+    is NaN or infinite is added up apart: alone it is the same in every order.
     """
+
+    semantics = Semantics(
+        equality="decimals exactly, doubles within 1e-9 of the sum of sizes",
+        ties="-",
+        null="left out",
+        nan="NaN or both infinities make NaN, one infinity itself; -0.0 is 0.0",
+        empty="NULL",
+        overflow="NULL where the positive or the negative (finite) values alone leave the type",
+    )
 
     def refuses(self, types: Mapping[str, str]) -> str | None:
         type_ = types[self.of]
-        return None if _is_decimal(type_) or type_ in ("float", "double") else f"{type_} is no number"
+        return None if is_decimal(type_) or type_ in FLOATS else f"{type_} is no number"
 
     def parts(self, name: str, types: Mapping[str, str]) -> tuple[Part, ...]:
         type_ = types[self.of]
-        state = f"decimal(38,{_scale(type_)})" if _is_decimal(type_) else "double"
-        column, zero = f"CAST({quote.name(self.of)} AS {state})", f"CAST(0 AS {state})"
-        up, down = zero, zero
-        if _is_decimal(type_) and _digits(type_) > SAFE_DIGITS:
+        is_exact = is_decimal(type_)
+        state = f"decimal(38,{scale(type_)})" if is_exact else "double"
+        column = f"CAST({quote.name(self.of)} AS {state})"
+        up, down, special, finite = (
+            f"CAST(0 AS {state})",
+            f"CAST(0 AS {state})",
+            f"CAST(NULL AS {state})",
+            column,
+        )
+        if is_exact and digits(type_) > SAFE_DIGITS:
             up, down = (
-                f"try_sum(CASE WHEN {column} {sign} {zero} THEN {column} ELSE {zero} END)" for sign in "><"
+                f"try_sum(CASE WHEN {column} {sign} {up} THEN {column} ELSE {up} END)" for sign in "><"
             )
+        if not is_exact:
+            up, down = (f"try_sum({_UNITS.format(f'{sign}{column}')})" for sign in ("", "-"))
+            special = f"sum(CASE WHEN NOT {is_finite(column)} THEN {column} END)"
+            finite = f"CASE WHEN {is_finite(column)} THEN {column} END"
         over, past = f"({up} IS NULL OR {down} IS NULL)", _overflow(name)
         size = f"{name}__abs"
         parts = [
-            _guarded(f"{name}__sum", f"try_sum({column})", over, past, size if state == "double" else None),
+            _guarded(f"{name}__sum", f"try_sum({finite})", over, past, None if is_exact else size),
             Part(
                 name=f"{name}__n",
                 from_rows=f"count({quote.name(self.of)})",
@@ -45,10 +79,14 @@ class _Total(Measure):
             Part(name=f"{name}__overflow", from_rows=over, merge=past),
             _guarded(f"{name}__up", up, over, past),
             _guarded(f"{name}__down", down, over, past),
+            Part(
+                name=f"{name}__special", from_rows=special, merge=f"try_sum({state_column(name, 'special')})"
+            ),
         ]
-        if state == "double":
-            sizes = f"coalesce(sum(abs({column})), {zero})"
-            parts.append(Part(name=size, from_rows=sizes, merge=f"sum({quote.name(size)})", scale=size))
+        if not is_exact:
+            sizes = f"least(coalesce(sum(abs({finite})), CAST(0 AS DOUBLE)), {_GREATEST})"
+            merged = f"least(sum({quote.name(size)}), {_GREATEST})"
+            parts.append(Part(name=size, from_rows=sizes, merge=merged, scale=size))
         return tuple(parts)
 
     def stored_parts(self, name: str, states: Mapping[str, str]) -> tuple[Part, ...]:
@@ -70,6 +108,12 @@ def _overflow(name: str) -> str:
     return f"(bool_or({state_column(name, 'overflow')}) OR {' OR '.join(sums)})"
 
 
+def _total(name: str) -> str:
+    """The sum: what is not finite decides it, wherever there is any."""
+    finite = f"CASE WHEN NOT {_overflow(name)} THEN try_sum({state_column(name, 'sum')}) END"
+    return f"coalesce(try_sum({state_column(name, 'special')}), {finite})"
+
+
 @dataclass(frozen=True)
 class Sum(_Total):
     """Exact sum as decimal(38, s), or double; NULL when there is nothing to sum, or on overflow."""
@@ -77,10 +121,10 @@ class Sum(_Total):
     kind = "sum"
 
     def value(self, name: str) -> str:
-        return f"CASE WHEN NOT {_overflow(name)} THEN try_sum({state_column(name, 'sum')}) END"
+        return _total(name)
 
     def scale(self, name: str) -> str | None:
-        return f"sum({state_column(name, 'abs')})"
+        return f"least(sum({state_column(name, 'abs')}), {_GREATEST})"
 
 
 @dataclass(frozen=True)
@@ -90,21 +134,7 @@ class Avg(_Total):
     kind = "avg"
 
     def value(self, name: str) -> str:
-        count = f"sum({state_column(name, 'n')})"
-        mean = f"try_divide(try_sum({state_column(name, 'sum')}), {count})"
-        return f"CASE WHEN NOT {_overflow(name)} AND {count} > 0 THEN {mean} END"
+        return f"try_divide({_total(name)}, sum({state_column(name, 'n')}))"
 
     def scale(self, name: str) -> str | None:
         return f"try_divide(sum({state_column(name, 'abs')}), sum({state_column(name, 'n')}))"
-
-
-def _is_decimal(type_: str) -> bool:
-    return type_.startswith("decimal(") or type_ in ("tinyint", "smallint", "int", "bigint")
-
-
-def _digits(type_: str) -> int:
-    return int(type_[len("decimal(") :].split(",")[0]) if type_.startswith("decimal(") else 19
-
-
-def _scale(type_: str) -> int:
-    return int(type_.rstrip(")").split(",")[1]) if type_.startswith("decimal(") else 0
