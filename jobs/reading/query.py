@@ -112,7 +112,8 @@ class Turns:
         until = self._clock() + WAIT_S
         while not (await asyncio.wait({waiting}, timeout=LOOK_S))[0]:
             if self._clock() > until or await request.is_disconnected():
-                waiting.cancel()
+                if not waiting.cancel():  # it came in the last moment, and nobody takes it
+                    self._free.release()
                 why = f"{self._at_once} others are running since {WAIT_S:g} s"
                 raise BusyError("the query was not started", why, "ask again later")
 

@@ -7,6 +7,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, cast
 
+import pytest
+
+from jobs.errors import BusyError
 from jobs.reading.query import LONG_S, Turn, Turns
 
 
@@ -73,6 +76,28 @@ def test_a_long_statement_that_has_ended_makes_room_for_another() -> None:
         return long
 
     assert asyncio.run(asked()) == [True, True, True]
+
+
+def test_who_leaves_in_the_moment_in_which_a_turn_is_free_does_not_keep_it() -> None:
+    async def asked() -> Turn:
+        turns = Turns(1, 0)
+        first = turns.one(CLIENT)
+        await first.__aenter__()
+
+        class Leaving:
+            async def is_disconnected(self) -> bool:
+                await first.__aexit__(None, None, None)
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+                return True
+
+        with pytest.raises(BusyError):
+            async with turns.one(cast(Any, Leaving())):
+                raise AssertionError("nobody is there")
+        async with asyncio.timeout(1), turns.one(CLIENT) as turn:
+            return turn
+
+    assert not asyncio.run(asked()).is_over
 
 
 def over(turns: Turns, running: Iterable[Turn]) -> list[bool]:
