@@ -97,10 +97,12 @@ class Attempt:
             and delta.commit(feed.path, pinned["delta_version"]) is not None
         ):
             pin = replace(self.closed.pin, **pinned)
-            self.closed = replace(self.closed, **{**stored["closed"], "pin": pin})
-            self._done, self.outcome, self.files = done, outcome, stored["files"]
-            self.scope = Scope.from_json(stored["scope"])
-            self.parts = [Windows.from_json(part) for part in stored["parts"]]
+            closed = replace(self.closed, **{**stored["closed"], "pin": pin})
+            scope, parts = Scope.from_json(stored["scope"]), [*map(Windows.from_json, stored["parts"])]
+            self.files = stored["files"]
+            # all of it or nothing: what begins anew has done nothing yet
+            self.closed, self.scope, self.parts = closed, scope, parts
+            self._done, self.outcome = done, outcome
         else:
             self.outcome = replace(outcome, rows_compared=0)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -126,13 +126,18 @@ def clean_up_session(spark: SparkSession) -> SparkSession:
     return session
 
 
-def drop_staging(staging: Path, alive: Iterable[str]) -> list[str]:
-    """Delete what jobs left in staging, but not of those that are alive or may be continued."""
-    kept = set(alive)
-    gone = [place for place in staging.glob("*") if place.name not in kept]
-    for place in gone:
-        shutil.rmtree(place, ignore_errors=True)
-    return [place.name for place in gone]
+def drop_staging(staging: Path, alive: Callable[[], Collection[str]]) -> list[str]:
+    """Delete what jobs left in staging, but not of those that are alive or may be continued.
+
+    Asked of each folder that is there, right before it goes: a job may begin, or be asked for again, while
+    the folders of others are deleted.
+    """
+    gone = []
+    for place in [*staging.glob("*")]:
+        if place.name not in alive():
+            shutil.rmtree(place, ignore_errors=True)
+            gone.append(place.name)
+    return gone
 
 
 def maintain(lake: OpenLake, table: str | None = None, run: Run | None = None) -> Maintained:

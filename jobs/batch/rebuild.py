@@ -91,7 +91,7 @@ def rebuild(
     begun, share = COMPUTING * len(parts), 1 - COMPUTING
     if not all(attempt.done(part) for part in parts):
         run.progress(0, len(parts), "chunks", f"computing {scope.windows.words}", span=begun)
-        if not attempt.files or attempt.files != staged.sizes():
+        if not staged.take_over(attempt.files):
             staged.compute(closed, scope.windows, parts)
             attempt.computed(staged.sizes())
     for number, part in enumerate(parts):

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from jobs.batch.merge import files_for
 from jobs.batch.verify import within
+from jobs.errors import BusyError
 from jobs.kinds.windows import Windows
 from jobs.lake.feed import Feed
 from jobs.lake.segments import Closed
@@ -32,6 +33,7 @@ class Staged:
         self.feed = feed
         self._place = place
         self._beside = place.with_name(f"{place.name}-beside")
+        self._computed: dict[str, int] = {}
 
     def compute(self, closed: Closed, windows: Windows, parts: Sequence[Windows]) -> None:
         """The batch result of these windows, which `parts` are together, in one pass over the log."""
@@ -43,6 +45,12 @@ class Staged:
         chunk = f"CASE {' '.join(cases)} ELSE 0 END" if len(parts) > 1 else "0"
         chunked = batch.withColumn(CHUNK, F.expr(chunk)).sortWithinPartitions(CHUNK, *feed.order)
         chunked.write.mode("overwrite").partitionBy(CHUNK).parquet(str(self._place))
+        self._computed = self.sizes()
+
+    def take_over(self, computed: dict[str, int]) -> bool:
+        """Goes on with what an earlier attempt has computed, if that is there and whole: whether it is."""
+        self._computed = computed
+        return bool(computed) and computed == self.sizes()
 
     def sizes(self) -> dict[str, int]:
         """The bytes of each file."""
@@ -50,8 +58,13 @@ class Staged:
         return {str(file.relative_to(self._place)): file.stat().st_size for file in files}
 
     def files(self, number: int) -> list[Path]:
-        """Those of one chunk."""
-        return sorted((self._place / f"{CHUNK}={number}").glob("*.parquet"))
+        """Those of one chunk; BusyError where one is there no more: rows would be replaced by fewer."""
+        folder = f"{CHUNK}={number}"
+        files = [self._place / name for name in self._computed if name.partition("/")[0] == folder]
+        for file in files:
+            if not file.exists():
+                raise self._gone(file)
+        return files
 
     def rows(self, number: int) -> DataFrame:
         """The states of one chunk."""
@@ -69,8 +82,18 @@ class Staged:
         kept = stored.where(f"NOT coalesce({within(feed, windows)}, false)")
         kept = kept.coalesce(files_for(sum(files.values())))
         feed.sorted(kept).write.mode("overwrite").parquet(str(self._beside))
-        return [file for file in self._beside.glob("*.parquet") if pq.read_metadata(file).num_rows]
+        written = [*self._beside.glob("*.parquet")]
+        if not written:  # Spark writes one of no rows at least
+            raise self._gone(self._beside)
+        return [file for file in written if pq.read_metadata(file).num_rows]
 
     def drop(self) -> None:
         """What was computed at another position."""
         shutil.rmtree(self._place, ignore_errors=True)
+
+    def _gone(self, place: Path) -> BusyError:
+        return BusyError(
+            f"what the rebuild of {self.feed.version} has computed is gone",
+            f"{place} was deleted beside it",
+            "start the rebuild again; nothing was replaced by less than all",
+        )

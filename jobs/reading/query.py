@@ -75,7 +75,7 @@ class Turns:
         self._free = asyncio.Semaphore(at_once)
         self._free_long = long_at_once
         self._waiting = 0
-        self._over = 0
+        self._over: list[Turn] = []
 
     @asynccontextmanager
     async def one(self, request: Request) -> AsyncIterator[Turn]:
@@ -89,7 +89,8 @@ class Turns:
         try:
             yield turn
         finally:
-            self._over -= turn.is_over
+            if turn.is_over:
+                self._over.remove(turn)
             if turn.is_long:
                 self._free_long += 1
             else:
@@ -103,27 +104,36 @@ class Turns:
             self._free_long -= 1
             self._free.release()
             turn.is_long = True
-        elif self._waiting > self._over:
-            self._over += 1
-            turn.is_over = True
+        elif self._waiting > self._ending():
+            turn.over_at = self._clock()
+            self._over.append(turn)
+
+    def _ending(self) -> int:
+        """How many were told lately; in the place of one that goes on for all that, another has to end."""
+        return sum(self._clock() - (turn.over_at or 0) < LONG_S for turn in self._over)
 
     async def _wait(self, request: Request) -> None:
         waiting = asyncio.ensure_future(self._free.acquire())
         until = self._clock() + WAIT_S
         while not (await asyncio.wait({waiting}, timeout=LOOK_S))[0]:
             if self._clock() > until or await request.is_disconnected():
-                waiting.cancel()
+                if not waiting.cancel():  # it came in the last moment, and nobody takes it
+                    self._free.release()
                 why = f"{self._at_once} others are running since {WAIT_S:g} s"
                 raise BusyError("the query was not started", why, "ask again later")
 
 
-@dataclass
+@dataclass(eq=False)
 class Turn:
-    """One statement's; `since` is by the clock of its Turns, and who is over has to end the statement."""
+    """One statement's; times are by the clock of its Turns, and who is over has to end the statement."""
 
     since: float
     is_long: bool = False
-    is_over: bool = False
+    over_at: float | None = None
+
+    @property
+    def is_over(self) -> bool:
+        return self.over_at is not None
 
 
 class Guard:

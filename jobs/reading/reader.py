@@ -60,6 +60,9 @@ class Reader:
             raise UsageError(
                 "the query failed", f"a text is not UTF-8: {error}"[:300], "select it as hex(...)"
             ) from error
+        except (OverflowError, ValueError) as error:  # Python knows the years 1 to 9999
+            why = f"a value, of a date or time for instance, cannot be shown: {error}"[:300]
+            raise UsageError("the query failed", why, "select it as text: cast(... AS string)") from error
 
     def _failed(self, error: Exception) -> TwinlakeError:
         from pyspark.errors import UnsupportedOperationException

@@ -131,7 +131,7 @@ class LakeServer:
             logs[name] = log
         versions = self._versions = Versions(self.settings.lake, logs, merge_small)
         versions.load()
-        drop_staging(staging_folder(self.settings.lake), self.jobs.alive())
+        drop_staging(staging_folder(self.settings.lake), self.jobs.alive)
         for name, log in logs.items():
             self.ingests[name] = self._ingest(log, versions)
         self._lake = OpenLake(
@@ -240,7 +240,7 @@ class LakeServer:
     def _maintain(self) -> None:
         try:
             journal.info("maintained", **maintain(self.lake).to_json())
-            drop_staging(staging_folder(self.settings.lake), self.jobs.alive())
+            drop_staging(staging_folder(self.settings.lake), self.jobs.alive)
         except Exception:
             journal.exception("the clean-up failed; the next one is in an hour")
 

@@ -47,7 +47,8 @@ class Standing:
 
 
 def standing(feed: Feed) -> Standing:
-    """Read from Delta where the version stands; StalledVersionError for a version ahead of its log.
+    """Read from Delta where the version stands; StalledVersionError for a version ahead of its log, or
+    of one that has other batches of these numbers by now.
 
     The step comes from the snapshot's transactions (the last commit may be a rebuild's), the position
     from the commit of exactly that step.
@@ -75,6 +76,14 @@ def standing(feed: Feed) -> Standing:
         raise StalledVersionError(
             f"{feed.version} is at batch {at.position}, ahead of its log ({end})",
             f"the log {feed.log.path} was restored to an earlier state than the table",
+            "restore the log's newer state, or build the table anew (`twinlake plan`, `twinlake build`)",
+        )
+    told = feed.log.metadata(at.position)
+    if told.get("counts") and records_in(told["counts"]) != at.records:
+        raise StalledVersionError(
+            f"batch {at.position} of the log is not the one that {feed.version} has taken",
+            f"up to it the log has {records_in(told['counts']):,} records now, and had {at.records:,}: "
+            f"{feed.log.path} was restored to an earlier state, and has read on since",
             "restore the log's newer state, or build the table anew (`twinlake plan`, `twinlake build`)",
         )
     return at

@@ -33,25 +33,30 @@ def files(folder: Path) -> set[str]:
 def test_what_dead_jobs_left_is_deleted_and_what_living_ones_need_stays(tmp_path: Path) -> None:
     staging = staged(tmp_path, "dead1", "alive", "dead2")
 
-    gone = drop_staging(staging, {"alive", "without staging"})
+    gone = drop_staging(staging, lambda: {"alive", "without staging"})
 
     assert sorted(gone) == ["dead1", "dead2"]
     assert [path.name for path in staging.iterdir()] == ["alive"]
     assert files(staging) == {"alive/chunk-0/part.parquet", "alive/done.json"}
 
 
-def test_jobs_that_are_alive_may_be_named_by_a_generator(tmp_path: Path) -> None:
-    staging = staged(tmp_path, "one", "two", "dead")
+def test_a_job_that_begins_while_others_are_deleted_keeps_what_it_stages(tmp_path: Path) -> None:
+    """One that had failed is asked for again under its key, and goes on with what it had staged."""
+    staging = staged(tmp_path, "one", "two")
 
-    gone = drop_staging(staging, (job for job in ("two", "one")))
+    def alive() -> set[str]:
+        """Whoever is left once somebody else is gone."""
+        return set() if len([*staging.iterdir()]) == 2 else {"one", "two"}
 
-    assert gone == ["dead"]
+    (gone,) = drop_staging(staging, alive)
+
+    assert [path.name for path in staging.iterdir()] == [*{"one", "two"} - {gone}]
 
 
 def test_a_job_is_not_kept_by_another_one_with_a_longer_name(tmp_path: Path) -> None:
     staging = staged(tmp_path, "job1", "job12")
 
-    drop_staging(staging, {"job12"})
+    drop_staging(staging, lambda: {"job12"})
 
     assert [path.name for path in staging.iterdir()] == ["job12"]
 
@@ -61,13 +66,13 @@ def test_nothing_beside_the_staging_folder_is_touched(tmp_path: Path) -> None:
     (tmp_path / "tables").mkdir()
     (tmp_path / "tables" / "rows.parquet").write_bytes(b"rows")
 
-    drop_staging(staging, ())
+    drop_staging(staging, set)
 
     assert files(tmp_path) == {"tables/rows.parquet"}
 
 
 def test_a_lake_that_never_staged_anything_has_nothing_to_drop(tmp_path: Path) -> None:
-    assert drop_staging(tmp_path / "staging", {"alive"}) == []
+    assert drop_staging(tmp_path / "staging", lambda: {"alive"}) == []
 
 
 def replaced(spark: SparkSession, path: Path, hours_ago: int) -> Path:

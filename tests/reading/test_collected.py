@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import threading
+from typing import Any
+
+import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from jobs.errors import UsageError
 from jobs.lake import kept_plan
-from jobs.reading.reader import _collected, _message
+from jobs.reading.follower import Followed
+from jobs.reading.reader import Reader, _collected, _message
 
 SORTED = """
     SELECT k, max(struct(time, id)).id AS newest, max_by(name, time) AS name
@@ -35,3 +41,13 @@ def test_a_failure_inside_of_what_is_waited_for_is_told(spark: SparkSession) -> 
     with pytest.raises((PySparkException, Py4JJavaError)) as raised:
         _collected(spark.sql(f"SELECT /*+ BROADCAST(b) */ * FROM range(9) a JOIN ({failing}) b USING (id)"))
     assert _message(raised.value).startswith("[DIVIDE_BY_ZERO]")
+
+
+def test_a_date_that_python_does_not_know_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(*_: Any) -> Any:
+        return pa.array([4_000_000], pa.int32()).cast(pa.date32()).to_pylist()
+
+    monkeypatch.setattr(Reader, "_read", read)
+    spark: Any = None
+    with pytest.raises(UsageError, match="cannot be shown: date value out of range"):
+        Reader(spark, Followed, lambda: None).read("SELECT 1", 1, threading.Event())

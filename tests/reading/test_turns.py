@@ -7,6 +7,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, cast
 
+import pytest
+
+from jobs.errors import BusyError
 from jobs.reading.query import LONG_S, Turn, Turns
 
 
@@ -34,7 +37,8 @@ def test_a_statement_that_has_become_long_leaves_its_turn_to_others() -> None:
                 turns.look(second)
                 return [*seen, first, second]
 
-    assert asyncio.run(asked()) == [Turn(since=0), Turn(since=0, is_long=True), Turn(since=LONG_S)]
+    told = [(turn.since, turn.is_long, turn.is_over) for turn in asyncio.run(asked())]
+    assert told == [(0, False, False), (0, True, False), (LONG_S, False, False)]
 
 
 def test_of_further_long_statements_as_many_end_as_others_wait() -> None:
@@ -60,6 +64,26 @@ def test_of_further_long_statements_as_many_end_as_others_wait() -> None:
     assert asyncio.run(asked()) == ([False] * 3, [False, True, False])
 
 
+def test_in_the_place_of_a_long_statement_that_does_not_end_another_has_to() -> None:
+    now = [0.0]
+
+    async def asked() -> list[list[bool]]:
+        turns, seen = Turns(2, 0, clock=lambda: now[0]), []
+        async with turns.one(CLIENT) as first, turns.one(CLIENT) as second:
+            now[0] += LONG_S
+            short = turns.one(CLIENT)
+            waiting = asyncio.ensure_future(short.__aenter__())
+            await asyncio.sleep(0)
+            for _ in range(2):
+                seen.append(over(turns, (first, second)))
+                now[0] += LONG_S
+        await waiting
+        await short.__aexit__(None, None, None)
+        return seen
+
+    assert asyncio.run(asked()) == [[True, False], [True, True]]
+
+
 def test_a_long_statement_that_has_ended_makes_room_for_another() -> None:
     now = [0.0]
 
@@ -73,6 +97,28 @@ def test_a_long_statement_that_has_ended_makes_room_for_another() -> None:
         return long
 
     assert asyncio.run(asked()) == [True, True, True]
+
+
+def test_who_leaves_in_the_moment_in_which_a_turn_is_free_does_not_keep_it() -> None:
+    async def asked() -> Turn:
+        turns = Turns(1, 0)
+        first = turns.one(CLIENT)
+        await first.__aenter__()
+
+        class Leaving:
+            async def is_disconnected(self) -> bool:
+                await first.__aexit__(None, None, None)
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+                return True
+
+        with pytest.raises(BusyError):
+            async with turns.one(cast(Any, Leaving())):
+                raise AssertionError("nobody is there")
+        async with asyncio.timeout(1), turns.one(CLIENT) as turn:
+            return turn
+
+    assert not asyncio.run(asked()).is_over
 
 
 def over(turns: Turns, running: Iterable[Turn]) -> list[bool]:

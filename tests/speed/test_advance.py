@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
 from jobs.errors import SilentSkipError, StalledVersionError
 from jobs.lake import delta
+from jobs.lake.appender import Appender
 from jobs.speed.advance import Standing, advance, cuts, standing
 from tests.history import LATEST, SALES, MemoryLog, Orders
 from tests.world import World
@@ -69,6 +74,28 @@ def test_a_table_ahead_of_its_log_is_refused(world: World) -> None:
 
     with pytest.raises(StalledVersionError, match="ahead of its log"):
         standing(world.feed)
+
+
+def test_a_table_that_was_ahead_of_its_log_is_refused_too_once_the_log_has_read_on(tmp_path: Path) -> None:
+    """What was read again has other numbers: records between would be lost without a word."""
+    nothing = pa.table({"orders": pa.array([], pa.int64())})
+    write_deltalake(str(tmp_path), nothing)
+    appender = Appender(tmp_path, [])
+    told = {
+        "kind": "step", "step": 1, "segment": 0, "position": {"orders": 3}, "watermark": 1, "records": 60,
+        "steps_open": 1,
+    }  # fmt: skip
+    appender.commit([], appender.table_id, 1, told)
+    counts = {"valid": 60}
+    log: Any = SimpleNamespace(path="the log", end=lambda: 5, metadata=lambda batch: {"counts": counts})
+    feed: Any = SimpleNamespace(
+        appender=appender, path=tmp_path, table_id=appender.table_id, topic="orders", version="v", log=log
+    )
+    assert standing(feed).records == 60
+
+    counts["valid"] = 80
+    with pytest.raises(StalledVersionError, match="batch 3 of the log is not the one"):
+        standing(feed)
 
 
 def test_a_small_step_is_one_file_and_an_empty_one_none(world: World) -> None:
