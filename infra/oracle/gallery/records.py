@@ -1,0 +1,79 @@
+"""Judges a gallery topic's records as they came from the broker, by its schema and contract alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from io import BytesIO
+from typing import Any
+
+import fastavro
+
+from infra.oracle.topic import Records
+
+Record = dict[str, Any]
+"""The event's fields, and beside them `partition`, `offset` and `timestamp` (UTC)."""
+Rows = dict[tuple[Any, ...], dict[str, Any]]
+"""What a table shows: by the values of its keys, those of its other columns."""
+_UNITS = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400}
+_HEADER_BYTES = 5
+
+
+def valid(records: Records, schema: Mapping[str, Any], contract: Mapping[str, Any]) -> list[Record]:
+    """The records that count: decodable, within every rule, in time, and of each id the first one.
+
+    An id stays within one key, so a partition's order decides which is the first.
+    """
+    parsed = fastavro.parse_schema(dict(schema))
+    custom = {one["property"]: one["value"] for one in contract["customProperties"]}
+    properties = contract["schema"][0]["properties"]
+    unique = next(one["name"] for one in properties if one.get("unique"))
+    seen: dict[str, datetime] = {}
+    found = []
+    for row in sorted(range(len(records)), key=lambda row: (records.partitions[row], records.offsets[row])):
+        event = _decoded(records.values[row], parsed)
+        timestamp = _EPOCH + timedelta(milliseconds=records.timestamps_ms[row])
+        if event is None or any(_is_broken(one, event[one["name"]]) for one in properties):
+            continue
+        lag = timestamp - event[custom["eventTime"]]
+        if lag > _length(custom["discardAfter"]) or -lag > _length(custom["futureTolerance"]):
+            continue
+        before = seen.get(event[unique])
+        if before is not None and timestamp - before <= _length(custom["uniqueWithin"]):
+            continue
+        seen[event[unique]] = timestamp
+        place = {"partition": records.partitions[row], "offset": records.offsets[row]}
+        found.append({**event, **place, "timestamp": timestamp})
+    return found
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _decoded(value: bytes | None, schema: Any) -> Record | None:
+    if value is None or len(value) < _HEADER_BYTES or value[0] != 0:
+        return None
+    body = BytesIO(value[_HEADER_BYTES:])
+    try:
+        event = fastavro.schemaless_reader(body, schema, None)
+    except (EOFError, IndexError, ValueError):  # cut short, no branch of a union, or no UTF-8
+        return None
+    assert isinstance(event, dict)
+    return None if body.read(1) else event
+
+
+def _is_broken(rule: Mapping[str, Any], value: Any) -> bool:
+    if value is None:
+        return bool(rule.get("required"))
+    options = rule.get("logicalTypeOptions", {})
+    allowed = [one["value"] for one in rule.get("enum", [])]
+    return (
+        (options.get("minLength", 0) > 0 and value == "")
+        or ("minimum" in options and value < options["minimum"])
+        or bool(allowed and value not in allowed)
+    )
+
+
+def _length(text: str) -> timedelta:
+    number, unit = text.split()
+    return timedelta(seconds=int(number) * _UNITS[unit.removesuffix("s")])

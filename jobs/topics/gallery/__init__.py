@@ -1,0 +1,31 @@
+"""Sequences of records for the gallery's topics: one module per example, and the only list of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from jobs.settings import PROJECT
+from jobs.topics.gallery import cards, clicks, inventory, trades, trucks, users, words
+from jobs.topics.gallery.sequence import Sequence, Story
+from jobs.topics.topic import load_topic
+
+FOLDER = PROJECT / "jobs" / "tables" / "gallery"
+"""With a folder per example, which has `schemas/` and `contracts/` like the project's."""
+EXAMPLES: dict[str, dict[str, Callable[[Random], Story]]] = {
+    "trades": trades.STORIES,
+    "words": words.STORIES,
+    "cards": cards.STORIES,
+    "users": users.STORIES,
+    "trucks": trucks.STORIES,
+    "inventory": inventory.STORIES,
+    "clicks": clicks.STORIES,
+}
+"""Example -> topic -> what happens there."""
+
+
+def sequence(example: str, topic: str, *, seed: int, run: str, schema_id: int, span_ms: int = 0) -> Sequence:
+    """The endless sequence of a topic's records; `schema_id` is what the registry calls its schema."""
+    story = EXAMPLES[example][topic](Random(f"{seed}/{topic}/story"))
+    loaded = load_topic(topic, FOLDER / example)
+    return Sequence(topic=loaded, story=story, seed=seed, run=run, schema_id=schema_id, span_ms=span_ms)
