@@ -64,7 +64,7 @@ def refused_text(sql: str, reads: Collection[str], spark: SparkSession) -> Itera
 def refused_plan(query: DataFrame) -> Iterator[str]:
     """Why the analysed query could show something else over the same rows; nothing where it could not."""
     spark = query.sparkSession
-    found = []
+    found: list[str] = []
     for node in _plans(query._jdf.queryExecution().analyzed(), spark):
         for expression in _each(node.expressions()):
             found += _impurities(expression, spark)
@@ -82,7 +82,7 @@ def _refused_node(node: Any, reads: Collection[str], own: Collection[str], spark
             return None if name.lower() in _ROW_MAKERS else f"{name}(...) is no table that it may read"
         if kind == "UnresolvedRelation" and node.isStreaming():
             return f"STREAM {name} is no table that it may read"
-        if parts.size() == 1 and name.lower() in own | {read.lower() for read in reads}:
+        if parts.size() == 1 and name.lower() in {*own, *(read.lower() for read in reads)}:
             return None
         return f"it reads {name}, which is not one of its reads: {', '.join(reads)}"
     if kind in _OTHERS:

@@ -125,12 +125,12 @@ def _where_it_stopped(lake: OpenLake, version: Version) -> tuple[Readable, Pin] 
     if not isinstance(opened, Feed):
         return None
     newest = delta.newest_version(opened.path)
-    at = standing(opened)
+    stands = standing(opened)
     if delta.newest_version(opened.path) != newest:
         return None  # it goes on meanwhile
     return opened, Pin(
-        version=version, delta_version=newest, position={opened.topic: at.position},
-        watermarks={opened.topic: at.watermark}, step=at.step, segment=at.segment,
+        version=version, delta_version=newest, position={opened.topic: stands.position},
+        watermarks={opened.topic: stands.watermark}, step=stands.step, segment=stands.segment,
     )  # fmt: skip
 
 

@@ -77,7 +77,7 @@ class TopK(Measure):
     semantics = Semantics(
         equality="exactly", ties="the smaller item comes first", null="is no item, and no weight",
         nan="NaN is one item, the greatest; -0.0 is 0.0", empty="an empty array",
-        overflow="a weight beyond decimal(38) ends the query",
+        overflow="none: sums have 38 digits",
     )  # fmt: skip
     most: int
     by: str | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from random import Random
 
 from jobs.settings import PROJECT
@@ -12,7 +12,7 @@ from jobs.topics.topic import load_topic
 
 FOLDER = PROJECT / "jobs" / "tables" / "gallery"
 """With a folder per example, which has `schemas/` and `contracts/` like the project's."""
-EXAMPLES: dict[str, dict[str, Callable[[Random], Story]]] = {
+EXAMPLES: Mapping[str, Mapping[str, Callable[[Random], Story]]] = {
     "trades": trades.STORIES,
     "words": words.STORIES,
     "cards": cards.STORIES,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from random import Random
 from typing import Any
+
+from jobs.topics.gallery.sequence import Story
 
 USERS, SONGS = 50, 40
 PAGES = ("/", "/album", "/artist", "/radio", "/settings")
@@ -50,4 +53,9 @@ class Plays(_Visitors):
         return {"user": self._user(), "song": f"song {song:02d}", "played_at": at}
 
 
-STORIES = {"clicks": Clicks, "profiles": Profiles, "searches": Searches, "plays": Plays}
+STORIES: dict[str, Callable[[Random], Story]] = {
+    "clicks": Clicks,
+    "profiles": Profiles,
+    "searches": Searches,
+    "plays": Plays,
+}

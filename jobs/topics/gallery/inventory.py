@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from random import Random
 from typing import Any
+
+from jobs.topics.gallery.sequence import Story
 
 ITEMS = ("anchor", "bollard", "compass", "dinghy", "fender", "halyard", "jib", "keel", "lantern", "mast",
          "oar", "rudder", "sail", "tiller", "winch")  # fmt: skip
@@ -40,4 +43,4 @@ class ItemSales:
         }
 
 
-STORIES = {"shipments": Shipments, "item_sales": ItemSales}
+STORIES: dict[str, Callable[[Random], Story]] = {"shipments": Shipments, "item_sales": ItemSales}

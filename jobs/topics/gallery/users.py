@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from decimal import Decimal
 from random import Random
 from typing import Any
+
+from jobs.topics.gallery.sequence import Story
 
 USERS = 80
 LOCATIONS = ("berlin", "kraków", "lyon", "málaga", "oslo", "turin", None)
@@ -37,4 +40,4 @@ class Purchases:
         return {"user": user(self._random), "amount": amount, "bought_at": at}
 
 
-STORIES = {"check_ins": CheckIns, "purchases": Purchases}
+STORIES: dict[str, Callable[[Random], Story]] = {"check_ins": CheckIns, "purchases": Purchases}

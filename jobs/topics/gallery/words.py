@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from random import Random
 from typing import Any
+
+from jobs.topics.gallery.sequence import Story
 
 WORDS = (
     "the", "lake", "stream", "is", "a", "table", "and", "every", "record", "counts", "once", "Über", "déjà",
@@ -37,4 +40,4 @@ class LogLines:
         return {"service": service, "level": level, "message": message, "logged_at": at}
 
 
-STORIES = {"sentences": Sentences, "log_lines": LogLines}
+STORIES: dict[str, Callable[[Random], Story]] = {"sentences": Sentences, "log_lines": LogLines}
