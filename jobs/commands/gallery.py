@@ -16,6 +16,8 @@ from jobs.commands.topics import reporter, span_ms, stopped_by_signals
 from jobs.errors import UsageError
 from jobs.files import replace_file
 from jobs.kinds.defined import defined
+from jobs.kinds.dependencies import ordered
+from jobs.kinds.kind import Kind
 from jobs.settings import GALLERY, PROJECT
 from jobs.topics.topic import topic_names
 
@@ -105,10 +107,17 @@ def check_command(example: EXAMPLE) -> None:
     settings = load_settings()
     _refuse_unknown(example)
     settings.services()
+    compared = {
+        table.name: (table.view_keys, [
+            name for name in table.timeless if name not in (*table.view_keys, *table.implied)
+        ])
+        for table in ordered(definitions(example))
+    }  # fmt: skip
     done = subprocess.run(
-        [sys.executable, "-m", "infra.oracle.gallery", example, "--services", str(settings.services_file)],
+        [sys.executable, "-m", "infra.oracle.gallery", example, "--services", str(settings.services_file),
+         "--tables", json.dumps(compared)],
         cwd=PROJECT,
-    )
+    )  # fmt: skip
     raise typer.Exit(done.returncode)
 
 
@@ -117,9 +126,15 @@ def names() -> tuple[str, ...]:
     return tuple(import_module("jobs.tables.gallery").EXAMPLES)
 
 
+def definitions(example: str) -> tuple[Kind, ...]:
+    """The tables of an example, as they are defined."""
+    found: tuple[Kind, ...] = import_module(f"jobs.tables.gallery.{example}").TABLES
+    return found
+
+
 def tables(example: str) -> tuple[str, ...]:
-    """The tables of an example."""
-    return tuple(table.name for table in import_module(f"jobs.tables.gallery.{example}").TABLES)
+    """Their names."""
+    return tuple(table.name for table in definitions(example))
 
 
 def _refuse_unknown(example: str) -> None:
