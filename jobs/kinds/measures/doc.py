@@ -34,8 +34,7 @@ measures by name. It gives Spark SQL for three things:
 - `refuses`: why columns of some types cannot be measured. `semantics` is its row of the table above.
 
 Use aggregates that are functions of the set: no `first`, no `collect_list` of values, nothing approximate
-whose bytes follow the order. A buffer that is a struct or a text is put into `hashing`
-(`jobs/kinds/measures/hashing.py`). This one is tested with speed, merges, rebuilds, releases and readers in
+whose bytes follow the order. This one is tested with speed, merges, rebuilds, releases and readers in
 `tests/kinds/test_new_kind.py`:
 
 ```python

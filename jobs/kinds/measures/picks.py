@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from jobs import quote
 from jobs.kinds.equality import has_order
-from jobs.kinds.measures.hashing import hashing
 from jobs.kinds.measures.measure import Measure, Part, Semantics, state_column
 from jobs.kinds.measures.numbers import plain
 from jobs.topics import coordinate
@@ -42,11 +41,11 @@ class _Pick(Measure):
         return (self._part(name, ""),)
 
     def _part(self, name: str, picked: str) -> Part:
-        from_rows = hashing(f"{self.function}({picked})")
+        from_rows = f"{self.function}({picked})"
         return Part(name=f"{name}__pick", from_rows=from_rows, merge=self._merged(name))
 
     def _merged(self, name: str) -> str:
-        return hashing(f"{self.function}({state_column(name, 'pick')})")
+        return f"{self.function}({state_column(name, 'pick')})"
 
     def value(self, name: str) -> str:
         return f"{self._merged(name)}.value"
