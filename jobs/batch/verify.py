@@ -185,7 +185,7 @@ def _differences(feed: Feed, rows: Sequence[Differing]) -> list[dict[str, Any]]:
     found = []
     for row in rows:
         place = _key_text(feed, row.known.asDict())
-        key = _key(row.known, keys)
+        key = {name: to_json(row.known[name]) for name in keys}
         sides = (None if row.left is None else speed[place], None if row.right is None else batch[place])
         found.append(_difference(key, cause_of(row.left, row.right), row.columns, *sides))
     return found
