@@ -185,7 +185,7 @@ def _differences(feed: Feed, rows: Sequence[Differing]) -> list[dict[str, Any]]:
     found = []
     for row in rows:
         place = _key_text(feed, row.known.asDict())
-        key = _key(row.known, keys)
+        key = {name: to_json(row.known[name]) for name in keys}
         sides = (
             None if state is None else {ROWS: to_json(state[ROWS])} | seen.get(place, {})
             for state, seen in ((row.left, speed), (row.right, batch))

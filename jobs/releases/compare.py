@@ -10,7 +10,7 @@ from jobs.as_json import to_json
 from jobs.batch.diff import ColumnDiff, Diff, Differing, Side, diff
 from jobs.batch.pinned import computed_at, side
 from jobs.lake import delta
-from jobs.lake.feed import Feed, Readable, open_version
+from jobs.lake.feed import Feed, Opened, Readable, open_version
 from jobs.lake.open_lake import OpenLake
 from jobs.lake.version import Pin, Version
 from jobs.run import Run
@@ -120,8 +120,8 @@ def _where_it_stopped(lake: OpenLake, version: Version) -> tuple[Readable, Pin] 
         return None
     if version.reads:
         at = Pin(version=version, position=stalled.position)
-        return computed_at(lake.versions.opened(version), at)
-    opened = open_version(lake.path, version, lake.logs)
+        return computed_at(_without_owner(lake, version), at)
+    opened = _without_owner(lake, version)
     if not isinstance(opened, Feed):
         return None
     newest = delta.newest_version(opened.path)
@@ -132,6 +132,14 @@ def _where_it_stopped(lake: OpenLake, version: Version) -> tuple[Readable, Pin] 
         version=version, delta_version=newest, position={opened.topic: stands.position},
         watermarks={opened.topic: stands.watermark}, step=stands.step, segment=stands.segment,
     )  # fmt: skip
+
+
+def _without_owner(lake: OpenLake, version: Version) -> Opened:
+    """The version and what it reads; an owner that is stalled would raise its error."""
+    reads = {
+        table: _without_owner(lake, lake.versions.get(table, name)) for table, name in version.reads.items()
+    }
+    return open_version(lake.path, version, lake.logs, reads)
 
 
 def compare_pinned(blue: tuple[Readable, Pin], green: tuple[Readable, Pin]) -> Comparison:
