@@ -39,7 +39,7 @@ def run(as_json: Annotated[bool, typer.Option("--json", help="Print the report a
         for topic in report.topics:
             print(f"topic {topic['name']}: schema {topic['schema']}, contract {topic['contract']}")
         for table in report.tables:
-            read = ", ".join(table["inputs"])
+            read = ", ".join([*table["inputs"], *table["reads"]])
             print(f"table {table['name']}: {table['kind']} of {read}, {table['fingerprint'][:12]}")
         for warning in report.warnings:
             print(f"warning: {_told(warning)}")

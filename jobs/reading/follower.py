@@ -257,8 +257,10 @@ class Follower:
                 }
                 for read, one in reads.items():
                     paths |= one.watermarks
-                    use_states = definition.reads_states and one.states is not None
-                    relations[read] = one.states if use_states else f"({one.sql})"
+                    if definition.reads_states and one.states is not None:
+                        relations[read] = one.states
+                    else:
+                        relations[read] = f"({one.sql})"
             moment = Moment(
                 watermarks={topic: views.watermark_sql(table, name, topic) for topic in logs},
                 late_after=late_after(logs),

@@ -35,7 +35,8 @@ def propose(
     reads a table that is not among them; NotFoundError a topic that the lake has not; UsageError a topic
     whose files have changed since the server started.
     """
-    proposals, known = [], {}
+    proposals: list[Proposal] = []
+    known: dict[str, Kind] = {}
     for number, table in enumerate(ordered(_named(definitions))):
         run.progress(number, len(definitions), "tables", f"analysing {table.name}")
         proposals.append(_proposal(lake, table, known))

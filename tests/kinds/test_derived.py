@@ -54,7 +54,7 @@ TOP = Derived(
         SELECT place, customer FROM placed WHERE place <= 10 -- the first ones
     """,
 )  # fmt: skip
-TABLES = {table.name: table for table in (SPENT, NEWEST, BUYERS, TOP)}
+TABLES: dict[str, Any] = {table.name: table for table in (SPENT, NEWEST, BUYERS, TOP)}
 
 
 def told(spark: SparkSession, table: Kind, tables: Mapping[str, Kind] = TABLES) -> list[str]:

@@ -11,7 +11,6 @@ from typing import Any
 from jobs.kinds.aggregate import Aggregate
 from jobs.kinds.derived import Derived
 from jobs.kinds.events import Events
-from jobs.kinds.kind import Kind
 from jobs.kinds.latest import Latest
 from jobs.kinds.measures.counts import Count
 from jobs.kinds.measures.totals import Sum
@@ -56,7 +55,6 @@ RANKED = Derived(
         FROM balance LEFT JOIN spent USING (customer)
     """,
 )  # fmt: skip
-TABLES: Mapping[str, Kind] = {table.name: table for table in (SPENT, RETURNED, PAID, BALANCE, RANKED)}
 
 
 def balance(orders: Iterable[Mapping[str, Any]], returns: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

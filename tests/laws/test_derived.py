@@ -50,7 +50,7 @@ class Fed:
 class Twin:
     """Two topics, a stored table of each, and views over both."""
 
-    logs: dict[str, MemoryLog]
+    logs: dict[str, Any]
     fed: dict[str, Fed]
     views: dict[str, LogView]
 
@@ -82,7 +82,7 @@ def draw(seed: int) -> random.Random:
 @pytest.fixture(scope="module")
 def twin(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, draw: random.Random) -> Twin:
     lake = tmp_path_factory.mktemp("derived")
-    logs = {topic.name: MemoryLog(spark, lake, topic) for topic in (ORDERS, RETURNS)}
+    logs: dict[str, Any] = {topic.name: MemoryLog(spark, lake, topic) for topic in (ORDERS, RETURNS)}
     for number, log in enumerate(logs.values()):
         orders = Orders(draw.randrange(10**6) + number)
         for _ in range(BATCHES):
@@ -97,14 +97,14 @@ def twin(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, draw: ra
         mine = {name: reads[name] for name in table.reads}
         view = LogView(
             version=version, definition=table, logs={name: logs[name] for name in topics}, reads=mine
-        )  # type: ignore[arg-type]
+        )
         reads[table.name] = view
     views = {name: one for name, one in reads.items() if isinstance(one, LogView)}
     return Twin(logs=logs, fed=fed, views=views)
 
 
-def feed_of(lake: Path, table: Any, logs: dict[str, MemoryLog]) -> Feed:
-    opened = open_version(lake, version_of(table), logs)  # type: ignore[arg-type]
+def feed_of(lake: Path, table: Any, logs: dict[str, Any]) -> Feed:
+    opened = open_version(lake, version_of(table), logs)
     assert isinstance(opened, Feed)
     return opened
 

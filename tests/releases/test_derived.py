@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,15 @@ from jobs.kinds.latest import Latest
 from jobs.kinds.measures.counts import Count
 from jobs.kinds.measures.totals import Sum
 from jobs.lake import release_log
-from jobs.lake.version import Version
+from jobs.lake.plans import Plan
+from jobs.lake.release_log import Release
+from jobs.lake.version import Health, Version
 from jobs.reading.views import release_schema
+from jobs.releases.plan import History, Proposal, decide
 from jobs.releases.retire import readers_first
+from jobs.run import Run
 from jobs.settings import PROJECT
+from jobs.waiting import wait_for
 from tests.kill.views import Views
 from tests.releases.lake import Lake, following_sql_server, order
 
@@ -49,8 +54,8 @@ BEST = Derived(
         SELECT * FROM placed WHERE place <= 3
     """,
 )  # fmt: skip
-TABLES: dict[str, Kind] = {table.name: table for table in (BEST, BUYERS, NEWEST, SPENT)}
-CHANGED = TABLES | {"spent": PAID}
+TABLES: dict[str, Any] = {table.name: table for table in (BEST, BUYERS, NEWEST, SPENT)}
+CHANGED: dict[str, Kind] = {**TABLES, "spent": PAID}
 PROMISED = {
     "spent": {"customer": "string", "spent": "decimal(38,2)", "n": "bigint"},
     "newest": {"customer": "string", "status": "string"},
@@ -124,6 +129,15 @@ def shown(views: Views, schema: str = "serve") -> dict[str, tuple[Decimal | None
     return {row["customer"]: (row["spent"], row["status"]) for row in rows}
 
 
+def settle(lake: Lake) -> None:
+    """Wait until every live version has taken what was appended."""
+    open_lake = lake.server.lake
+    live = release_log.live(lake.path)
+    assert live is not None
+    versions = [open_lake.versions.get(table, name) for table, name in live.tables.items()]
+    open_lake.versions.pin_together(versions, Run(id="settle"))
+
+
 def reads_of(lake: Lake) -> dict[str, dict[str, str]]:
     """By table, what its live version reads."""
     live = release_log.live(lake.path)
@@ -137,6 +151,7 @@ def test_a_table_and_those_that_read_it_are_released_and_gone_back_from_together
     records = [order(number, customer=f"c{number % 7}") for number in range(60)]
     first = lake.promote(lake.build(TABLES))["tables"]
     lake.append(records[:40])
+    settle(lake)
     before = shown(views)
 
     plan = lake.plan(CHANGED)
@@ -212,15 +227,17 @@ def test_a_table_that_is_read_cannot_be_removed_and_its_version_is_not_retired(l
 
 
 def test_a_restarted_server_goes_on_with_it_and_it_lags_as_what_it_reads(
-    lake: Lake, spark: SparkSession
+    spark: SparkSession, tmp_path: Path
 ) -> None:
+    home, project = tmp_path / "home", project_of(tmp_path / "project")
+    lake = Lake(spark, home, project=project)
     lake.promote(lake.build(TABLES))
     records = [order(number) for number in range(20)]
     lake.append(records)
     lake.do("verify", table="best")
     lake.stop()
 
-    again = Lake(spark, lake.server.settings.home, "", lake.server.settings.project)
+    again = Lake(spark, home, project=project)
     try:
         told = again.do("verify", table="best")
         health = {one.table: one for one in again.server.lake.versions.health()}
@@ -245,3 +262,70 @@ def test_of_the_chosen_versions_those_that_a_living_one_reads_stay_and_readers_g
     assert readers_first([old, reader], [old, new, reader]) == [reader, old]
     assert readers_first([old, reader], [old, new, reader, kept]) == []
     assert readers_first([old, reader, kept], [old, new, reader, kept]) == [kept, reader, old]
+
+
+def test_a_stalled_table_below_is_told_of_it_and_the_next_release_resolves_both(
+    lake: Lake, views: Views
+) -> None:
+    share = "CAST(100 / amount AS decimal(12,2))"
+
+    def tables(amount: str) -> dict[str, Kind]:
+        changed = replace(SPENT, columns={"customer": "customer", "amount": amount})
+        return {**TABLES, "spent": changed}
+
+    lake.promote(lake.build(tables(share)))
+    lake.append([order(number) for number in range(1, 20)])
+    lake.do("verify", table="buyers")
+    lake.append([order(20, amount=Decimal("0.00"), customer="c1")])
+    of = lake.server.lake.version("buyers")
+
+    def stalled() -> Health | None:
+        told = {(one.table, one.version): one for one in lake.server.lake.versions.health()}
+        found = told[("buyers", of.name)]
+        return found if found.stalled else None
+
+    blue = wait_for("it to be stalled", stalled, 120)
+    plan = lake.build(tables(share.replace("amount", "nullif(amount, 0)")))
+    compared = lake.do("diff", table="buyers", plan=plan)
+    lake.promote(plan)
+    settle(lake)
+
+    assert blue.position == {"orders": 1} == compared["position"]
+    assert blue.error and "raises for orders (epoch 0, partition 0, offset 19)" in blue.error["what"]
+    assert compared["equal"] and compared["common"] == 10
+    assert shown(views)["c1"][0] == sum(
+        (Decimal(100) / order(number)["amount"]).quantize(Decimal("0.01"), ROUND_HALF_UP)
+        for number in (1, 11)
+    )
+
+
+def test_a_living_version_is_used_again_only_if_it_reads_the_versions_of_the_plan() -> None:
+    """Its fingerprint is the same; the versions of the table below are two builds of one meaning."""
+    history = {"orders": History(topic="orders", records=10, bytes=100)}
+    proposals = [
+        Proposal(
+            table=table,
+            definition={},
+            fingerprint="f" * 12,
+            topics=("orders",),
+            stores_rows=not reads,
+            reads=reads,
+        )
+        for table, reads in (("spent", ()), ("buyers", ("spent",)))
+    ]
+    live = Release(
+        number=1, kind="initial", tables={"spent": version("spent", 2).name}, created_at="", approved_by="me"
+    )  # fmt: skip
+
+    def decided(*living: Version) -> dict[str, tuple[str, str | None]]:
+        plan = decide(
+            live=live, proposals=proposals, versions=living, histories=history, created_at="2026"
+        )  # fmt: skip
+        assert Plan.from_json(plan.to_json()) == plan
+        return {change.table: (change.action, change.green) for change in plan.changes}
+
+    spent = [version("spent", 1), version("spent", 2)]
+    old, new = version("buyers", 1, spent=1), version("buyers", 2, spent=2)
+    unchanged = ("unchanged", spent[1].name)
+    assert decided(*spent, old) == {"spent": unchanged, "buyers": ("new", None)}
+    assert decided(*spent, new, old) == {"spent": unchanged, "buyers": ("new", new.name)}
