@@ -21,6 +21,8 @@ from jobs.kinds.measures.counts import Count
 from jobs.kinds.rolling import Rolling
 from jobs.kinds.store import Store
 from jobs.kinds.windows import Tumbling
+from jobs.lake import release_log
+from jobs.run import Run
 from jobs.settings import PROJECT
 from tests.kill.views import Views
 from tests.releases.lake import START, Lake, following_sql_server, order
@@ -115,7 +117,11 @@ def joined(records: Iterable[Mapping[str, Any]], every: int) -> tuple[list[Row],
     return sorted(near, key=str), sorted(before, key=str)
 
 
-def shown(views: Views) -> tuple[list[Row], list[Row]]:
+def shown(lake: Lake, views: Views) -> tuple[list[Row], list[Row]]:
+    """Both joins, as soon as every live version has taken what was appended."""
+    versions, live = lake.server.lake.versions, release_log.live(lake.path)
+    assert live is not None
+    versions.pin_together([versions.get(*one) for one in live.tables.items()], Run(id="settle"))
     views.follow()
     near, before = (
         [
@@ -137,14 +143,14 @@ def test_joins_and_rolling_windows_are_released_together_with_what_they_read(
         try:
             lake.promote(lake.build(TABLES))
             lake.append(records[:70])
-            first = shown(views)
+            first = shown(lake, views)
             plan = lake.build(CHANGED)
             lake.append(records[70:])
             found = {name: lake.do("diff", table=name, plan=plan) for name in ("regrets", "before")}
-            second = shown(views)
+            second = shown(lake, views)
             verified = [lake.do("verify", table=name)["equal"] for name in TABLES]
             lake.promote(plan)
-            third = shown(views)
+            third = shown(lake, views)
             lately = views.rows("SELECT * FROM serve.lately")
             gone = lake.server.lake.version("gone")
             spark.sql(f"DELETE FROM delta.`{gone.path(lake.path)}` WHERE NOT _home")
