@@ -122,7 +122,7 @@ def as_of(pair: Pair, how: str) -> Counter[Joined]:
             for right in pair.right.records
             if right.words != "x" and _same_key(left, right) and _is_before(right.at, left.at)
         ]
-        last = max(valid, key=lambda right: (right.at, right.coordinate), default=None)
+        last = max(valid, key=lambda right: (right.at or START, right.coordinate), default=None)
         if last is not None and not last.gone:
             found.append(_row(left, last))
         elif how == "left":
