@@ -1,0 +1,18 @@
+"""The gallery: examples that books on stream processing teach with. The only list of them."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from jobs.tables.gallery import cards, clicks, inventory, trades, trucks, users, words
+
+EXAMPLES: dict[str, ModuleType] = {
+    "trades": trades,
+    "words": words,
+    "cards": cards,
+    "users": users,
+    "trucks": trucks,
+    "inventory": inventory,
+    "clicks": clicks,
+}
+"""By name; each has `TABLES`, every table after those that it reads."""

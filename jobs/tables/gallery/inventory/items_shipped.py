@@ -1,0 +1,12 @@
+"""How much of each item has come to the store."""
+
+from jobs.kinds.aggregate import Aggregate
+from jobs.kinds.measures.totals import Sum
+
+TABLE = Aggregate(
+    name="items_shipped",
+    inputs=("shipments",),
+    columns={"item": "item", "quantity": "quantity"},
+    keys=("item",),
+    measures={"shipped": Sum("quantity")},
+)

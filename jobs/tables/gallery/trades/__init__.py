@@ -1,0 +1,6 @@
+"""Stock trades: prices per day, the symbols traded most, and trades in a window that slides."""
+
+from jobs.kinds.kind import Kind
+from jobs.tables.gallery.trades import prices_per_day
+
+TABLES: tuple[Kind, ...] = (prices_per_day.TABLE,)

@@ -1,0 +1,22 @@
+"""Minimum, maximum and average price of each symbol per day (UTC), and what was traded."""
+
+from jobs.kinds.aggregate import Aggregate
+from jobs.kinds.measures.counts import Count
+from jobs.kinds.measures.extremes import Max, Min
+from jobs.kinds.measures.totals import Avg, Sum
+from jobs.kinds.windows import Tumbling
+
+TABLE = Aggregate(
+    name="prices_per_day",
+    inputs=("trades",),
+    columns={"symbol": "symbol", "price": "price", "quantity": "quantity", "traded_at": "traded_at"},
+    keys=("symbol",),
+    window=Tumbling(on="traded_at", size="1 day"),
+    measures={
+        "lowest": Min("price"),
+        "highest": Max("price"),
+        "average": Avg("price"),
+        "volume": Sum("quantity"),
+        "trades": Count(),
+    },
+)

@@ -1,0 +1,6 @@
+"""Trucks on their way: where each is now, and the merchandise in each region, each truck counted once."""
+
+from jobs.kinds.kind import Kind
+from jobs.tables.gallery.trucks import truck_now
+
+TABLES: tuple[Kind, ...] = (truck_now.TABLE,)

@@ -1,0 +1,13 @@
+"""What each user bought: the sums that `region_sales` adds up by where the users are."""
+
+from jobs.kinds.aggregate import Aggregate
+from jobs.kinds.measures.counts import Count
+from jobs.kinds.measures.totals import Sum
+
+TABLE = Aggregate(
+    name="user_sales",
+    inputs=("purchases",),
+    columns={"user": "user", "amount": "amount"},
+    keys=("user",),
+    measures={"sales": Sum("amount"), "purchases": Count()},
+)

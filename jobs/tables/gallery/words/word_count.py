@@ -1,0 +1,15 @@
+"""How often each word was said, in small letters."""
+
+from jobs.kinds.aggregate import Aggregate
+from jobs.kinds.measures.counts import Count
+from jobs.kinds.steps import Explode
+
+TABLE = Aggregate(
+    name="word_count",
+    inputs=("sentences",),
+    explode=Explode(name="word", array=r"split(lower(text), r'[^\p{L}]+')"),
+    where="word <> ''",
+    columns={"word": "word"},
+    keys=("word",),
+    measures={"times": Count()},
+)

@@ -1,0 +1,22 @@
+"""The gallery's words and log lines: every table shows what the oracle says, however history was cut."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from infra.oracle.gallery import words as oracle
+from jobs.kinds.kind import Moment
+from jobs.tables.gallery.words import TABLES
+from tests.gallery.cuts import shown, valid_records, wrong
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def test_words_show_what_the_oracle_says(spark: SparkSession, seed: int) -> None:
+    valid = valid_records("words", seed, 500)
+
+    found = shown(spark, TABLES, valid, Moment(), seed)
+
+    assert wrong(found, oracle.tables(valid, {})) == {}
+    assert ("über",) in found["word_count"] and len(found["error_lines"]) > 20
