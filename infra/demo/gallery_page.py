@@ -47,7 +47,9 @@ def text() -> str:
     for name, example in EXAMPLES.items():
         told += [f"## {name}", "", _first_line(example.__doc__), "", *_topics(name), ""]
         rows = ORACLES[name].tables(*_history(name))
-        for table in example.TABLES:
+        known: dict[str, Any] = {}
+        for written in example.TABLES:
+            table = known[written.name] = written.bound({read: known[read] for read in written.reads})
             told += [*_definition(table), "", *_shown(table, rows[table.name]), ""]
     return "\n".join(told).rstrip() + "\n"
 
@@ -103,7 +105,8 @@ def _shown(table: Any, rows: dict[tuple[Any, ...], dict[str, Any]]) -> Iterator[
     whole.sort(key=lambda row: (sum(row[name] is None for name in columns), row.get("place", 0), str(row)))
     yield f"| {' | '.join(columns)} |"
     yield "|" + "---|" * len(columns)
-    for row in whole[:ROWS]:
+    first = 0 if "place" in columns else max(0, (len(whole) - ROWS) // 2)  # where nothing is late
+    for row in whole[first : first + ROWS]:
         yield f"| {' | '.join(_plain(row[name]) for name in columns)} |"
     if len(whole) > ROWS:
         yield ""

@@ -18,7 +18,7 @@ def tables(valid: dict[str, list[Record]], watermarks: dict[str, datetime]) -> d
     for (card, hour), row in hours.items():
         median = amounts[card,]["median"]
         unusual = float(row["largest"]) > 30 * median
-        if row["countries"] >= 3 or row["merchants"] >= 8 or unusual:
+        if row["countries"] >= 3 or unusual:
             shown = {name: row[name] for name in ("merchants", "countries", "largest")}
             suspicious[card, hour] = {**shown, "median": median}
     return {"card_hours": hours, "card_amounts": amounts, "suspicious_hours": suspicious}

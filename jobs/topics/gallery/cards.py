@@ -9,7 +9,7 @@ from typing import Any
 
 CARDS, MERCHANTS = 60, 200
 COUNTRIES = ("AT", "CH", "DE", "FR", "IT")
-STOLEN, UNNAMED = 0.01, 0.05
+STOLEN, UNNAMED = 0.03, 0.05
 """Shares of payments: by a thief, without a merchant's name."""
 
 
