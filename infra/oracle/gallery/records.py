@@ -54,7 +54,10 @@ def _decoded(value: bytes | None, schema: Any) -> Record | None:
     if value is None or len(value) < _HEADER_BYTES or value[0] != 0:
         return None
     body = BytesIO(value[_HEADER_BYTES:])
-    event = fastavro.schemaless_reader(body, schema, None)
+    try:
+        event = fastavro.schemaless_reader(body, schema, None)
+    except (EOFError, IndexError, ValueError):  # cut short, no branch of a union, or no UTF-8
+        return None
     assert isinstance(event, dict)
     return None if body.read(1) else event
 
