@@ -25,4 +25,5 @@ def test_trucks_show_what_the_oracle_says(spark: SparkSession, seed: int, span_m
 
     expected = oracle.tables(valid, {})
     assert wrong(found, expected) == {}
+    assert found.keys() == expected.keys()
     assert all(found.values()), "an empty table proves nothing"

@@ -25,4 +25,5 @@ def test_users_show_what_the_oracle_says(spark: SparkSession, seed: int, span_ms
 
     expected = oracle.tables(valid, {})
     assert wrong(found, expected) == {}
+    assert found.keys() == expected.keys()
     assert all(found.values()), "an empty table proves nothing"

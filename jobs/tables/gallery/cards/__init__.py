@@ -1,5 +1,6 @@
-"""Payments by card: their sequence and contract; tables come with measures that keep multisets."""
+"""Payments by card: where each was used in an hour, its usual amounts, and hours that look like fraud."""
 
 from jobs.kinds.kind import Kind
+from jobs.tables.gallery.cards import card_amounts, card_hours, suspicious_hours
 
-TABLES: tuple[Kind, ...] = ()
+TABLES: tuple[Kind, ...] = (card_hours.TABLE, card_amounts.TABLE, suspicious_hours.TABLE)

@@ -1,6 +1,11 @@
 """Inventory: what is on hand, what is owed to customers, and what to order, by two sums per item."""
 
 from jobs.kinds.kind import Kind
-from jobs.tables.gallery.inventory import items_shipped, items_sold
+from jobs.tables.gallery.inventory import items_shipped, items_sold, items_to_order, stock_on_hand
 
-TABLES: tuple[Kind, ...] = (items_shipped.TABLE, items_sold.TABLE)
+TABLES: tuple[Kind, ...] = (
+    items_shipped.TABLE,
+    items_sold.TABLE,
+    stock_on_hand.TABLE,
+    items_to_order.TABLE,
+)

@@ -1,0 +1,17 @@
+"""The median and the 95th percentile of what is paid with each card, at most 1 % off."""
+
+from jobs.kinds.aggregate import Aggregate
+from jobs.kinds.measures.counts import Count
+from jobs.kinds.measures.multisets import Quantile
+
+TABLE = Aggregate(
+    name="card_amounts",
+    inputs=("card_payments",),
+    columns={"card": "card", "amount": "amount"},
+    keys=("card",),
+    measures={
+        "payments": Count(),
+        "median": Quantile("amount", 0.5),
+        "nearly_all": Quantile("amount", 0.95),
+    },
+)

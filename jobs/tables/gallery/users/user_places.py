@@ -1,0 +1,12 @@
+"""In how many places each user was seen; hidden ones are none."""
+
+from jobs.kinds.aggregate import Aggregate
+from jobs.kinds.measures.counts import Count, CountDistinct
+
+TABLE = Aggregate(
+    name="user_places",
+    inputs=("check_ins",),
+    columns={"user": "user", "location": "location"},
+    keys=("user",),
+    measures={"places": CountDistinct("location", exact=True), "check_ins": Count()},
+)

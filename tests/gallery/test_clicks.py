@@ -1,0 +1,41 @@
+"""The gallery's music site: every table shows what the oracle says, however its history was cut."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from infra.oracle.gallery import clicks as oracle
+from jobs.kinds.kind import Moment
+from jobs.tables.gallery.clicks import TABLES
+from tests.gallery.cuts import NOW, shown, valid_records, wrong
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MINUTE = timedelta(minutes=1)
+
+
+def _at(watermark: datetime) -> Moment:
+    return Moment(watermarks={"plays": f"TIMESTAMP '{watermark.isoformat(sep=' ')}'"})
+
+
+@pytest.mark.parametrize("span", [20 * MINUTE, timedelta(days=3)], ids=["minutes", "days"])
+def test_clicks_show_what_the_oracle_says(spark: SparkSession, seed: int, span: timedelta) -> None:
+    valid = valid_records("clicks", seed, 400, span // timedelta(milliseconds=1))
+    watermark = NOW - 3 * MINUTE
+
+    found = shown(spark, TABLES, valid, _at(watermark), seed)
+
+    expected = oracle.tables(valid, {"plays": watermark})
+    assert wrong(found, expected) == {}
+    assert found.keys() == expected.keys()
+    assert all(found.values()), "an empty table proves nothing"
+
+
+def test_there_are_no_songs_lately_before_there_is_a_watermark(spark: SparkSession, seed: int) -> None:
+    found = shown(spark, TABLES[-3:], valid_records("clicks", seed, 100), Moment(), seed)
+
+    assert found["song_minutes"] and not found["songs_lately"] and not found["top_songs"]
