@@ -1,6 +1,6 @@
 # Everything lives in the project's own folders: .venv, .jars and the state in $TWINLAKE_HOME (default .twinlake), the demo's in .twinlake-demo.
 .DEFAULT_GOAL := help
-.PHONY: help install jars demo test faults up down bench bench-long bench-idle lint ci clean
+.PHONY: help install jars demo test faults up down bench bench-long bench-idle bench-kinds lint ci clean
 PY := .venv/bin/python
 INSTALLED := .venv/.installed
 JARS := .jars/.complete
@@ -15,6 +15,7 @@ help:
 	@echo "make bench    measure against a plain loop, and what small work costs (about 20 minutes)"
 	@echo "make bench-long  a cycle at the 50,000th step, rebuilds of 20 million records (about half an hour)"
 	@echo "make bench-idle  how long check and up take, and what every part costs when idle (about 8 minutes)"
+	@echo "make bench-kinds  every kind and measure against counting and summing (about 15 minutes)"
 	@echo "make lint     ruff and mypy"
 	@echo "make ci       what CI runs: lint, types, import direction, check, tests, faults"
 	@echo "make install  only the virtual environment; 'make jars' that and the jars"
@@ -57,6 +58,9 @@ bench: jars
 
 bench-long: jars
 	@$(PY) -m benchmarks.long
+
+bench-kinds: jars
+	@$(PY) -m benchmarks.kinds
 
 bench-idle: jars
 	@$(PY) -m benchmarks.idle
