@@ -1,0 +1,53 @@
+"""Every example on real services: released, fed by the broker, certified, equal to its oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from jobs.server.client import LakeClient
+from jobs.tables.gallery import EXAMPLES
+from jobs.topics.gallery import EXAMPLES as TOPICS
+from jobs.waiting import wait_for
+from tests.faults.twinlake import Twinlake
+
+pytestmark = [pytest.mark.services, pytest.mark.faults]
+RECORDS = 2_000
+CAUGHT_UP_S = 300.0
+
+
+@pytest.fixture(scope="module")
+def twinlake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twinlake]:
+    """With every example added before the start, so that the first release has its tables."""
+    made = Twinlake(tmp_path_factory.mktemp("gallery") / "home")
+    for example in EXAMPLES:
+        made("gallery", "add", example)
+    try:
+        made("up", "--without", "airflow")
+        for example in EXAMPLES:
+            made("gallery", "produce", example, "--count", str(RECORDS))
+        client = LakeClient.of(made.settings.services())
+        wait_for("every topic of the gallery", lambda: _caught_up(client) or None, CAUGHT_UP_S)
+        yield made
+    finally:
+        made("down")
+
+
+def _caught_up(client: LakeClient) -> bool:
+    told = client.status()
+    records = {one["name"]: one["records"] for one in told["topics"]}
+    arrived = all(records.get(topic) == RECORDS for topics in TOPICS.values() for topic in topics)
+    lags = (one["lag_records"] for one in (*told["topics"], *told["versions"]))
+    return arrived and not any(lags)
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_an_example_shows_what_its_oracle_says(twinlake: Twinlake, example: str) -> None:
+    twinlake("gallery", "check", example)
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_speed_and_batch_agree_on_every_table_of_an_example(twinlake: Twinlake, example: str) -> None:
+    for table in EXAMPLES[example].TABLES:
+        twinlake("verify", table.name)
