@@ -274,7 +274,7 @@ def test_a_store_is_on_a_time_and_keeps_what_can_be_compared(spark: SparkSession
 
     assert [said(one) for one in wrong.problems(rows)] == [
         "the store is on at, which is string, not timestamp",
-        "column tags: map<string,decimal(10,2)> cannot be kept in a store",
+        "column tags: map<string,decimal(12,2)> cannot be kept in a store",
     ]
     assert list(HITS.problems(rows)) == []
 

@@ -165,8 +165,10 @@ def _scale(n: str, mean: str, m2: str) -> str:
 def _variance(name: str) -> str:
     n, flags = _sum(name, "n"), f"bit_or({state_column(name, 'flags')})"
     is_double = f"max({state_column(name, 'digits')}) IS NULL"
+    # squares that fit in each state may not in all of them together
+    past = f"NOT {is_double} AND try_sum({state_column(name, 'squares')}) IS NULL"
     return (
-        f"CASE WHEN {n} < 2 OR {flags} = {_TOO_LARGE} THEN {_NOTHING}"
+        f"CASE WHEN {n} < 2 OR {flags} = {_TOO_LARGE} OR {past} THEN {_NOTHING}"
         f" WHEN {flags} <> 0 THEN CAST('NaN' AS DOUBLE)"
         f" ELSE if({is_double}, {_moments(name)}.m2, {_exact_m2(name)}) / ({n} - 1) END"
     )

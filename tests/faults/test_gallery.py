@@ -12,7 +12,6 @@ from jobs.topics.gallery import EXAMPLES as TOPICS
 from jobs.waiting import wait_for
 from tests.faults.twinlake import Twinlake
 
-pytestmark = [pytest.mark.services, pytest.mark.faults]
 RECORDS = 2_000
 CAUGHT_UP_S = 300.0
 
