@@ -71,7 +71,7 @@ def test_tables_contracts_and_files_that_do_not_match_are_reported(
     project: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (project / "contracts" / "sales_per_region.yaml").rename(project / "contracts" / "odd.yaml")
-    monkeypatch.setattr(module, "defined", lambda: (SALES, SALES))
+    monkeypatch.setattr(module, "defined", lambda examples: (SALES, SALES))
 
     report = check(project, lambda: spark)
 
