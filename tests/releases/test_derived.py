@@ -191,6 +191,7 @@ def test_a_table_and_those_that_read_it_are_released_and_gone_back_from_together
     ]
 
 
+@pytest.mark.faults
 def test_its_certificate_tells_of_a_changed_table_below(lake: Lake, spark: SparkSession) -> None:
     lake.promote(lake.build(TABLES))
     lake.append([order(number) for number in range(30)])
@@ -213,6 +214,7 @@ def test_its_certificate_tells_of_a_changed_table_below(lake: Lake, spark: Spark
     ]
 
 
+@pytest.mark.faults
 def test_a_table_that_is_read_cannot_be_removed_and_its_version_is_not_retired(lake: Lake) -> None:
     lake.promote(lake.build(TABLES))
     lake.append([order(number) for number in range(10)])
@@ -226,6 +228,7 @@ def test_a_table_that_is_read_cannot_be_removed_and_its_version_is_not_retired(l
     assert [name.split()[0] for name in told["living"]] == ["best", "buyers", "newest", "spent"]
 
 
+@pytest.mark.faults
 def test_a_restarted_server_goes_on_with_it_and_it_lags_as_what_it_reads(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -264,6 +267,7 @@ def test_of_the_chosen_versions_those_that_a_living_one_reads_stay_and_readers_g
     assert readers_first([old, reader, kept], [old, new, reader, kept]) == [kept, reader, old]
 
 
+@pytest.mark.faults
 def test_a_stalled_table_below_is_told_of_it_and_the_next_release_resolves_both(
     lake: Lake, views: Views
 ) -> None:
