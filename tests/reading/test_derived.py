@@ -19,7 +19,7 @@ SHARES = Derived(
     columns=("region", "orders", "customers", "final"), broadcast=("latest_order",),
     sql="""
         WITH newest AS (SELECT count(*) AS customers FROM latest_order WHERE status IS NOT NULL)
-        SELECT region, sum(orders) AS orders, max(customers) AS customers, every(final) AS final
+        SELECT region, sum(orders) AS orders, max(newest.customers) AS customers, every(final) AS final
         FROM sales_per_region CROSS JOIN newest
         GROUP BY region
     """,
