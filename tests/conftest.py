@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 from jobs.settings import Settings
@@ -30,6 +31,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.option.seed is None:
         config.option.seed = random.SystemRandom().randrange(2**32)
     config.option.hypothesis_seed = config.option.hypothesis_seed or str(config.option.seed)
+    hypothesis.settings.register_profile(
+        "twinlake", deadline=None
+    )  # how long it takes says how busy the host is
+    hypothesis.settings.load_profile("twinlake")
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
