@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -18,7 +17,8 @@ from contextlib import suppress
 
 import psutil
 
-from benchmarks.platform import BenchmarkError
+from benchmarks.meter import cpu_seconds, tree
+from benchmarks.platform import command, refuse_failure, twinlake
 from infra.parts.all import all_parts
 from infra.supervise import record
 from jobs.commands.output import load_settings
@@ -66,14 +66,13 @@ def main() -> int:
 def up(settings: Settings) -> dict[str, float]:
     """Start everything: seconds until the data path works (the SQL server is its end), and until all do."""
     began, reached = time.monotonic(), {}
-    with subprocess.Popen(command("up"), env=environment(settings), stdout=subprocess.PIPE, text=True) as run:
+    with subprocess.Popen(**command(settings, "up"), stdout=subprocess.PIPE, text=True) as run:
         assert run.stdout is not None
         for line in run.stdout:
             if found := _SERVICE.match(line):
                 reached[found[1]] = round(time.monotonic() - began, 1)
                 print(f"{reached[found[1]]:6.1f} s  {found[1]}", flush=True)
-    if run.returncode:
-        raise BenchmarkError(f"`twinlake up` ended with exit code {run.returncode}")
+    refuse_failure(run.returncode, "up")
     return {"data_path_s": max(reached["lake"], reached["sql"]), "up_s": round(time.monotonic() - began, 1)}
 
 
@@ -84,25 +83,15 @@ def costs(settings: Settings, seconds: float) -> dict[str, dict[str, float]]:
         for name in (*(part.name for part in all_parts()), SUPERVISOR)
         if (identity := record.of(settings, name).identity) and identity.alive
     }
-    before = {name: cpu_seconds(tree(name, pid)) for name, pid in roots.items()}
+    before = {name: cpu_seconds(processes_of(name, pid)) for name, pid in roots.items()}
     time.sleep(seconds)
     return {
         name: {
-            "cores": round((cpu_seconds(tree(name, pid)) - before[name]) / seconds, 3),
-            "mib": round(mib(tree(name, pid))),
+            "cores": round((cpu_seconds(processes_of(name, pid)) - before[name]) / seconds, 3),
+            "mib": round(mib(processes_of(name, pid))),
         }
         for name, pid in roots.items()
     }
-
-
-def cpu_seconds(processes: list[psutil.Process]) -> float:
-    """With those of children that have ended and been waited for."""
-    total = 0.0
-    for process in processes:
-        with suppress(psutil.NoSuchProcess):
-            times = process.cpu_times()
-            total += times.user + times.system + times.children_user + times.children_system
-    return total
 
 
 def mib(processes: list[psutil.Process]) -> float:
@@ -113,24 +102,10 @@ def mib(processes: list[psutil.Process]) -> float:
     return total / 2**20
 
 
-def tree(name: str, pid: int) -> list[psutil.Process]:
+def processes_of(name: str, pid: int) -> list[psutil.Process]:
     """The processes of a part; the parts are the supervisor's children, and not counted as its own."""
     root = psutil.Process(pid)
-    return [root, *([] if name == SUPERVISOR else root.children(recursive=True))]
-
-
-def twinlake(settings: Settings, *arguments: str) -> None:
-    done = subprocess.run(command(*arguments), env=environment(settings), stdout=subprocess.DEVNULL)
-    if done.returncode:
-        raise BenchmarkError(f"`twinlake {' '.join(arguments)}` ended with exit code {done.returncode}")
-
-
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "jobs", *arguments]
-
-
-def environment(settings: Settings) -> dict[str, str]:
-    return {**os.environ, "TWINLAKE_HOME": str(settings.home)}
+    return [root] if name == SUPERVISOR else tree(root)
 
 
 if __name__ == "__main__":

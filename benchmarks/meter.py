@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from types import TracebackType
 
@@ -22,6 +23,26 @@ class Cost:
 
     def to_json(self) -> dict[str, float]:
         return asdict(self)
+
+
+def tree(root: psutil.Process) -> list[psutil.Process]:
+    """The process and those below it; none once it has ended."""
+    try:
+        return [root, *root.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def cpu_seconds(processes: Iterable[psutil.Process]) -> float:
+    """CPU seconds of the processes so far, with those of children that have ended and been waited for."""
+    total = 0.0
+    for process in processes:
+        try:
+            times = process.cpu_times()
+        except psutil.NoSuchProcess:
+            continue
+        total += times.user + times.system + times.children_user + times.children_system
+    return total
 
 
 class Meter:
@@ -50,24 +71,10 @@ class Meter:
         self.cost = Cost(seconds=seconds, cpu_seconds=cpu, peak_bytes=self._peak)
 
     def _tree(self) -> list[psutil.Process]:
-        found: list[psutil.Process] = []
-        for root in self.roots:
-            try:
-                found += [root, *root.children(recursive=True)]
-            except psutil.NoSuchProcess:
-                continue
-        return found
+        return [process for root in self.roots for process in tree(root)]
 
     def _cpu_seconds(self) -> float:
-        """CPU seconds of the tree so far, with those of children that have ended and been waited for."""
-        total = 0.0
-        for process in self._tree():
-            try:
-                times = process.cpu_times()
-            except psutil.NoSuchProcess:
-                continue
-            total += times.user + times.system + times.children_user + times.children_system
-        return total
+        return cpu_seconds(self._tree())
 
     def _sample(self) -> None:
         while True:

@@ -34,6 +34,29 @@ class BenchmarkError(Exception):
     """The benchmark cannot go on."""
 
 
+def command(settings: Settings, *arguments: str) -> dict[str, Any]:
+    """What `subprocess` has to be given to run a command of Twinlake on this home."""
+    return {
+        "args": [sys.executable, "-m", "jobs", *arguments],
+        "cwd": settings.project,
+        "env": {**os.environ, "TWINLAKE_HOME": str(settings.home)},
+    }
+
+
+def refuse_failure(returncode: int, *arguments: str) -> None:
+    """BenchmarkError where a command has failed."""
+    if returncode:
+        raise BenchmarkError(f"`twinlake {' '.join(arguments)}` ended with exit code {returncode}")
+
+
+def twinlake(settings: Settings, *arguments: str) -> None:
+    """Run a command of Twinlake on this home; BenchmarkError where it fails."""
+    done = subprocess.run(
+        **command(settings, *arguments), stdout=subprocess.DEVNULL, timeout=START_SECONDS
+    )  # fmt: skip
+    refuse_failure(done.returncode, *arguments)
+
+
 class Platform:
     """Started by `with`, stopped and removed at its end; whatever an earlier run left is removed first."""
 
@@ -68,15 +91,7 @@ class Platform:
             shutil.rmtree(self.settings.home)
 
     def _twinlake(self, *arguments: str) -> None:
-        done = subprocess.run(
-            [sys.executable, "-m", "jobs", *arguments],
-            cwd=self.settings.project,
-            env={**os.environ, "TWINLAKE_HOME": str(self.settings.home)},
-            stdout=subprocess.DEVNULL,
-            timeout=START_SECONDS,
-        )
-        if done.returncode:
-            raise BenchmarkError(f"`twinlake {' '.join(arguments)}` ended with exit code {done.returncode}")
+        twinlake(self.settings, *arguments)
 
     @property
     def schema_id(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
@@ -13,6 +13,11 @@ from jobs.files import SECRET, replace_file
 PROJECT = Path(__file__).resolve().parent.parent
 GALLERY = PROJECT / "jobs" / "tables" / "gallery"
 """Examples: a folder each, with definitions, `schemas/` and `contracts/` of its own."""
+
+
+def sources_of(project: Path, examples: Iterable[str]) -> tuple[Path, ...]:
+    """The folders that have `schemas/` and `contracts/`: the project's, and those of these examples."""
+    return (project, *(GALLERY / name for name in examples))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,8 +144,8 @@ class Settings:
 
     @property
     def sources(self) -> tuple[Path, ...]:
-        """The folders that have `schemas/` and `contracts/`: the project's, and those of the examples."""
-        return (self.project, *(GALLERY / name for name in self.examples))
+        """The project's, and those of the examples that it shows."""
+        return sources_of(self.project, self.examples)
 
     def services(self) -> Services:
         """The addresses in use now, or UnreachableError when nothing was started."""

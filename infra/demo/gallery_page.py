@@ -17,9 +17,10 @@ import yaml
 from infra.oracle.gallery import EXAMPLES as ORACLES
 from infra.oracle.gallery.records import Record, valid
 from infra.oracle.topic import Records
+from jobs.settings import GALLERY
 from jobs.tables.gallery import EXAMPLES
 from jobs.topics.gallery import EXAMPLES as STORIES
-from jobs.topics.gallery import FOLDER, sequence
+from jobs.topics.gallery import sequence
 
 NOW = datetime(2026, 2, 1, 0, 0, 30, tzinfo=UTC)
 SEED, RECORDS, ROWS = 20, 600, 4
@@ -80,8 +81,8 @@ def _history(example: str) -> tuple[dict[str, list[Record]], dict[str, datetime]
 
 
 def _files(example: str, topic: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    schema = json.loads((FOLDER / example / "schemas" / f"{topic}.v1.avsc").read_text())
-    return schema, yaml.safe_load((FOLDER / example / "contracts" / f"{topic}.yaml").read_text())
+    schema = json.loads((GALLERY / example / "schemas" / f"{topic}.v1.avsc").read_text())
+    return schema, yaml.safe_load((GALLERY / example / "contracts" / f"{topic}.yaml").read_text())
 
 
 def _definition(table: Any) -> Iterator[str]:

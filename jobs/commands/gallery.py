@@ -6,7 +6,7 @@ import json
 import secrets
 import subprocess
 import sys
-from importlib import import_module
+from types import ModuleType
 from typing import Annotated
 
 import typer
@@ -39,7 +39,7 @@ def list_command() -> None:
     added = load_settings().examples
     rows: list[tuple[Words, ...]] = []
     for example in names():
-        about = (import_module(f"jobs.tables.gallery.{example}").__doc__ or "").splitlines()[0]
+        about = (_examples()[example].__doc__ or "").splitlines()[0]
         topics = ", ".join(topic_names(GALLERY / example))
         rows.append((example, "yes" if example in added else "no", topics, ", ".join(tables(example)), about))
     show_rows(("example", "added", "topics", "tables", "about"), rows)
@@ -80,17 +80,16 @@ def produce_command(
     from jobs.topics.produce import produce
     from jobs.topics.registry import Registry
 
-    services = settings.services()
+    services, past_ms, run = settings.services(), span_ms(span), secrets.token_hex(6)
+    registry = Registry(services.registry_url)
     for topic in topic_names(GALLERY / example):
-        known = Registry(services.registry_url).schemas(f"{topic}-value")
+        known = registry.schemas(f"{topic}-value")
         if not known:
             raise UsageError(
                 f"topic {topic} is not open yet", f"{example} was added after the start",
                 "run `twinlake down`, then `twinlake up`",
             )  # fmt: skip
-        source = sequence(
-            example, topic, seed=seed, run=secrets.token_hex(6), schema_id=max(known), span_ms=span_ms(span)
-        )
+        source = sequence(example, topic, seed=seed, run=run, schema_id=max(known), span_ms=past_ms)
         with stopped_by_signals() as stop, reporter(count) as report:
             sent = produce(
                 source, bootstrap_servers=services.bootstrap_servers, topic=topic, count=count, rate=None,
@@ -123,18 +122,24 @@ def check_command(example: EXAMPLE) -> None:
 
 def names() -> tuple[str, ...]:
     """Every example there is."""
-    return tuple(import_module("jobs.tables.gallery").EXAMPLES)
+    return tuple(_examples())
 
 
 def definitions(example: str) -> tuple[Kind, ...]:
     """The tables of an example, as they are defined."""
-    found: tuple[Kind, ...] = import_module(f"jobs.tables.gallery.{example}").TABLES
+    found: tuple[Kind, ...] = _examples()[example].TABLES
     return found
 
 
 def tables(example: str) -> tuple[str, ...]:
     """Their names."""
     return tuple(table.name for table in definitions(example))
+
+
+def _examples() -> dict[str, ModuleType]:
+    from jobs.tables.gallery import EXAMPLES  # here: no other command needs them
+
+    return EXAMPLES
 
 
 def _refuse_unknown(example: str) -> None:

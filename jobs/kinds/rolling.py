@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from jobs import quote
@@ -13,7 +12,7 @@ from jobs.kinds.definition import read, texts
 from jobs.kinds.expression import Stage
 from jobs.kinds.kind import Moment
 from jobs.kinds.over_tables import OverTables
-from jobs.kinds.windows import END, START, Tumbling, interval_sql, whole_seconds
+from jobs.kinds.windows import END, START, Tumbling, cell_sql, interval_sql, whole_seconds
 from jobs.times import parse_duration
 
 if TYPE_CHECKING:
@@ -98,9 +97,9 @@ class Rolling(OverTables):
 
     def view(self, relations: Mapping[str, str], moment: Moment, scaled: tuple[str, ...] = ()) -> str:
         of, (topic,) = self._aggregate, self.topics()
-        size = parse_duration(of.window.size) // timedelta(microseconds=1) if of.window else 1
+        assert of.window is not None, f"{of.name} is unfit"
         watermark = f"unix_micros({moment.watermark(topic)})"
-        end = f"timestamp_micros({watermark} - pmod({watermark}, {size}))"
+        end = f"timestamp_micros({cell_sql(watermark, of.window.length)})"
         return "\nUNION ALL\n".join(self._over(text, end, relations[of.name], scaled) for text in self.last)
 
     def _over(self, last: str, end: str, states: str, scaled: tuple[str, ...]) -> str:

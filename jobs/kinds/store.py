@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs import quote
 from jobs.kinds.definition import Definition, refuse_keys, texts
-from jobs.kinds.windows import Grid, Windows, whole_seconds
+from jobs.kinds.windows import Grid, Windows, cell_sql, micros, whole_seconds
 from jobs.times import EPOCH, parse_duration
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ HOME = "_home"
 nothing by time, but ranges of cells, by which batch work is cut, must hold it, and NULL is in no range."""
 MOST_CELLS = 64
 """A row lies in no more cells: each is a row of its own."""
-_MICROSECOND = timedelta(microseconds=1)
 _START = "_cell_micros"
 
 
@@ -74,21 +73,17 @@ class Store:
             rows = rows.where(self._reached_sql(windows))
         at = f"unix_micros({quote.name(self.on)})"
         first, last = (
-            self._start_sql(f"({at} {way} {reach // _MICROSECOND}L)")
+            cell_sql(f"({at} {way} {micros(reach)}L)", self.size)
             for way, reach in (("-", self.reach_back), ("+", self.reach_ahead))
         )
-        starts = f"coalesce(sequence({first}, {last}, {self.size // _MICROSECOND}L), array(0L))"
+        starts = f"coalesce(sequence({first}, {last}, {micros(self.size)}L), array(0L))"
         spread = rows.select("*", F.explode(F.expr(starts)).alias(_START)).withColumns(
             {
                 CELL: F.expr(f"timestamp_micros({_START})"),
-                HOME: F.expr(f"{_START} = coalesce({self._start_sql(at)}, 0L)"),
+                HOME: F.expr(f"{_START} = coalesce({cell_sql(at, self.size)}, 0L)"),
             }
         )
         return spread if windows.is_all else spread.where(windows.predicate(CELL))
-
-    def _start_sql(self, micros: str) -> str:
-        """The start of the cell with this moment; before 1970 too."""
-        return f"({micros} - pmod({micros}, {self.size // _MICROSECOND}L))"
 
     def _reached_sql(self, windows: Windows) -> str:
         """A condition that holds for every row in these cells: one on the row's own time, so that it reaches

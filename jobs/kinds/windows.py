@@ -33,9 +33,7 @@ class Grid:
 
     def start_sql(self, on: str) -> str:
         """The start of the cell in which the time in column `on` is; cells are aligned to 1970-01-01 UTC."""
-        time = f"unix_micros({quote.name(on)})"
-        # integers, not window(): that one expands rows and hides the column from pushed filters
-        return f"timestamp_micros({time} - pmod({time}, {micros(self.size)}))"
+        return f"timestamp_micros({cell_sql(f'unix_micros({quote.name(on)})', self.size)})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,6 +151,12 @@ def mistimed(
     """A problem where the column with the times is no timestamp."""
     if types[on] != "timestamp":
         yield definition.error_at_text(on, f"{what} on {on}, which is {types[on]}, not timestamp")
+
+
+def cell_sql(time: str, size: timedelta) -> str:
+    """The start of the cell with this time, both in microseconds; before 1970 too."""
+    # integers, not window(): that one expands rows and hides the column from pushed filters
+    return f"({time} - pmod({time}, {micros(size)}L))"
 
 
 def micros(length: timedelta) -> int:

@@ -13,7 +13,7 @@ from jobs.kinds.defined import defined, shown_path
 from jobs.kinds.dependencies import ordered, unknown
 from jobs.kinds.fingerprint import fingerprint
 from jobs.kinds.kind import Kind
-from jobs.settings import GALLERY
+from jobs.settings import sources_of
 from jobs.topics.contract import Contract
 from jobs.topics.contract_file import load_contract
 from jobs.topics.topic import Topic, contract_file, load_topic, topic_names
@@ -49,7 +49,7 @@ def check(project: Path, start_spark: Callable[[], SparkSession], examples: Sequ
     Spark is started only when there is a definition worth analysing.
     """
     report = Report()
-    sources = (project, *(GALLERY / name for name in examples))
+    sources = sources_of(project, examples)
     topics = {name: topic for name in topic_names(*sources) if (topic := _topic(name, sources, report))}
     tables = _tables(examples, report)
     contracts = _contracts(sources, topics, report)

@@ -13,7 +13,8 @@ import yaml
 from infra.oracle.gallery.records import Record, Rows, valid
 from infra.oracle.topic import Records
 from jobs.kinds.kind import Kind, Moment, is_stored
-from jobs.topics.gallery import EXAMPLES, FOLDER, sequence
+from jobs.settings import GALLERY
+from jobs.topics.gallery import EXAMPLES, sequence
 from jobs.topics.topic import load_topic
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def sent(example: str, topic: str, seed: int, count: int, span_ms: int = 0) -> R
 
 def judged(example: str, topic: str, records: Records) -> list[Record]:
     """Those of them that count."""
-    folder = FOLDER / example
+    folder = GALLERY / example
     schema = json.loads((folder / "schemas" / f"{topic}.v1.avsc").read_text())
     return valid(records, schema, yaml.safe_load((folder / "contracts" / f"{topic}.yaml").read_text()))
 
@@ -85,7 +86,7 @@ def shown(
 
 
 def _rows(spark: SparkSession, name: str, records: list[Record]) -> DataFrame:
-    topic = next(load_topic(name, FOLDER / one) for one, topics in EXAMPLES.items() if name in topics)
+    topic = next(load_topic(name, GALLERY / one) for one, topics in EXAMPLES.items() if name in topics)
     beside = {"_epoch": lambda _: 0, "_partition": lambda r: r["partition"], "_offset": lambda r: r["offset"]}
     beside["_timestamp"] = lambda r: r["timestamp"]
     taken = [beside.get(column) or (lambda r, column=column: r[column]) for column, _ in topic.columns]

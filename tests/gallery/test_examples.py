@@ -12,11 +12,12 @@ from infra.oracle.gallery import EXAMPLES as ORACLES
 from jobs.kinds.dependencies import ordered
 from jobs.kinds.kind import Kind
 from jobs.releases.check import Report, check_table
+from jobs.settings import GALLERY
 from jobs.tables import TABLES
 from jobs.tables.gallery import EXAMPLES
 from jobs.topics.contract_file import load_contract
 from jobs.topics.gallery import EXAMPLES as STORIES
-from jobs.topics.gallery import FOLDER, sequence
+from jobs.topics.gallery import sequence
 from jobs.topics.topic import load_topic, topic_names
 from tests.gallery.cuts import NOW, judged, sent
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TOPICS = [(example, topic) for example, topics in STORIES.items() for topic in topics]
-GALLERY = [(example, table) for example, module in EXAMPLES.items() for table in module.TABLES]
+SHOWN = [(example, table) for example, module in EXAMPLES.items() for table in module.TABLES]
 
 
 def _names(value: object) -> str:
@@ -32,7 +33,7 @@ def _names(value: object) -> str:
 
 
 def test_every_example_has_tables_topics_and_an_oracle() -> None:
-    folders = {path.name for path in FOLDER.iterdir() if (path / "__init__.py").exists()}
+    folders = {path.name for path in GALLERY.iterdir() if (path / "__init__.py").exists()}
 
     assert EXAMPLES.keys() == STORIES.keys() == ORACLES.keys() == folders
 
@@ -40,22 +41,22 @@ def test_every_example_has_tables_topics_and_an_oracle() -> None:
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_the_files_of_an_example_are_of_its_topics_and_tables(example: str) -> None:
     tables = {table.name for table in EXAMPLES[example].TABLES}
-    modules = {path.stem for path in (FOLDER / example).glob("*.py")} - {"__init__"}
-    contracts = {path.stem for path in (FOLDER / example / "contracts").iterdir()}
+    modules = {path.stem for path in (GALLERY / example).glob("*.py")} - {"__init__"}
+    contracts = {path.stem for path in (GALLERY / example / "contracts").iterdir()}
 
     assert modules == tables
-    assert set(topic_names(FOLDER / example)) == STORIES[example].keys()
+    assert set(topic_names(GALLERY / example)) == STORIES[example].keys()
     assert contracts == tables | STORIES[example].keys()
 
 
 def test_no_name_is_used_twice_in_a_lake_that_has_all_of_them() -> None:
-    names = [table.name for _, table in GALLERY] + [topic for _, topic in TOPICS]
+    names = [table.name for _, table in SHOWN] + [topic for _, topic in TOPICS]
     names += list({*topic_names(), *(table.name for table in TABLES)})
 
     assert sorted(names) == sorted(set(names))
 
 
-@pytest.mark.parametrize(("example", "table"), GALLERY, ids=_names)
+@pytest.mark.parametrize(("example", "table"), SHOWN, ids=_names)
 def test_a_table_reads_its_example_s_topics_and_the_tables_listed_before_it(
     example: str, table: Kind
 ) -> None:
@@ -68,12 +69,12 @@ def test_a_table_reads_its_example_s_topics_and_the_tables_listed_before_it(
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_the_definitions_are_sound_and_agree_with_their_contracts(spark: SparkSession, example: str) -> None:
-    topics = {name: load_topic(name, FOLDER / example) for name in STORIES[example]}
+    topics = {name: load_topic(name, GALLERY / example) for name in STORIES[example]}
     report = Report()
     sound: dict[str, Kind] = {}
 
     for table in ordered(EXAMPLES[example].TABLES):
-        contract = load_contract(FOLDER / example / "contracts" / f"{table.name}.yaml")
+        contract = load_contract(GALLERY / example / "contracts" / f"{table.name}.yaml")
         assert contract.keys == (table.view_keys if contract.keys else ())
         check_table(table, topics, contract, spark, report, sound)
 
@@ -97,7 +98,7 @@ def test_a_sequence_is_fixed_by_its_seed_however_many_are_asked_for(example: str
 def test_every_record_counts_once_and_some_are_late_repeated_tied_or_out_of_order(
     example: str, topic: str
 ) -> None:
-    loaded = load_topic(topic, FOLDER / example)
+    loaded = load_topic(topic, GALLERY / example)
     contract = loaded.contract
     assert contract.event_time and contract.late_after and contract.unique
     records = sent(example, topic, seed=3, count=1_000)

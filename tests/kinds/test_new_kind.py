@@ -31,9 +31,9 @@ from jobs.lake import release_log
 from jobs.lake.feed import LogView
 from jobs.lake.version import Pin
 from jobs.run import Run
-from jobs.settings import PROJECT
 from tests.history import MemoryLog, Orders, version_of
 from tests.releases.lake import Lake, following_sql_server, order
+from tests.releases.promised import project_of
 from tests.world import World
 
 if TYPE_CHECKING:
@@ -144,19 +144,6 @@ LOGS = Aggregate(
     name="logs", inputs=("orders",), where="amount > 0", columns={"region": "region", "amount": "amount"},
     keys=("region",), measures={"logs": LogSum("amount")},
 )  # fmt: skip
-CONTRACT = """
-apiVersion: v3.2.0
-kind: DataContract
-id: {name}
-name: {name}
-version: 1.0.0
-status: active
-description: {{purpose: A toy of the tests.}}
-schema:
-  - name: {name}
-    properties:
-"""
-LOGICAL = {"string": "string", "timestamp": "timestamp", "double": "number", "bigint": "integer"}
 
 
 @pytest.fixture(autouse=True)
@@ -274,10 +261,10 @@ def test_new_kinds_are_planned_built_compared_and_released_together(
         "logs": replace(LOGS, where="amount > 0.10"),
     }
     with following_sql_server(tmp_path / "home" / "lake") as sql_url:
-        lake = Lake(spark, tmp_path / "home", sql_url, project_of(tmp_path / "project", "status"))
+        lake = Lake(spark, tmp_path / "home", sql_url, project_of(tmp_path / "project", promised("status")))
         try:
             lake.promote(lake.build(toys))
-            project_of(tmp_path / "project", "region")
+            project_of(tmp_path / "project", promised("region"))
             lake.append(records)
             plan = lake.build(greens)
             found = {name: lake.do("diff", table=name, plan=plan) for name in toys}
@@ -304,23 +291,10 @@ def view_of(lake: Lake, table: str) -> dict[str, Any]:
     return shown(opened.view(open_lake.versions.pin(version)).collect())
 
 
-def project_of(folder: Path, counted: str) -> Path:
-    """A project in which the toys are promised: the real topic's files, and a contract for each toy.
-
-    `counted` is the column of Statuses.
-    """
-    for name in ("schemas/orders.v1.avsc", "contracts/orders.yaml"):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text((PROJECT / name).read_text())
-    promised = {
+def promised(counted: str) -> dict[str, dict[str, str]]:
+    """The columns of each toy; `counted` is that of Statuses."""
+    return {
         "ages": {"region": "string", "oldest": "timestamp", "newest": "timestamp"},
         "logs": {"region": "string", "logs": "double"},
         "statuses": {counted: "string", "n": "bigint"},
     }
-    for name, columns in promised.items():
-        lines = [
-            f"      - {{name: {column}, logicalType: {LOGICAL[type_]}, physicalType: {type_}}}\n"
-            for column, type_ in columns.items()
-        ]
-        (folder / "contracts" / f"{name}.yaml").write_text(CONTRACT.format(name=name) + "".join(lines))
-    return folder

@@ -26,10 +26,10 @@ from jobs.reading.views import release_schema
 from jobs.releases.plan import History, Proposal, decide
 from jobs.releases.retire import readers_first
 from jobs.run import Run
-from jobs.settings import PROJECT
 from jobs.waiting import wait_for
 from tests.kill.views import Views
 from tests.releases.lake import Lake, following_sql_server, order
+from tests.releases.promised import project_of
 
 SPENT = Aggregate(
     name="spent", inputs=("orders",), columns={"customer": "customer", "amount": "amount"},
@@ -62,33 +62,6 @@ PROMISED = {
     "buyers": {"customer": "string", "spent": "decimal(38,2)", "status": "string"},
     "best": {"place": "int", "customer": "string"},
 }
-LOGICAL = {"string": "string", "decimal(38,2)": "number", "bigint": "integer", "int": "integer"}
-CONTRACT = """
-apiVersion: v3.2.0
-kind: DataContract
-id: {name}
-name: {name}
-version: 1.0.0
-status: active
-description: {{purpose: A table of the tests.}}
-schema:
-  - name: {name}
-    properties:
-"""
-
-
-def project_of(folder: Path) -> Path:
-    """A project that promises these tables: the real topic's files, and a contract for each table."""
-    for name in ("schemas/orders.v1.avsc", "contracts/orders.yaml"):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text((PROJECT / name).read_text())
-    for name, columns in PROMISED.items():
-        lines = [
-            f"      - {{name: {column}, logicalType: {LOGICAL[type_]}, physicalType: '{type_}'}}\n"
-            for column, type_ in columns.items()
-        ]
-        (folder / "contracts" / f"{name}.yaml").write_text(CONTRACT.format(name=name) + "".join(lines))
-    return folder
 
 
 def buyers(records: Iterable[Mapping[str, Any]], *, paid: bool) -> dict[str, tuple[Decimal | None, str]]:
@@ -110,7 +83,7 @@ def best(found: Mapping[str, tuple[Decimal | None, str]]) -> dict[int, str]:
 @pytest.fixture
 def lake(spark: SparkSession, tmp_path: Path) -> Iterator[Lake]:
     with following_sql_server(tmp_path / "home" / "lake") as sql_url:
-        made = Lake(spark, tmp_path / "home", sql_url, project_of(tmp_path / "project"))
+        made = Lake(spark, tmp_path / "home", sql_url, project_of(tmp_path / "project", PROMISED))
         yield made
         made.stop()
 
@@ -232,7 +205,7 @@ def test_a_table_that_is_read_cannot_be_removed_and_its_version_is_not_retired(l
 def test_a_restarted_server_goes_on_with_it_and_it_lags_as_what_it_reads(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    home, project = tmp_path / "home", project_of(tmp_path / "project")
+    home, project = tmp_path / "home", project_of(tmp_path / "project", PROMISED)
     lake = Lake(spark, home, project=project)
     lake.promote(lake.build(TABLES))
     records = [order(number) for number in range(20)]

@@ -23,9 +23,9 @@ from jobs.kinds.store import Store
 from jobs.kinds.windows import Tumbling
 from jobs.lake import release_log
 from jobs.run import Run
-from jobs.settings import PROJECT
 from tests.kill.views import Views
 from tests.releases.lake import START, Lake, following_sql_server, order
+from tests.releases.promised import project_of
 
 REACH = timedelta(seconds=20)
 COLUMNS = {"customer": "customer", "order_id": "order_id", "at": "ordered_at"}
@@ -65,35 +65,8 @@ PROMISED = {
         "n": "bigint",
     },
 }  # fmt: skip
-LOGICAL = {"string": "string", "bigint": "integer", "timestamp": "timestamp", "boolean": "boolean"}
-CONTRACT = """
-apiVersion: v3.2.0
-kind: DataContract
-id: {name}
-name: {name}
-version: 1.0.0
-status: active
-description: {{purpose: A table of the tests.}}
-schema:
-  - name: {name}
-    properties:
-"""
 Row = tuple[str, int, int | None]
 """Customer, the paid order and the cancelled one."""
-
-
-def project_of(folder: Path) -> Path:
-    """A project that promises these tables: the real topic's files, and a contract for each table."""
-    for name in ("schemas/orders.v1.avsc", "contracts/orders.yaml"):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text((PROJECT / name).read_text())
-    for name, columns in PROMISED.items():
-        lines = [
-            f"      - {{name: {column}, logicalType: {LOGICAL[type_]}, physicalType: '{type_}'}}\n"
-            for column, type_ in columns.items()
-        ]
-        (folder / "contracts" / f"{name}.yaml").write_text(CONTRACT.format(name=name) + "".join(lines))
-    return folder
 
 
 def joined(records: Iterable[Mapping[str, Any]], every: int) -> tuple[list[Row], list[Row]]:
@@ -139,7 +112,7 @@ def test_joins_and_rolling_windows_are_released_together_with_what_they_read(
 ) -> None:
     records = [order(number, customer=f"c{number % 7}") for number in range(150)]
     with following_sql_server(tmp_path / "home" / "lake") as sql_url:
-        lake = Lake(spark, tmp_path / "home", sql_url, project_of(tmp_path / "project"))
+        lake = Lake(spark, tmp_path / "home", sql_url, project_of(tmp_path / "project", PROMISED))
         views = Views(spark, lake.path)
         try:
             lake.promote(lake.build(TABLES))

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from random import Random
 
-from jobs.settings import PROJECT
+from jobs.settings import GALLERY
 from jobs.topics.gallery import cards, clicks, inventory, trades, trucks, users, words
 from jobs.topics.gallery.sequence import Sequence, Story
 from jobs.topics.topic import load_topic
 
-FOLDER = PROJECT / "jobs" / "tables" / "gallery"
-"""With a folder per example, which has `schemas/` and `contracts/` like the project's."""
 EXAMPLES: Mapping[str, Mapping[str, Callable[[Random], Story]]] = {
     "trades": trades.STORIES,
     "words": words.STORIES,
@@ -27,5 +25,5 @@ EXAMPLES: Mapping[str, Mapping[str, Callable[[Random], Story]]] = {
 def sequence(example: str, topic: str, *, seed: int, run: str, schema_id: int, span_ms: int = 0) -> Sequence:
     """The endless sequence of a topic's records; `schema_id` is what the registry calls its schema."""
     story = EXAMPLES[example][topic](Random(f"{seed}/{topic}/story"))
-    loaded = load_topic(topic, FOLDER / example)
+    loaded = load_topic(topic, GALLERY / example)
     return Sequence(topic=loaded, story=story, seed=seed, run=run, schema_id=schema_id, span_ms=span_ms)

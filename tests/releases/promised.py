@@ -1,0 +1,39 @@
+"""A project of its own whose tables a test defines: the real topic's files, and a contract for each table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from jobs.settings import PROJECT
+
+LOGICAL = {
+    "string": "string", "bigint": "integer", "int": "integer", "double": "number", "decimal(38,2)": "number",
+    "timestamp": "timestamp", "boolean": "boolean",
+}  # fmt: skip
+CONTRACT = """
+apiVersion: v3.2.0
+kind: DataContract
+id: {name}
+name: {name}
+version: 1.0.0
+status: active
+description: {{purpose: A table of the tests.}}
+schema:
+  - name: {name}
+    properties:
+"""
+
+
+def project_of(folder: Path, promised: Mapping[str, Mapping[str, str]]) -> Path:
+    """The folder, with what is promised of each table: its columns and their Spark types."""
+    for name in ("schemas/orders.v1.avsc", "contracts/orders.yaml"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text((PROJECT / name).read_text())
+    for name, columns in promised.items():
+        lines = [
+            f"      - {{name: {column}, logicalType: {LOGICAL[type_]}, physicalType: '{type_}'}}\n"
+            for column, type_ in columns.items()
+        ]
+        (folder / "contracts" / f"{name}.yaml").write_text(CONTRACT.format(name=name) + "".join(lines))
+    return folder
