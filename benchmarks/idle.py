@@ -1,4 +1,4 @@
-"""`make bench-idle`: how long `check` and `up` take, and what every part costs when nobody asks for anything.
+"""`make bench-idle`: how long `up` and `check` take, and what every part costs when nobody asks for anything.
 
 Everything runs in `<state folder>/bench/idle`, beside the user's lake; the figures go to `idle.json` there.
 CPU is of whole process trees, memory is their proportional share (PSS): pages that two share count once.
@@ -47,12 +47,13 @@ def main() -> int:
         twinlake(settings, "produce", "orders", "--count", str(RECORDS))
         twinlake(settings, "down")
         result |= up(settings)
+        print(f"now {asked.settle:.0f} s of peace", flush=True)
+        time.sleep(asked.settle)
+        parts = costs(settings, asked.seconds)
         began = time.monotonic()
         twinlake(settings, "check")
         result["check_s"] = round(time.monotonic() - began, 1)
-        print(f"check: {result['check_s']} s; now {asked.settle:.0f} s of peace", flush=True)
-        time.sleep(asked.settle)
-        parts = costs(settings, asked.seconds)
+        print(f"check: {result['check_s']} s", flush=True)
     finally:
         twinlake(settings, "down")
     parts["all"] = {key: round(sum(part[key] for part in parts.values()), 3) for key in ("cores", "mib")}

@@ -87,6 +87,7 @@ def newest(table: Path) -> list[dict[str, Any]]:
     return delta.actions(table / delta.LOG_FOLDER, delta.newest_version(table)) or []
 
 
+@pytest.mark.faults
 def test_everybody_reads_what_every_sort_of_commit_has_left(
     spark: SparkSession, table: Path, tmp_path: Path
 ) -> None:

@@ -126,6 +126,7 @@ def test_at_any_pair_of_positions_it_shows_what_the_oracle_does(
             )
 
 
+@pytest.mark.faults
 def test_its_certificate_is_equal_and_a_changed_table_below_makes_it_unequal(
     spark: SparkSession, twin: Twin
 ) -> None:

@@ -39,6 +39,7 @@ def shares(released: Released, build: int, sales: Version) -> Version:
     return made
 
 
+@pytest.mark.faults
 def test_it_is_switched_with_what_it_reads_and_follows_their_commits(
     spark: SparkSession, sql: SqlServer, released: Released
 ) -> None:

@@ -86,6 +86,7 @@ def edited(spark: SparkSession, tmp_path: Path) -> Iterator[Edited]:
         made.server.kill()
 
 
+@pytest.mark.faults
 def test_readers_see_what_is_in_force_whatever_is_added_to_the_checkout(edited: Edited) -> None:
     topic, server = edited.add_schema(), edited.server
     server.start()

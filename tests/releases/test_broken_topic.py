@@ -23,6 +23,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path / "project"
 
 
+@pytest.mark.faults
 def test_a_server_starts_with_a_broken_contract_tells_it_and_loses_nothing(
     spark: SparkSession, tmp_path: Path, project: Path
 ) -> None:

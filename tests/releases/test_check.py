@@ -38,6 +38,7 @@ def _no_spark() -> SparkSession:
     raise AssertionError("nothing is worth analysing")
 
 
+@pytest.mark.faults
 def test_the_project_is_sound_and_the_command_says_so(tmp_path: Path) -> None:
     environ = {**os.environ, "TWINLAKE_HOME": str(tmp_path / "home")}
 
