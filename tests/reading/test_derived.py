@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from pyspark.sql import SparkSession
 
 from jobs.kinds.derived import Derived
