@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from tests.history import LATEST, SALES
 from tests.world import World
 
-HISTORIES = 20
+HISTORIES, OFTEN = 20, 6
 OPERATIONS = 4
 
 
@@ -20,7 +20,10 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("lake")
 
 
-@pytest.mark.parametrize("number", range(HISTORIES))
+@pytest.mark.parametrize(
+    "number",
+    [*range(OFTEN), *(pytest.param(number, marks=pytest.mark.faults) for number in range(OFTEN, HISTORIES))],
+)
 def test_any_interleaving_shows_what_the_oracle_computes(
     spark: SparkSession, lake: Path, number: int, seed: int
 ) -> None:
