@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.kind import StoredKind
+from jobs.kinds.as_of_join import AsOfJoin
+from jobs.kinds.derived import Derived
+from jobs.kinds.events import Events
+from jobs.kinds.interval_join import IntervalJoin
+from jobs.kinds.kind import Kind, StoredKind
 from jobs.kinds.latest import Latest
 from jobs.kinds.measures.counts import Count, CountDistinct
 from jobs.kinds.measures.extremes import Max, Min
@@ -15,7 +19,9 @@ from jobs.kinds.measures.picks import ArgMax, ArgMin, First, Last
 from jobs.kinds.measures.sets import CollectSet
 from jobs.kinds.measures.spread import Stddev, Variance
 from jobs.kinds.measures.totals import Avg, Sum
+from jobs.kinds.rolling import Rolling
 from jobs.kinds.sessions import Sessions
+from jobs.kinds.store import Store
 from jobs.kinds.windows import Hopping, Tumbling
 
 if TYPE_CHECKING:
@@ -45,6 +51,7 @@ def _aggregate(name: str, measures: dict[str, Measure], key: str = "key", **more
     )  # fmt: skip
 
 
+_STORE = Store(keys=("key",), on="at", cell="1 hour", back="10 minutes", ahead="10 minutes")
 _BASE: dict[str, Measure] = {"n": Count(), "total": Sum("amount")}
 MEASURED: dict[str, Measure] = {
     "min": Min("amount"), "max": Max("amount"), "avg": Avg("amount"), "sum_of_doubles": Sum("ratio"),
@@ -69,5 +76,25 @@ STORED: tuple[StoredKind, ...] = (
         name="sessions", inputs=("made",), columns=_COLUMNS, keys=("key",), on="at", gap="10 minutes",
         measures=_BASE,
     ),
+    Events(name="kept", inputs=("made",), columns=_COLUMNS, store=_STORE),
+    Events(name="fifth", inputs=("made",), columns=_COLUMNS, where="_offset % 5 = 0", store=_STORE),
     *(_aggregate(name, {"measured": measure}) for name, measure in MEASURED.items()),
 )  # fmt: skip
+VIEWS: tuple[Kind, ...] = (
+    IntervalJoin(
+        name="interval_join", left="kept", right="kept", on=("key",), how="left", before="10 minutes",
+        columns={"item": "left.item", "other": "right.item"},
+    ),
+    AsOfJoin(
+        name="as_of_join", left="kept", right="fifth", on=("key",), how="left",
+        columns={"item": "left.item", "other": "right.item"},
+    ),
+    Rolling(name="rolling", of="tumbling", last=("1 hour", "12 hours")),
+    Derived(
+        name="derived", reads=("tumbling",), keys=("key",), by=("key",), columns=("key", "total"),
+        sql="SELECT key, sum(total) AS total FROM tumbling GROUP BY key",
+    ),
+)  # fmt: skip
+"""View kinds, which store nothing: read over what the stored ones of these names keep."""
+END = "TIMESTAMP '2026-01-02 00:00:00Z'"
+"""Where the watermark stands when they are read: at the end of the records."""

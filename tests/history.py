@@ -21,6 +21,7 @@ from jobs.kinds.measures.totals import Avg, Sum
 from jobs.kinds.windows import Tumbling
 from jobs.lake.version import Version
 from jobs.topics.topic import Topic, load_topic
+from tests.frames import frame
 
 START = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -99,7 +100,7 @@ class MemoryLog:
             if after < number <= to
             for record in held
         ]
-        return self.spark.createDataFrame(rows, schema)
+        return frame(self.spark, rows, schema)
 
 
 class Orders:

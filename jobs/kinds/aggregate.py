@@ -64,6 +64,9 @@ class Aggregate(Definition):
         if self.window:
             self.refuse_unknown("window column", (self.window.on,), self.columns)
             refuse_window(self, self.window)
+            for name in self.columns:
+                if name.lower() in (START, END):
+                    raise self.error(f"column {name!r} has the name of the window's own", "name it otherwise")
         self.refuse_shown("output column", self.output)
 
     @classmethod

@@ -58,8 +58,9 @@ class AsOfJoin(Join):
             f"({at} < `right`.`{_NEXT}` OR `right`.`{_NEXT}` IS NULL)",
             f"NOT `right`.`{_DELETED}`",
         )
+        final = final_sql(at, timedelta(0), self.topics(), moment, inclusive=True)
         return (
-            f"{self.shown('left', final_sql(at, timedelta(0), self.topics(), moment))}\n"
+            f"{self.shown('left', final)}\n"
             f"FROM (SELECT * FROM {relations[self.left]} WHERE `{HOME}`) AS `left`\n"
             f"{join} (\n{self._history(relations[self.right])}\n) AS `right`\n  ON {on}"
         )

@@ -26,6 +26,8 @@ def _misfits(value: Any, hint: Any, where: str) -> Iterator[tuple[str, Any, str]
             yield from _misfits(value, fitting[0], where)
         else:
             yield where, value, _words(hint)
+    elif hint is float and type(value) is int:
+        return
     elif not isinstance(value, origin or hint) or (isinstance(value, bool) and hint is int):
         yield where, value, _words(hint)
     elif origin is tuple:

@@ -11,7 +11,7 @@ from jobs import quote
 from jobs.kinds import query
 from jobs.kinds.analysis import nothing
 from jobs.kinds.definition import Definition, read, texts
-from jobs.kinds.equality import has_order, scale_of
+from jobs.kinds.equality import has_order, is_comparable, scale_of
 from jobs.kinds.kind import Moment
 from jobs.kinds.row_local import first_line
 
@@ -119,11 +119,23 @@ class Derived(Definition):
         types = dict(found.dtypes)
         yield from (f"column {name} has no type; cast it" for name in self.columns if types[name] == "void")
         yield from (
+            f"column {name}: {types[name]} cannot be compared; for a map, show sort_array(map_entries(...))"
+            for name in self.columns
+            if name not in self.keys and not is_comparable(types[name])
+        )
+        yield from (
             f"column {name}: {types[name]} cannot be a key"
             for name in self.keys
             if not has_order(types[name])
         )
         yield from query.refused_plan(found)
+
+
+_AFTER_A_TABLE = (
+    "ON|USING|JOIN|INNER|LEFT|RIGHT|FULL|CROSS|NATURAL|SEMI|ANTI|LATERAL|WHERE|GROUP|HAVING|ORDER|SORT|CLUSTER"
+    "|DISTRIBUTE|LIMIT|OFFSET|WINDOW|UNION|EXCEPT|MINUS|INTERSECT|TABLESAMPLE|PIVOT|UNPIVOT|VERSION|TIMESTAMP|FOR"
+)
+"""What follows a table's name that is not another name for it."""
 
 
 def _hinted(sql: str, broadcast: tuple[str, ...]) -> str:
@@ -132,9 +144,13 @@ def _hinted(sql: str, broadcast: tuple[str, ...]) -> str:
     In the common table expression that the name is bound to Spark would lose it.
     """
     names = "|".join(map(re.escape, broadcast))
-    # what is matched first is left alone: texts, quoted names and comments
-    token = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|--[^\n]*|/\*.*?\*/"""
-    joined = rf"\b(?P<before>FROM|JOIN)(?P<space>\s+)(?P<name>{names})\b(?!\s*[.(])(?P<alias>\s+AS\b)?"
+    # what is matched first is left alone: texts, quoted names, comments, and a FROM that no table follows
+    raw = r"""\br'[^']*'|\br"[^"]*\""""
+    text = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|--[^\n]*|/\*.*?\*/"""
+    other = r"""\bDISTINCT\s+FROM\b|\b(?:EXTRACT|TRIM|SUBSTRING|SUBSTR|OVERLAY)\s*\([^()]*?\bFROM\b"""
+    token = f"{raw}|{text}|{other}"
+    alias = rf"(?P<alias>\s+(?:AS\b|(?=[a-z_`])(?!(?:{_AFTER_A_TABLE})\b)))?"
+    joined = rf"\b(?P<before>FROM|JOIN)(?P<space>\s+)(?P<name>{names})\b(?!\s*[.(]){alias}"
 
     def hint(found: re.Match[str]) -> str:
         if not (name := found["name"]):

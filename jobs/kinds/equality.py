@@ -31,6 +31,11 @@ def has_order(type_: str) -> bool:
     return not type_.startswith(("map<", "variant"))
 
 
+def is_comparable(type_: str) -> bool:
+    """Whether values of the type can be told equal; maps and variants, and what holds one, cannot."""
+    return "map<" not in type_ and "variant" not in type_
+
+
 def same(left: Column, right: Column, types: tuple[str, str], scales: Sequence[Column] = ()) -> Column:
     """Whether the two values are equal; never NULL.
 

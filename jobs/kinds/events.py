@@ -89,15 +89,13 @@ class Events(Definition):
     def problems(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
         stepped = steps.apply(self, rows[self.inputs[0]])
         yield from steps.untyped(self, self.columns, stepped)
+        yield from steps.incomparable(self, self.columns, self.columns, stepped)
         if self.store is None:
             return
         types = dict(stepped.dtypes)
         if types[self.store.on] != "timestamp":
             why = f"the store is on {self.store.on}, which is {types[self.store.on]}, not timestamp"
             yield self.error_at_text(self.store.on, why)
-        for name, sql in self.columns.items():
-            if "map<" in types[name] or "variant" in types[name]:
-                yield self.error_at_text(sql, f"column {name}: {types[name]} cannot be kept in a store")
 
     def partial(self, rows: DataFrame, windows: Windows = ALL) -> DataFrame:
         spread = self._kept.spread(evidence.hashed(steps.apply(self, rows)), windows)

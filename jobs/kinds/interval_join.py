@@ -96,7 +96,7 @@ class IntervalJoin(Join):
         )
 
     def _final(self, side: str, reach: timedelta, moment: Moment) -> str:
-        return final_sql(self.time(side), reach, self.topics(), moment)
+        return final_sql(self.time(side), reach, self.topics(), moment, inclusive=True)
 
     def _out_of_reach(self, name: str, back: timedelta, ahead: timedelta) -> Iterator[DefinitionError]:
         """A problem where a row of this table may be missing in a cell that it is looked for from."""

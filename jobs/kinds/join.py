@@ -90,8 +90,9 @@ class Join(OverTables):
             if left[key] != right[key]:
                 why = f"{key} is {left[key]} in {self.left} and {right[key]} in {self.right}"
                 yield self.error_at_text(key, why, "cast one of them in its table")
-        shown = [F.expr(sql).alias(name) for name, sql in self.columns.items()]
-        yield from steps.untyped(self, self.columns, self._joined(rows).select(*shown))
+        shown = self._joined(rows).select(*(F.expr(sql).alias(name) for name, sql in self.columns.items()))
+        yield from steps.untyped(self, self.columns, shown)
+        yield from steps.incomparable(self, self.columns, self.columns, shown)
 
     def unfit(self) -> Iterator[DefinitionError]:
         """What is wrong with the tables that it reads."""

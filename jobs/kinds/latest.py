@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs import quote
 from jobs.kinds import evidence, steps
+from jobs.kinds.barriers import BARRIER, Barriers, Snapshot
 from jobs.kinds.definition import Definition, pairs, read, texts
 from jobs.kinds.equality import has_order
 from jobs.kinds.expression import Expression, Stage
@@ -22,12 +23,15 @@ if TYPE_CHECKING:
     from jobs.kinds.windows import Grid
 
 DELETED = "_deleted"
-_WINNER = "_winner"
+_WINNER, _SINCE = "_winner", "_since"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Latest(Definition):
-    """State: the keys, `_deleted`, `_order_<i>`, the coordinate, the values, and the evidence."""
+    """State: the keys, `_deleted`, `_order_<i>`, the coordinate, the values, and the evidence.
+
+    Of a change topic that tells of snapshots or truncates the state has the columns of `kinds.barriers` too.
+    """
 
     kind = "latest"
     stores_rows = True
@@ -40,6 +44,11 @@ class Latest(Definition):
     Without any it follows the log: the latest coordinate wins, whatever the row says of its time."""
     delete_when: str | None = None
     """SQL over `columns`: a row in which it is true wins like any other and hides its key."""
+    snapshot: Snapshot | None = None
+    """A complete snapshot hides the keys whose newest row is older than its first record; `where` hides none
+    of its records from it."""
+    truncate_when: str | None = None
+    """SQL over the topic's rows: where it is true, the record hides every key whose newest row is older."""
     values: tuple[str, ...]
 
     def __post_init__(self) -> None:
@@ -50,11 +59,16 @@ class Latest(Definition):
                 raise self.error(f"it has no {what}s")
             self.refuse_unknown(what, names, self.columns)
         self.refuse_unknown("order column", self.order, self.columns)
+        if self.order and self._barriers:
+            why = "it has order columns, but snapshots and truncates hide what came before them in the log"
+            raise self.error(why, "leave `order` out: then it follows the log")
         self.refuse_shown("output column", self.output)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Latest:
-        return read(cls, data, columns=pairs, keys=texts, order=texts, values=texts)
+        return read(
+            cls, data, columns=pairs, keys=texts, order=texts, values=texts, snapshot=Snapshot.from_json
+        )
 
     @property
     def view_keys(self) -> tuple[str, ...]:
@@ -62,11 +76,11 @@ class Latest(Definition):
 
     @property
     def by(self) -> tuple[str, ...]:
-        return self.keys
+        return () if self._barriers else self.keys
 
     @property
     def state_keys(self) -> tuple[str, ...]:
-        return self.keys
+        return (*self.keys, *self._barriers.state_keys)
 
     @property
     def cells(self) -> Grid | None:
@@ -86,6 +100,7 @@ class Latest(Definition):
 
     def stages(self, rows: Mapping[str, DataFrame]) -> Iterator[Stage]:
         read_rows = rows[self.inputs[0]]
+        yield Stage(rows=read_rows, expressions=tuple(self._barriers.expressions()))
         yield from steps.stages(self, read_rows)
         if self.delete_when is not None:
             condition = Expression(what="delete_when", sql=self.delete_when, type="boolean")
@@ -94,29 +109,27 @@ class Latest(Definition):
     def problems(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
         stepped = steps.apply(self, rows[self.inputs[0]])
         yield from steps.untyped(self, self.columns, stepped)
+        yield from steps.incomparable(self, self.columns, self.values, stepped)
         types = dict(stepped.dtypes)
         for name in (*self.keys, *self.order):
             if not has_order(types[name]):
                 why = f"column {name}: {types[name]} cannot be a key or order"
                 yield self.error_at_text(self.columns[name], why)
-        for name in self.values:
-            if "map<" in types[name] or "variant" in types[name]:
-                yield self.error_at_text(
-                    self.columns[name], f"column {name}: {types[name]} cannot be a value"
-                )
 
     def partial(self, rows: DataFrame, windows: Windows = ALL) -> DataFrame:
         from pyspark.sql import functions as F
 
-        stepped = evidence.hashed(steps.apply(self, rows))
+        stepped = evidence.hashed(steps.apply(self, self._barriers.without(rows)))
         deleted = "false"
         if self.delete_when is not None:
             deleted = f"coalesce({quote.expression(self.delete_when)}, false)"
         order = {_order(index): F.col(quote.name(name)) for index, name in enumerate(self.order)}
-        return self._newest(stepped.withColumns({DELETED: F.expr(deleted), **order}), evidence.from_rows())
+        ordered = stepped.withColumns({DELETED: F.expr(deleted), **order})
+        return self._barriers.from_rows(self._newest(ordered, evidence.from_rows()), rows)
 
     def merge(self, states: DataFrame) -> DataFrame:
-        return self._newest(states, evidence.merged())
+        keys = self._newest(self._barriers.of_keys(states), evidence.merged())
+        return self._barriers.merged(keys, states)
 
     def scales(self, states: Mapping[str, str]) -> dict[str, str]:
         return {}
@@ -124,11 +137,20 @@ class Latest(Definition):
     def view(self, relations: Mapping[str, str], moment: Moment, scaled: tuple[str, ...] = ()) -> str:
         values = ", ".join(f"`{_WINNER}`.{quote.name(name)} AS {quote.name(name)}" for name in self.values)
         keys, relation = quote.names(self.keys), relations[self.name]
-        return (
-            f"SELECT {keys}, {values}\n"
-            f"FROM (SELECT {keys}, {self._winner} AS `{_WINNER}` FROM {relation} GROUP BY {keys})\n"
-            f"WHERE NOT `{_WINNER}`.`{DELETED}`"
-        )
+        newest = f"SELECT {keys}, {self._winner} AS `{_WINNER}` FROM {relation}"
+        if self._barriers:
+            newest = (
+                f"SELECT *, {self._barriers.newest(relation)} AS `{_SINCE}`\n"
+                f"FROM ({newest} WHERE {BARRIER} IS NULL GROUP BY {keys})"
+            )
+            hidden = f"\n  AND NOT {self._barriers.is_before(quote.name(_WINNER), quote.name(_SINCE))}"
+        else:
+            newest, hidden = f"{newest} GROUP BY {keys}", ""
+        return f"SELECT {keys}, {values}\nFROM ({newest})\nWHERE NOT `{_WINNER}`.`{DELETED}`{hidden}"
+
+    @property
+    def _barriers(self) -> Barriers:
+        return Barriers(snapshot=self.snapshot, truncate_when=self.truncate_when)
 
     @property
     def _orders(self) -> tuple[str, ...]:
@@ -138,14 +160,14 @@ class Latest(Definition):
     @property
     def _winner(self) -> str:
         # max of one struct: its head decides, and the head is unique because it ends in the coordinate
-        return f"max(struct({quote.names((*self._orders, DELETED, *self.values))}))"
+        return f"max(struct({quote.names((*self._orders, DELETED, *self._barriers.kept, *self.values))}))"
 
     def _newest(self, rows: DataFrame, beside: list[Column]) -> DataFrame:
         from pyspark.sql import functions as F
 
         winner = F.expr(self._winner).alias(_WINNER)
         newest = rows.groupBy(*map(quote.name, self.keys)).agg(winner, *beside)
-        kept = (DELETED, *self._orders, *self.values)
+        kept = (DELETED, *self._orders, *self._barriers.kept, *self.values)
         picked = [F.col(_WINNER).getField(name).alias(name) for name in kept]
         keys = [F.col(quote.name(key)) for key in self.keys]
         return newest.select(*keys, *picked, *evidence.NAMES)

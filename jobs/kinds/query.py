@@ -33,8 +33,19 @@ _UNORDERED = {
     "ListAgg": "write listagg(...) WITHIN GROUP (ORDER BY ...)",
 }
 """Aggregates whose value depends on the order of rows, which no query has by itself."""
-_SORTING = {"SortArray", "ArraySort", "WindowExpression"}
-"""Under these an order is given."""
+_BY_CHANCE = {
+    "ApproximatePercentile": "use percentile(...), or a Quantile in an Aggregate",
+    "ApproxTopK": "count the items, and order them by count and item",
+    "ApproxTopKAccumulate": "count the items",
+    "ApproxTopKCombine": "count the items",
+    "HistogramNumeric": "group by cells of the value",
+    "HllSketchAgg": "use theta_sketch_agg(...), or approx_count_distinct(...)",
+    "HllUnionAgg": "use theta_union_agg(...)",
+}
+"""Aggregates whose value depends on how rows were cut and merged, whatever order is given."""
+_KLL = "KllSketchAgg"
+_SORTING = {"SortArray", "ArraySort"}
+"""Under these an order is given; under a window, too, where that has one."""
 _SUBQUERIES = {"ScalarSubquery", "Exists", "ListQuery", "InSubquery", "LateralSubquery"}
 _LIMITS = {"GlobalLimit", "Offset"}
 
@@ -101,11 +112,15 @@ def _impurities(node: Any, spark: SparkSession, *, is_ordered: bool = False) -> 
     kind = _class(node)
     if kind in _UNORDERED and not is_ordered and not (kind == "ListAgg" and node.orderingFilled()):
         yield f"it is not deterministic: {node.prettyName()}() takes rows as they come; {_UNORDERED[kind]}"
+    elif kind in _BY_CHANCE or kind.startswith(_KLL):
+        remedy = _BY_CHANCE.get(kind, "use a Quantile in an Aggregate")
+        yield f"it is not deterministic: {node.prettyName()}() follows how rows were cut; {remedy}"
     elif kind not in {*_UNORDERED, *_SUBQUERIES} and node.resolved() and _is_impure_itself(node):
         yield f"it is not deterministic: {node.prettyName()}() may find another value each time"
     through = is_ordered and kind == "AggregateExpression"
+    sorts = kind in _SORTING or (kind == "WindowExpression" and not node.windowSpec().orderSpec().isEmpty())
     for child in _each(node.children()):
-        yield from _impurities(child, spark, is_ordered=through or kind in _SORTING)
+        yield from _impurities(child, spark, is_ordered=through or sorts)
 
 
 def _is_impure_itself(node: Any) -> bool:

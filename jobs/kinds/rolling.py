@@ -110,7 +110,8 @@ class Rolling(OverTables):
         named = f"{quote.string(last)} AS `{LAST}`"
         within = f"(SELECT *, {named} FROM {states} WHERE `{START}` >= {start} AND `{START}` < {end})"
         # the states of some windows are states of all time in them
-        merged = replace(of, window=None, keys=(LAST, *of.keys), columns={**of.columns, LAST: "''"})
+        columns = {name: sql for name, sql in of.columns.items() if name.lower() != LAST} | {LAST: "''"}
+        merged = replace(of, window=None, keys=(LAST, *of.keys), columns=columns)
         rows = merged.view({of.name: within}, Moment(), scaled)
         return f"SELECT {start} AS `{START}`, {end} AS `{END}`, `rolled`.*\nFROM (\n{rows}\n) AS `rolled`"
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jobs.kinds.definition import Definition, refuse_keys
+from jobs.kinds.equality import is_comparable
 from jobs.kinds.expression import Expression, Stage
 from jobs.topics import coordinate
 from jobs.topics.schema import COLUMN_NAME
@@ -103,6 +104,18 @@ def untyped(definition: Definition, columns: Mapping[str, str], rows: DataFrame)
     for name, type_ in rows.dtypes:
         if type_ == "void":
             yield definition.error_at_text(columns[name], f"column {name}: it has no type; cast it")
+
+
+def incomparable(
+    definition: Definition, columns: Mapping[str, str], shown: Iterable[str], rows: DataFrame
+) -> Iterator[DefinitionError]:
+    """A problem for each of the shown columns that no certificate could compare."""
+    types = dict(rows.dtypes)
+    for name in shown:
+        if not is_comparable(type_ := types[name]):
+            why = f"column {name}: {type_} cannot be compared"
+            remedy = "for a map, take sort_array(map_entries(...)) or the values that matter"
+            yield definition.error_at_text(columns[name], why, remedy)
 
 
 def _is_taken(explode: Explode, rows: DataFrame) -> bool:

@@ -5,6 +5,7 @@ deltalake makes them beside the work, without an executor.
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,6 +16,8 @@ EVERY_COMMITS = 100
 
 journal = structlog.get_logger(__name__)
 _worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
+_waiting: set[Path] = set()
+_lock = threading.Lock()
 
 
 def due(version: int) -> bool:
@@ -22,11 +25,20 @@ def due(version: int) -> bool:
 
 
 def make(path: Path) -> None:
-    """Begins to write one of the newest version; a failure is told, and the next one comes soon."""
+    """Begins to write one of the newest version; a failure is told, and the next one comes soon.
+
+    One that waits for its turn will do for all commits until then: commits may come faster.
+    """
+    with _lock:
+        if path in _waiting:
+            return
+        _waiting.add(path)
     _worker.submit(_make, path)
 
 
 def _make(path: Path) -> None:
+    with _lock:
+        _waiting.discard(path)
     try:
         DeltaTable(str(path)).create_checkpoint()
     except Exception as error:

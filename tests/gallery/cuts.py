@@ -16,6 +16,7 @@ from jobs.kinds.kind import Kind, Moment, is_stored
 from jobs.settings import GALLERY
 from jobs.topics.gallery import EXAMPLES, sequence
 from jobs.topics.topic import load_topic
+from tests.frames import frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -65,8 +66,8 @@ def shown(
     """What each table's view shows; a stored table's rows were made in random steps, some of them merged."""
     draw = Random(seed)
     rows = {topic: _rows(spark, topic, held) for topic, held in records.items()}
-    for topic, frame in rows.items():
-        frame.createOrReplaceTempView(f"gallery_{topic}")
+    for topic, held in rows.items():
+        held.createOrReplaceTempView(f"gallery_{topic}")
     relations = {topic: f"gallery_{topic}" for topic in records}
     known: dict[str, Kind] = {}
     views: dict[str, str] = {}
@@ -91,7 +92,7 @@ def _rows(spark: SparkSession, name: str, records: list[Record]) -> DataFrame:
     beside["_timestamp"] = lambda r: r["timestamp"]
     taken = [beside.get(column) or (lambda r, column=column: r[column]) for column, _ in topic.columns]
     held = [tuple(take(record) for take in taken) for record in records]
-    return spark.createDataFrame(held, ", ".join(f"`{column}` {type_}" for column, type_ in topic.columns))
+    return frame(spark, held, ", ".join(f"`{column}` {type_}" for column, type_ in topic.columns))
 
 
 def _stored(table: Any, rows: DataFrame, draw: Random) -> DataFrame:

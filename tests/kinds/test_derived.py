@@ -79,6 +79,15 @@ def test_a_hint_stands_at_joined_tables_and_in_no_text_or_comment() -> None:
     assert whole.endswith(f"FROM (\n{wanted}\n)")
 
 
+def test_a_hint_stands_where_a_table_does_with_the_name_that_it_was_given() -> None:
+    sql = """SELECT EXTRACT(YEAR FROM newest), r'\\', n.at IS DISTINCT FROM newest, TRIM(BOTH ' ' FROM newest)
+        FROM spent JOIN newest n ON n.customer = spent.customer"""
+    whole = replace(BUYERS, sql=sql).view({"spent": "s", "newest": "n"}, Moment())
+
+    wanted = sql.replace("JOIN newest n", "JOIN (SELECT /*+ BROADCAST(newest) */ * FROM newest) n")
+    assert whole.endswith(f"FROM (\n{wanted}\n)")
+
+
 def test_its_columns_are_what_spark_makes_of_the_tables_below(spark: SparkSession) -> None:
     assert columns(BUYERS, TOPICS, spark, TABLES) == [
         ("customer", "string"), ("spent", "decimal(38,2)"), ("status", "string"),
@@ -145,6 +154,12 @@ WRONG = {
     "SELECT * FROM STREAM spent": "STREAM spent",
     "SELECT customer, first(spent) AS spent, '' AS status FROM spent GROUP BY customer": "first",
     "SELECT customer, collect_list(n) AS spent, '' AS status FROM spent GROUP BY customer": "sort_array",
+    "SELECT customer, first(n) OVER (PARTITION BY customer) AS spent, '' AS status FROM spent": "as they",
+    "SELECT 'c' AS customer, percentile_approx(n, 0.5) AS spent, '' AS status FROM spent": "were cut",
+    "SELECT 'c' AS customer, kll_sketch_agg_bigint(n) AS spent, '' AS status FROM spent": "were cut",
+    "SELECT 'c' AS customer, hll_sketch_agg(n) AS spent, '' AS status FROM spent": "were cut",
+    "SELECT 'c' AS customer, approx_top_k(n) AS spent, '' AS status FROM spent": "were cut",
+    "SELECT customer, spent, map('n', n) AS status FROM spent": "cannot be compared",
     "SELECT customer, reflect('java.lang.System', 'exit', 1) AS spent, '' AS status FROM spent": "into Java",
     "SELECT customer, serve.f(spent) AS spent, '' AS status FROM spent": "no built-in function",
 }

@@ -49,12 +49,18 @@ def test_what_cannot_be_measured_is_refused(measure: Measure, types: dict[str, s
 
 @pytest.mark.parametrize(
     "measure",
-    [Quantile("x"), Quantile("x", 0.5), Quantile("x", (0.5,)), TopK("x", 3), TopK("x", 3, by="y"),
-     CountDistinct("x"), CountDistinct("x", exact=True)],
+    [Quantile("x"), Quantile("x", 0.5), Quantile("x", (0, 0.5, 1)), Quantile("x", (0.5,)), TopK("x", 3),
+     TopK("x", 3, by="y"), CountDistinct("x"), CountDistinct("x", exact=True)],
     ids=repr,
 )  # fmt: skip
 def test_a_measure_comes_back_from_json(measure: Measure) -> None:
     assert from_json(measure.to_json()) == measure
+
+
+def test_a_whole_number_will_do_as_a_share() -> None:
+    texts = [replace(PLAIN, measures={"m": Quantile("x", q)}).view({"t": "s"}, Moment()) for q in (1, 1.0)]
+
+    assert texts[0] == texts[1]
 
 
 def test_a_table_without_entries_has_the_plain_state_and_view() -> None:

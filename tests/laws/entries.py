@@ -6,7 +6,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -116,13 +116,20 @@ def shown(records: list[Record]) -> dict[str, Any]:
     }
 
 
-def expected(records: Iterable[Record], *, windowed: bool) -> dict[tuple[Any, ...], dict[str, Any]]:
-    """By key (and minute); amount 1.00 is filtered out, and without a time there is no window."""
+def expected(
+    records: Iterable[Record], *, windowed: bool, minutes: int = 1
+) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """By key (and window of so many minutes, one beginning with each); amount 1.00 is filtered out, and
+    without a time there is no window."""
     groups: dict[tuple[Any, ...], list[Record]] = defaultdict(list)
     for record in records:
-        if record.amount == Decimal("1.00") or (windowed and record.at is None):
+        if record.amount == Decimal("1.00"):
             continue
-        groups[(record.key, window_of(record.at)) if windowed and record.at else (record.key,)].append(record)
+        if not windowed:
+            groups[(record.key,)].append(record)
+        elif record.at is not None:
+            for before in range(minutes):
+                groups[record.key, window_of(record.at) - timedelta(minutes=before)].append(record)
     return {key: shown(group) for key, group in groups.items()}
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from jobs.topics.contract_file import parse_contract
 from jobs.topics.schema import parse_schema
 from jobs.topics.topic import Topic
+from tests.frames import frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -143,4 +144,4 @@ def packed(spark: SparkSession, many: list[History]) -> DataFrame:
         for r, place in zip(history.records, history.places, strict=True)
         for side in ("cut", "whole")
     ]  # fmt: skip
-    return spark.createDataFrame(rows, ", ".join(f"`{name}` {type_}" for name, type_ in columns))
+    return frame(spark, rows, ", ".join(f"`{name}` {type_}" for name, type_ in columns))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import UTC
+from datetime import UTC, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -15,17 +16,23 @@ from jobs.kinds import entries
 from jobs.kinds.aggregate import Aggregate
 from jobs.kinds.entries import Entries
 from jobs.kinds.evidence import HASH_LOW, NAMES, TELLS
+from jobs.kinds.kind import Moment
 from jobs.kinds.measures.measure import Measure
 from jobs.kinds.measures.multisets import Quantile, TopK
+from jobs.kinds.rolling import Rolling
+from jobs.kinds.windows import Hopping
 from jobs.lake.kept_plan import ArrowFile, KeptPlan, computed
 from tests.laws.entries import ENTRIES, agrees, expected, plain
-from tests.laws.histories import History, generated, packed
+from tests.laws.histories import START, History, generated, packed
 from tests.laws.tables import stored, view_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 TOTALS = replace(ENTRIES, name="entries_ever", window=None)
+SLIDING = replace(
+    ENTRIES, name="entries_sliding", window=Hopping(on="at", size="3 minutes", every="1 minute")
+)
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +53,9 @@ def violations(spark: SparkSession, table: Aggregate, many: list[History]) -> li
         if key in place:
             wrong.append((index, side, key, "two rows"))
         place[key] = values
+    minutes = table.window.hops if isinstance(table.window, Hopping) else 1
     for index, history in enumerate(many):
-        by_definition = expected(history.records, windowed=table.window is not None)
+        by_definition = expected(history.records, windowed=table.window is not None, minutes=minutes)
         for side in ("cut", "whole"):
             found = shown.get((index, side), {})
             if found.keys() != by_definition.keys():
@@ -68,7 +76,7 @@ def miscounted(spark: SparkSession, many: list[History]) -> int:
     return merged.where(TELLS).where("_rows <> n__n").count()
 
 
-@pytest.mark.parametrize("table", [ENTRIES, TOTALS], ids=lambda table: table.name)
+@pytest.mark.parametrize("table", [ENTRIES, TOTALS, SLIDING], ids=lambda table: table.name)
 def test_entry_measures_show_what_the_oracle_shows_for_every_cut_and_merge(
     spark: SparkSession, table: Aggregate, many: list[History]
 ) -> None:
@@ -125,19 +133,45 @@ def test_main_rows_alone_tell_of_records_and_each_item_has_one_row(
     assert states.groupBy(*ENTRIES.state_keys).count().where("count > 1").count() == 0
 
 
-def test_kept_plans_of_entries_say_what_fresh_ones_say(spark: SparkSession, many: list[History]) -> None:
+@pytest.mark.parametrize("table", [ENTRIES, SLIDING], ids=lambda table: table.name)
+def test_kept_plans_of_entries_say_what_fresh_ones_say(
+    spark: SparkSession, many: list[History], table: Aggregate
+) -> None:
     batches = [packed(spark, part) for part in (many[:1], many[1:60])]
-    partial = KeptPlan(spark, batches[0].schema, ENTRIES.partial)
-    merge = KeptPlan(spark, ENTRIES.partial(batches[0]).schema, ENTRIES.merge)
+    partial = KeptPlan(spark, batches[0].schema, table.partial)
+    merge = KeptPlan(spark, table.partial(batches[0]).schema, table.merge)
 
     for rows in batches:
-        fresh = computed(ENTRIES.partial(rows.coalesce(1)))
+        fresh = computed(table.partial(rows.coalesce(1)))
         kept = partial.run(ArrowFile(spark, computed(rows)))
         doubled = merge.run(ArrowFile(spark, pa.concat_tables([kept, kept])))
         assert kept.schema == fresh.schema
         assert sorted(map(repr, kept.to_pylist())) == sorted(map(repr, fresh.to_pylist()))
         assert doubled.num_rows == kept.num_rows
         assert sum(doubled["_rows"].to_pylist()) == 2 * sum(kept["_rows"].to_pylist())
+
+
+def test_rolling_windows_over_entries_show_what_the_oracle_shows(
+    spark: SparkSession, many: list[History], tmp_path: Path
+) -> None:
+    states = str(tmp_path / "states")
+    stored(ENTRIES, packed(spark, many)).write.parquet(states)
+    rolling = Rolling(name="lately", of=ENTRIES.name, last=("3 minutes",)).bound({ENTRIES.name: ENTRIES})
+    watermark = f"TIMESTAMP '{(START + timedelta(seconds=61)).isoformat()}'"
+    text = rolling.view({ENTRIES.name: f"parquet.`{states}`"}, Moment(watermarks={"made": watermark}))
+
+    wrong, rows = [], spark.sql(text).drop("window_start", "window_end", "last").collect()
+    for row in rows:
+        values = row.asDict()
+        index, _ = values.pop("history").split("/")
+        within = [
+            one
+            for one in many[int(index)].records
+            if one.at is not None and timedelta(minutes=-2) <= one.at - START < timedelta(minutes=1)
+        ]
+        told = expected(within, windowed=False)[(values.pop("key"),)]
+        wrong += [(row, name) for name, value in told.items() if not agrees(plain(values[name]), value)]
+    assert rows and wrong == []
 
 
 Mutate = Callable[[pytest.MonkeyPatch], None]

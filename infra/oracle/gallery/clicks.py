@@ -32,12 +32,9 @@ def tables(valid: dict[str, list[Record]], watermarks: dict[str, datetime]) -> d
 
 def clicks_with_profile(clicks: list[Record], profiles: list[Record]) -> Rows:
     shown: Rows = {}
+    of_user = _by_user(profiles)
     for click in clicks:
-        before = [
-            profile
-            for profile in profiles
-            if profile["user"] == click["user"] and profile["valid_from"] <= click["clicked_at"]
-        ]
+        before = [one for one in of_user[click["user"]] if one["valid_from"] <= click["clicked_at"]]
         valid = max(before, key=lambda one: (one["valid_from"], _place(one)), default=None)
         profile = {name: valid[name] if valid else None for name in ("plan", "country")}
         shown[_place(click)] = {**_fields(click, "user", "page", "clicked_at"), **profile}
@@ -46,14 +43,13 @@ def clicks_with_profile(clicks: list[Record], profiles: list[Record]) -> Rows:
 
 def clicks_after_searches(clicks: list[Record], searches: list[Record]) -> Rows:
     shown: Rows = {}
+    of_user = _by_user(searches)
     for click in clicks:
         clicked = _fields(click, "user", "page", "clicked_at")
         before = [
             search
-            for search in searches
-            if click["user"] is not None
-            and search["user"] == click["user"]
-            and timedelta(0) <= click["clicked_at"] - search["searched_at"] <= BEFORE
+            for search in of_user[click["user"]]
+            if timedelta(0) <= click["clicked_at"] - search["searched_at"] <= BEFORE
         ]
         for search in before:
             found = _fields(search, "words", "searched_at")
@@ -104,6 +100,15 @@ def top_songs(lately: Rows) -> Rows:
         for place, (plays, song) in enumerate(songs[:10], start=1):
             shown[last, song] = {"place": place, "plays": -plays}
     return shown
+
+
+def _by_user(records: list[Record]) -> defaultdict[Any, list[Record]]:
+    """Those without a user belong to nobody, and meet no click."""
+    found = defaultdict(list)
+    for record in records:
+        if record["user"] is not None:
+            found[record["user"]].append(record)
+    return found
 
 
 def _events(records: list[Record], *names: str) -> Rows:

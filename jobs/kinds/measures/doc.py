@@ -16,6 +16,7 @@ A measure is what an `Aggregate` (and every kind that aggregates) shows per key 
 that is a function of the *set* of its rows: any cut of history, in any order, merged in any way, gives the
 same one. `of` and `by` are columns of the table's row-local steps.
 """
+_COLUMNS = ("of", "by")
 COLUMNS = {
     "shows": "what a reader sees",
     "state columns": "of a measure that is called `m`",
@@ -62,8 +63,8 @@ class LogSum(Measure):
 
 
 def sample(kind: type[Measure]) -> Measure:
-    """One of the kind, each column that it needs called like its field."""
-    needed = (field.name for field in fields(kind) if field.name == "of" or field.default is MISSING)
+    """One of the kind, each column that it may have called like its field."""
+    needed = (field.name for field in fields(kind) if field.name in _COLUMNS or field.default is MISSING)
     return kind(**{name: name for name in needed})
 
 
@@ -99,7 +100,7 @@ def _states(kind: type[Measure]) -> str:
     """Those of exact numbers and those of doubles, where the columns differ."""
     names: dict[str, None] = {}
     for type_ in ("bigint", "double"):
-        parts = sample(kind).parts("m", dict.fromkeys(("of", "by"), type_))
+        parts = sample(kind).parts("m", dict.fromkeys(_COLUMNS, type_))
         names |= dict.fromkeys(part.name for part in parts)
     told = [f"`{name}`" for name in names]
     return ", ".join(["a row per item", *told] if sample(kind).item is not None else told)

@@ -117,7 +117,7 @@ class TopK(Measure):
 
 
 def _double(number: float) -> str:
-    return f"{number!r}D"
+    return f"{float(number)!r}D"
 
 
 def _sum_type(type_: str) -> str | None:

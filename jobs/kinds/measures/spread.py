@@ -217,4 +217,5 @@ class Stddev(_Spread):
         # that of the variance over the deviation: what the root makes of a difference
         n = _sum(name, "n")
         mean = f"abs({_moments(name)}.mean) * sqrt(try_divide({n}, {n} - 1))"
-        return f"{self.value(name)} + 1E-5D * {mean} + 1E-145D"
+        is_exact = f"max({state_column(name, 'digits')}) IS NOT NULL"
+        return f"CASE WHEN NOT {is_exact} THEN {self.value(name)} + 1E-5D * {mean} + 1E-145D END"

@@ -7,6 +7,7 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.stream.Stream;
 import org.apache.spark.SparkContext;
 import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.scheduler.SparkListenerStageCompleted;
@@ -97,9 +98,13 @@ public final class FairSlots extends SparkListener {
     byStage.values().retainAll(statements.values());
   }
 
+  /** Subqueries of what is computed in its client's thread have no execution: they share its tags. */
   private static String nameOf(Properties properties, int stage) {
-    String execution = properties == null ? null : properties.getProperty("spark.sql.execution.root.id");
-    return execution == null ? "stage " + stage : execution;
+    return Stream.of("spark.sql.execution.root.id", "spark.job.tags")
+        .map(key -> properties == null ? null : properties.getProperty(key))
+        .filter(found -> found != null && !found.isEmpty())
+        .findFirst()
+        .orElse("stage " + stage);
   }
 
   private void lookOnAndOn() {
