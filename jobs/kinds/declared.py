@@ -21,14 +21,12 @@ def misfits(thing: Any, where: str = "") -> Iterator[tuple[str, Any, str]]:
 def _misfits(value: Any, hint: Any, where: str) -> Iterator[tuple[str, Any, str]]:
     origin, parts = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
-        fitting = [part for part in parts if isinstance(value, get_origin(part) or part)]
+        fitting = [part for part in parts if _is_one(value, get_origin(part) or part)]
         if fitting:
             yield from _misfits(value, fitting[0], where)
         else:
             yield where, value, _words(hint)
-    elif hint is float and type(value) is int:
-        return
-    elif not isinstance(value, origin or hint) or (isinstance(value, bool) and hint is int):
+    elif not _is_one(value, origin or hint):
         yield where, value, _words(hint)
     elif origin is tuple:
         for number, item in enumerate(value):
@@ -39,6 +37,13 @@ def _misfits(value: Any, hint: Any, where: str) -> Iterator[tuple[str, Any, str]
             yield from _misfits(item, parts[1], f"{where}[{key!r}]")
     elif is_dataclass(value):
         yield from misfits(value, f"{where}.")
+
+
+def _is_one(value: Any, kind: type) -> bool:
+    """A whole number will do for any, and True is none."""
+    if isinstance(value, bool):
+        return kind is bool
+    return isinstance(value, (int, float) if kind is float else kind)
 
 
 def _words(hint: Any) -> str:

@@ -190,7 +190,7 @@ def test_a_joined_row_is_final_when_nothing_that_is_not_late_can_join_any_more(
     # a row that is settled at the very watermark can still change: what comes at its last moment is in time
     edge = 2 * timedelta(minutes=1) + late["returns"]
     asked = (row.at for row in spark.table("final_asks").where("_home").collect() if row.at is not None)
-    watermarks = {"orders": START + timedelta(hours=2), "returns": sorted(asked)[-5].astimezone(UTC) + edge}
+    watermarks = {"orders": START + timedelta(hours=2), "returns": sorted(asked)[-15].astimezone(UTC) + edge}
 
     def finals(**moment: Any) -> list[Any]:
         relations = {name: f"final_{name}" for name in ("asks", "hits")}

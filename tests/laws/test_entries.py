@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from jobs.kinds.rolling import Rolling
 from jobs.kinds.windows import Hopping
 from jobs.lake.kept_plan import ArrowFile, KeptPlan, computed
 from tests.laws.entries import ENTRIES, agrees, expected, plain
-from tests.laws.histories import START, History, generated, packed
+from tests.laws.histories import START, History, Record, generated, packed
 from tests.laws.tables import stored, view_text
 
 if TYPE_CHECKING:
@@ -37,7 +38,16 @@ SLIDING = replace(
 
 @pytest.fixture(scope="module")
 def many() -> list[History]:
-    return generated(200)
+    told = [("2.00", "x")] * 5 + [("9.00", "y"), ("70.00", "z")]
+    often = [
+        Record(
+            coordinate=(0, 0, n), key="a", at=START, amount=Decimal(amount), wide=None, ratio=None,
+            words=word, gone=None,
+        )
+        for n, (amount, word) in enumerate(told)
+    ]  # fmt: skip
+    one = History(records=tuple(often), places=tuple((n % 3, 0, 0) for n in range(len(often))))
+    return [*generated(200), one]  # some items are more frequent than others, whatever was drawn
 
 
 def violations(spark: SparkSession, table: Aggregate, many: list[History]) -> list[Any]:
