@@ -35,7 +35,7 @@ def chunks_between(start: str, end: str, hours: int) -> list[dict[str, str]]:
         )
     edges = [first]
     while edges[-1] < last:
-        edges.append(min(edges[-1] + size, last))
+        edges.append(edges[-1] + size if last - edges[-1] > size else last)  # the year 10000 is none
     return [{"from": format_moment(edge), "to": format_moment(after)} for edge, after in pairwise(edges)]
 
 

@@ -26,7 +26,7 @@ def to_json(value: Any) -> Any:
     if isinstance(value, Decimal):
         return format(value, "f")
     if isinstance(value, datetime):
-        return format_moment(value.astimezone())
+        return format_moment(value if value.tzinfo else value.astimezone())
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, bytes | bytearray | memoryview):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
@@ -80,3 +81,21 @@ def spark(settings: Settings) -> Iterator[SparkSession]:
     found = session(settings, name="twinlake-tests", memory="2g", cores=2)
     yield found
     found.stop()
+
+
+@pytest.fixture
+def in_zone(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Moves this process and its JVM to another time zone, for one test."""
+    jvm: Any = spark._jvm
+    zones = jvm.java.util.TimeZone
+    before = zones.getDefault()
+
+    def move(zone: str) -> None:
+        monkeypatch.setenv("TZ", zone)
+        time.tzset()
+        zones.setDefault(zones.getTimeZone(zone))
+
+    yield move
+    monkeypatch.undo()
+    time.tzset()
+    zones.setDefault(before)

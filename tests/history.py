@@ -18,8 +18,10 @@ from jobs.kinds.latest import Latest
 from jobs.kinds.measures.counts import Count, CountDistinct
 from jobs.kinds.measures.extremes import Max, Min
 from jobs.kinds.measures.totals import Avg, Sum
-from jobs.kinds.windows import Tumbling
+from jobs.kinds.windows import Tumbling, micros
 from jobs.lake.version import Version
+from jobs.times import EPOCH
+from jobs.topics.coordinate import INGESTED_AT
 from jobs.topics.topic import Topic, load_topic
 from tests.frames import frame
 
@@ -71,8 +73,13 @@ class MemoryLog:
         records = self.records(at)
         return {
             "kind": "batch", "batch": at, "records": len(self.batches[at - 1]), "watermark": at,
+            "clocks": {"log_append_time": at, "processing_time": micros(self.ingested_at(at) - EPOCH)},
             "counts": {"valid": records, "invalid": 0, "duplicate": 0, "too_late": 0, "late": 0},
         }  # fmt: skip
+
+    def ingested_at(self, batch: int) -> datetime:
+        """When a batch was added."""
+        return START + batch * MINUTE
 
     def records(self, to: int) -> int:
         return sum(len(held) for held in self.batches[:to])
@@ -95,7 +102,7 @@ class MemoryLog:
         schema = ", ".join(f"{name} {type_}" for name, type_ in self.topic.columns) + ", batch bigint"
         names = [name for name, _ in self.topic.columns]
         rows = [
-            (*(record[name] for name in names), number)
+            (*({INGESTED_AT: self.ingested_at(number), **record}[name] for name in names), number)
             for number, held in enumerate(self.batches, start=1)
             if after < number <= to
             for record in held

@@ -79,6 +79,7 @@ class World:
         return Pin(
             version=self.feed.version, delta_version=delta.newest_version(self.feed.path),
             position={"orders": self.at.position}, watermarks={"orders": self.at.watermark},
+            clocks={"orders": self.at.clocks},
             step=self.at.step, segment=self.at.segment,
         )  # fmt: skip
 

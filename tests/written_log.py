@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from jobs.kinds.clock import LOG_APPEND_TIME, PROCESSING_TIME
 from jobs.lake import delta
 from jobs.lake.log import BATCH, COLUMNS, Log
 
@@ -11,8 +13,9 @@ SCHEMA_ID = 1
 NO_HEADERS = "cast(array() as array<struct<key string, value binary>>)"
 
 
-def write_batch(log: Log, records: int, **fields: str) -> delta.Commit:
-    """One more batch of so many orders; `fields` are SQL over `id`, the record's number in the batch.
+def write_batch(log: Log, records: int, beside: Mapping[str, str] = {}, **fields: str) -> delta.Commit:
+    """One more batch of so many orders; `fields` are SQL over `id`, the record's number in the batch, as
+    are `beside`, the log's columns beside the event.
 
     Offsets count on over the batches, all in partition 0; the watermark is the batch number.
     """
@@ -37,12 +40,15 @@ def write_batch(log: Log, records: int, **fields: str) -> delta.Commit:
         "key": "X'00'", "value": "X'00'", "headers": NO_HEADERS, "schema_id": str(SCHEMA_ID),
         "event": f"named_struct({event})", "verdict": "'valid'", "reasons": "cast(array() as array<string>)",
         "late": "false", "contract": "'1.0.0'", "replay": "false", "batch": f"{batch}L",
+        "ingested_at": f"timestamp_seconds(1769860802 + 60 * {batch})",
     }  # fmt: skip
+    columns |= beside
     rows = log.spark.range(0, records, 1, 1).selectExpr(*(f"{columns[name]} AS {name}" for name in COLUMNS))
     told: dict[str, Any] = {
         "kind": BATCH, "batch": batch, "records": records, "watermark": batch,
         "counts": {"valid": held + records, "invalid": 0, "duplicate": 0, "too_late": 0, "late": 0},
         "schemas": {str(SCHEMA_ID): list(known)},
+        "clocks": {LOG_APPEND_TIME: batch, PROCESSING_TIME: (1769860802 + 60 * batch) * 1_000_000},
     }  # fmt: skip
     app_id = "log:" + log.open()
     return delta.append(rows, log.path, app_id, batch, told)

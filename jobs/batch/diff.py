@@ -5,9 +5,9 @@ Certificates (speed against batch) and release comparisons (blue against green) 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from operator import and_, or_
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,6 +15,7 @@ from jobs.kinds.equality import is_number, same
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
+    from pyspark.sql.types import StructType
 
 Sort = Literal["changed", "only_left", "only_right"]
 
@@ -83,8 +84,8 @@ class Diff:
 def diff(left: Side, right: Side, keys: Sequence[str], *, shown: int, totals: bool = False) -> Diff:
     """The difference of two relations in which `keys` are unique, in one Spark job, or two if they differ.
 
-    At most `shown` differing rows of each sort are kept, the first by key. Columns that only one side has are
-    left out. With `totals`, numbers are summed up on both sides.
+    At most `shown` differing rows of each sort are kept, the first by key of those whose times Python knows.
+    Columns that only one side has are left out. With `totals`, numbers are summed up on both sides.
     """
     from pyspark.sql import functions as F
 
@@ -121,7 +122,11 @@ def diff(left: Side, right: Side, keys: Sequence[str], *, shown: int, totals: bo
     )
     counted = {name: found[name] for name in ("common", "changed", "only_left", "only_right")}
     equal = not (counted["changed"] or counted["only_left"] or counted["only_right"])
-    rows = () if equal else _first_rows(joined, differs, changed, keys, shown)
+    rows: tuple[Differing, ...] = ()
+    if not equal:
+        for side, one in (("l", left), ("r", right)):
+            joined = joined.where(known_to_python(one.rows.schema, partial(_at, side)))
+        rows = _first_rows(joined, differs, changed, keys, shown)
     return Diff(**counted, columns=columns, rows=rows)
 
 
@@ -175,6 +180,19 @@ def _first_rows(
         )
         for row in picked.collect()  # not by Arrow: it refuses structs whose fields are never null
     )  # fmt: skip
+
+
+def known_to_python(schema: StructType, at: Callable[[str], Column]) -> Column:
+    """Whether a row's times are of the years 1 to 9999 in any zone: of others nothing can be collected.
+
+    `at` makes the column of a name; times within structs and arrays are not looked at.
+    """
+    from pyspark.sql import functions as F
+
+    first, last = "TIMESTAMP '0001-01-03 00:00:00Z'", "TIMESTAMP '9999-12-30 00:00:00Z'"
+    times = (at(column.name) for column in schema if column.dataType.typeName() == "timestamp")
+    known = (F.coalesce(time.between(F.expr(first), F.expr(last)), F.lit(True)) for time in times)
+    return reduce(and_, known, F.lit(True))
 
 
 def _total(column: Column, type_: str) -> Column:

@@ -30,6 +30,6 @@ def _pin(opened: Readable, at: Pin) -> Pin:
     position = {topic: at.position.get(topic, opened.logs[topic].end()) for topic in version.topics}
     reads = opened.reads.items() if isinstance(opened, LogView) else ()
     return Pin(
-        version=version, position=position, watermarks=at.watermarks,
+        version=version, position=position, watermarks=at.watermarks, clocks=at.clocks,
         reads={name: _pin(read, at) for name, read in reads},
     )  # fmt: skip

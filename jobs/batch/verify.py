@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from jobs.as_json import to_json
-from jobs.batch.diff import Differing, Side, diff
+from jobs.batch.diff import Differing, Side, diff, known_to_python
 from jobs.batch.due import WHOLE, Scope
 from jobs.batch.pinned import side
 from jobs.kinds.evidence import HASH_HIGH, HASH_LOW, NAMES, ROWS, SEGMENT, TELLS
@@ -206,6 +206,8 @@ def _difference(
 def _seen(feed: Feed, states: Sequence[Row]) -> dict[str, dict[str, Any]]:
     """What a reader of the view would see if these merged states were all, by the view's key; nothing for a
     hidden row."""
+    from pyspark.sql import functions as F
+
     found: dict[str, dict[str, Any]] = {}
     if not states:
         return found
@@ -216,7 +218,8 @@ def _seen(feed: Feed, states: Sequence[Row]) -> dict[str, dict[str, Any]]:
     try:
         definition = feed.definition
         shown = feed.spark.sql(definition.view({definition.name: relation}, Moment()))
-        for row in shown.select(*definition.timeless).collect():
+        seen = shown.where(known_to_python(shown.schema, F.col)).select(*definition.timeless)
+        for row in seen.collect():
             values = {name: to_json(value) for name, value in row.asDict().items()}
             found[_key_text(feed, row.asDict())] = values
     finally:

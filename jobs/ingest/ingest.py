@@ -33,6 +33,7 @@ from jobs.lake.in_commit import in_commit
 from jobs.lake.kept_plan import TooLargeError, computed
 from jobs.lake.log import BATCH, Log
 from jobs.settings import Settings
+from jobs.times import Clock
 from jobs.topics.kafka import Kafka
 from jobs.topics.registry import Registry
 from jobs.topics.topic import Topic
@@ -95,6 +96,7 @@ class Ingest:
         topic: Topic,
         log: Log,
         on_batch: Callable[[int, NewRows | None], None],
+        clock: Clock,
         records_per_batch: int = RECORDS_PER_BATCH,
         first_wait_s: float = 1.0,
         floor_s: float = CYCLE_FLOOR_S,
@@ -104,6 +106,7 @@ class Ingest:
         self.topic = topic
         self.log = log
         self.on_batch = on_batch
+        self.clock = clock
         self.records_per_batch = records_per_batch
         self.first_wait_s = first_wait_s
         self.floor_s = floor_s
@@ -295,7 +298,7 @@ class Ingest:
             return
         writers = self._writers.all()
         met = [writer for writer in writers if writer.id in decision.schema_ids]
-        end = self.log_end.after(decision, self._topic_id, met)
+        end = self.log_end.at(self.clock()).after(decision, self._topic_id, met)
         self._writers.check(met, self.log_end)
         if self._keep(met) and in_memory:
             found = self._look.whole(records, writers, self._event)
@@ -330,7 +333,7 @@ class Ingest:
         if all(end <= self.log_end.offsets.get(partition, 0) for partition, end in reached.items()):
             return
         self._check_topic()
-        end = self.log_end.past(reached, self._topic_id)
+        end = self.log_end.at(self.clock()).past(reached, self._topic_id)
         self.log.appender.commit([], self._app_id, end.batch, end.metadata(BATCH, 0))
         self.log_end, self._indexed = end, end.batch
         self.on_batch(end.batch, None)

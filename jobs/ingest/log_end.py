@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from jobs.errors import StoppedTopicError, TwinlakeError, UnreachableError
 from jobs.ingest.decide import Decision
 from jobs.ingest.first_pass import micros
 from jobs.ingest.writer_schema import Writer, field_names, schema_hash
-from jobs.topics.kafka import LOG_APPEND_TIME
+from jobs.kinds.clock import LOG_APPEND_TIME, PROCESSING_TIME
+from jobs.times import EPOCH
+from jobs.topics import kafka
 from jobs.topics.verdict import LATE, VERDICTS
 
 IDLE = timedelta(minutes=1)  # a partition this far behind the newest record does not hold the watermark
@@ -30,6 +32,8 @@ class LogEnd:
     seen: dict[int, int] = field(default_factory=dict)
     event_times: dict[int, int] = field(default_factory=dict)
     watermark: int | None = None
+    appended_at: int | None = None  # what Kafka appended before is in the log, but for idle partitions
+    ingested_at: int | None = None  # when the newest batch was added
     counts: dict[str, int] = field(default_factory=dict)
     schemas: dict[int, list[str]] = field(default_factory=dict)
     schema_hashes: dict[int, str] = field(default_factory=dict)
@@ -49,6 +53,8 @@ class LogEnd:
             seen=_by_number(metadata["seen"]),
             event_times=_by_number(metadata["event_times"]),
             watermark=metadata["watermark"],
+            appended_at=metadata.get("clocks", {}).get(LOG_APPEND_TIME),
+            ingested_at=metadata.get("clocks", {}).get(PROCESSING_TIME),
             counts=metadata["counts"],
             schemas=_by_number(metadata["schemas"]),
             schema_hashes=_by_number(metadata["schema_hashes"]),
@@ -66,6 +72,7 @@ class LogEnd:
             "seen": self.seen,
             "event_times": self.event_times,
             "watermark": self.watermark,
+            "clocks": {LOG_APPEND_TIME: self.appended_at, PROCESSING_TIME: self.ingested_at},
             "counts": self.counts,
             "records": records,
             "schemas": self.schemas,
@@ -80,6 +87,11 @@ class LogEnd:
     def starts(self, begins: dict[int, int]) -> dict[int, int]:
         """Where reading starts; a partition that the log does not know yet from its first record."""
         return {partition: self.offsets.get(partition, begin) for partition, begin in begins.items()}
+
+    def at(self, now: datetime) -> LogEnd:
+        """The same end, for a batch that is added now, by a clock that never goes back."""
+        told = micros(now - EPOCH)
+        return replace(self, ingested_at=max(told, self.ingested_at or told))
 
     def past(self, ends: dict[int, int], topic_id: str) -> LogEnd:
         """The end after a batch that has read up to these offsets, and says nothing of records."""
@@ -101,6 +113,7 @@ class LogEnd:
             seen=seen,
             event_times=event_times,
             watermark=_watermark(self.watermark, seen, event_times),
+            appended_at=_watermark(self.appended_at, seen, seen),
             counts=counts,
             schemas={**self.schemas, **{w.id: w.names for w in writers}},
             schema_hashes={**self.schema_hashes, **{w.id: schema_hash(w.avro) for w in writers}},
@@ -111,7 +124,7 @@ class LogEnd:
     ) -> StoppedTopicError | None:
         """The error that stops the topic, None where the log can go on from here."""
         accept = f"if that is right, run `twinlake topic accept {self.topic}`"
-        if timestamp_type != LOG_APPEND_TIME:
+        if timestamp_type != kafka.LOG_APPEND_TIME:
             return producer_time(self.topic)
         if self.topic_id and topic_id != self.topic_id:
             return StoppedTopicError(

@@ -59,6 +59,7 @@ def log_rows(
         "contract": quote.string(topic.contract.version),
         "replay": "false",
         "batch": f"get(array({end.batch}L), if(partition < 0, 1, 0))",
+        "ingested_at": f"timestamp_micros(get(array({end.ingested_at}L), if(partition < 0, 1, 0)))",
     }
     shown = (f"{made[name]} AS {name}" if name in made else name for name in COLUMNS)
     return coded.selectExpr("*", *columns).selectExpr(*shown)

@@ -28,6 +28,7 @@ def log_table(looked: pa.Table, topic: Topic, decision: Decision, end: LogEnd) -
         "contract": _all(rows, topic.contract.version, pa.string()),
         "replay": _all(rows, False, pa.bool_()),
         BATCH: _all(rows, end.batch, pa.int64()),
+        "ingested_at": _all(rows, end.ingested_at, pa.timestamp("us", "UTC")),
     }
     columns = [made[name] if name in made else rows.column(name) for name in COLUMNS]
     return pa.table(columns, COLUMNS)

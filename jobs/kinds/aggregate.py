@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from jobs import quote
 from jobs.kinds import evidence, measured, steps
+from jobs.kinds.clock import TableClock, clock_of
 from jobs.kinds.definition import Definition, pairs, read, texts
 from jobs.kinds.entries import Entries
 from jobs.kinds.expression import Stage
 from jobs.kinds.finality import FINAL, final_sql
 from jobs.kinds.kind import Moment
+from jobs.kinds.late import late_sql
 from jobs.kinds.measures.all import from_json as measure_from_json
 from jobs.kinds.measures.measure import Measure
 from jobs.kinds.steps import Explode
@@ -154,8 +156,19 @@ class Aggregate(Definition):
             return merged
         end = f"`{START}` + {interval_sql(self.window.length)} AS `{END}`"
         columns = ", ".join([*map(quote.name, self.keys), f"`{START}`", end, quote.names(tuple(values))])
-        final = final_sql(quote.name(START), self.window.length, self.inputs, moment)
+        final = final_sql(quote.name(START), self.window.length, (self.clock,), moment)
         return f"SELECT {columns},\n  {final} AS `{FINAL}`\nFROM (\n{merged}\n)"
+
+    def late(self, records: str) -> str | None:
+        if self.window is None:
+            return None
+        return late_sql(self, self.explode, self.window, self.clock, records)
+
+    @property
+    def clock(self) -> TableClock:
+        """The one that its windows go by."""
+        assert self.window is not None, f"{self.name} has no windows"
+        return clock_of(self.inputs[0], self.columns[self.window.on])
 
     @property
     def _entries(self) -> Entries:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from jobs import quote
 from jobs.kinds.definition import pairs, read, texts
 from jobs.kinds.expression import Expression, Stage
-from jobs.kinds.finality import final_sql
 from jobs.kinds.join import COORDINATES, Join
 from jobs.kinds.kind import Moment
 from jobs.kinds.store import HOME
@@ -58,9 +57,8 @@ class AsOfJoin(Join):
             f"({at} < `right`.`{_NEXT}` OR `right`.`{_NEXT}` IS NULL)",
             f"NOT `right`.`{_DELETED}`",
         )
-        final = final_sql(at, timedelta(0), self.topics(), moment, inclusive=True)
         return (
-            f"{self.shown('left', final)}\n"
+            f"{self.shown('left', self.final('left', timedelta(0), moment))}\n"
             f"FROM (SELECT * FROM {relations[self.left]} WHERE `{HOME}`) AS `left`\n"
             f"{join} (\n{self._history(relations[self.right])}\n) AS `right`\n  ON {on}"
         )

@@ -78,6 +78,10 @@ class Definition:
         """Itself: only a kind that reads tables has to know their definitions."""
         return self
 
+    def late(self, records: str) -> str | None:
+        """None: only a table with windows of time tells what came late for them."""
+        return None
+
     def error(self, why: str, remedy: str = "") -> DefinitionError:
         """An error at the place of this definition."""
         return self._error_at(self.place.line if self.place else 0, why, remedy)

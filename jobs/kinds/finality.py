@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
+from jobs.kinds.clock import TableClock
 from jobs.kinds.kind import Moment
 from jobs.kinds.windows import interval_sql
 
@@ -15,21 +16,21 @@ FINAL = "final"
 
 
 def final_sql(
-    time: str, reach: timedelta, topics: Sequence[str], moment: Moment, inclusive: bool = False
+    time: str, reach: timedelta, clocks: Sequence[TableClock], moment: Moment, inclusive: bool = False
 ) -> str:
-    """Whether the watermark of every topic has passed `time` (SQL) plus the reach and what may be late.
+    """Whether every clock's watermark has passed `time` (SQL) plus the reach and what may be late.
 
     `inclusive`: a record at `time` + `reach` itself changes the row. NULL where a topic's contract does not
-    say what is late.
+    say what is late, and a clock is one that records are late by.
     """
-    late_after = [moment.late_after.get(topic) for topic in topics]
     # a moment stands as a number in the code that Spark generates, an array is passed to it: so that code
     # is compiled once, and not again whenever the watermark has moved. The condition is never true
     never = f"unix_micros({time}) % 2 > 1"
     passed = []
-    for topic, late in zip(topics, late_after, strict=True):
+    for clock in clocks:
+        late = moment.late_by(clock)
         if late is None:
             return "CAST(NULL AS BOOLEAN)"
-        watermark = f"get(array({moment.watermark(topic)}), if({never}, 1, 0))"
+        watermark = f"get(array({moment.watermark(clock)}), if({never}, 1, 0))"
         passed.append(f"{time} + {interval_sql(reach + late)} {'<' if inclusive else '<='} {watermark}")
     return f"coalesce({' AND '.join(passed)}, false)"

@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from jobs.kinds.definition import pairs, read, texts
-from jobs.kinds.finality import final_sql
 from jobs.kinds.join import COORDINATES, Join
 from jobs.kinds.kind import Moment
 from jobs.kinds.store import CELL, HOME
@@ -63,7 +62,7 @@ class IntervalJoin(Join):
         left, right = relations[self.left], relations[self.right]
         join = "JOIN" if self.how == "inner" else "LEFT JOIN"
         paired = (
-            f"{self.shown('left', self._final('left', self._after, moment))}\n"
+            f"{self.shown('left', self.final('left', self._after, moment))}\n"
             f"FROM (SELECT * FROM {left} WHERE `{HOME}`) AS `left`\n"
             f"{join} (SELECT * FROM {right}) AS `right`\n  ON {self._near}"
         )
@@ -71,7 +70,7 @@ class IntervalJoin(Join):
             return paired
         # nothing is joined to what is left, so that there are columns of a left row, and they are NULL
         alone = (
-            f"{self.shown('right', self._final('right', self._before, moment))}\n"
+            f"{self.shown('right', self.final('right', self._before, moment))}\n"
             f"FROM (\n  SELECT * FROM (SELECT * FROM {right} WHERE `{HOME}`) AS `right`\n"
             f"  LEFT ANTI JOIN (SELECT * FROM {left}) AS `left`\n  ON {self._near}\n) AS `right`\n"
             f"LEFT JOIN (SELECT * FROM {left} WHERE false) AS `left` ON true"
@@ -94,9 +93,6 @@ class IntervalJoin(Join):
             f"{right} >= {left} - {interval_sql(self._before)}",
             f"{right} <= {left} + {interval_sql(self._after)}",
         )
-
-    def _final(self, side: str, reach: timedelta, moment: Moment) -> str:
-        return final_sql(self.time(side), reach, self.topics(), moment, inclusive=True)
 
     def _out_of_reach(self, name: str, back: timedelta, ahead: timedelta) -> Iterator[DefinitionError]:
         """A problem where a row of this table may be missing in a cell that it is looked for from."""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, ClassVar
 
 from jobs import quote
 from jobs.kinds import steps
+from jobs.kinds.clock import TableClock, clock_of
 from jobs.kinds.events import Events
 from jobs.kinds.expression import Expression, Stage
-from jobs.kinds.finality import FINAL
+from jobs.kinds.finality import FINAL, final_sql
+from jobs.kinds.kind import Moment
 from jobs.kinds.over_tables import OverTables
 from jobs.kinds.store import CELL, Store
 from jobs.topics import coordinate
@@ -113,6 +116,11 @@ class Join(OverTables):
         assert isinstance(table, Events) and table.store is not None, f"{name} is unfit"
         return table.store
 
+    def final(self, side: str, reach: timedelta, moment: Moment) -> str:
+        """Whether no row in time can join one of this side any more; one at its time + reach could."""
+        clocks = tuple(dict.fromkeys(self._clock(name) for name in self.reads))
+        return final_sql(self.time(side), reach, clocks, moment, inclusive=True)
+
     def time(self, side: str) -> str:
         """The time of the row on a side, in the joined row."""
         return f"`{side}`.{quote.name(self.store(self.left if side == 'left' else self.right).on)}"
@@ -140,6 +148,11 @@ class Join(OverTables):
         table = self.tables[name]
         assert isinstance(table, Events), f"{name} is unfit"
         return rows[name].select(*map(quote.name, table.columns), *coordinate.NAMES).alias(side)
+
+    def _clock(self, name: str) -> TableClock:
+        table = self.tables[name]
+        assert isinstance(table, Events), f"{name} is unfit"
+        return clock_of(table.inputs[0], table.columns[self.store(name).on])
 
     def _joined(self, rows: Mapping[str, DataFrame]) -> DataFrame:
         return self.side_rows("left", rows).crossJoin(self.side_rows("right", rows))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeGuard
 
+from jobs.kinds.clock import EVENT_TIME, TableClock
 from jobs.kinds.windows import ALL, Grid, Windows
 
 if TYPE_CHECKING:
@@ -26,14 +27,23 @@ UNKNOWN_TIME = "CAST(NULL AS TIMESTAMP)"
 class Moment:
     """What a view says about time rather than history: per topic, the watermark and the contract's lateness.
 
-    `watermarks` are scalar SQL expressions; a topic that is not named has no watermark yet.
+    `watermarks` are scalar SQL expressions; a topic that is not named has no watermark yet. `clocks` are the
+    same by topic and clock of the log's own, see `kinds/clock.py`.
     """
 
     watermarks: Mapping[str, str] = field(default_factory=dict)
     late_after: Mapping[str, timedelta] = field(default_factory=dict)
+    clocks: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
-    def watermark(self, topic: str) -> str:
-        return self.watermarks.get(topic, UNKNOWN_TIME)
+    def watermark(self, clock: TableClock) -> str:
+        """How far it has come: records that it puts before that are late, or there are none."""
+        if clock.time == EVENT_TIME:
+            return self.watermarks.get(clock.topic, UNKNOWN_TIME)
+        return self.clocks.get((clock.topic, clock.time), UNKNOWN_TIME)
+
+    def late_by(self, clock: TableClock) -> timedelta | None:
+        """How far behind the watermark a record may be and still be in time; None where nobody says."""
+        return self.late_after.get(clock.topic) if clock.has_late_records else timedelta(0)
 
 
 class Kind(Protocol):
@@ -120,6 +130,11 @@ class Kind(Protocol):
         kind the valid rows of each topic, and of each table that it reads the view or the states.
         For each column in `scaled` that is compared with a tolerance
         there is one more, `equality.scale_of(column)`. Filters on keys and windows reach the scans.
+        """
+
+    def late(self, records: str) -> str | None:
+        """SELECT text of what came late or too late per window, see `kinds/late.py`; None where a table has
+        none. `records` is what follows FROM: the topic's rows of `lake.log.Log.late_sql`.
         """
 
 

@@ -30,8 +30,3 @@ class OverTables(Definition):
     def bound(self: D, tables: Mapping[str, Any]) -> D:
         """The same, with the definitions of the tables that it reads."""
         return replace(self, tables={name: tables[name] for name in self.reads if name in tables})
-
-    def topics(self) -> tuple[str, ...]:
-        """The topics that its rows come from in the end, each once."""
-        named = (topic for name in self.reads for topic in self.tables[name].inputs)
-        return tuple(dict.fromkeys(named))

@@ -96,9 +96,9 @@ class Rolling(OverTables):
                     yield self.error_at_text(text, why)
 
     def view(self, relations: Mapping[str, str], moment: Moment, scaled: tuple[str, ...] = ()) -> str:
-        of, (topic,) = self._aggregate, self.topics()
+        of = self._aggregate
         assert of.window is not None, f"{of.name} is unfit"
-        watermark = f"unix_micros({moment.watermark(topic)})"
+        watermark = f"unix_micros({moment.watermark(of.clock)})"
         end = f"timestamp_micros({cell_sql(watermark, of.window.length)})"
         return "\nUNION ALL\n".join(self._over(text, end, relations[of.name], scaled) for text in self.last)
 

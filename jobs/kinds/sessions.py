@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs import quote
 from jobs.kinds import evidence, measured, steps
+from jobs.kinds.clock import TableClock, clock_of
 from jobs.kinds.definition import Definition, pairs, read, texts
 from jobs.kinds.expression import Stage
 from jobs.kinds.finality import FINAL, final_sql
@@ -141,12 +142,16 @@ class Sessions(Definition):
         islands = f"SELECT *, {island_sql(START, self.keys)} AS `{_ISLAND}`\nFROM (\n{begun}\n)"
         merged = f"SELECT {keys}, `{_ISLAND}`,\n  {shown}\nFROM (\n{islands}\n)\nGROUP BY {keys}, `{_ISLAND}`"
         columns = f"{keys}, `{_ISLAND}` AS `{START}`, {quote.names(tuple(values))}"
-        final = final_sql(f"`{END}`", gap, self.inputs, moment, inclusive=True)
+        final = final_sql(f"`{END}`", gap, (self._clock,), moment, inclusive=True)
         return f"SELECT {columns},\n  {final} AS `{FINAL}`\nFROM (\n{merged}\n)"
 
     @property
     def _gap(self) -> timedelta:
         return parse_duration(self.gap)
+
+    @property
+    def _clock(self) -> TableClock:
+        return clock_of(self.inputs[0], self.columns[self.on])
 
     @property
     def _cells(self) -> Grid:

@@ -242,7 +242,10 @@ def as_computed(opened: Readable) -> Computed | LogView:
 
 def _moment(logs: Mapping[str, Log], pin: Pin) -> Moment:
     watermarks = {name: moment_sql(pin.watermarks.get(name)) for name in logs}
-    return Moment(watermarks=watermarks, late_after=late_after(logs))
+    clocks = {
+        (name, clock): moment_sql(at) for name in logs for clock, at in pin.clocks.get(name, {}).items()
+    }
+    return Moment(watermarks=watermarks, clocks=clocks, late_after=late_after(logs))
 
 
 def open_version(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-FROM_LOG = ("epoch", "partition", "offset", "timestamp", "schema_id")
+FROM_LOG = ("epoch", "partition", "offset", "timestamp", "schema_id", "ingested_at")
 
 
 class FreshRows:

@@ -11,6 +11,7 @@ from urllib.parse import unquote
 
 from jobs import quote
 from jobs.errors import StoppedTopicError
+from jobs.kinds.late import DISCARDED
 from jobs.lake import delta, in_force
 from jobs.lake.appender import Appender
 from jobs.lake.data_file import Column
@@ -18,7 +19,7 @@ from jobs.lake.relations import relation_sql
 from jobs.times import moment_or_none, parse_moment
 from jobs.topics import coordinate
 from jobs.topics.schema import default_sql
-from jobs.topics.verdict import VALID
+from jobs.topics.verdict import TOO_LATE, VALID
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,7 +36,7 @@ _BEFORE_EVENT = {
 }  # fmt: skip
 _AFTER_EVENT = {
     "verdict": "string", "reasons": "array<string>", "late": "boolean", "contract": "string",
-    "replay": "boolean", "batch": "bigint",
+    "replay": "boolean", "batch": "bigint", "ingested_at": "timestamp",
 }  # fmt: skip
 COLUMNS = (*_BEFORE_EVENT, EVENT, *_AFTER_EVENT)
 """The columns of a log's rows, in order."""
@@ -46,8 +47,9 @@ PROPERTIES = {
     "delta.enableExpiredLogCleanup": "false",  # batch/maintain.py does it: Delta's own goes by age alone
     "delta.deletedFileRetentionDuration": "interval 2 days",
 }
-PRUNING = ("epoch", "partition", "offset", "timestamp", "batch")
-"""Readers ask for batches, the index for times. The event time joins them: a rebuild of some windows asks."""
+PRUNING = ("epoch", "partition", "offset", "timestamp", "batch", "ingested_at")
+"""Readers ask for batches, the index for times, a rebuild of some windows for those of their clock: the event
+time joins these."""
 
 
 class Log:
@@ -116,6 +118,7 @@ class Log:
         properties = {**PROPERTIES, "delta.dataSkippingStatsColumns": pruning}
         delta.create(self.spark, self.path, StructType.fromDDL(self.ddl), properties)
         self._appender = None
+        self._gain_columns()
         self.keep(
             {field.name: field.type for field in newest.fields},
             newest.file,
@@ -123,6 +126,13 @@ class Log:
         )
         in_force.publish(self.lake, self.topic)  # last: its columns must be there
         return self.appender.table_id
+
+    def _gain_columns(self) -> None:
+        """Gives a log of before the columns that it lacks; its rows read NULL there."""
+        there = self.appender.schema().names
+        if lacking := [f"{name} {type_}" for name, type_ in _AFTER_EVENT.items() if name not in there]:
+            self.spark.sql(f"ALTER TABLE {relation_sql(self.path)} ADD COLUMNS ({', '.join(lacking)})")
+            self._appender = None  # it would refuse to go on with a table that was altered
 
     @property
     def appender(self) -> Appender:
@@ -169,7 +179,8 @@ class Log:
     def rows(self, after: int, to: int) -> DataFrame:
         """The rows every definition reads: valid records of the batches in (after, to].
 
-        Columns: the newest schema's fields, its defaults applied; _epoch, _partition, _offset, _timestamp.
+        Columns: the newest schema's fields, its defaults applied; _epoch, _partition, _offset, _timestamp,
+        _ingested_at (NULL in batches of before the log recorded it).
         """
         return self._rows(self.all(after, to))
 
@@ -177,7 +188,7 @@ class Log:
         """The columns of `rows`, and none of them: what expressions are analysed over. Reads nothing."""
         from pyspark.sql import functions as F
 
-        columns = [(field.name, field.type) for field in self.topic.newest.fields] + [*coordinate.COLUMNS]
+        columns = [(field.name, field.type) for field in self.topic.newest.fields] + [*coordinate.READ]
         return self.spark.range(0).select(*(F.lit(None).cast(type_).alias(name) for name, type_ in columns))
 
     def files_since(self, micros: int) -> list[str]:
@@ -209,10 +220,22 @@ class Log:
         `relation` is the log's.
         """
         return f"""SELECT l.epoch, l.partition, l.offset, l.timestamp, l.key, l.value, l.verdict, l.reasons
-FROM {relation} l
-LEFT ANTI JOIN (SELECT epoch, partition, offset, batch FROM {relation} WHERE replay) r
-  ON l.epoch = r.epoch AND l.partition = r.partition AND l.offset = r.offset AND l.batch < r.batch
+FROM {self._latest_sql(relation)}
 WHERE l.verdict <> '{VALID}'"""
+
+    def late_sql(self, relation: str) -> str:
+        """SELECT text of records that came late: the columns of `rows`, and whether they were too late and
+        were not judged again since (`_discarded`). `relation` is the log's.
+        """
+        return f"""SELECT {", ".join(self.columns())}, verdict = '{TOO_LATE}' AS `{DISCARDED}`
+FROM {self._latest_sql(relation)}
+WHERE (verdict = '{VALID}' AND late) OR verdict = '{TOO_LATE}'"""
+
+    def _latest_sql(self, relation: str) -> str:
+        """What follows FROM: the log's records as `l`, those left out that were judged again since."""
+        return f"""{relation} l
+LEFT ANTI JOIN (SELECT epoch, partition, offset, batch FROM {relation} WHERE replay) r
+  ON l.epoch = r.epoch AND l.partition = r.partition AND l.offset = r.offset AND l.batch < r.batch"""
 
     def _rows(self, found: DataFrame) -> DataFrame:
         return found.where(f"verdict = '{VALID}'").selectExpr(*self.columns())

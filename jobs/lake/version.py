@@ -66,6 +66,8 @@ class Pin:
     position: dict[str, int]
     watermarks: dict[str, int | None] = field(default_factory=dict)
     """By topic, in microseconds."""
+    clocks: dict[str, dict[str, int | None]] = field(default_factory=dict)
+    """By topic, how far the log's own clocks (`kinds/clock.py`) have come."""
     delta_version: int | None = None
     step: int | None = None
     segment: int | None = None

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from jobs.kinds.all import from_json
+from jobs.kinds.clock import OF_THE_LOG
 from jobs.kinds.kind import Kind, Moment, is_stored
 from jobs.lake import delta, in_force
 from jobs.lake.log import Log, late_after
@@ -59,6 +60,8 @@ class Served:
     states: str | None
     """What follows FROM to read its states, None for a view kind."""
     watermarks: Mapping[str, Path]
+    late: str | None
+    """The SELECT of what came late for its windows, where it has any."""
 
     @property
     def shows_time(self) -> bool:
@@ -163,9 +166,9 @@ class Follower:
             for topic, log in logs.items()
             if delta.exists(log.path)
         }
-        wanted = views.served_views(release, self._texts(served), quarantines)
+        wanted = views.served_views(release, self._texts(served), quarantines, self._lates(served))
         self._switch(wanted, release.number)  # first: only what changed is altered, and readers wait for it
-        fixed = views.fixed_views(release, self._texts(served))
+        fixed = views.fixed_views(release, self._texts(served), self._lates(served))
         if release.number not in self._fixed:
             self._apply(fixed, views.release_schema(release.number))
             self._fixed.add(release.number)
@@ -193,7 +196,7 @@ class Follower:
             else:
                 served = [self._version(version.table, version.name) for version in versions]
                 self._watermarks(served)
-                self._apply(views.fixed_views(release, self._texts(served)), schema)
+                self._apply(views.fixed_views(release, self._texts(served), self._lates(served)), schema)
         except Exception:
             journal.exception("a release has no views", release=release.number)
         self._fixed.add(release.number)
@@ -220,7 +223,7 @@ class Follower:
             for topic, path in one.watermarks.items() if one.shows_time else ():
                 told = delta.newest_metadata(path, lambda metadata: "watermark" in metadata) or {}
                 name = (one.version.table, one.version.name)
-                view = views.watermark_view(*name, topic, told.get("watermark"))
+                view = views.watermark_view(*name, topic, told)
                 key = (view.schema, view.name)
                 present = self._present.get(key)
                 if present != view.sql:
@@ -263,14 +266,26 @@ class Follower:
                         relations[read] = f"({one.sql})"
             moment = Moment(
                 watermarks={topic: views.watermark_sql(table, name, topic) for topic in logs},
+                clocks={
+                    (topic, clock): views.watermark_sql(table, name, topic, clock)
+                    for topic in logs
+                    for clock in OF_THE_LOG
+                },
                 late_after=late_after(logs),
             )
             found = Served(
                 version=version, definition=definition, sql=definition.view(relations, moment),
-                states=states, watermarks=paths,
+                states=states, watermarks=paths, late=self._late(definition, logs),
             )  # fmt: skip
             self._served[(table, name)] = found
         return found
+
+    def _late(self, definition: Kind, logs: Mapping[str, Log]) -> str | None:
+        """What came late for the definition's windows, where it has any."""
+        (log, *_) = logs.values()
+        if definition.late("") is None or not delta.exists(log.path):
+            return None
+        return definition.late(f"(\n{log.late_sql(self._live.relation_sql(log.path))}\n)")
 
     def _stored(self, table: str, name: str) -> Version:
         served = self._served.get((table, name))
@@ -278,6 +293,9 @@ class Follower:
 
     def _texts(self, served: Iterable[Served]) -> dict[tuple[str, str], str]:
         return {(one.version.table, one.version.name): one.sql for one in served}
+
+    def _lates(self, served: Iterable[Served]) -> dict[tuple[str, str], str]:
+        return {(one.version.table, one.version.name): one.late for one in served if one.late}
 
     def _log(self, topic: str) -> Log:
         if topic not in self._topics:

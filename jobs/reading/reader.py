@@ -21,6 +21,7 @@ from jobs.reading.follower import Followed
 from jobs.spark import cancel
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 LONGEST_S = 300.0
@@ -143,8 +144,25 @@ def _collected(frame: DataFrame) -> list[Any]:
     found = small(frame)
     if found is None:  # planned anew: a sort that was begun in this thread cannot be sent to tasks
         found = frame.select("*").toArrow()
-    rows: list[Any] = found.to_pylist()
+    try:
+        rows: list[Any] = found.to_pylist()
+    except (OverflowError, ValueError):
+        columns = (map(_known, column) for column in found.columns)
+        rows = [dict(zip(found.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
     return rows
+
+
+def _known(value: pa.Scalar) -> Any:
+    """In Python; of a time outside of its years 1 to 9999 the ISO 8601 text."""
+    import pyarrow as pa
+
+    if not pa.types.is_temporal(value.type):
+        return value.as_py()
+    try:
+        return value.as_py()
+    except (OverflowError, ValueError):
+        text = str(value.cast(pa.string()).as_py()).replace(" ", "T").replace(".000000", "")
+        return f"+{text}" if text.find("-") > len("9999") else text
 
 
 def _unique(names: list[str]) -> list[str]:

@@ -25,6 +25,7 @@ from jobs import spark as spark_edge
 from jobs.errors import TwinlakeError
 from jobs.jvm import end_together
 from jobs.passwords import fits
+from jobs.reading.views import late_name
 from jobs.settings import PROJECT, Settings
 
 if TYPE_CHECKING:
@@ -150,9 +151,11 @@ def _warm(reader: Reader, followed: Callable[[], Followed]) -> None:
     """Every view is read once as soon as it is there: the first of all statements takes seconds."""
     while followed().release is None:
         time.sleep(WARM_S)
-    for view in reader.read("SHOW VIEWS IN serve", 1_000, threading.Event())["rows"]:
+    found = reader.read("SHOW VIEWS IN serve", 1_000, threading.Event())["rows"]
+    names = [view["viewName"] for view in found]
+    for name in set(names) - set(map(late_name, names)):  # that would read whole logs
         with suppress(TwinlakeError):  # whoever asks for one that fails is told
-            reader.read(f"SELECT * FROM serve.{quote.name(view['viewName'])}", 1, threading.Event())
+            reader.read(f"SELECT * FROM serve.{quote.name(name)}", 1, threading.Event())
 
 
 def _serve(app: Any, port: int) -> None:

@@ -1,20 +1,26 @@
 """Which views readers have, as text made from the release log. Pure; the SQL server executes it.
 
 `serve.<table>` follows the live release, `release_<n>.<table>` never changes,
-`meta.<table>_<version>_<topic>` tells both a version's watermark.
+`meta.<table>_<version>_<topic>` tells both a version's watermark. A table with windows has `<table>_late`
+beside it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from jobs import quote
+from jobs.kinds.clock import OF_THE_LOG
 from jobs.lake.relations import moment_sql
 from jobs.lake.release_log import Release
 
 SERVE = "serve"
 META = "meta"
+WATERMARK = "watermark"
+Texts = Mapping[tuple[str, str], str]
+NOTHING: Texts = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,35 +55,52 @@ def watermark_name(table: str, version: str, topic: str) -> str:
     return f"{table}_{version.replace('-', '_')}_{topic}"
 
 
-def watermark_sql(table: str, version: str, topic: str) -> str:
-    """The scalar expression that a served view uses for its version's watermark of a topic."""
-    return f"(SELECT watermark FROM {quote.name(META)}.{quote.name(watermark_name(table, version, topic))})"
+def watermark_sql(table: str, version: str, topic: str, clock: str = WATERMARK) -> str:
+    """The scalar expression that a served view uses for its version's watermark of a topic, or for how far
+    one of the log's own clocks has come."""
+    place = f"{quote.name(META)}.{quote.name(watermark_name(table, version, topic))}"
+    return f"(SELECT {clock} FROM {place})"
 
 
-def watermark_view(table: str, version: str, topic: str, micros: int | None) -> View:
-    """The watermark as the newest commit tells it, NULL as long as there is none."""
-    sql = f"SELECT {moment_sql(micros)} AS watermark"
-    return View(schema=META, name=watermark_name(table, version, topic), sql=sql)
+def watermark_view(table: str, version: str, topic: str, told: Mapping[str, Any]) -> View:
+    """The watermark and the log's clocks as the newest commit tells them, NULL as long as there are none."""
+    clocks = told.get("clocks", {})
+    moments = {WATERMARK: told.get("watermark"), **{clock: clocks.get(clock) for clock in OF_THE_LOG}}
+    columns = (f"{moment_sql(micros)} AS {name}" for name, micros in moments.items())
+    return View(schema=META, name=watermark_name(table, version, topic), sql=f"SELECT {', '.join(columns)}")
 
 
-def fixed_views(release: Release, texts: Mapping[tuple[str, str], str]) -> list[View]:
-    """The schema of one release; `texts` maps (table, version) to the SELECT of that version's view."""
-    return [
-        View(schema=release_schema(release.number), name=table, sql=texts[(table, version)])
-        for table, version in sorted(release.tables.items())
-    ]
+def late_name(table: str) -> str:
+    """The view that tells what came late for the windows of a table; no other table may have the name."""
+    return f"{table}_late"
+
+
+def fixed_views(release: Release, texts: Texts, lates: Texts = NOTHING) -> list[View]:
+    """The schema of one release, see `served_views`."""
+    return _views(release_schema(release.number), release, texts, lates)
 
 
 def served_views(
-    release: Release, texts: Mapping[tuple[str, str], str], quarantines: Mapping[str, str]
+    release: Release, texts: Texts, quarantines: Mapping[str, str], lates: Texts = NOTHING
 ) -> list[View]:
-    """What `serve` must hold for the live release; `quarantines` maps each topic to its SELECT."""
-    tables = [
-        View(schema=SERVE, name=table, sql=texts[(table, version)])
-        for table, version in sorted(release.tables.items())
-    ]
-    return tables + [
+    """What `serve` must hold for the live release; `quarantines` maps each topic to its SELECT.
+
+    `texts` and `lates` map (table, version) to the SELECT of that version's view, and of what came late for
+    its windows where it has any.
+    """
+    return _views(SERVE, release, texts, lates) + [
         View(schema=SERVE, name=f"{topic}_quarantine", sql=sql) for topic, sql in sorted(quarantines.items())
+    ]
+
+
+def _views(schema: str, release: Release, texts: Texts, lates: Texts) -> list[View]:
+    live = sorted(release.tables.items())
+    taken = {table.lower() for table, _ in live}  # by a release of before the name was refused
+    tables = [View(schema=schema, name=table, sql=texts[(table, version)]) for table, version in live]
+    return tables + [
+        View(schema=schema, name=late_name(table), sql=lates[(table, version)])
+        for table, version in live
+        if (table, version) in lates and late_name(table).lower() not in taken
     ]
 
 

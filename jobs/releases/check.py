@@ -13,6 +13,7 @@ from jobs.kinds.defined import defined, shown_path
 from jobs.kinds.dependencies import ordered, unknown
 from jobs.kinds.fingerprint import fingerprint
 from jobs.kinds.kind import Kind
+from jobs.reading.views import late_name
 from jobs.settings import sources_of
 from jobs.topics.contract import Contract
 from jobs.topics.contract_file import load_contract
@@ -145,6 +146,7 @@ def _sets_match(sources: Sequence[Path], tables: tuple[Kind, ...], report: Repor
             report.problems.append(
                 ContractError(contract, "", f"table {table.name} has no contract", "write it")
             )
+    _refuse_names_of_late_views(tables, report)
     if not tables:
         return
     known = names | set(topic_names(*sources))
@@ -159,6 +161,16 @@ def _sets_match(sources: Sequence[Path], tables: tuple[Kind, ...], report: Repor
             report.problems.append(
                 DefinitionError(path.stem, shown_path(str(path)), 1, why, "list it in __init__.py")
             )
+
+
+def _refuse_names_of_late_views(tables: tuple[Kind, ...], report: Report) -> None:
+    """The SQL server has a view beside each table with windows; names differ by more than case."""
+    named = {table.name.lower(): table for table in tables}
+    for table in tables:
+        taken = named.get(late_name(table.name).lower())
+        if taken is not None and table.late("") is not None:
+            why = f"it has the name of the view of what came late for {table.name}"
+            report.problems.append(taken.error(why, "rename one of them"))
 
 
 def _inputs_known(table: Kind, topics: Mapping[str, Topic], report: Report) -> bool:

@@ -130,7 +130,8 @@ def _where_it_stopped(lake: OpenLake, version: Version) -> tuple[Readable, Pin] 
         return None  # it goes on meanwhile
     return opened, Pin(
         version=version, delta_version=newest, position={opened.topic: stands.position},
-        watermarks={opened.topic: stands.watermark}, step=stands.step, segment=stands.segment,
+        watermarks={opened.topic: stands.watermark}, clocks={opened.topic: stands.clocks},
+        step=stands.step, segment=stands.segment,
     )  # fmt: skip
 
 

@@ -72,9 +72,9 @@ class TopicIngest(RunningIngest, Protocol):
     log_end: LogEnd
 
 
-def kafka_ingest(settings: Settings, log: Log, on_batch: OnBatch) -> TopicIngest:
+def kafka_ingest(settings: Settings, log: Log, on_batch: OnBatch, clock: Clock) -> TopicIngest:
     """The ingest that reads the topic of this log from Kafka."""
-    return Ingest(log.spark, settings, log.topic, log, on_batch)
+    return Ingest(log.spark, settings, log.topic, log, on_batch, clock)
 
 
 class LakeServer:
@@ -85,7 +85,7 @@ class LakeServer:
         settings: Settings,
         clock: Clock,
         session: Callable[[Settings], SparkSession],
-        ingest: Callable[[Settings, Log, OnBatch], TopicIngest] = kafka_ingest,
+        ingest: Callable[[Settings, Log, OnBatch, Clock], TopicIngest] = kafka_ingest,
     ) -> None:
         self.settings = settings
         self.ready = False
@@ -206,7 +206,7 @@ class LakeServer:
             """Called by ingest after the log's commit, in its thread."""
             versions.offer(name, log.metadata(), rows)
 
-        made = self._make_ingest(self.settings, log, on_batch)
+        made = self._make_ingest(self.settings, log, on_batch, self._clock)
         made.log_end = LogEnd.of(name, log.metadata())  # shown before the broker has answered
         return made
 

@@ -5,7 +5,7 @@ Only the version's owner may call what is here; nothing in it starts a thread.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from jobs import breakpoints
@@ -34,14 +34,16 @@ LONG_RECORDS = 5_000_000
 class Standing:
     """Where a version stands: the last committed step, the open segment, and the position, a batch number.
 
-    `records` counts the log's records up to the position, so that a lag is a subtraction. `watermark` is in
-    microseconds, and may be an earlier one where the commit that told it is cleaned up.
+    `records` counts the log's records up to the position, so that a lag is a subtraction. `watermark`, and
+    how far the log's own `clocks` have come, are in microseconds, and may be earlier ones where the commit
+    that told them is cleaned up.
     """
 
     step: int = 0
     segment: int = 0
     position: int = 0
     watermark: int | None = None
+    clocks: dict[str, int | None] = field(default_factory=dict)
     records: int = 0
     steps_open: int = 0
 
@@ -68,6 +70,7 @@ def standing(feed: Feed) -> Standing:
         segment=found["segment"] + 1 if found["kind"] == "close" else found["segment"],
         position=found["position"][feed.topic],
         watermark=found["watermark"],
+        clocks=found.get("clocks", {}),
         records=found["records"],
         steps_open=0 if found["kind"] == "close" else found["steps_open"],
     )
@@ -104,6 +107,7 @@ def advance(feed: Feed, at: Standing, to: int, rows: NewRows | None = None) -> S
         step=at.step + 1,
         position=to,
         watermark=told.get("watermark") if told else at.watermark,
+        clocks=told.get("clocks", {}) if told else at.clocks,
         records=records,
         steps_open=at.steps_open + 1,
     )

@@ -6,7 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from jobs.lake.log import Log
@@ -18,11 +18,13 @@ REMEMBERED = 10_000
 
 @dataclass(frozen=True, kw_only=True)
 class End:
-    """The end of a log: its newest batch, how many records that is in all, its watermark in microseconds."""
+    """The end of a log: its newest batch, how many records that is in all, its watermark in microseconds, and
+    how far its own clocks have come."""
 
     batch: int = 0
     records: int = 0
     watermark: int | None = None
+    clocks: dict[str, int | None] = field(default_factory=dict)
 
 
 class Lags:
@@ -39,6 +41,7 @@ class Lags:
             batch=int(metadata.get("batch", 0)),
             records=records_in(metadata.get("counts", {})),
             watermark=metadata.get("watermark"),
+            clocks=metadata.get("clocks", {}),
         )
         with self._lock:
             self._ends[topic] = end

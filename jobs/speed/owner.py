@@ -308,6 +308,7 @@ class Owner:
             delta_version=delta.newest_version(self._feed.path),
             position={self._topic: at.position},
             watermarks={self._topic: at.watermark},
+            clocks={self._topic: at.clocks},
             step=at.step,
             segment=at.segment,
         )

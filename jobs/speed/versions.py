@@ -315,14 +315,16 @@ class Versions:
             return stored[_key(version)]
         position = {topic: ends[topic].batch for topic in version.topics}
         watermarks = {topic: ends[topic].watermark for topic in version.topics}
+        clocks = {topic: ends[topic].clocks for topic in version.topics}
         reads = {  # all see the same watermarks, so that what they show of time is no difference
             table: replace(
                 self._pin_view(read, ends, stored),
                 watermarks={topic: watermarks[topic] for topic in read.topics},
+                clocks={topic: clocks[topic] for topic in read.topics},
             )
             for table, read in self._reads(version).items()
         }
-        return Pin(version=version, position=position, watermarks=watermarks, reads=reads)
+        return Pin(version=version, position=position, watermarks=watermarks, clocks=clocks, reads=reads)
 
     def _health(self, version: Version) -> Health:
         if self._is_view(version):

@@ -32,7 +32,7 @@ class Topic:
     @property
     def columns(self) -> tuple[tuple[str, str], ...]:
         """(name, Spark type) of every column of the rows that definitions read."""
-        return tuple((field.name, field.type) for field in self.newest.fields) + coordinate.COLUMNS
+        return tuple((field.name, field.type) for field in self.newest.fields) + coordinate.READ
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; `from_json` is its exact inverse."""

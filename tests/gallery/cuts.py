@@ -89,7 +89,7 @@ def shown(
 def _rows(spark: SparkSession, name: str, records: list[Record]) -> DataFrame:
     topic = next(load_topic(name, GALLERY / one) for one, topics in EXAMPLES.items() if name in topics)
     beside = {"_epoch": lambda _: 0, "_partition": lambda r: r["partition"], "_offset": lambda r: r["offset"]}
-    beside["_timestamp"] = lambda r: r["timestamp"]
+    beside["_timestamp"] = beside["_ingested_at"] = lambda r: r["timestamp"]
     taken = [beside.get(column) or (lambda r, column=column: r[column]) for column, _ in topic.columns]
     held = [tuple(take(record) for take in taken) for record in records]
     return frame(spark, held, ", ".join(f"`{column}` {type_}" for column, type_ in topic.columns))

@@ -18,6 +18,7 @@ from jobs.ingest.accept import Accepted, accept
 from jobs.ingest.ingest import RUNNING, Ingest
 from jobs.lake.log import Log
 from jobs.settings import PROJECT, Services, Settings
+from jobs.times import Clock, utc_now
 from jobs.topics.kafka import Kafka
 from jobs.topics.schema import parse_schema
 from jobs.topics.topic import Topic, load_topic
@@ -71,6 +72,7 @@ class Stage:
         if isinstance(registry, FakeRegistry):
             registry.add(self.subject, 7, self.schema)
         self.schema_id = registry.register(self.subject, self.schema)
+        self.clock: Clock = utc_now
         self.ingests: list[Ingest] = []
         self.batches: list[int] = []
 
@@ -129,7 +131,7 @@ class Stage:
         settings = settings or self.settings
         log = Log(self.spark, settings.lake, self.topic)
         told = lambda n, rows: self.batches.append(n)  # noqa: E731
-        found = Ingest(self.spark, settings, self.topic, log, told, first_wait_s=0.1, **options)
+        found = Ingest(self.spark, settings, self.topic, log, told, self.clock, first_wait_s=0.1, **options)
         self.ingests.append(found)
         found.start()
         return found

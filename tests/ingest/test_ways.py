@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from jobs.lake.log import BATCH, COLUMNS, Log
 from tests.ingest.stage import Stage, frame, order
 from tests.ingest.test_verdicts import with_amount
 
+NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 NESTED = {"type": "map", "values": {"type": "array", "items": ["null", {
     "type": "record", "name": "Item", "fields": [
         {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},
@@ -36,6 +38,7 @@ def test_the_log_has_the_same_rows_and_columns_either_way(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage.create(partitions=3)
+    stage.clock = lambda: NOW
     good = stage.framed(order("a"))
     field = {"name": "items", "type": NESTED, "default": {}}
     richer = {**stage.schema, "fields": [*stage.schema["fields"], field]}
@@ -79,5 +82,6 @@ def test_the_log_has_the_same_rows_and_columns_either_way(
         schemas = [log.spark.read.format("delta").load(str(log.path)).schema for log in (small, other)]
         assert schemas[0] == schemas[1]
         assert small.metadata()["counts"] == other.metadata()["counts"]
+    assert {one["ingested_at"].astimezone(UTC) for one in logged(small)} == {NOW}
     found = small.all(0, small.end()).where("event.items IS NOT NULL").select("event.items").first()
     assert found is not None and found["items"]["a"][0]["price"] == Decimal("1.25")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from jobs.kinds.clock import PROCESSING_TIME
 from jobs.lake.release_log import Release
 from jobs.reading.views import View, fixed_views, served_views, statements, watermark_sql, watermark_view
+
+CLOCKS = {"log_append_time": None, "processing_time": 1_000_000}
 
 
 def test_a_view_that_is_there_is_altered_and_never_dropped_first() -> None:
@@ -33,21 +36,42 @@ def test_a_release_is_served_twice_once_for_good() -> None:
     ]  # fmt: skip
 
 
+def test_what_came_late_is_beside_its_table_in_every_schema() -> None:
+    live = {"t": "v-1", "u": "v-2", "U_late": "v-3"}
+    made = Release(number=3, kind="promote", tables=live, created_at="now", approved_by="x")
+    texts = {(table, version): f"SELECT '{table}'" for table, version in live.items()}
+    lates = {("t", "v-1"): "SELECT 1", ("u", "v-2"): "SELECT 2"}
+
+    fixed, served = fixed_views(made, texts, lates), served_views(made, texts, {}, lates)
+
+    assert [(view.name, view.sql) for view in served] == [
+        # a release of before the name was refused keeps its own table
+        ("U_late", "SELECT 'U_late'"), ("t", "SELECT 't'"), ("u", "SELECT 'u'"), ("t_late", "SELECT 1"),
+    ]  # fmt: skip
+    assert [(view.schema, view.name) for view in fixed] == [("release_3", view.name) for view in served]
+
+
 def test_the_watermark_of_a_version_and_a_topic_has_a_name_that_the_catalog_takes() -> None:
-    view = watermark_view("t", "abc-1", "orders", 1_700_000_000_000_000)
+    view = watermark_view("t", "abc-1", "orders", {"watermark": 1_700_000_000_000_000, "clocks": CLOCKS})
 
     assert view.place == "`meta`.`t_abc_1_orders`"
-    assert view.sql == "SELECT TIMESTAMP '2023-11-14T22:13:20Z' AS watermark"
+    assert view.sql == (
+        "SELECT TIMESTAMP '2023-11-14T22:13:20Z' AS watermark, CAST(NULL AS TIMESTAMP) AS log_append_time, "
+        "TIMESTAMP '1970-01-01T00:00:01Z' AS processing_time"
+    )
     assert watermark_sql("t", "abc-1", "orders") == "(SELECT watermark FROM `meta`.`t_abc_1_orders`)"
+    assert watermark_sql("t", "abc-1", "orders", PROCESSING_TIME) == (
+        "(SELECT processing_time FROM `meta`.`t_abc_1_orders`)"
+    )
 
 
 def test_each_topic_of_a_version_has_a_watermark_of_its_own() -> None:
-    one, other = (watermark_view("t", "abc-1", topic, 0) for topic in ("orders", "returns"))
+    one, other = (watermark_view("t", "abc-1", topic, {"watermark": 0}) for topic in ("orders", "returns"))
 
     assert one.place != other.place
 
 
 def test_a_topic_that_has_no_watermark_yet_has_a_null_of_the_right_type() -> None:
-    view = watermark_view("t", "abc-1", "orders", None)
+    view = watermark_view("t", "abc-1", "orders", {})
 
-    assert view.sql == "SELECT CAST(NULL AS TIMESTAMP) AS watermark"
+    assert view.sql.startswith("SELECT CAST(NULL AS TIMESTAMP) AS watermark, ")

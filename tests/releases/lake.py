@@ -21,7 +21,7 @@ from jobs.lake.log import Log
 from jobs.run import Failed, Run
 from jobs.server.lake_server import LakeServer, OnBatch
 from jobs.settings import PROJECT, Services, Settings
-from jobs.times import utc_now
+from jobs.times import Clock, utc_now
 
 START = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 EVENT = ("event_id", "order_id", "customer", "region", "status", "amount", "ordered_at")
@@ -40,9 +40,9 @@ def order(number: int, **changed: Any) -> dict[str, Any]:
 class WrittenIngest:
     """Stands where ingest stands: `append` commits one batch to the real log and tells the versions."""
 
-    def __init__(self, settings: Settings, log: Log, on_batch: OnBatch) -> None:
+    def __init__(self, settings: Settings, log: Log, on_batch: OnBatch, clock: Clock) -> None:
         self.state, self.error, self.log_end = "running", None, LogEnd.of(log.topic.name, {})
-        self._log, self._on_batch = log, on_batch
+        self._log, self._on_batch, self._clock = log, on_batch, clock
         self._records = self.unread = 0
 
     def start(self) -> None:
@@ -61,7 +61,7 @@ class WrittenIngest:
         batch = self._log.end() + 1
         rows = [
             (0, 0, self._records + index, one["ordered_at"], 1, b"k", b"v", None, 1,
-             tuple(one[name] for name in EVENT), "valid", [], False, "1.0.0", False, batch)
+             tuple(one[name] for name in EVENT), "valid", [], False, "1.0.0", False, batch, self._clock())
             for index, one in enumerate(records)
         ]  # fmt: skip
         self._records += len(rows)

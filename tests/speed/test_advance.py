@@ -63,7 +63,10 @@ def test_a_segment_counts_as_closed_only_after_its_own_commit(world: World) -> N
     with pytest.raises(SilentSkipError):
         advance(world.feed, before_close, 2)
 
-    assert world.at == Standing(step=2, segment=1, position=1, watermark=1, records=20, steps_open=0)
+    clocks = world.log.metadata(1)["clocks"]
+    assert world.at == Standing(
+        step=2, segment=1, position=1, watermark=1, clocks=clocks, records=20, steps_open=0
+    )
     assert standing(world.feed) == world.at
 
 

@@ -1,0 +1,91 @@
+"""The log's own clocks: when Kafka appended a record, when its batch was added; once, whatever happens."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from jobs.ingest.compact import compact
+from jobs.ingest.log_end import IDLE, LogEnd
+from jobs.kinds.clock import LOG_APPEND_TIME, PROCESSING_TIME
+from jobs.kinds.windows import micros
+from jobs.lake.log import COLUMNS, PROPERTIES, Log
+from jobs.times import EPOCH
+from jobs.topics.topic import load_topic
+from tests.ingest.stage import Stage
+from tests.ingest.test_log_end import END, decision
+from tests.written_log import write_batch
+
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+def ingested(log: Log) -> dict[int, set[datetime]]:
+    """By batch, the processing times of its records, as definitions read them."""
+    found: dict[int, set[datetime]] = {}
+    for batch in range(1, log.end() + 1):
+        rows = log.rows(batch - 1, batch).select("_ingested_at").collect()
+        found[batch] = {row["_ingested_at"].astimezone(UTC) for row in rows}
+    return found
+
+
+@pytest.mark.usefixtures("way")
+def test_a_batch_has_the_time_at_which_it_was_added_for_ever_and_time_never_goes_back(stage: Stage) -> None:
+    stage.create()
+    for number, now in enumerate((NOON, NOON + HOUR, NOON - HOUR)):
+        stage.clock = lambda now=now: now  # type: ignore[misc]
+        stage.orders(f"a{number}", f"b{number}", partition=number % 2)
+        log = stage.run()
+    before, told = ingested(log), log.metadata()["clocks"]
+
+    # nothing of what makes ingest read again changes what is in the log
+    shutil.rmtree(stage.settings.lake / "checkpoints")
+    stage.clock = lambda: NOON + 9 * HOUR
+    log = stage.run()
+    compact(log.appender)
+
+    assert before == {1: {NOON}, 2: {NOON + HOUR}, 3: {NOON + HOUR}}
+    assert ingested(log) == before
+    assert told[PROCESSING_TIME] == micros(NOON + HOUR - EPOCH)
+    newest = log.all(0, 3).selectExpr("unix_micros(max(timestamp)) AS at").first()
+    assert newest is not None and told[LOG_APPEND_TIME] <= newest["at"]
+
+
+def test_log_append_time_has_come_as_far_as_the_active_partition_that_is_most_behind() -> None:
+    idle = micros(IDLE)
+    both = END.after(decision(seen={0: 100, 1: 40}, event_times={}), "a", [])
+    back = both.after(decision(seen={1: 30}, event_times={}), "a", [])
+    alone = back.after(decision(seen={0: 31 + idle}, event_times={}), "a", [])
+
+    assert [end.appended_at for end in (END, both, back, alone)] == [None, 40, 40, 31 + idle]
+
+
+def test_the_clocks_survive_the_commit_and_are_unknown_of_one_that_did_not_tell_them() -> None:
+    end = END.at(NOON).past({}, "a")
+    told: dict[str, Any] = end.metadata("batch", 0)
+    del told["clocks"]
+
+    assert LogEnd.of("orders", end.metadata("batch", 0)) == end
+    assert (LogEnd.of("orders", told).ingested_at, LogEnd.of("orders", told).appended_at) == (None, None)
+
+
+def test_a_log_of_before_gains_the_column_and_goes_on(spark: Any, tmp_path: Any) -> None:
+    from jobs.lake import delta
+
+    log = Log(spark, tmp_path, load_topic("orders"))
+    first = Log(spark, tmp_path / "first", load_topic("orders"))
+    write_batch(first, 3)
+    older = first.all(0, 1).drop("ingested_at")
+    assert older.columns == [name for name in COLUMNS if name != "ingested_at"]
+    delta.create(spark, log.path, older.schema, PROPERTIES)
+    delta.append(older, log.path, "log:test", 1, first.metadata())
+
+    log.open()
+    write_batch(log, 2)
+
+    found = log.rows(0, 2).selectExpr("_ingested_at IS NULL AS unknown").groupBy("unknown").count().collect()
+    assert {(row["unknown"], row["count"]) for row in found} == {(True, 3), (False, 2)}
+    assert log.appender.schema().names == list(COLUMNS)
