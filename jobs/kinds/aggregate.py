@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from jobs import quote
@@ -72,6 +72,12 @@ class Aggregate(Definition):
             cls, data, columns=pairs, keys=texts, window=window_from_json, explode=Explode.from_json,
             measures=lambda found: {name: measure_from_json(one) for name, one in found},
         )  # fmt: skip
+
+    def unwindowed(self, key: str) -> Aggregate | None:
+        if not isinstance(self.window, Tumbling):
+            return None
+        keys, columns = (key, *self.keys), {**self.columns, key: "''"}
+        return replace(self, window=None, keys=keys, columns=columns)
 
     @property
     def view_keys(self) -> tuple[str, ...]:

@@ -55,6 +55,10 @@ class Events(Definition):
         return self.store is not None
 
     @property
+    def kept(self) -> Store | None:
+        return self.store
+
+    @property
     def view_keys(self) -> tuple[str, ...]:
         return coordinate.KEY
 

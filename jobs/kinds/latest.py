@@ -10,7 +10,7 @@ from jobs import quote
 from jobs.kinds import evidence, steps
 from jobs.kinds.definition import Definition, pairs, read, texts
 from jobs.kinds.equality import has_order
-from jobs.kinds.expression import Expression, Stage
+from jobs.kinds.expression import Expression, Stage, holds_sql
 from jobs.kinds.kind import Moment
 from jobs.kinds.windows import ALL, Windows
 from jobs.topics import coordinate
@@ -109,11 +109,9 @@ class Latest(Definition):
         from pyspark.sql import functions as F
 
         stepped = evidence.hashed(steps.apply(self, rows))
-        deleted = "false"
-        if self.delete_when is not None:
-            deleted = f"coalesce({quote.expression(self.delete_when)}, false)"
+        deleted = F.expr(holds_sql(self.delete_when))
         order = {_order(index): F.col(quote.name(name)) for index, name in enumerate(self.order)}
-        return self._newest(stepped.withColumns({DELETED: F.expr(deleted), **order}), evidence.from_rows())
+        return self._newest(stepped.withColumns({DELETED: deleted, **order}), evidence.from_rows())
 
     def merge(self, states: DataFrame) -> DataFrame:
         return self._newest(states, evidence.merged())
