@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Set
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -15,7 +16,7 @@ from jobs.errors import DifferenceError, UsageError
 from jobs.kinds.kind import grid_of
 from jobs.kinds.windows import Windows, window_range
 from jobs.lake.certificates import Certificate, Work
-from jobs.lake.feed import Feed, Opened
+from jobs.lake.feed import Feed, LogView, Opened, feeds
 from jobs.lake.open_lake import OpenLake
 from jobs.lake.segments import Closed
 from jobs.lake.version import Pin, Version
@@ -57,17 +58,19 @@ def verify_version(
 ) -> Certified | Failed:
     """Certify a version at a pinned position; with `repair` a difference is rebuilt away.
 
-    All of history, or with `only_due` what the scheduled work has to compare now (`batch/due.py`).
+    All of history, or with `only_due` what the scheduled work has to compare now (`batch/due.py`). Of a view
+    kind there is nothing to be rebuilt.
     """
     pin, scope = lake.versions.pin(version, run), WHOLE
+    opened = lake.versions.opened(version)
     if only_due:
-        found = _due("verify", lake, lake.versions.opened(version), pin)
+        found = _due("verify", lake, opened, pin)
         if found is None:
             return _not_due(lake, version)
         scope = found
     made = new_certificate(lake, version, run, pin, scope)
-    if made.equal or not repair:
-        return _ended(Certified(certificate=made))
+    if made.equal or not repair or not isinstance(opened, Feed):
+        return _ended(Certified(certificate=made), opened)
     return rebuild_version(lake, version, run, repair=True)
 
 
@@ -106,7 +109,7 @@ def rebuild_version(
         found = Certified(**{
             **vars(found), "certificate": again, "repaired": rebuilt.certificate.differences,
         })  # fmt: skip
-    return _ended(found)
+    return _ended(found, opened)
 
 
 def new_certificate(
@@ -187,7 +190,7 @@ def _kept(lake: OpenLake, made: Certificate) -> Certificate:
     return made
 
 
-def _ended(found: Certified) -> Certified | Failed:
+def _ended(found: Certified, opened: Opened) -> Certified | Failed:
     """A difference is an incident: the job fails, and keeps its whole result."""
     made = found.certificate
     if made.equal:
@@ -195,4 +198,17 @@ def _ended(found: Certified) -> Certified | Failed:
     remedy = "find the cause; `twinlake rebuild` with --repair replaces what is stored by what the log gives"
     if found.replaced:
         remedy = "find what changes the table beside the lake server; the difference came back after a repair"
+    if not isinstance(opened, Feed):
+        remedy = _remedy_of_view(opened, {one["cause"] for one in made.differences})
     return Failed(error=difference_error(made, f"{made.table} {made.version}", remedy), result=found)
+
+
+def _remedy_of_view(view: LogView, causes: Set[str]) -> str:
+    """It stores nothing that could be replaced: what is wrong lies below it, or in its definition."""
+    if "key_given_twice" in causes:
+        return "name more of its columns as keys in its definition, then release that"
+    if "counted_more_than_once" in causes:
+        return "find what writes the log beside the lake server: nothing else brings a record there twice"
+    below = ", ".join(sorted({feed.version.table for feed in feeds(view)}))
+    decided = "let every order in its SQL end in a key: what decides otherwise is chance"
+    return f"verify and rebuild (--repair) what it reads: {below}; or {decided}" if below else decided

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from jobs import quote
@@ -77,6 +77,12 @@ class Aggregate(Definition):
             cls, data, columns=pairs, keys=texts, window=window_from_json, explode=Explode.from_json,
             measures=lambda found: {name: measure_from_json(one) for name, one in found},
         )  # fmt: skip
+
+    def unwindowed(self, key: str) -> Aggregate | None:
+        if not isinstance(self.window, Tumbling):
+            return None
+        others = {name: sql for name, sql in self.columns.items() if name.lower() != key}
+        return replace(self, window=None, keys=(key, *self.keys), columns={**others, key: "''"})
 
     @property
     def view_keys(self) -> tuple[str, ...]:
@@ -156,19 +162,20 @@ class Aggregate(Definition):
             return merged
         end = f"`{START}` + {interval_sql(self.window.length)} AS `{END}`"
         columns = ", ".join([*map(quote.name, self.keys), f"`{START}`", end, quote.names(tuple(values))])
-        final = final_sql(quote.name(START), self.window.length, (self.clock,), moment)
+        final = final_sql(quote.name(START), self.window.length, (self._clock(self.window),), moment)
         return f"SELECT {columns},\n  {final} AS `{FINAL}`\nFROM (\n{merged}\n)"
 
     def late(self, records: str) -> str | None:
         if self.window is None:
             return None
-        return late_sql(self, self.explode, self.window, self.clock, records)
+        return late_sql(self, self.explode, self.window, self._clock(self.window), records)
 
     @property
-    def clock(self) -> TableClock:
-        """The one that its windows go by."""
-        assert self.window is not None, f"{self.name} has no windows"
-        return clock_of(self.inputs[0], self.columns[self.window.on])
+    def clock(self) -> TableClock | None:
+        return self._clock(self.window) if self.window else None
+
+    def _clock(self, window: Tumbling | Hopping) -> TableClock:
+        return clock_of(self.inputs[0], self.columns[window.on])
 
     @property
     def _entries(self) -> Entries:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs import quote
 from jobs.kinds.definition import pairs, read, texts
-from jobs.kinds.expression import Expression, Stage
+from jobs.kinds.expression import Expression, Stage, holds_sql
 from jobs.kinds.join import COORDINATES, Join
 from jobs.kinds.kind import Moment
 from jobs.kinds.store import HOME
@@ -69,11 +69,8 @@ class AsOfJoin(Join):
         Of several with one time all but the last are valid for no time at all.
         """
         keys, time = quote.names(self.on), quote.name(self.store(self.right).on)
-        deleted = "false"
-        if self.delete_when is not None:
-            deleted = f"coalesce({quote.expression(self.delete_when)}, false)"
         order = f"PARTITION BY {keys} ORDER BY {time}, {quote.names(coordinate.KEY)}"
         return (
-            f"  SELECT *, lead({time}) OVER ({order}) AS `{_NEXT}`,\n    {deleted} AS `{_DELETED}`\n"
-            f"  FROM {right} WHERE `{HOME}`"
+            f"  SELECT *, lead({time}) OVER ({order}) AS `{_NEXT}`,\n"
+            f"    {holds_sql(self.delete_when)} AS `{_DELETED}`\n  FROM {right} WHERE `{HOME}`"
         )

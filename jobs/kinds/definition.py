@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -78,8 +78,26 @@ class Definition:
         """Itself: only a kind that reads tables has to know their definitions."""
         return self
 
+    @property
+    def clock(self) -> Any:
+        """None: only a table with windows of time, or one that keeps rows by time, goes by one."""
+        return None
+
     def late(self, records: str) -> str | None:
         """None: only a table with windows of time tells what came late for them."""
+        return None
+
+    def unfit(self, tables: Mapping[str, Any]) -> Iterator[DefinitionError]:
+        """Nothing: only a kind that reads states is particular about tables."""
+        return iter(())
+
+    @property
+    def kept(self) -> Any:
+        """Not at all; a definition that keeps its rows for joins says how."""
+        return None
+
+    def unwindowed(self, key: str) -> Any:
+        """Nothing; a kind that has windows says what they add up to."""
         return None
 
     def error(self, why: str, remedy: str = "") -> DefinitionError:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
 
-from jobs.kinds.kind import Kind, is_stored
+from jobs.kinds.kind import Kind
 
 if TYPE_CHECKING:
     from jobs.errors import DefinitionError
@@ -38,16 +38,13 @@ def ordered(tables: Iterable[Kind]) -> list[Kind]:
 
 
 def unknown(table: Kind, tables: Mapping[str, Kind]) -> Iterator[DefinitionError]:
-    """An error for each table that it reads and that is not there, or that has no states to be read."""
-    for name in table.reads:
-        if name not in tables:
-            known = ", ".join(sorted(tables.keys() - {table.name})) or "no other table"
-            yield table.error_at_text(
-                name, f"it reads table {name!r}, which is not defined", f"known: {known}"
-            )
-        elif table.reads_states and not is_stored(tables[name]):
-            why = f"it reads the states of table {name}, which is of kind {tables[name].kind} and has none"
-            yield table.error_at_text(name, why, "name a table that stores rows")
+    """An error for each table that it reads and that is not there; else for each that it cannot read."""
+    missing = [name for name in table.reads if name not in tables]
+    for name in missing:
+        known = ", ".join(sorted(tables.keys() - {table.name})) or "no other table"
+        yield table.error_at_text(name, f"it reads table {name!r}, which is not defined", f"known: {known}")
+    if not missing:
+        yield from table.unfit(tables)
 
 
 def upstream_topics(table: Kind, tables: Mapping[str, Kind]) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs import quote
 from jobs.kinds import evidence, steps
+from jobs.kinds.clock import TableClock, clock_of
 from jobs.kinds.definition import Definition, pairs, read
 from jobs.kinds.expression import Stage
 from jobs.kinds.kind import Moment
@@ -53,6 +54,10 @@ class Events(Definition):
     @property
     def stores_rows(self) -> bool:
         return self.store is not None
+
+    @property
+    def kept(self) -> Store | None:
+        return self.store
 
     @property
     def view_keys(self) -> tuple[str, ...]:
@@ -122,6 +127,10 @@ class Events(Definition):
         where = f"\nWHERE {quote.expression(self.where)}" if self.where is not None else ""
         columns = ", ".join([*shown, quote.names(coordinate.NAMES)])
         return f"SELECT {columns}\nFROM {relations[self.inputs[0]]}{where}"
+
+    @property
+    def clock(self) -> TableClock | None:
+        return clock_of(self.inputs[0], self.columns[self.store.on]) if self.store else None
 
     @property
     def _kept(self) -> Store:

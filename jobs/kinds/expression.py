@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from jobs import quote
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
@@ -26,3 +28,8 @@ class Stage:
 
     rows: DataFrame
     expressions: tuple[Expression, ...]
+
+
+def holds_sql(condition: str | None) -> str:
+    """SQL that is true where the condition is, else false and never NULL; false everywhere without one."""
+    return "false" if condition is None else f"coalesce({quote.expression(condition)}, false)"

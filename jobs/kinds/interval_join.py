@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.kinds.definition import pairs, read, texts
 from jobs.kinds.join import COORDINATES, Join
-from jobs.kinds.kind import Moment
-from jobs.kinds.store import CELL, HOME
+from jobs.kinds.kind import Kind, Moment
+from jobs.kinds.store import CELL, HOME, Store
 from jobs.kinds.windows import interval_sql, whole_seconds
 from jobs.times import format_duration, parse_duration
 
@@ -45,18 +45,18 @@ class IntervalJoin(Join):
     def view_keys(self) -> tuple[str, ...]:
         return (*COORDINATES["left"], *COORDINATES["right"])
 
-    def unfit(self) -> Iterator[DefinitionError]:
-        found = list(super().unfit())
+    def unfit(self, tables: Mapping[str, Kind]) -> Iterator[DefinitionError]:
+        found = list(super().unfit(tables))
         yield from found
-        if found:
+        left, right = tables[self.left].kept, tables[self.right].kept
+        if found or left is None or right is None:
             return
-        left, right = self.store(self.left), self.store(self.right)
         if left.size != right.size:
             why = f"the cells of {self.left} are {left.cell} long, those of {self.right} {right.cell}"
             yield self.error_at_text(self.right, why, "rows meet in cells: make both equal")
-        yield from self._out_of_reach(self.right, self._after, self._before)
+        yield from self._out_of_reach(self.right, right, self._after, self._before)
         if self.how == "full":
-            yield from self._out_of_reach(self.left, self._before, self._after)
+            yield from self._out_of_reach(self.left, left, self._before, self._after)
 
     def view(self, relations: Mapping[str, str], moment: Moment, scaled: tuple[str, ...] = ()) -> str:
         left, right = relations[self.left], relations[self.right]
@@ -94,9 +94,10 @@ class IntervalJoin(Join):
             f"{right} <= {left} + {interval_sql(self._after)}",
         )
 
-    def _out_of_reach(self, name: str, back: timedelta, ahead: timedelta) -> Iterator[DefinitionError]:
+    def _out_of_reach(
+        self, name: str, store: Store, back: timedelta, ahead: timedelta
+    ) -> Iterator[DefinitionError]:
         """A problem where a row of this table may be missing in a cell that it is looked for from."""
-        store = self.store(name)
         for what, needed, given in (("back", back, store.reach_back), ("ahead", ahead, store.reach_ahead)):
             if given < needed:
                 has = format_duration(given) if given else "0 seconds"

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from jobs import quote
 from jobs.kinds import steps
-from jobs.kinds.clock import TableClock, clock_of
-from jobs.kinds.events import Events
+from jobs.kinds.clock import TableClock
 from jobs.kinds.expression import Expression, Stage
 from jobs.kinds.finality import FINAL, final_sql
 from jobs.kinds.kind import Moment
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from jobs.errors import DefinitionError
+    from jobs.kinds.kind import Kind
 
 SIDES = ("left", "right")
 COORDINATES = {side: tuple(f"_{side}{name}" for name in coordinate.KEY) for side in SIDES}
@@ -76,18 +76,12 @@ class Join(OverTables):
         return (*self.on, *self.columns, *self.implied)
 
     def stages(self, rows: Mapping[str, DataFrame]) -> Iterator[Stage]:
-        if any(self.unfit()):
-            return  # `problems` says it; what follows would only not be found
         columns = (Expression(what=f"column {name}", sql=sql) for name, sql in self.columns.items())
         yield Stage(rows=self._joined(rows), expressions=tuple(columns))
 
     def problems(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
         from pyspark.sql import functions as F
 
-        unfit = list(self.unfit())
-        yield from unfit
-        if unfit:
-            return
         left, right = (dict(rows[name].dtypes) for name in (self.left, self.right))
         for key in self.on:
             if left[key] != right[key]:
@@ -97,28 +91,28 @@ class Join(OverTables):
         yield from steps.untyped(self, self.columns, shown)
         yield from steps.incomparable(self, self.columns, self.columns, shown)
 
-    def unfit(self) -> Iterator[DefinitionError]:
-        """What is wrong with the tables that it reads."""
+    def unfit(self, tables: Mapping[str, Kind]) -> Iterator[DefinitionError]:
         for name in self.reads:
-            table = self.tables.get(name)
-            if not isinstance(table, Events) or table.store is None:
+            store = tables[name].kept
+            if store is None:
                 why = f"it reads {name}, which does not keep its rows where a join looks for them"
                 yield self.error_at_text(name, why, f"make {name} a table of Events with a store")
-            else:
-                for key in self.on:
-                    if key not in table.store.keys:
-                        why = f"it joins on {key}, which is not a key of the store of {name}"
-                        yield self.error_at_text(key, why, f"those are: {', '.join(table.store.keys)}")
+                continue
+            for key in self.on:
+                if key not in store.keys:
+                    why = f"it joins on {key}, which is not a key of the store of {name}"
+                    yield self.error_at_text(key, why, f"those are: {', '.join(store.keys)}")
 
     def store(self, name: str) -> Store:
         """That of a table that it reads."""
-        table = self.tables[name]
-        assert isinstance(table, Events) and table.store is not None, f"{name} is unfit"
-        return table.store
+        store = self.table(name).kept
+        assert store is not None, f"{name} is unfit"
+        return store
 
     def final(self, side: str, reach: timedelta, moment: Moment) -> str:
         """Whether no row in time can join one of this side any more; one at its time + reach could."""
-        clocks = tuple(dict.fromkeys(self._clock(name) for name in self.reads))
+        known = (self.table(name).clock for name in self.reads)
+        clocks: tuple[TableClock, ...] = tuple(dict.fromkeys(one for one in known if one is not None))
         return final_sql(self.time(side), reach, clocks, moment, inclusive=True)
 
     def time(self, side: str) -> str:
@@ -145,14 +139,7 @@ class Join(OverTables):
     def side_rows(self, side: str, rows: Mapping[str, DataFrame]) -> DataFrame:
         """A side's rows as expressions of the definition see them."""
         name = self.left if side == "left" else self.right
-        table = self.tables[name]
-        assert isinstance(table, Events), f"{name} is unfit"
-        return rows[name].select(*map(quote.name, table.columns), *coordinate.NAMES).alias(side)
-
-    def _clock(self, name: str) -> TableClock:
-        table = self.tables[name]
-        assert isinstance(table, Events), f"{name} is unfit"
-        return clock_of(table.inputs[0], table.columns[self.store(name).on])
+        return rows[name].select(*map(quote.name, self.table(name).output)).alias(side)
 
     def _joined(self, rows: Mapping[str, DataFrame]) -> DataFrame:
         return self.side_rows("left", rows).crossJoin(self.side_rows("right", rows))

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from jobs.errors import DefinitionError
     from jobs.kinds.definition import Place
     from jobs.kinds.expression import Stage
+    from jobs.kinds.store import Store
 
 UNKNOWN_TIME = "CAST(NULL AS TIMESTAMP)"
 
@@ -75,6 +76,23 @@ class Kind(Protocol):
 
     def bound(self, tables: Mapping[str, Kind]) -> Kind:
         """The same definition, which knows those of the tables it reads; `view` needs them."""
+
+    def unfit(self, tables: Mapping[str, Kind]) -> Iterator[DefinitionError]:
+        """What is wrong with the tables that it reads, which are among these, each by its own name."""
+
+    @property
+    def kept(self) -> Store | None:
+        """How its rows are kept for joins to find them; None for a table that keeps none so."""
+
+    @property
+    def clock(self) -> TableClock | None:
+        """The one that its windows, sessions or kept rows go by; None for a table that goes by none."""
+
+    def unwindowed(self, key: str) -> Kind | None:
+        """The same over states of some of its windows, merged into one, with a key column more, the first.
+
+        None for a table without windows, and for one whose windows overlap: they count a row several times.
+        """
 
     @property
     def place(self) -> Place | None:

@@ -11,7 +11,7 @@ from jobs.kinds import evidence, steps
 from jobs.kinds.barriers import BARRIER, Barriers, Snapshot
 from jobs.kinds.definition import Definition, pairs, read, texts
 from jobs.kinds.equality import has_order
-from jobs.kinds.expression import Expression, Stage
+from jobs.kinds.expression import Expression, Stage, holds_sql
 from jobs.kinds.kind import Moment
 from jobs.kinds.windows import ALL, Windows
 from jobs.topics import coordinate
@@ -120,11 +120,9 @@ class Latest(Definition):
         from pyspark.sql import functions as F
 
         stepped = evidence.hashed(steps.apply(self, self._barriers.without(rows)))
-        deleted = "false"
-        if self.delete_when is not None:
-            deleted = f"coalesce({quote.expression(self.delete_when)}, false)"
+        deleted = F.expr(holds_sql(self.delete_when))
         order = {_order(index): F.col(quote.name(name)) for index, name in enumerate(self.order)}
-        ordered = stepped.withColumns({DELETED: F.expr(deleted), **order})
+        ordered = stepped.withColumns({DELETED: deleted, **order})
         return self._barriers.from_rows(self._newest(ordered, evidence.from_rows()), rows)
 
     def merge(self, states: DataFrame) -> DataFrame:

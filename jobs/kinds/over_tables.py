@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from jobs.kinds.definition import NOT_STORED, Definition
+
+if TYPE_CHECKING:
+    from jobs.kinds.kind import Kind
 
 D = TypeVar("D", bound="OverTables")
 
@@ -30,3 +33,7 @@ class OverTables(Definition):
     def bound(self: D, tables: Mapping[str, Any]) -> D:
         """The same, with the definitions of the tables that it reads."""
         return replace(self, tables={name: tables[name] for name in self.reads if name in tables})
+
+    def table(self, name: str) -> Kind:
+        """The definition of one of those that it reads."""
+        return cast("Kind", self.tables[name])

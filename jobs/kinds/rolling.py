@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jobs import quote
-from jobs.kinds.aggregate import Aggregate
 from jobs.kinds.definition import read, texts
 from jobs.kinds.expression import Stage
-from jobs.kinds.kind import Moment
+from jobs.kinds.kind import Kind, Moment, grid_of
 from jobs.kinds.over_tables import OverTables
-from jobs.kinds.windows import END, START, Tumbling, cell_sql, interval_sql, whole_seconds
-from jobs.times import parse_duration
+from jobs.kinds.windows import END, START, cell_sql, interval_sql, whole_seconds
+from jobs.times import format_duration, parse_duration
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -57,11 +56,11 @@ class Rolling(OverTables):
 
     @property
     def view_keys(self) -> tuple[str, ...]:
-        return (LAST, *self._aggregate.keys)
+        return self._whole.view_keys
 
     @property
     def by(self) -> tuple[str, ...]:
-        return self._aggregate.keys
+        return self._whole.view_keys[1:]
 
     @property
     def output(self) -> tuple[str, ...]:
@@ -75,49 +74,51 @@ class Rolling(OverTables):
     def timeless(self) -> tuple[str, ...]:
         """All but the moments themselves: at one position there is one watermark, and so one set of windows;
         what was measured in them is what comparisons of versions are about."""
-        return (LAST, *self._aggregate.keys, *self._aggregate.measures)
+        return self._whole.timeless
 
     def stages(self, rows: Mapping[str, DataFrame]) -> Iterator[Stage]:
         return iter(())
 
     def problems(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
-        of = self.tables.get(self.of)
-        if not isinstance(of, Aggregate) or not isinstance(of.window, Tumbling):
+        return iter(())
+
+    def unfit(self, tables: Mapping[str, Kind]) -> Iterator[DefinitionError]:
+        of = tables[self.of]
+        grid = grid_of(of)
+        taken = [name for name in of.output if name.lower() == LAST] if grid else []
+        if taken:
+            why = f"{self.of} has a column {taken[0]}, and so has every table of kind {self.kind}"
+            yield self.error_at_text(self.of, why, f"name it otherwise in {self.of}")
+        elif grid is None or of.unwindowed(LAST) is None:
             why = f"it reads {self.of}, which is no Aggregate in tumbling windows"
             yield self.error_at_text(self.of, why, f"give {self.of} window=Tumbling(...)")
         else:
-            for name in (*of.keys, *of.measures):
-                if name.lower() == LAST:
-                    why = f"{self.of} has a column {name}, and so has every table of kind {self.kind}"
-                    yield self.error_at_text(self.of, why, f"name it otherwise in {self.of}")
             for text in self.last:
-                if parse_duration(text) % of.window.length:
-                    why = f"{text} is not made of whole windows of {self.of}, which are {of.window.size} long"
+                if parse_duration(text) % grid.size:
+                    size = format_duration(grid.size)
+                    why = f"{text} is not made of whole windows of {self.of}, which are {size} long"
                     yield self.error_at_text(text, why)
 
     def view(self, relations: Mapping[str, str], moment: Moment, scaled: tuple[str, ...] = ()) -> str:
-        of = self._aggregate
-        assert of.window is not None, f"{of.name} is unfit"
-        watermark = f"unix_micros({moment.watermark(of.clock)})"
-        end = f"timestamp_micros({cell_sql(watermark, of.window.length)})"
-        return "\nUNION ALL\n".join(self._over(text, end, relations[of.name], scaled) for text in self.last)
+        of = self.table(self.of)
+        grid, clock = grid_of(of), of.clock
+        assert grid is not None and clock is not None, f"{self.of} is unfit"
+        end = f"timestamp_micros({cell_sql(f'unix_micros({moment.watermark(clock)})', grid.size)})"
+        return "\nUNION ALL\n".join(self._over(text, end, relations[self.of], scaled) for text in self.last)
 
     def _over(self, last: str, end: str, states: str, scaled: tuple[str, ...]) -> str:
         """The rows of one length. Each length is a query of its own: a short one reads few files, and one
         that a filter on `last` leaves out reads none."""
-        of = self._aggregate
         start = f"{end} - {interval_sql(parse_duration(last))}"
         named = f"{quote.string(last)} AS `{LAST}`"
         within = f"(SELECT *, {named} FROM {states} WHERE `{START}` >= {start} AND `{START}` < {end})"
-        # the states of some windows are states of all time in them
-        columns = {name: sql for name, sql in of.columns.items() if name.lower() != LAST} | {LAST: "''"}
-        merged = replace(of, window=None, keys=(LAST, *of.keys), columns=columns)
-        rows = merged.view({of.name: within}, Moment(), scaled)
+        rows = self._whole.view({self.of: within}, Moment(), scaled)
         return f"SELECT {start} AS `{START}`, {end} AS `{END}`, `rolled`.*\nFROM (\n{rows}\n) AS `rolled`"
 
     @property
-    def _aggregate(self) -> Aggregate:
-        found = self.tables.get(self.of)
-        if not isinstance(found, Aggregate):
+    def _whole(self) -> Kind:
+        """What states of some windows show as one; the length is their first key."""
+        found = self.table(self.of).unwindowed(LAST) if self.tables else None
+        if found is None:
             raise self.error_at_text(self.of, f"it is not known what {self.of} measures", "bind it first")
         return found

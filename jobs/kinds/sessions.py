@@ -142,7 +142,7 @@ class Sessions(Definition):
         islands = f"SELECT *, {island_sql(START, self.keys)} AS `{_ISLAND}`\nFROM (\n{begun}\n)"
         merged = f"SELECT {keys}, `{_ISLAND}`,\n  {shown}\nFROM (\n{islands}\n)\nGROUP BY {keys}, `{_ISLAND}`"
         columns = f"{keys}, `{_ISLAND}` AS `{START}`, {quote.names(tuple(values))}"
-        final = final_sql(f"`{END}`", gap, (self._clock,), moment, inclusive=True)
+        final = final_sql(f"`{END}`", gap, (self.clock,), moment, inclusive=True)
         return f"SELECT {columns},\n  {final} AS `{FINAL}`\nFROM (\n{merged}\n)"
 
     @property
@@ -150,7 +150,7 @@ class Sessions(Definition):
         return parse_duration(self.gap)
 
     @property
-    def _clock(self) -> TableClock:
+    def clock(self) -> TableClock:
         return clock_of(self.inputs[0], self.columns[self.on])
 
     @property

@@ -233,6 +233,16 @@ Readable = Opened | Computed
 NOTHING_READ: Mapping[str, Opened] = {}
 
 
+def feeds(opened: Readable) -> list[Feed]:
+    """The stored versions that it is made of: itself, or those that it reads in the end, each once."""
+    if isinstance(opened, Feed):
+        return [opened]
+    if isinstance(opened, Computed):
+        return [opened.feed]
+    below = (feed for read in opened.reads.values() for feed in feeds(read))
+    return list({(feed.version.table, feed.version.name): feed for feed in below}.values())
+
+
 def as_computed(opened: Readable) -> Computed | LogView:
     """The version as its definition, and those upstream, make it of the logs alone."""
     if isinstance(opened, Feed):

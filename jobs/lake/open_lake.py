@@ -68,8 +68,12 @@ class LivingVersions(Protocol):
     def pin_together(self, versions: Sequence[Version], run: Run) -> list[Pin]:
         """All versions (of the same topics) at exactly the same position: the log's end, or a later one."""
 
-    def advance_to(self, version: Version, position: Mapping[str, int], run: Run) -> Pin:
-        """Wait until the version is at the position or beyond; StalledVersionError if it cannot get there."""
+    def advance_to(self, version: Version, position: Mapping[str, int], run: Run) -> dict[str, int]:
+        """Wait until the version, and what it reads, is at the position or beyond; where it is then.
+
+        What is there already is not asked: it may be held, or stalled. StalledVersionError for a version that
+        cannot get there.
+        """
 
     def hold(self, versions: Iterable[Version], limit_s: float, run: Run) -> AbstractContextManager[Held]:
         """The versions take no step inside, for as long as the hold is renewed every `limit_s` seconds."""

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,14 +53,17 @@ class Followed:
 
 @dataclass(frozen=True, kw_only=True)
 class Served:
-    """One version as the views need it: its SELECT, and by topic where its watermark is told."""
+    """One version as the views need it: its SELECT, and by topic each place where a watermark is told.
+
+    A version that reads tables has a place for each of them: they may be at different positions of one topic.
+    """
 
     version: Version
     definition: Kind
     sql: str
     states: str | None
     """What follows FROM to read its states, None for a view kind."""
-    watermarks: Mapping[str, Path]
+    watermarks: Mapping[str, tuple[Path, ...]]
     late: str | None
     """The SELECT of what came late for its windows, where it has any."""
 
@@ -219,11 +223,11 @@ class Follower:
         self._watermarks(self._served.values())
 
     def _watermarks(self, served: Iterable[Served]) -> None:
+        told = cache(_watermark)  # each table is looked at once, whoever reads it
         for one in served:
-            for topic, path in one.watermarks.items() if one.shows_time else ():
-                told = delta.newest_metadata(path, lambda metadata: "watermark" in metadata) or {}
+            for topic, paths in one.watermarks.items() if one.shows_time else ():
                 name = (one.version.table, one.version.name)
-                view = views.watermark_view(*name, topic, told)
+                view = views.watermark_view(*name, topic, _least(map(told, paths)))
                 key = (view.schema, view.name)
                 present = self._present.get(key)
                 if present != view.sql:
@@ -248,18 +252,20 @@ class Follower:
                 {read: one.definition for read, one in reads.items()}
             )
             logs = {topic: self._log(topic) for topic in version.topics}
-            states, paths = None, {topic: log.path for topic, log in logs.items()}
+            states, paths = None, dict[str, tuple[Path, ...]]()
             if is_stored(definition):
                 path = version.path(self._lake)
-                states, paths = self._live.relation_sql(path), dict.fromkeys(logs, path)
+                states, paths = self._live.relation_sql(path), {topic: (path,) for topic in logs}
                 relations = {definition.name: states}
             else:
                 relations = {
                     topic: f"({logs[topic].valid_sql(self._live.relation_sql(logs[topic].path))})"
                     for topic in definition.inputs
                 }
+                paths = {topic: (logs[topic].path,) for topic in definition.inputs}
                 for read, one in reads.items():
-                    paths |= one.watermarks
+                    for topic, told in one.watermarks.items():
+                        paths[topic] = tuple(dict.fromkeys((*paths.get(topic, ()), *told)))
                     if definition.reads_states and one.states is not None:
                         relations[read] = one.states
                     else:
@@ -304,3 +310,19 @@ class Follower:
 
     def _execute(self, statement: str) -> None:
         self.spark.sql(statement)
+
+
+def _watermark(path: Path) -> dict[str, int | None]:
+    """By clock, that of the table's newest commit, in microseconds; None as long as it has none."""
+    told = delta.newest_metadata(path, lambda metadata: "watermark" in metadata) or {}
+    return {**told.get("clocks", {}), views.WATERMARK: told.get("watermark")}
+
+
+def _least(watermarks: Iterable[dict[str, int | None]]) -> dict[str, int | None]:
+    """By clock, up to where all of them have come; None where one has none."""
+    known = list(watermarks)
+    least: dict[str, int | None] = {}
+    for clock in (views.WATERMARK, *OF_THE_LOG):
+        moments = [one.get(clock) for one in known]
+        least[clock] = None if None in moments else min(one for one in moments if one is not None)
+    return least

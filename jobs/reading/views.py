@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from jobs import quote
 from jobs.kinds.clock import OF_THE_LOG
@@ -62,11 +61,9 @@ def watermark_sql(table: str, version: str, topic: str, clock: str = WATERMARK) 
     return f"(SELECT {clock} FROM {place})"
 
 
-def watermark_view(table: str, version: str, topic: str, told: Mapping[str, Any]) -> View:
-    """The watermark and the log's clocks as the newest commit tells them, NULL as long as there are none."""
-    clocks = told.get("clocks", {})
-    moments = {WATERMARK: told.get("watermark"), **{clock: clocks.get(clock) for clock in OF_THE_LOG}}
-    columns = (f"{moment_sql(micros)} AS {name}" for name, micros in moments.items())
+def watermark_view(table: str, version: str, topic: str, told: Mapping[str, int | None]) -> View:
+    """The watermark and the log's clocks in microseconds, as `told` by name; NULL for one that is not."""
+    columns = (f"{moment_sql(told.get(name))} AS {name}" for name in (WATERMARK, *OF_THE_LOG))
     return View(schema=META, name=watermark_name(table, version, topic), sql=f"SELECT {', '.join(columns)}")
 
 

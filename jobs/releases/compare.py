@@ -10,7 +10,7 @@ from jobs.as_json import to_json
 from jobs.batch.diff import ColumnDiff, Diff, Differing, Side, diff
 from jobs.batch.pinned import computed_at, side
 from jobs.lake import delta
-from jobs.lake.feed import Feed, Opened, Readable, open_version
+from jobs.lake.feed import Feed, Opened, Readable, feeds, open_version
 from jobs.lake.open_lake import OpenLake
 from jobs.lake.version import Pin, Version
 from jobs.run import Run
@@ -118,10 +118,9 @@ def _where_it_stopped(lake: OpenLake, version: Version) -> tuple[Readable, Pin] 
     stalled = health.get((version.table, version.name))
     if stalled is None:
         return None
-    if version.reads:
-        at = Pin(version=version, position=stalled.position)
-        return computed_at(_without_owner(lake, version), at)
     opened = _without_owner(lake, version)
+    if version.reads:
+        return computed_at(opened, _where_it_is_read(lake, opened, stalled.position))
     if not isinstance(opened, Feed):
         return None
     newest = delta.newest_version(opened.path)
@@ -133,6 +132,20 @@ def _where_it_stopped(lake: OpenLake, version: Version) -> tuple[Readable, Pin] 
         watermarks={opened.topic: stands.watermark}, clocks={opened.topic: stands.clocks},
         step=stands.step, segment=stands.segment,
     )  # fmt: skip
+
+
+def _where_it_is_read(lake: OpenLake, opened: Opened, position: Mapping[str, int]) -> Pin:
+    """The view of a stalled version: as far as the last of those that it reads, and at the watermark there.
+
+    Without that what it shows of the time before the watermark would be nothing at all, on both sides.
+    """
+    at, watermarks = dict(position), dict[str, int | None]()
+    stands = [(feed.topic, standing(feed)) for feed in feeds(opened)]
+    for topic, one in sorted(stands, key=lambda found: found[1].position, reverse=True):  # the last one tells
+        at[topic], watermarks[topic] = one.position, one.watermark
+    for topic in at.keys() - watermarks.keys():  # it reads the log itself, which stands at its end
+        watermarks[topic] = lake.logs[topic].metadata().get("watermark")
+    return Pin(version=opened.version, position=at, watermarks=watermarks)
 
 
 def _without_owner(lake: OpenLake, version: Version) -> Opened:

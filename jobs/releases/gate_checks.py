@@ -94,12 +94,14 @@ def is_recent(age_seconds: float) -> bool:
 
 def lag_check(health: Health, limit: float = MAX_LAG_SECONDS) -> Check:
     """Green follows its log: not stalled, and no further behind than `limit` seconds."""
-    if health.lag_seconds is None:
-        return Check(table=health.table, name="lag", passed=True, detail="it reads its logs, and has no lag")
-    detail = f"{health.lag_seconds:.1f} s behind the log, {limit:g} s are allowed"
+    detail, passed = "it reads its logs, and has no lag", True
+    if health.lag_seconds is not None:
+        detail = f"{health.lag_seconds:.1f} s behind the log, {limit:g} s are allowed"
+        passed = health.lag_seconds <= limit
+    elif health.error is not None:  # so early that it is not known how far it is
+        detail = health.error["what"]
     if health.stalled:
-        detail = f"the version is stalled; {detail}"
-    passed = not health.stalled and health.lag_seconds <= limit
+        detail, passed = f"the version is stalled; {detail}", False
     return Check(table=health.table, name="lag", passed=passed, detail=detail)
 
 

@@ -175,8 +175,9 @@ def _switch(lake: OpenLake, before: Release | None, draft: Release, run: Run) ->
             for table, position in zip(leaving, held.positions, strict=True):
                 _catch_up(lake, versions[table], position, run)
             run.progress(1, 3, "steps", f"committing release {draft.number}")
-            reached = {table: lake.versions.position(version) for table, version in versions.items()}
+            # first what readers leave: a log that gets a batch between the two looks must not seem to go back
             left = {table: lake.versions.position(version) for table, version in leaving.items()}
+            reached = {table: lake.versions.position(version) for table, version in versions.items()}
             behind = [table for table, position in left.items() if _is_behind(reached[table], position)]
             if behind or not held.renew():  # a version of a view kind moves with its log, whoever holds it
                 continue

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jobs.as_json import to_json
-from jobs.errors import NotFoundError, UsageError
+from jobs.errors import NotFoundError, TwinlakeError, UsageError
 from jobs.kinds.all import from_json
 from jobs.kinds.analysis import analyse
 from jobs.kinds.dependencies import ordered, upstream_topics
@@ -33,7 +33,7 @@ def propose(
 
     `definitions` maps each table to its JSON. DefinitionError names what is wrong with one, such as that it
     reads a table that is not among them; NotFoundError a topic that the lake has not; UsageError a topic
-    whose files have changed since the server started.
+    whose files were added or have changed since the server started.
     """
     proposals: list[Proposal] = []
     known: dict[str, Kind] = {}
@@ -71,8 +71,7 @@ def _proposal(lake: OpenLake, table: Kind, known: Mapping[str, Kind]) -> Proposa
     topics = {}
     for topic in upstream_topics(table, known):
         if topic not in lake.logs:
-            raise NotFoundError(f"table {table.name} reads topic {topic!r}, which this lake has not",
-                                f"it has {', '.join(sorted(lake.logs))}", "add its files")  # fmt: skip
+            raise _not_open(lake, table, topic)
         _refuse_outdated(lake, lake.logs[topic])
         topics[topic] = lake.logs[topic].topic
     analyse(table, topics, lake.spark, known)
@@ -83,6 +82,21 @@ def _proposal(lake: OpenLake, table: Kind, known: Mapping[str, Kind]) -> Proposa
         topics=tuple(topics),
         stores_rows=is_stored(table),
         reads=table.reads,
+    )
+
+
+def _not_open(lake: OpenLake, table: Kind, topic: str) -> TwinlakeError:
+    """Why the lake has no log of the topic. ContractError where its files are wrong now."""
+    reads = f"table {table.name} reads topic {topic!r}"
+    try:
+        load_topic(topic, *lake.settings.sources)
+    except NotFoundError:
+        known = f"it has {', '.join(sorted(lake.logs))}"
+        return NotFoundError(f"{reads}, which this lake has not", known, "add its files")
+    return UsageError(
+        f"{reads}, which is not open",
+        "its files were added after the lake server had started, or were wrong then (see `twinlake status`)",
+        "restart it with `twinlake down` and `twinlake up`, then plan again",
     )
 
 

@@ -119,6 +119,13 @@ class Owner:
         self._ask_quietly(self._serve_waiters)
         return waiter.future
 
+    def has_reached(self, batch: int) -> bool:
+        """Whether it is known to be there or beyond, without a question to its thread.
+
+        A version that has never been opened has reached nothing, not even the beginning.
+        """
+        return self.standing.position >= batch and (batch > 0 or self._feed is not None)
+
     def hold(self, limit_s: float) -> Hold:
         """Take no step as long as the hold lasts, from when the step under way is done."""
         hold = Hold(limit_s)

@@ -192,11 +192,12 @@ class Versions:
                 for future in waiting.values():
                     future.cancel()
 
-    def advance_to(self, version: Version, position: Mapping[str, int], run: Run) -> Pin:
+    def advance_to(self, version: Version, position: Mapping[str, int], run: Run) -> dict[str, int]:
         for one in self._stored([version]):
-            owner, (topic,) = self.owner(one), one.topics
-            pin = self._await(owner, owner.pin_at(position.get(topic, 0), exact=False), run)
-        return self.pin(version, run) if self._is_view(version) else pin
+            owner, batch = self.owner(one), position.get(one.topics[0], 0)
+            if not owner.has_reached(batch):  # who is held answers nobody, not even that it is there
+                self._await(owner, owner.pin_at(batch, exact=False), run)
+        return self.position(version)
 
     @contextmanager
     def hold(self, versions: Iterable[Version], limit_s: float, run: Run) -> Iterator[Held]:

@@ -15,6 +15,7 @@ from jobs.errors import DefinitionError
 from jobs.kinds.aggregate import Aggregate
 from jobs.kinds.as_of_join import AsOfJoin
 from jobs.kinds.definition import Definition
+from jobs.kinds.dependencies import unknown
 from jobs.kinds.events import Events
 from jobs.kinds.evidence import SEGMENT
 from jobs.kinds.interval_join import IntervalJoin
@@ -208,14 +209,12 @@ def test_a_joined_row_is_final_when_nothing_that_is_not_late_can_join_any_more(
 
 
 def problems(spark: SparkSession, table: Any, tables: dict[str, Definition]) -> list[str]:
-    """What is said of the table, as `twinlake check` asks: expressions first, then the rest."""
+    """What is said of the table, as `twinlake check` asks: what it reads, expressions, then the rest."""
+    if unfit := list(unknown(table, tables)):
+        return [f"{said(one)} | {one.remedy}" for one in unfit]
     log = MemoryLog(spark, Path("/nowhere"))
     bound = table.bound(tables)
-    rows = {
-        name: tables[name].partial(log.no_rows())  # type: ignore[attr-defined]
-        for name in table.reads
-        if getattr(tables.get(name), "stores_rows", False)
-    }
+    rows = {name: tables[name].partial(log.no_rows()) for name in table.reads}  # type: ignore[attr-defined]
     found = list(refused(bound, rows)) or list(bound.problems(rows))
     return [f"{said(one)} | {one.remedy}" for one in found]
 

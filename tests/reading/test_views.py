@@ -52,7 +52,7 @@ def test_what_came_late_is_beside_its_table_in_every_schema() -> None:
 
 
 def test_the_watermark_of_a_version_and_a_topic_has_a_name_that_the_catalog_takes() -> None:
-    view = watermark_view("t", "abc-1", "orders", {"watermark": 1_700_000_000_000_000, "clocks": CLOCKS})
+    view = watermark_view("t", "abc-1", "orders", {"watermark": 1_700_000_000_000_000, **CLOCKS})
 
     assert view.place == "`meta`.`t_abc_1_orders`"
     assert view.sql == (

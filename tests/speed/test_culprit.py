@@ -88,7 +88,7 @@ def test_the_stalled_version_names_coordinate_and_expression_and_the_others_go_o
     )
     assert "DIVIDE_BY_ZERO" in told["why"] and "try_divide" in told["remedy"]
     assert (told["topic"], told["offset"]) == ("orders", str(bad["_offset"]))
-    assert versions.advance_to(version_of(LATEST), {"orders": log.end()}, RUN).position["orders"] == log.end()
+    assert versions.advance_to(version_of(LATEST), {"orders": log.end()}, RUN)["orders"] == log.end()
     assert [one.table for one in versions.health() if one.stalled] == [RISKY.name]
 
 
@@ -121,7 +121,7 @@ def test_a_new_definition_beside_it_goes_past_the_record(versions: Versions, log
 
     versions.start(green)
 
-    assert versions.advance_to(green, {"orders": 1}, RUN).position == {"orders": 1}
+    assert versions.advance_to(green, {"orders": 1}, RUN) == {"orders": 1}
 
 
 def rows(spark: SparkSession, log: MemoryLog, count: int = 20) -> DataFrame:

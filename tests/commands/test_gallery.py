@@ -1,0 +1,98 @@
+"""The commands of the gallery: what is added, what is refused, and when records may be sent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from jobs.commands import gallery
+from jobs.commands.app import build_app
+from jobs.errors import TwinlakeError, UsageError
+from jobs.settings import GALLERY, Services, Settings
+from tests.registry import FakeRegistry
+
+
+def asked(*arguments: str) -> Result:
+    return CliRunner().invoke(build_app(), ["gallery", *arguments])
+
+
+def refused(*arguments: str) -> TwinlakeError:
+    found = asked(*arguments).exception
+    assert isinstance(found, UsageError), found
+    return found
+
+
+def test_an_example_is_added_once_and_listed_as_such(home: Path) -> None:
+    first, again, other = asked("add", "trades"), asked("add", "trades"), asked("add", "words")
+    listed = asked("list")
+
+    assert [one.exit_code for one in (first, again, other, listed)] == [0] * 4
+    assert first.stdout.split() == (
+        "trades is added: topics trades; tables prices_per_day, top_symbols, trades_in_5_seconds".split()
+    )
+    assert "`twinlake down` and `twinlake up`" in first.stderr
+    assert (again.stdout, again.stderr.strip()) == ("", "trades has been added before")
+    assert Settings(home=home).examples == ("trades", "words")
+    words = {
+        line.split()[0]: line.split()[1] for line in listed.stdout.splitlines()[1:] if line[:1].isalpha()
+    }
+    assert words == {name: "yes" if name in ("trades", "words") else "no" for name in gallery.names()}
+
+
+def test_it_is_added_to_the_state_that_is_named(home: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+
+    done = CliRunner().invoke(build_app(), ["--home", str(other), "gallery", "add", "trades"])
+
+    assert done.exit_code == 0 and json.loads((other / "gallery.json").read_text()) == ["trades"]
+    assert Settings(home=home).examples == ()
+
+
+@pytest.mark.parametrize("taken", ["trades", "top_symbols"], ids=["its topic", "one of its tables"])
+def test_an_example_whose_names_are_taken_changes_nothing(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: str
+) -> None:
+    project = tmp_path / "project"
+    (project / "schemas").mkdir(parents=True)
+    schema = (GALLERY / "trades" / "schemas" / "trades.v1.avsc").read_text()
+    (project / "schemas" / f"{taken}.v1.avsc").write_text(schema)
+    monkeypatch.setattr(gallery, "load_settings", lambda: Settings(home=home, project=project))
+
+    found = refused("add", "trades")
+
+    assert (found.what, found.why) == ("trades cannot be added", f"there is {taken} already")
+    assert Settings(home=home).examples == ()
+
+
+def test_no_records_are_sent_of_what_is_not_added_or_not_open_yet(home: Path, registry: FakeRegistry) -> None:
+    services = Services(bootstrap_servers="127.0.0.1:1", registry_url=registry.url)
+    services.save(Settings(home=home).services_file)
+
+    before = refused("produce", "trades")
+    asked("add", "trades")
+    after = refused("produce", "trades")
+
+    assert (before.what, before.remedy) == ("trades is not added yet", "run `twinlake gallery add trades`")
+    assert (after.what, after.remedy) == (
+        "topic trades is not open yet", "run `twinlake down`, then `twinlake up`",
+    )  # fmt: skip
+    assert registry.asked == ["GET /subjects/trades-value/versions"]
+
+
+@pytest.mark.parametrize("command", ["add", "produce", "check"])
+def test_an_example_that_there_is_not_is_refused_with_those_there_are(home: Path, command: str) -> None:
+    found = refused(command, "nothing")
+
+    assert found.what == "there is no example 'nothing'" and "trades" in found.remedy
+
+
+@pytest.fixture
+def registry(home: Path) -> Iterator[FakeRegistry]:
+    made = FakeRegistry()
+    yield made
+    made.close()

@@ -1,0 +1,101 @@
+"""A kind that reads tables says itself which it cannot read, by what these say of themselves."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from jobs.errors import DefinitionError
+from jobs.kinds.aggregate import Aggregate
+from jobs.kinds.all import KINDS
+from jobs.kinds.dependencies import ordered
+from jobs.kinds.derived import Derived
+from jobs.kinds.events import Events
+from jobs.kinds.interval_join import IntervalJoin
+from jobs.kinds.latest import Latest
+from jobs.kinds.measures.counts import Count
+from jobs.kinds.rolling import Rolling
+from jobs.kinds.sessions import Sessions
+from jobs.kinds.store import Store
+from jobs.kinds.windows import Hopping, Tumbling
+from jobs.settings import PROJECT
+
+COLUMNS = {"customer": "customer", "at": "ordered_at"}
+ASKS = Events(
+    name="asks", inputs=("orders",), columns=COLUMNS,
+    store=Store(keys=("customer",), on="at", cell="1 hour"),
+)  # fmt: skip
+HITS = replace(ASKS, name="hits", store=None)
+NEWEST = Latest(
+    name="hits", inputs=("orders",), columns=COLUMNS, keys=("customer",), order=("at",), values=("at",)
+)
+SHOWN = Derived(
+    name="hits", reads=("asks",), columns=("customer",), keys=("customer",), by=(),
+    sql="SELECT customer FROM asks",
+)  # fmt: skip
+NEAR = IntervalJoin(name="near", left="asks", right="hits", on=("customer",), columns={"at": "left.at"})
+MINUTES = Aggregate(
+    name="minutes", inputs=("orders",), columns=COLUMNS, keys=("customer",), measures={"n": Count()},
+    window=Tumbling(on="at", size="1 minute"),
+)  # fmt: skip
+VISITS = Sessions(
+    name="minutes", inputs=("orders",), columns=COLUMNS, keys=("customer",), on="at", gap="1 minute",
+    measures={"n": Count()},
+)  # fmt: skip
+LATELY = Rolling(name="lately", of="minutes", last=("5 minutes",))
+HOPS = Hopping(on="at", size="1 minute", every="30 seconds")
+
+
+@pytest.mark.parametrize("right", [HITS, NEWEST, SHOWN], ids=lambda table: table.kind)
+def test_a_join_over_what_keeps_no_rows_for_it_says_how_to_keep_them(right: Any) -> None:
+    with pytest.raises(DefinitionError) as refused:
+        ordered([ASKS, right, NEAR])
+
+    assert refused.value.why_text == (
+        "it reads hits, which does not keep its rows where a join looks for them"
+    )
+    assert refused.value.remedy == "make hits a table of Events with a store"
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        replace(MINUTES, window=None),
+        replace(MINUTES, window=HOPS),
+        VISITS,
+        replace(SHOWN, name="minutes"),
+        replace(LATELY, name="minutes", of="seconds"),
+    ],
+    ids=["no window", "windows that overlap", "sessions", "a view", "rolling ones"],
+)
+def test_rolling_windows_are_over_windows_that_add_up_and_over_nothing_else(of: Any) -> None:
+    with pytest.raises(DefinitionError) as refused:
+        ordered([LATELY, ASKS, of, replace(MINUTES, name="seconds")])
+
+    assert refused.value.why_text == "it reads minutes, which is no Aggregate in tumbling windows"
+    assert refused.value.remedy == "give minutes window=Tumbling(...)"
+
+
+def test_what_fits_is_ordered_and_bound() -> None:
+    *_, near, lately = ordered([replace(ASKS, name="hits"), ASKS, MINUTES, NEAR, LATELY])
+
+    assert lately.view_keys == ("last", "customer") and lately.timeless == ("last", "customer", "n")
+    assert near.output[:2] == ("customer", "at")
+
+
+def test_nobody_asks_which_kind_a_table_is() -> None:
+    names = {kind.__name__ for kind in KINDS.values()}
+
+    asked = [
+        f"{path.relative_to(PROJECT)}:{call.lineno}"
+        for folder in ("jobs", "infra", "dags")
+        for path in sorted((PROJECT / folder).rglob("*.py"))
+        for call in ast.walk(ast.parse(path.read_text()))
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "isinstance"
+        if names & {node.id for node in ast.walk(call.args[1]) if isinstance(node, ast.Name)}
+    ]
+
+    assert asked == []
