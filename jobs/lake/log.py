@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from jobs.topics.schema import Field
     from jobs.topics.topic import Topic
 
-BATCH, ACCEPT = "batch", "accept"
+BATCH, ACCEPT, REPLAY = "batch", "accept", "replay"
 EVENT = "event"
 _BEFORE_EVENT = {
     "epoch": "int", "partition": "int", "offset": "bigint", "timestamp": "timestamp", "timestamp_type": "int",
@@ -73,12 +73,12 @@ class Log:
         """
 
         def wanted(found: dict[str, Any]) -> bool:
-            return found.get("kind") in (BATCH, ACCEPT) and batch in (None, found.get("batch"))
+            return found.get("kind") in (BATCH, ACCEPT, REPLAY) and batch in (None, found.get("batch"))
 
         return delta.newest_metadata(self.path, wanted) or {}
 
     def records(self, to: int) -> int:
-        """How many records the batches up to `to` have, by the statistics of the log's files.
+        """How many rows the batches up to `to` have, copies among them, by the statistics of the log's files.
 
         They outlive commits and OPTIMIZE; only files that hold batches on both sides of the end are read.
         """
@@ -202,17 +202,6 @@ class Log:
     def valid_sql(self, relation: str) -> str:
         """The same rows as SELECT text, of all that the relation has of the log."""
         return f"SELECT {', '.join(self.columns())} FROM {relation} WHERE verdict = '{VALID}'"
-
-    def quarantine_sql(self, relation: str) -> str:
-        """SELECT text of the records that are not valid by their latest verdict, with verdict and reasons.
-
-        `relation` is the log's.
-        """
-        return f"""SELECT l.epoch, l.partition, l.offset, l.timestamp, l.key, l.value, l.verdict, l.reasons
-FROM {relation} l
-LEFT ANTI JOIN (SELECT epoch, partition, offset, batch FROM {relation} WHERE replay) r
-  ON l.epoch = r.epoch AND l.partition = r.partition AND l.offset = r.offset AND l.batch < r.batch
-WHERE l.verdict <> '{VALID}'"""
 
     def _rows(self, found: DataFrame) -> DataFrame:
         return found.where(f"verdict = '{VALID}'").selectExpr(*self.columns())

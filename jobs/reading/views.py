@@ -69,16 +69,14 @@ def fixed_views(release: Release, texts: Mapping[tuple[str, str], str]) -> list[
 
 
 def served_views(
-    release: Release, texts: Mapping[tuple[str, str], str], quarantines: Mapping[str, str]
+    release: Release, texts: Mapping[tuple[str, str], str], of_logs: Mapping[str, str]
 ) -> list[View]:
-    """What `serve` must hold for the live release; `quarantines` maps each topic to its SELECT."""
+    """What `serve` must hold for the live release; `of_logs` maps names to the SELECTs over logs."""
     tables = [
         View(schema=SERVE, name=table, sql=texts[(table, version)])
         for table, version in sorted(release.tables.items())
     ]
-    return tables + [
-        View(schema=SERVE, name=f"{topic}_quarantine", sql=sql) for topic, sql in sorted(quarantines.items())
-    ]
+    return tables + [View(schema=SERVE, name=name, sql=sql) for name, sql in sorted(of_logs.items())]
 
 
 def statements(
