@@ -106,7 +106,7 @@ def test_what_a_mended_contract_admits_enters_once_and_a_second_replay_changes_n
     assert log.records(log.end()) == rows_in(told["counts"]) == 13
     assert told["replay"]["job"] == "job" and told["replay"]["contract"] == "1.1.0"
     shown = log.spark.sql(replayed_sql(relation_sql(log.path))).collect()
-    assert {(row.offset, *row.first_reasons, row.first_contract, row.verdict) for row in shown} == {
+    assert {(row.offset, *sorted(row.first_reasons), row.first_contract, row.verdict) for row in shown} == {
         (0, "not_allowed:status", "1.0.0", "valid"), (1, "not_allowed:status", "1.0.0", "valid"),
         (2, "below_minimum:amount", "not_allowed:status", "1.0.0", "invalid"),
     }  # fmt: skip
@@ -217,7 +217,6 @@ def test_verdicts_do_not_depend_on_how_a_replay_is_cut_or_on_being_cancelled_in_
     for lake in lakes:
         stage.run(lake)
     mend(stage, "lost")
-    whole, cut = (reading(stage, settings=lake) for lake in lakes)
     stopping = Run(id="stopped")
 
     def stop_after_two(progress: Progress) -> None:
@@ -226,7 +225,10 @@ def test_verdicts_do_not_depend_on_how_a_replay_is_cut_or_on_being_cancelled_in_
 
     stopping.report = stop_after_two
 
+    whole = reading(stage, settings=lakes[0])
     at_once = whole.replay((), JOB)
+    whole.stop()
+    cut = reading(stage, settings=lakes[1])
     monkeypatch.setattr(replaying, "CHUNK_RECORDS", 4)
     with pytest.raises(CancelledError):
         cut.replay((), stopping)
