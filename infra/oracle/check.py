@@ -10,6 +10,7 @@ from typing import Any
 from infra.oracle import shown, tables
 from infra.oracle.compare import Comparison, compare, same_sales
 from infra.oracle.judge import judge, writer_schemas
+from infra.oracle.mended import Mended, judge_mended
 from infra.oracle.topic import read
 from infra.oracle.watermark import watermark
 
@@ -31,6 +32,7 @@ def check(
     epoch: int = 0,
     ends: dict[int, int] | None = None,
     without_cancelled: bool = False,
+    mended: Mended | None = None,
     only: tuple[str, ...] = TABLES,
     say: Callable[[str], None] = lambda line: None,
 ) -> dict[str, Any]:
@@ -42,7 +44,8 @@ def check(
     answers = {name: asking.submit(QUESTIONS[name], door) for name in only}
     records, ends = read(bootstrap_servers, topic, ends)
     say(f"read {len(records):,} records of {topic} in {time.monotonic() - started:.1f} s")
-    judged = judge(records, writer_schemas(registry_url, f"{topic}-value"))
+    schemas = writer_schemas(registry_url, f"{topic}-value")
+    judged = judge_mended(records, schemas, mended) if mended else judge(records, schemas)
     say(f"judged them: {judged.verdicts()}, {time.monotonic() - started:.1f} s")
     valid = tables.frame(records, judged, epoch)
     makers: dict[str, Callable[[], Comparison]] = {

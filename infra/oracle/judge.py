@@ -66,20 +66,20 @@ def writer_schemas(registry_url: str, subject: str) -> dict[int, dict[str, Any]]
 
 def judge(records: Records, schemas: dict[int, dict[str, Any]]) -> Judged:
     """A verdict for every record. Across partitions, one id's records are taken in order of timestamp."""
-    readers = {schema_id: parse_schema(_physical(schema)) for schema_id, schema in schemas.items()}
+    readers = {schema_id: parse_schema(physical(schema)) for schema_id, schema in schemas.items()}
     judged = Judged()
     sound: list[tuple[int, tuple[Any, ...]]] = []
     for row, value in enumerate(records.values):
-        event, reasons = _decode(value, readers)
+        event, reasons = decode(value, readers)
         if event is None:
             judged.refused[row] = ("invalid", reasons)
             continue
-        verdict, reasons = _check(event, records.timestamps_ms[row])
+        verdict, reasons = check_event(event, records.timestamps_ms[row])
         if verdict == "valid":
             sound.append((row, event))
         else:
             judged.refused[row] = (verdict, reasons)
-    repeated = _repeated(sound, records)
+    repeated = repeats(sound, records)
     columns = list(judged.columns.values())
     for row, event in sound:
         if row in repeated:
@@ -92,7 +92,7 @@ def judge(records: Records, schemas: dict[int, dict[str, Any]]) -> Judged:
     return judged
 
 
-def _physical(schema: dict[str, Any]) -> dict[str, Any]:
+def physical(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema without logical types and with strings as bytes: same encoding, nothing interpreted."""
 
     def plain(kind: Any) -> Any:
@@ -109,7 +109,7 @@ def _physical(schema: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _decode(value: bytes | None, readers: dict[int, Any]) -> tuple[tuple[Any, ...] | None, list[str]]:
+def decode(value: bytes | None, readers: dict[int, Any]) -> tuple[tuple[Any, ...] | None, list[str]]:
     """The event's fields (amount in cents, time in milliseconds), or the reasons why there is no event."""
     if value is None:
         return None, ["null_value"]
@@ -142,27 +142,28 @@ def _decode(value: bytes | None, readers: dict[int, Any]) -> tuple[tuple[Any, ..
     return tuple(raw[name] for name in FIELDS), []
 
 
-def _check(event: tuple[Any, ...], timestamp_ms: int) -> tuple[str, list[str]]:
+def check_event(event: tuple[Any, ...], timestamp_ms: int, rules: Rules = RULES) -> tuple[str, list[str]]:
+    """The verdict by the rules alone, and its reasons: whether its id was seen is another question."""
     _, _, customer, region, status, cents, ordered_at = event
     broken = []
     if cents < 0:
         broken.append("below_minimum:amount")
-    if status not in RULES.statuses:
+    if status not in rules.statuses:
         broken.append("not_allowed:status")
     if region == "":
         broken.append("empty:region")
     if customer == "":
         broken.append("empty:customer")
-    if ordered_at - timestamp_ms > RULES.ahead_ms:
+    if ordered_at - timestamp_ms > rules.ahead_ms:
         broken.append("ahead_of_kafka:ordered_at")
     if broken:
         return "invalid", broken
-    if timestamp_ms - ordered_at > RULES.discard_after_ms:
+    if timestamp_ms - ordered_at > rules.discard_after_ms:
         return "too_late", ["too_late"]
     return "valid", []
 
 
-def _repeated(sound: list[tuple[int, tuple[Any, ...]]], records: Records) -> set[int]:
+def repeats(sound: list[tuple[int, tuple[Any, ...]]], records: Records) -> set[int]:
     """Rows whose id was on a valid record before them, at most the horizon earlier."""
     first: dict[str, int] = {}
     again: dict[str, list[int]] = {}

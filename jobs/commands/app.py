@@ -11,7 +11,7 @@ import typer
 
 from jobs.errors import UsageError
 
-_COMMANDS = ("services", "topics", "check", "batch", "jobs", "releases", "query", "gallery")
+_COMMANDS = ("services", "topics", "check", "batch", "jobs", "releases", "query", "quarantine", "gallery")
 
 
 def _choose_home(

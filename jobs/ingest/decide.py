@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from jobs.ingest import decode_avro, first_pass
-from jobs.ingest.duplicates import Duplicates
 from jobs.topics import verdict
 
 if TYPE_CHECKING:
@@ -63,9 +62,14 @@ class Decision:
     times: np.ndarray
 
 
-def decide(
-    found: pa.Table, ends: dict[int, int], index: Duplicates, reached: dict[int, int]
-) -> Decision | None:
+class Index(Protocol):
+    """Who was seen when."""
+
+    def judge(self, high: np.ndarray, low: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """Whether each record, in log order, repeats an id; remembers none of them."""
+
+
+def decide(found: pa.Table, ends: dict[int, int], index: Index, reached: dict[int, int]) -> Decision | None:
     """Decides in log order (partition, offset); None where every record is in the log already.
 
     `found` has the columns of `first_pass.selections`; `ends` are the log's own end offsets. `reached` are

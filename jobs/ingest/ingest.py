@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import shutil
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from jobs import breakpoints, quote
+from jobs import breakpoints
 from jobs.breakpoints import Point
-from jobs.errors import StoppedTopicError, TwinlakeError, UnreachableError
+from jobs.errors import BusyError, StoppedTopicError, TwinlakeError, UnreachableError
 from jobs.files import full_disk
-from jobs.ingest import decode_avro, first_pass
+from jobs.ingest import decode_avro, first_pass, ids, source
 from jobs.ingest.compact import Compaction
-from jobs.ingest.decide import decide
-from jobs.ingest.duplicates import Duplicates, Seen
+from jobs.ingest.decide import Decision, decide
+from jobs.ingest.duplicates import Duplicates
 from jobs.ingest.log_end import LogEnd, missing, producer_time
 from jobs.ingest.log_rows import log_rows
 from jobs.ingest.log_table import log_table
 from jobs.ingest.look import Look
+from jobs.ingest.replay import Replayed, replay
 from jobs.ingest.writer_schema import Writer
 from jobs.ingest.writers import Writers
 from jobs.lake import delta
 from jobs.lake.fresh_rows import FreshRows, NewRows
 from jobs.lake.in_commit import in_commit
-from jobs.lake.kept_plan import TooLargeError, computed
+from jobs.lake.kept_plan import TooLargeError
 from jobs.lake.log import BATCH, Log
+from jobs.run import Run
 from jobs.settings import Settings
 from jobs.times import Clock
 from jobs.topics.kafka import Kafka
@@ -59,21 +61,6 @@ LOG_APPEND_TIME = 1  # Kafka's number for it
 LONGEST_WAIT_S = 30.0
 STOP_WAIT_S = 120.0
 """A batch under way may take so long when somebody wants the ingest to stop."""
-
-# Measured: the defaults make a call to the broker for every 500 records.
-SOURCE = {
-    "includeHeaders": "true",
-    "failOnDataLoss": "true",
-    "kafka.isolation.level": "read_committed",
-    "kafka.max.poll.records": "20000",
-    # a fetch waits for no more than there is: one thread asks partition after partition (60 ms, not 110)
-    "kafka.fetch.min.bytes": "1",
-    "kafka.fetch.max.wait.ms": "1",
-    "kafka.max.partition.fetch.bytes": "8388608",
-    "kafka.default.api.timeout.ms": "15000",
-    "kafka.request.timeout.ms": "10000",
-    "kafkaConsumer.pollTimeoutMs": "15000",
-}
 
 
 class BatchFailedError(Exception):
@@ -113,7 +100,7 @@ class Ingest:
         self.state = STOPPED
         self.error: TwinlakeError | None = None
         self.log_end = LogEnd.of(topic.name, {})
-        self._index = Duplicates(self._horizon, self._seen)
+        self._index = Duplicates(self._horizon, partial(ids.since, log))
         self._indexed = -1  # the batch up to which the index knows the log
         self._record_bytes = UNKNOWN_BYTES  # in memory, by the newest batch
         self._event: dict[str, str] = {}  # the fields of the log's `event`
@@ -163,7 +150,8 @@ class Ingest:
             before = self.log_end.batch
             try:
                 self._failure = None
-                self._open()
+                with self._turn:  # nobody appends while it is read where the log ends
+                    self._open()
                 self.on_batch(self.log_end.batch, None)
                 self._query = self._stream()
                 self.state, self.error = RUNNING, None
@@ -214,26 +202,18 @@ class Ingest:
             raise refused
         self._topic_id = found.id
         self._starts = self.log_end.starts(begins)
-        registry = Registry(services.registry_url)
-        self._writers = Writers(self.topic, registry, partial(decode_avro.decoded_type, self.spark))
-        self._writers.learn(self.log_end)
+        self._writers = self.writers()
         if self._indexed != self.log_end.batch:
-            self._index, self._indexed = Duplicates(self._horizon, self._seen), self.log_end.batch
+            self._index = Duplicates(self._horizon, partial(ids.since, self.log))
+            self._indexed = self.log_end.batch
 
     def _stream(self) -> StreamingQuery:
         """A stream from the log's end. Its checkpoint is new each time, so no old one can mislead it."""
         shutil.rmtree(self._checkpoint, ignore_errors=True)
-        starts = {self.topic.name: {str(partition): offset for partition, offset in self._starts.items()}}
-        source = (
-            self.spark.readStream.format("kafka")
-            .options(**SOURCE)
-            .option("kafka.bootstrap.servers", self._kafka.bootstrap_servers)
-            .option("subscribe", self.topic.name)
-            .option("startingOffsets", json.dumps(starts))
-            .option("maxOffsetsPerTrigger", self.records_per_batch)
-            .load()
+        records = source.stream(
+            self.spark, self._kafka.bootstrap_servers, self.topic.name, self._starts, self.records_per_batch
         )
-        writer = source.writeStream.queryName(f"ingest-{self.topic.name}")
+        writer = records.writeStream.queryName(f"ingest-{self.topic.name}")
         return (
             writer.option("checkpointLocation", str(self._checkpoint))
             .trigger(processingTime=f"{self.floor_s} seconds")
@@ -250,17 +230,6 @@ class Ingest:
         within = self.topic.contract.unique_within
         return first_pass.micros(within) if within else 0
 
-    def _seen(self, since: int) -> Seen:
-        """The ids of the log's valid records from then on, as readers of the newest schema see them."""
-        name = quote.name(self.topic.contract.unique or "")
-        found = computed(
-            self.log.rows_of(self.log.files_since(since))
-            .where(f"_timestamp >= timestamp_micros({since}L) AND {name} IS NOT NULL")
-            .selectExpr(*(first_pass.id_hash(name, half) for half in (0, 1)), "unix_micros(_timestamp)")
-        )
-        high, low, times = (found.column(number).to_numpy() for number in range(3))
-        return Seen(high=high, low=low, times=times)
-
     # -- one micro-batch
 
     def _batch(self, records: DataFrame, number: int) -> None:
@@ -269,20 +238,11 @@ class Ingest:
             if self._ending.is_set():
                 raise InterruptedError("the ingest ends")  # to return would tell Spark that it was done
             try:
-                self._commit(records, self._reached(number))
+                self._commit(records, source.ends(self._checkpoint, number, self.topic.name))
             except BaseException as error:
                 self._failure = error
                 # Spark's stream takes a stack frame for every character of an error that came from Java
                 raise BatchFailedError("the batch was not committed") from None
-
-    def _reached(self, number: int) -> dict[int, int]:
-        """The offset that a micro-batch of the stream ends before, by partition, as Spark has planned it.
-
-        It is beyond the last record where a transaction's marker or aborted records are: once retention has
-        taken those, nobody could tell them from records that were lost.
-        """
-        planned = (self._checkpoint / "offsets" / str(number)).read_text().splitlines()[-1]
-        return {int(partition): end for partition, end in json.loads(planned)[self.topic.name].items()}
 
     def _commit(self, records: DataFrame, reached: dict[int, int]) -> None:
         self._check_topic()
@@ -300,26 +260,35 @@ class Ingest:
         met = [writer for writer in writers if writer.id in decision.schema_ids]
         end = self.log_end.at(self.clock()).after(decision, self._topic_id, met)
         self._writers.check(met, self.log_end)
-        if self._keep(met) and in_memory:
+        if self.keep(met) and in_memory:
             found = self._look.whole(records, writers, self._event)
         self._check_topic()
         metadata = end.metadata(BATCH, decision.records)
-        breakpoints.at(Point.BEFORE_LOG_FILES)
         fresh: NewRows
         if in_memory:
             table = log_table(found, self.topic, decision, end)
             self._record_bytes = table.nbytes / table.num_rows
-            added = self.log.appender.write(table)
-            breakpoints.at(Point.AFTER_LOG_FILES)
-            breakpoints.at(Point.BEFORE_LOG_COMMIT)
-            self.log.appender.commit(added, self._app_id, end.batch, metadata)
-            fresh = FreshRows(self.log, table)
+            fresh = self._append(table, end, metadata)
         else:
             self._record_bytes = first_pass.bytes_in_memory(found)
             rows = log_rows(records, self.topic, writers, self._event, decision, end)
+            breakpoints.at(Point.BEFORE_LOG_FILES)
             with in_commit(self.spark, Point.AFTER_LOG_FILES, Point.BEFORE_LOG_COMMIT):
                 commit = delta.append(rows, self.log.path, self._app_id, end.batch, metadata)
             fresh = self.log.rows_of(commit.added)
+        self._committed(end, decision, fresh)
+
+    def _append(self, table: pa.Table, end: LogEnd, metadata: dict[str, Any]) -> FreshRows:
+        """Commits a batch that is in memory."""
+        breakpoints.at(Point.BEFORE_LOG_FILES)
+        added = self.log.appender.write(table)
+        breakpoints.at(Point.AFTER_LOG_FILES)
+        breakpoints.at(Point.BEFORE_LOG_COMMIT)
+        self.log.appender.commit(added, self._app_id, end.batch, metadata)
+        return FreshRows(self.log, table)
+
+    def _committed(self, end: LogEnd, decision: Decision, fresh: NewRows) -> None:
+        """The log is at `end`: who asks for its ids, and who follows it, learns of the new batch."""
         breakpoints.at(Point.AFTER_LOG_COMMIT)
         self._compaction.after_batch()
         self._index.add(decision.high, decision.low, decision.times)
@@ -344,7 +313,7 @@ class Ingest:
         most = sum(end - begins.get(partition, 0) for partition, end in reached.items())
         return most * self._record_bytes < IN_MEMORY_BYTES
 
-    def _keep(self, met: Iterable[Writer]) -> bool:
+    def keep(self, met: Iterable[Writer]) -> bool:
         """Gives the log the fields of the writers whose records are in a batch, before the batch; whether it
         gained some."""
         before = self._event
@@ -381,6 +350,33 @@ class Ingest:
             if refused := self.log_end.refuse_missing(pc.unique(unknown.column("schema_id")).to_pylist()):
                 raise refused
             return table
+
+    # -- judging again: what `replay` asks of it
+
+    def replay(self, reasons: Sequence[str], run: Run) -> Replayed:
+        """Judges what is in quarantine (for these reasons, for any without them) again, beside the stream."""
+        return replay(self, reasons, run)
+
+    def writers(self) -> Writers:
+        """The schemas of the topic's producers as the registry tells them now."""
+        registry = Registry(self.settings.services().registry_url)
+        found = Writers(self.topic, registry, partial(decode_avro.decoded_type, self.spark))
+        found.learn(self.log_end)
+        return found
+
+    @contextmanager
+    def paused(self, run: Run) -> Iterator[LogEnd]:
+        """Where the log ends; nobody else appends to it inside. BusyError unless the topic is being read."""
+        name = self.topic.name
+        with holding(self._turn, f"the batch of topic {name} to end", STOP_WAIT_S, run):
+            if self.state != RUNNING or self._ending.is_set():
+                why = self.error.what if self.error else f"its ingest is {self.state}"
+                raise BusyError(f"topic {name} is not read now", why, "see `twinlake status`, then try again")
+            yield self.log_end.at(self.clock())
+
+    def take(self, table: pa.Table, end: LogEnd, metadata: dict[str, Any], decision: Decision) -> None:
+        """Appends one batch that did not come from Kafka, through the same door; call it while paused."""
+        self._committed(end, decision, self._append(table, end, metadata))
 
     # -- for `twinlake status`
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -14,7 +15,7 @@ from jobs.ingest.writer_schema import Writer, field_names, schema_hash
 from jobs.kinds.clock import LOG_APPEND_TIME, PROCESSING_TIME
 from jobs.times import EPOCH
 from jobs.topics import kafka
-from jobs.topics.verdict import LATE, VERDICTS
+from jobs.topics.verdict import LATE, REPLAYED, VERDICTS
 
 IDLE = timedelta(minutes=1)  # a partition this far behind the newest record does not hold the watermark
 
@@ -107,7 +108,7 @@ class LogEnd:
         """The end after one more batch; `writers` are those whose records are in it."""
         seen = {**self.seen, **decision.seen}  # not the newest ever: a clock that was ahead goes back
         event_times = _newest(self.event_times, decision.event_times)
-        counts = {name: self.counts.get(name, 0) + n for name, n in decision.counts.items()}
+        counts = {**self.counts, **{n: self.counts.get(n, 0) + new for n, new in decision.counts.items()}}
         return replace(
             self.past(decision.ends, topic_id),
             seen=seen,
@@ -115,6 +116,35 @@ class LogEnd:
             watermark=_watermark(self.watermark, seen, event_times),
             appended_at=_watermark(self.appended_at, seen, seen),
             counts=counts,
+            schemas={**self.schemas, **{w.id: w.names for w in writers}},
+            schema_hashes={**self.schema_hashes, **{w.id: schema_hash(w.avro) for w in writers}},
+        )
+
+    def judged_again(
+        self,
+        decision: Decision,
+        epoch: int,
+        before: Mapping[str, int],
+        copies: int,
+        writers: Collection[Writer],
+    ) -> LogEnd:
+        """The end after a batch of so many copies of records of that epoch, which were counted as `before`.
+
+        Kafka's offsets stay. A valid record's event time counts for the watermark as if it had been valid at
+        first: it may go on by it, never back.
+        """
+        here = decision.event_times if epoch == self.epoch else {}
+        event_times = _newest(self.event_times, here)
+        counts = Counter(self.counts)
+        counts.update(decision.counts)
+        counts.subtract(before)
+        counts[REPLAYED] += copies
+        return replace(
+            self,
+            batch=self.batch + 1,
+            event_times=event_times,
+            watermark=_watermark(self.watermark, self.seen, event_times) if self.seen else self.watermark,
+            counts=dict(counts),
             schemas={**self.schemas, **{w.id: w.names for w in writers}},
             schema_hashes={**self.schema_hashes, **{w.id: schema_hash(w.avro) for w in writers}},
         )

@@ -13,20 +13,25 @@ from jobs.lake.log import BATCH, COLUMNS
 from jobs.topics.topic import Topic
 
 
-def log_table(looked: pa.Table, topic: Topic, decision: Decision, end: LogEnd) -> pa.Table:
-    """`looked` has the columns of `first_pass.selections` with the event, `end` is the log's end after it."""
+def log_table(
+    looked: pa.Table, topic: Topic, decision: Decision, end: LogEnd, copies_of: int | None = None
+) -> pa.Table:
+    """`looked` has the columns of `first_pass.selections` with the event, `end` is the log's end after it.
+
+    `copies_of` is the epoch of records that the log has already, of which these are copies.
+    """
     rows = looked.combine_chunks().take(decision.order)
     codes = decision.row_codes - 1
     schema_id = rows.column("schema_id").to_numpy()
     made: dict[str, Any] = {
-        "epoch": _all(rows, end.epoch, pa.int32()),
+        "epoch": _all(rows, end.epoch if copies_of is None else copies_of, pa.int32()),
         "timestamp_type": rows.column("type"),
         "schema_id": pa.array(schema_id, pa.int32(), mask=schema_id < 0),
         "verdict": pa.array([code.verdict for code in decision.codes]).take(codes),
         "reasons": pa.array([code.reasons for code in decision.codes], pa.list_(pa.string())).take(codes),
         "late": pa.array(codes == FIXED.index(VALID_LATE)),
         "contract": _all(rows, topic.contract.version, pa.string()),
-        "replay": _all(rows, False, pa.bool_()),
+        "replay": _all(rows, copies_of is not None, pa.bool_()),
         BATCH: _all(rows, end.batch, pa.int64()),
         "ingested_at": _all(rows, end.ingested_at, pa.timestamp("us", "UTC")),
     }

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from jobs.ingest import first_pass
+from jobs.ingest import first_pass, source
 from jobs.ingest.writer_schema import Writer
-from jobs.lake.kept_plan import KeptPlan, Newest, computed
+from jobs.lake.kept_plan import ArrowFile, KeptPlan, Newest, computed
 from jobs.topics.topic import Topic
 
 if TYPE_CHECKING:
@@ -32,6 +32,16 @@ class Look:
             return KeptPlan(
                 self._spark, records.schema, lambda source: self._over(source, writers, event), nullcontext()
             )  # fmt: skip
+
+        return self._kept.plan((tuple(writers), tuple(event.items())), make).run(records)
+
+    def again(self, records: ArrowFile, writers: Sequence[Writer], event: Mapping[str, str]) -> pa.Table:
+        """The same of records that the log has; the file has the columns of `source.COLUMNS`."""
+        from pyspark.sql.types import StructType
+
+        def make() -> KeptPlan:
+            columns = StructType.fromDDL(", ".join(map(" ".join, source.COLUMNS.items())))
+            return KeptPlan(self._spark, columns, lambda slot: self._over(slot, writers, event))
 
         return self._kept.plan((tuple(writers), tuple(event.items())), make).run(records)
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from jobs.topics.schema import Field
     from jobs.topics.topic import Topic
 
-BATCH, ACCEPT = "batch", "accept"
+BATCH, ACCEPT, REPLAY = "batch", "accept", "replay"
 EVENT = "event"
 _BEFORE_EVENT = {
     "epoch": "int", "partition": "int", "offset": "bigint", "timestamp": "timestamp", "timestamp_type": "int",
@@ -75,12 +75,12 @@ class Log:
         """
 
         def wanted(found: dict[str, Any]) -> bool:
-            return found.get("kind") in (BATCH, ACCEPT) and batch in (None, found.get("batch"))
+            return found.get("kind") in (BATCH, ACCEPT, REPLAY) and batch in (None, found.get("batch"))
 
         return delta.newest_metadata(self.path, wanted) or {}
 
     def records(self, to: int) -> int:
-        """How many records the batches up to `to` have, by the statistics of the log's files.
+        """How many rows the batches up to `to` have, copies among them, by the statistics of the log's files.
 
         They outlive commits and OPTIMIZE; only files that hold batches on both sides of the end are read.
         """
@@ -214,28 +214,15 @@ class Log:
         """The same rows as SELECT text, of all that the relation has of the log."""
         return f"SELECT {', '.join(self.columns())} FROM {relation} WHERE verdict = '{VALID}'"
 
-    def quarantine_sql(self, relation: str) -> str:
-        """SELECT text of the records that are not valid by their latest verdict, with verdict and reasons.
-
-        `relation` is the log's.
-        """
-        return f"""SELECT l.epoch, l.partition, l.offset, l.timestamp, l.key, l.value, l.verdict, l.reasons
-FROM {self._latest_sql(relation)}
-WHERE l.verdict <> '{VALID}'"""
-
     def late_sql(self, relation: str) -> str:
         """SELECT text of records that came late: the columns of `rows`, and whether they were too late and
         were not judged again since (`_discarded`). `relation` is the log's.
         """
         return f"""SELECT {", ".join(self.columns())}, verdict = '{TOO_LATE}' AS `{DISCARDED}`
-FROM {self._latest_sql(relation)}
-WHERE (verdict = '{VALID}' AND late) OR verdict = '{TOO_LATE}'"""
-
-    def _latest_sql(self, relation: str) -> str:
-        """What follows FROM: the log's records as `l`, those left out that were judged again since."""
-        return f"""{relation} l
+FROM {relation} l
 LEFT ANTI JOIN (SELECT epoch, partition, offset, batch FROM {relation} WHERE replay) r
-  ON l.epoch = r.epoch AND l.partition = r.partition AND l.offset = r.offset AND l.batch < r.batch"""
+  ON l.epoch = r.epoch AND l.partition = r.partition AND l.offset = r.offset AND l.batch < r.batch
+WHERE (verdict = '{VALID}' AND late) OR verdict = '{TOO_LATE}'"""
 
     def _rows(self, found: DataFrame) -> DataFrame:
         return found.where(f"verdict = '{VALID}'").selectExpr(*self.columns())

@@ -17,7 +17,7 @@ from jobs.lake.plans import Plans
 from jobs.lake.runs import Runs
 from jobs.lake.segments import Closed
 from jobs.lake.version import Health, Pin, Version
-from jobs.run import Run
+from jobs.run import Result, Run
 from jobs.settings import Settings
 from jobs.times import Clock
 
@@ -104,6 +104,9 @@ class RunningIngest(Protocol):
 
     def behind(self, ends: Mapping[int, int]) -> int:
         """How many offsets below these ends the log has not reached yet."""
+
+    def replay(self, reasons: Sequence[str], run: Run) -> Result:
+        """Judges what is in quarantine (for these reasons, for any without them) again, beside the stream."""
 
     def start(self) -> None: ...
 

@@ -20,7 +20,7 @@ import structlog
 from jobs.kinds.all import from_json
 from jobs.kinds.clock import OF_THE_LOG
 from jobs.kinds.kind import Kind, Moment, is_stored
-from jobs.lake import delta, in_force
+from jobs.lake import delta, in_force, quarantine
 from jobs.lake.log import Log, late_after
 from jobs.lake.release_log import Release, releases, releases_path
 from jobs.lake.version import Version, load, version_file
@@ -165,12 +165,13 @@ class Follower:
         served = [self._version(table, version) for table, version in sorted(release.tables.items())]
         self._watermarks(served)
         logs = {topic: self._log(topic) for one in served for topic in one.version.topics}
-        quarantines = {
-            topic: log.quarantine_sql(self._live.relation_sql(log.path))
+        of_logs = {
+            name: sql
             for topic, log in logs.items()
             if delta.exists(log.path)
+            for name, sql in quarantine.views(topic, self._live.relation_sql(log.path)).items()
         }
-        wanted = views.served_views(release, self._texts(served), quarantines, self._lates(served))
+        wanted = views.served_views(release, self._texts(served), of_logs, self._lates(served))
         self._switch(wanted, release.number)  # first: only what changed is altered, and readers wait for it
         fixed = views.fixed_views(release, self._texts(served), self._lates(served))
         if release.number not in self._fixed:

@@ -78,16 +78,15 @@ def fixed_views(release: Release, texts: Texts, lates: Texts = NOTHING) -> list[
 
 
 def served_views(
-    release: Release, texts: Texts, quarantines: Mapping[str, str], lates: Texts = NOTHING
+    release: Release, texts: Texts, of_logs: Mapping[str, str], lates: Texts = NOTHING
 ) -> list[View]:
-    """What `serve` must hold for the live release; `quarantines` maps each topic to its SELECT.
+    """What `serve` must hold for the live release; `of_logs` maps names to the SELECTs over logs.
 
     `texts` and `lates` map (table, version) to the SELECT of that version's view, and of what came late for
     its windows where it has any.
     """
-    return _views(SERVE, release, texts, lates) + [
-        View(schema=SERVE, name=f"{topic}_quarantine", sql=sql) for topic, sql in sorted(quarantines.items())
-    ]
+    of_tables = _views(SERVE, release, texts, lates)
+    return of_tables + [View(schema=SERVE, name=name, sql=sql) for name, sql in sorted(of_logs.items())]
 
 
 def _views(schema: str, release: Release, texts: Texts, lates: Texts) -> list[View]:

@@ -1,17 +1,18 @@
-"""The kinds of jobs about logs and versions: rebuild, verify, maintain, accept."""
+"""The kinds of jobs about logs and versions: rebuild, verify, maintain, accept, replay."""
 
 from __future__ import annotations
 
 import threading
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from jobs.batch.certify import Certified, rebuild_version, verify_version
 from jobs.batch.maintain import Maintained, maintain
-from jobs.errors import NotFoundError
+from jobs.errors import NotFoundError, UsageError
 from jobs.ingest.accept import Accepted, accept, acceptable
-from jobs.lake.open_lake import OpenLake
-from jobs.run import Failed, Run
+from jobs.lake.open_lake import OpenLake, RunningIngest
+from jobs.lake.quarantine import refuse_unknown
+from jobs.run import Failed, Result, Run
 from jobs.server.job_kinds import JobKind, Params
 from jobs.waiting import holding
 
@@ -43,6 +44,20 @@ class AcceptParams(Params):
     topic: str
 
 
+class ReplayParams(Params):
+    topic: str
+    reasons: tuple[str, ...] = Field(default=(), max_length=100)
+
+    @field_validator("reasons")
+    @classmethod
+    def _published(cls, reasons: tuple[str, ...]) -> tuple[str, ...]:
+        try:
+            refuse_unknown(reasons, replays=True)
+        except UsageError as error:
+            raise ValueError(str(error)) from error
+        return reasons
+
+
 def do_rebuild(lake: OpenLake, params: RebuildParams, run: Run) -> Certified | Failed:
     """Compute the windows from the log again, compare, replace what closed segments hold."""
     version = lake.version(params.table, params.version)
@@ -61,10 +76,7 @@ def do_maintain(lake: OpenLake, params: MaintainParams, run: Run) -> Maintained:
 
 def do_accept(lake: OpenLake, params: AcceptParams, run: Run) -> Accepted:
     """Admit a recreated topic as the next epoch of its log, and read on."""
-    ingest = lake.ingests.get(params.topic)
-    if ingest is None:
-        known = ", ".join(lake.ingests)
-        raise NotFoundError(f"there is no topic {params.topic!r}", f"known: {known}", "check the name")
+    ingest = _ingest(lake, params.topic)
     log = lake.logs[params.topic]
     # of two at once the second would stop what the first has started
     with holding(_accepting, "another acceptance to end", ACCEPT_WAIT_S, run):
@@ -76,9 +88,22 @@ def do_accept(lake: OpenLake, params: AcceptParams, run: Run) -> Accepted:
             ingest.start()
 
 
+def do_replay(lake: OpenLake, params: ReplayParams, run: Run) -> Result:
+    """Judge what a topic has in quarantine again, by the contract in force; tables take what became valid."""
+    return _ingest(lake, params.topic).replay(params.reasons, run)
+
+
+def _ingest(lake: OpenLake, topic: str) -> RunningIngest:
+    if topic not in lake.ingests:
+        known = ", ".join(lake.ingests)
+        raise NotFoundError(f"there is no topic {topic!r}", f"known: {known}", "check the name")
+    return lake.ingests[topic]
+
+
 KINDS = {
     "rebuild": JobKind(params=RebuildParams, handler=do_rebuild),
     "verify": JobKind(params=VerifyParams, handler=do_verify),
     "maintain": JobKind(params=MaintainParams, handler=do_maintain),
     "accept": JobKind(params=AcceptParams, handler=do_accept),
+    "replay": JobKind(params=ReplayParams, handler=do_replay),
 }

@@ -18,7 +18,7 @@ from jobs.lake.fresh_rows import FreshRows, NewRows
 from jobs.lake.kept_plan import TooLargeError, computed
 from jobs.lake.log import Log
 from jobs.lake.segments import arranged
-from jobs.topics.verdict import records_in
+from jobs.topics.verdict import rows_in
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -82,10 +82,10 @@ def standing(feed: Feed) -> Standing:
             "restore the log's newer state, or build the table anew (`twinlake plan`, `twinlake build`)",
         )
     told = feed.log.metadata(at.position)
-    if told.get("counts") and records_in(told["counts"]) != at.records:
+    if told.get("counts") and rows_in(told["counts"]) != at.records:
         raise StalledVersionError(
             f"batch {at.position} of the log is not the one that {feed.version} has taken",
-            f"up to it the log has {records_in(told['counts']):,} records now, and had {at.records:,}: "
+            f"up to it the log has {rows_in(told['counts']):,} records now, and had {at.records:,}: "
             f"{feed.log.path} was restored to an earlier state, and has read on since",
             "restore the log's newer state, or build the table anew (`twinlake plan`, `twinlake build`)",
         )
@@ -101,7 +101,7 @@ def advance(feed: Feed, at: Standing, to: int, rows: NewRows | None = None) -> S
         return at
     told = feed.log.metadata(to)
     # the newest commits tell it for nothing; in a catch-up they may be cleaned up
-    records = records_in(told["counts"]) if told.get("counts") else feed.log.records(to)
+    records = rows_in(told["counts"]) if told.get("counts") else feed.log.records(to)
     new = replace(
         at,
         step=at.step + 1,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jobs.lake.log import Log
-from jobs.topics.verdict import records_in
+from jobs.topics.verdict import rows_in
 
 REMEMBERED = 10_000
 """Batches of each topic whose arrival is remembered."""
@@ -39,7 +39,7 @@ class Lags:
         """The topic's log is at this commit now."""
         end = End(
             batch=int(metadata.get("batch", 0)),
-            records=records_in(metadata.get("counts", {})),
+            records=rows_in(metadata.get("counts", {})),
             watermark=metadata.get("watermark"),
             clocks=metadata.get("clocks", {}),
         )

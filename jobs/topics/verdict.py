@@ -15,6 +15,8 @@ VERDICTS = (VALID, INVALID, DUPLICATE, TOO_LATE)
 """Every record of a log has exactly one of them."""
 LATE = "late"
 """Counted beside the verdicts: valid records that came after the contract's `late_after`."""
+REPLAYED = "replayed"
+"""Counted beside the verdicts, under which a record counts by its latest: copies that replays have made."""
 
 # Undecodable: the bytes are no event. Reported alone, for no rule can be asked about them.
 NULL_VALUE = "null_value"
@@ -65,6 +67,11 @@ UNDECODABLE = (
 def records_in(counts: Mapping[str, int]) -> int:
     """How many records these counts by verdict are about; late ones are valid ones counted again."""
     return sum(counts.get(verdict, 0) for verdict in VERDICTS)
+
+
+def rows_in(counts: Mapping[str, int]) -> int:
+    """How many rows a log with these counts has: its records, and the copies of those that were replayed."""
+    return records_in(counts) + counts.get(REPLAYED, 0)
 
 
 def reason(code: str, field: str = "") -> str:

@@ -15,7 +15,7 @@ from jobs.settings import PROJECT, Services, Settings
 SPARK_FREE = """
 import sys
 sys.path[:0] = [{dags!r}, {project!r}]
-import backfill, batch, maintain, release, rollback
+import backfill, batch, maintain, release, replay, rollback
 heavy = {{"pyspark", "delta", "great_expectations", "deltalake", "duckdb", "polars", "pandas"}}
 print(sorted(heavy & {{name.split(".")[0] for name in sys.modules}}))
 """
@@ -27,7 +27,7 @@ def _flow(dag) -> dict[str, set[str]]:
 
 def test_all_dags_import_without_an_error(bag) -> None:
     assert bag.import_errors == {}
-    assert set(bag.dags) == {"batch", "backfill", "maintain", "release", "rollback"}
+    assert set(bag.dags) == {"batch", "backfill", "maintain", "release", "replay", "rollback"}
 
 
 def test_no_dag_imports_spark_or_another_heavy_library() -> None:

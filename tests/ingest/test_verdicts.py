@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from jobs.ingest.ingest import LOG_APPEND_TIME
+from jobs.lake.quarantine import quarantine_sql
 from jobs.lake.relations import relation_sql
 from tests.ingest.stage import Stage, frame, order
 
@@ -89,7 +90,7 @@ def test_every_record_is_kept_with_the_verdict_and_reasons_it_deserves(stage: St
     assert rows[20].event.amount == Decimal("-0.01") and rows[16].event is None
     counts = log.metadata()["counts"]
     assert counts == {"valid": 6, "invalid": 20, "duplicate": 1, "too_late": 2, "late": 1}
-    assert stage.spark.sql(log.quarantine_sql(relation_sql(log.path))).count() == 23
+    assert stage.spark.sql(quarantine_sql(relation_sql(log.path))).count() == 23
     assert log.rows(0, log.end()).count() == stage.spark.sql(log.rows_sql(log.end())).count() == 6
 
 

@@ -33,7 +33,8 @@ def test_the_views_of_the_live_release_are_there(sql: SqlServer, released: Relea
     ]  # fmt: skip
     assert sql.rows("SELECT * FROM serve.orders_quarantine") == [
         {"epoch": 0, "partition": 0, "offset": ALL, "timestamp": "2023-11-14T22:46:40Z", "key": b"c0".hex(),
-         "value": "00ff", "verdict": "invalid", "reasons": ["malformed_body"]}
+         "value": "00ff", "verdict": "invalid", "reasons": ["malformed_body"], "contract": "1.0.0",
+         "replay": False}
     ]  # fmt: skip
 
 

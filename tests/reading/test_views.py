@@ -31,7 +31,7 @@ def test_a_release_is_served_twice_once_for_good() -> None:
     texts = {("t", "v-1"): "SELECT 1"}
 
     assert [view.place for view in fixed_views(made, texts)] == ["`release_3`.`t`"]
-    assert [view.place for view in served_views(made, texts, {"orders": "SELECT 2"})] == [
+    assert [view.place for view in served_views(made, texts, {"orders_quarantine": "SELECT 2"})] == [
         "`serve`.`t`", "`serve`.`orders_quarantine`"
     ]  # fmt: skip
 

@@ -1,0 +1,49 @@
+"""DAG `replay`: after a topic's contract was mended, judges what it has in quarantine again."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import Param, dag, get_current_context, task
+from lake_jobs import run_job
+
+NAME = "^[a-z][a-z0-9_]*$"
+REASON = "^[a-z][a-z0-9_]*(:[A-Za-z][A-Za-z0-9_]*)?$"
+
+
+@dag(
+    schedule=None,
+    catchup=False,
+    max_active_runs=1,
+    max_active_tasks=1,
+    is_paused_upon_creation=False,
+    tags=["twinlake"],
+    default_args={"retries": 2, "retry_delay": timedelta(seconds=15)},
+    params={
+        "topic": Param(
+            type="string", pattern=NAME, maxLength=200, title="Topic", description="its quarantine is judged"
+        ),
+        "reason": Param(
+            None,
+            type=["null", "string"],
+            pattern=REASON,
+            maxLength=200,
+            title="Reason",
+            description="only records with it, like not_allowed or not_allowed:status; empty: all",
+        ),
+    },
+    doc_md=__doc__,
+)
+def replay() -> None:
+    @task
+    def judge_again() -> dict[str, Any]:
+        """The contract in force decides; every table takes the records that are valid now."""
+        params = get_current_context()["params"]
+        reasons = [str(params["reason"])] if params["reason"] else []
+        return run_job("replay", {"topic": str(params["topic"]), "reasons": reasons})
+
+    judge_again()
+
+
+replay()

@@ -1,0 +1,57 @@
+"""How a topic's records are read from Kafka: a stream of committed ones, from offsets that are named."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+COLUMNS = {
+    "partition": "int", "offset": "bigint", "timestamp": "timestamp", "timestampType": "int", "key": "binary",
+    "headers": "array<struct<key string, value binary>>", "value": "binary",
+}  # fmt: skip
+"""Those of a record that ingest looks at, as Kafka's reader names them, with their Spark types."""
+# Measured: the defaults make a call to the broker for every 500 records.
+OPTIONS = {
+    "includeHeaders": "true",
+    "failOnDataLoss": "true",
+    "kafka.isolation.level": "read_committed",
+    "kafka.max.poll.records": "20000",
+    # a fetch waits for no more than there is: one thread asks partition after partition (60 ms, not 110)
+    "kafka.fetch.min.bytes": "1",
+    "kafka.fetch.max.wait.ms": "1",
+    "kafka.max.partition.fetch.bytes": "8388608",
+    "kafka.default.api.timeout.ms": "15000",
+    "kafka.request.timeout.ms": "10000",
+    "kafkaConsumer.pollTimeoutMs": "15000",
+}
+
+
+def stream(
+    spark: SparkSession, servers: str, topic: str, starts: Mapping[int, int], records_per_batch: int
+) -> DataFrame:
+    """The topic's records from these offsets on, by partition."""
+    begin = {topic: {str(partition): offset for partition, offset in starts.items()}}
+    return (
+        spark.readStream.format("kafka")
+        .options(**OPTIONS)
+        .option("kafka.bootstrap.servers", servers)
+        .option("subscribe", topic)
+        .option("startingOffsets", json.dumps(begin))
+        .option("maxOffsetsPerTrigger", records_per_batch)
+        .load()
+    )
+
+
+def ends(checkpoint: Path, batch: int, topic: str) -> dict[int, int]:
+    """The offset that a micro-batch of the stream ends before, by partition, as Spark has planned it.
+
+    It is beyond the last record where a transaction's marker or aborted records are: once retention has taken
+    those, nobody could tell them from records that were lost.
+    """
+    planned = (checkpoint / "offsets" / str(batch)).read_text().splitlines()[-1]
+    return {int(partition): end for partition, end in json.loads(planned)[topic].items()}
