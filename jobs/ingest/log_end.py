@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
@@ -11,10 +11,15 @@ from jobs.errors import StoppedTopicError, TwinlakeError, UnreachableError
 from jobs.ingest.decide import Decision
 from jobs.ingest.first_pass import micros
 from jobs.ingest.writer_schema import Writer, field_names, schema_hash
+from jobs.lake.log_fields import names_kept
 from jobs.topics.kafka import LOG_APPEND_TIME
-from jobs.topics.verdict import LATE, VERDICTS
+from jobs.topics.verdict import IGNORED, LATE, VERDICTS
 
+COUNTED = tuple(name for name in (*VERDICTS, LATE) if name != IGNORED)
+"""What the commits of every log tell; how many are ignored those of one that has some."""
 IDLE = timedelta(minutes=1)  # a partition this far behind the newest record does not hold the watermark
+
+NO_FIELDS: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +43,7 @@ class LogEnd:
     def of(cls, topic: str, metadata: dict[str, Any]) -> LogEnd:
         """The end that a log commit's metadata tells; that of an empty log for {}."""
         if not metadata:
-            return cls(topic=topic, counts=dict.fromkeys((*VERDICTS, LATE), 0))
+            return cls(topic=topic, counts=dict.fromkeys(COUNTED, 0))
         return cls(
             topic=topic,
             batch=metadata["batch"],
@@ -91,18 +96,26 @@ class LogEnd:
             ends={**self.ends, self.epoch: _newest(self.offsets, ends)},
         )
 
-    def after(self, decision: Decision, topic_id: str, writers: Collection[Writer]) -> LogEnd:
-        """The end after one more batch; `writers` are those whose records are in it."""
+    def after(
+        self,
+        decision: Decision,
+        topic_id: str,
+        writers: Collection[Writer],
+        event: Mapping[str, str] = NO_FIELDS,
+    ) -> LogEnd:
+        """The end after one more batch; `writers` are those whose records are in it, `event` the log's fields
+        that these are kept in, with their types."""
         seen = {**self.seen, **decision.seen}  # not the newest ever: a clock that was ahead goes back
         event_times = _newest(self.event_times, decision.event_times)
-        counts = {name: self.counts.get(name, 0) + n for name, n in decision.counts.items()}
+        more = {name: self.counts.get(name, 0) + n for name, n in decision.counts.items()}
+        kept = {w.id: names_kept(event, w.stored, w.names) for w in writers}
         return replace(
             self.past(decision.ends, topic_id),
             seen=seen,
             event_times=event_times,
             watermark=_watermark(self.watermark, seen, event_times),
-            counts=counts,
-            schemas={**self.schemas, **{w.id: w.names for w in writers}},
+            counts={**self.counts, **more},
+            schemas={**self.schemas, **kept},
             schema_hashes={**self.schema_hashes, **{w.id: schema_hash(w.avro) for w in writers}},
         )
 
