@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from infra.parts.part import Context, Part
+from jobs.errors import ContractError
+from jobs.topics.change import REMEDY, breaking
+from jobs.topics.contract import JSON
 from jobs.topics.kafka import Kafka
+from jobs.topics.schema import Schema, readable_fields
 from jobs.topics.topic import Topic, load_topic, topic_names
 
 if TYPE_CHECKING:
@@ -32,12 +36,29 @@ def _prepare(context: Context) -> None:
 
 
 def register(registry: Registry, topic: Topic) -> None:
-    """Registers the schemas that the registry has not got yet, oldest first; refuses an incompatible one."""
+    """Registers the schemas that the registry has not got yet, oldest first; refuses an incompatible one.
+
+    A topic in JSON has none: its contract is its schema.
+    """
+    if topic.contract.format == JSON:
+        return
     subject = f"{topic.name}-value"
     known = list(registry.schemas(subject).values())
     for schema in topic.schemas:
         if dict(schema.avro) not in known:
+            _refuse_breaking(schema, known)
             registry.register(subject, dict(schema.avro))
+
+
+def _refuse_breaking(schema: Schema, known: list[dict[str, Any]]) -> None:
+    """In the words of `twinlake check`, which cannot know what producers have registered; the registry has
+    rules of its own, and says no more than that it refuses."""
+    for avro in known:
+        fields, others = readable_fields(avro, schema.file)
+        if others:
+            continue  # of types that only the registry can judge
+        if wrong := breaking(fields, schema):
+            raise ContractError(schema.file, *wrong, remedy=REMEDY)
 
 
 def _probe(context: Context) -> str:

@@ -19,7 +19,8 @@ from jobs.kinds.defined import defined
 from jobs.kinds.dependencies import ordered
 from jobs.kinds.kind import Kind
 from jobs.settings import GALLERY, PROJECT
-from jobs.topics.topic import topic_names
+from jobs.topics.contract import JSON
+from jobs.topics.topic import load_topic, topic_names
 
 EXAMPLE = Annotated[str, typer.Argument(help="an example of `twinlake gallery list`")]
 
@@ -83,13 +84,16 @@ def produce_command(
     services, past_ms, run = settings.services(), span_ms(span), secrets.token_hex(6)
     registry = Registry(services.registry_url)
     for topic in topic_names(GALLERY / example):
-        known = registry.schemas(f"{topic}-value")
-        if not known:
+        is_json = load_topic(topic, GALLERY / example).contract.format == JSON
+        known = {} if is_json else registry.schemas(f"{topic}-value")
+        if not known and not is_json:
             raise UsageError(
                 f"topic {topic} is not open yet", f"{example} was added after the start",
                 "run `twinlake down`, then `twinlake up`",
             )  # fmt: skip
-        source = sequence(example, topic, seed=seed, run=run, schema_id=max(known), span_ms=past_ms)
+        source = sequence(
+            example, topic, seed=seed, run=run, schema_id=max(known, default=0), span_ms=past_ms
+        )
         with stopped_by_signals() as stop, reporter(count) as report:
             sent = produce(
                 source, bootstrap_servers=services.bootstrap_servers, topic=topic, count=count, rate=None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from jobs.ingest import decode_avro, first_pass
+from jobs.ingest import decode_avro, decoding, first_pass
 from jobs.topics import verdict
 
 if TYPE_CHECKING:
@@ -106,6 +106,8 @@ def decide(found: pa.Table, ends: dict[int, int], index: Index, reached: dict[in
     added = asked[~repeated]
 
     valid = codes <= 2
+    timed = valid & ((flags & first_pass.NO_TIME) == 0)
+    ignored = np.array([False] + [code.verdict == verdict.IGNORED for code in table])[codes]
     decodable = np.array([True] + [code.decodable for code in table])[codes]
     width = 1 if len(table) < 256 else 2 if len(table) < 65_536 else 3
     spans = {}
@@ -115,7 +117,7 @@ def decide(found: pa.Table, ends: dict[int, int], index: Index, reached: dict[in
         spans[number] = _span(offset[here], codes[here], width)
         new_ends[number] = int(offset[here][-1]) + 1
         seen[number] = int(micros[here].max())
-        past = here & valid & (event_micros <= micros)
+        past = here & timed & (event_micros <= micros)
         if past.any():
             event_times[number] = int(event_micros[past].max())
     return Decision(
@@ -129,9 +131,10 @@ def decide(found: pa.Table, ends: dict[int, int], index: Index, reached: dict[in
         event_times=event_times,
         counts={
             verdict.VALID: int(np.count_nonzero(valid)),
-            verdict.INVALID: int(np.count_nonzero(codes > len(FIXED))),
+            verdict.INVALID: int(np.count_nonzero((codes > len(FIXED)) & ~ignored)),
             verdict.DUPLICATE: int(np.count_nonzero(codes == 4)),
             verdict.TOO_LATE: int(np.count_nonzero(codes == 3)),
+            **({verdict.IGNORED: int(np.count_nonzero(ignored))} if ignored.any() else {}),
             verdict.LATE: int(np.count_nonzero(codes == 2)),
         },
         order=order,
@@ -148,6 +151,8 @@ def _numbers(found: pa.Table, name: str) -> np.ndarray:
 
 
 def _invalid(text: str) -> Code:
+    if text == decoding.IGNORED:
+        return Code(verdict=verdict.IGNORED, reasons=(verdict.NULL_VALUE,), decodable=False)
     if text == decode_avro.NO_SCHEMA_YET:  # the registry has been asked, and has none either
         text = verdict.UNKNOWN_SCHEMA
     reasons = tuple(text.split(decode_avro.SEPARATOR))

@@ -12,8 +12,12 @@ from typing import TYPE_CHECKING, cast
 from jobs import quote
 from jobs.ingest import nested
 from jobs.ingest.writer_schema import RANGES, Writer
+from jobs.lake.log_fields import kept_as
 from jobs.topics import verdict
-from jobs.topics.schema import Field, default_sql, logical_type
+from jobs.topics.change import promoted, source
+from jobs.topics.default_value import default_sql
+from jobs.topics.schema import Field, logical_type
+from jobs.topics.spark_type import is_nested
 from jobs.topics.topic import Topic
 from jobs.topics.wire import HEADER_BYTES
 
@@ -48,16 +52,15 @@ def _from_avro(body: str, schema: str, mode: str) -> str:
     return f"from_avro({body}, {quote.string(schema)}, {options})"
 
 
-def undecodable(writers: Sequence[Writer], end_marker: bytes) -> str:
-    """Reasons why the bytes are no event, as text; NULL where they are one."""
+def undecodable(topic: Topic, writers: Sequence[Writer], end_marker: bytes) -> str:
+    """Reasons why the bytes of a value are no event, as text; NULL where they are one."""
     cases = [
-        f"WHEN value IS NULL THEN '{verdict.NULL_VALUE}'",
         f"WHEN length(value) < {HEADER_BYTES} OR substring(value, 1, 1) <> X'00' THEN '{verdict.BAD_HEADER}'",
     ]
     for writer in writers:
         end = f"e{writer.id}.{writer.end}"
-        simple = [_bad_field(writer, field) for field in writer.fields]
-        bad_fields = [*filter(None, simple), *nested.bad_fields(writer)]
+        plain = [_bad_field(writer, field) for field in writer.plain]
+        bad_fields = [*filter(None, plain), *nested.bad_fields(writer), *_bad_texts(topic, writer)]
         bad = f"nullif(concat_ws('{SEPARATOR}', {', '.join(bad_fields) or 'NULL'}), '')"
         cases.append(
             f"WHEN schema_id = {writer.id} THEN CASE WHEN {end} IS NULL OR {end} <> X'{end_marker.hex()}' "
@@ -86,15 +89,31 @@ def _bad_field(writer: Writer, field: Field) -> str | None:
     return None
 
 
+def _bad_texts(topic: Topic, writer: Writer) -> list[str]:
+    """The same for what is sent as bytes and read as text."""
+    found = []
+    for field in topic.newest.fields:
+        theirs = source(field, writer.fields)
+        if theirs is not None and (theirs.type, field.type) == ("binary", "string"):
+            code = verdict.reason(verdict.INVALID_UTF8, field.name)
+            value = f"CAST(e{writer.id}.{quote.name(theirs.name)} AS string)"
+            found.append(f"CASE WHEN NOT is_valid_utf8({value}) THEN '{code}' END")
+    return found
+
+
 def fields(topic: Topic, writer: Writer) -> dict[str, str]:
-    """SQL of every field of the newest schema, read from what this writer wrote."""
+    """SQL of every field of the newest schema, read from what this writer wrote; of a nested one whether it
+    is there, for nobody asks more of it."""
     found = {}
     for field in topic.newest.fields:
-        theirs = writer.field(field.name)
-        if theirs is None:
-            found[field.name] = default_sql(field)
+        theirs = source(field, writer.fields)
+        value = default_sql(field) if theirs is None else f"e{writer.id}.{quote.name(theirs.name)}"
+        if is_nested(field.type):
+            found[field.name] = f"CASE WHEN {value} IS NOT NULL THEN true END"
             continue
-        value = f"e{writer.id}.{quote.name(field.name)}"
+        if theirs is None:
+            found[field.name] = value
+            continue
         logical = logical_type(theirs)
         if theirs.precision:
             value = f"try_cast({value} AS {field.type})"
@@ -102,7 +121,7 @@ def fields(topic: Topic, writer: Writer) -> dict[str, str]:
             low, high = RANGES[logical]
             make = MAKE[logical]
             value = f"CASE WHEN {value} BETWEEN {low} AND {high} THEN {make}({value}) END"
-        found[field.name] = value
+        found[field.name] = promoted(value, theirs.type, field.type)
     return found
 
 
@@ -122,13 +141,13 @@ def event_micros(topic: Topic, writers: Sequence[Writer]) -> str:
         return "CAST(NULL AS bigint)"
     per_writer = {}
     for writer in writers:
-        theirs = writer.field(name)
+        theirs = source(field, writer.fields)
         logical = logical_type(theirs or field)
         if theirs is None or logical not in RANGES:
             per_writer[writer.id] = f"unix_micros(CAST({default_sql(field)} AS timestamp))"
             continue
         low, high = RANGES[logical]
-        value = f"e{writer.id}.{quote.name(name)}"
+        value = f"e{writer.id}.{quote.name(theirs.name)}"
         factor = {"date": 86_400_000_000, "timestamp-millis": 1000}.get(logical, 1)
         per_writer[writer.id] = f"CASE WHEN {value} BETWEEN {low} AND {high} THEN {value} * {factor}L END"
     return by_writer(per_writer) if per_writer else "CAST(NULL AS bigint)"
@@ -168,8 +187,9 @@ def _event(writer: Writer, event: Mapping[str, str]) -> str:
     stored = writer.stored
     if [*stored.items()] == [*event.items()] and len(stored) == len(writer.names):
         return f"e{writer.id}"
+    theirs = {kept_as(event, name, type_): name for name, type_ in stored.items()}
     parts = []
     for name, type_ in event.items():
-        value = f"e{writer.id}.{quote.name(name)}" if stored.get(name) == type_ else "NULL"
+        value = f"e{writer.id}.{quote.name(theirs[name])}" if name in theirs else "NULL"
         parts.append(f"{quote.string(name)}, CAST({value} AS {type_})")
     return f"CASE WHEN e{writer.id} IS NOT NULL THEN named_struct({', '.join(parts)}) END"

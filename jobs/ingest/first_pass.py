@@ -11,18 +11,18 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from jobs import quote
-from jobs.ingest import decode_avro
 from jobs.ingest.decode_avro import SEPARATOR
+from jobs.ingest.decoding import decoding, event_columns, of_values
 from jobs.ingest.writer_schema import Writer
 from jobs.lake.log import EVENT
-from jobs.topics import verdict
+from jobs.topics import record_key, verdict
 from jobs.topics.contract import Contract
 from jobs.topics.topic import Topic
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-LATE, DISCARD, NO_ID = 1, 2, 4  # bits of the column `flags`
+LATE, DISCARD, NO_ID, NO_TIME = 1, 2, 4, 8  # bits of the column `flags`
 _SENT = "coalesce(length(key), 0) + coalesce(length(value), 0)"
 
 
@@ -41,25 +41,17 @@ def selections(
     """
     headers = () if event is None else ("headers",)
     kept = ("partition", "offset", "timestamp", "timestampType", "key", *headers)
-    headed = (*kept, "value", f"{decode_avro.SCHEMA_ID} AS schema_id")
-    decoded = (
-        *kept,
-        "value",
-        "schema_id",
-        *(decode_avro.unchecked(writer, end_marker) for writer in writers),
-    )
-    per_writer = {writer.id: decode_avro.fields(topic, writer) for writer in writers}
+    how = decoding(topic, writers, end_marker)
+    headed = (*kept, "value", f"{how.schema_id} AS schema_id")
+    decoded = [("*", *columns) for columns in how.columns]
     contract = topic.contract
     read = (
         *kept,
         "value",
         "schema_id",
-        f"{decode_avro.undecodable(writers, end_marker)} AS undecodable",
-        *(
-            f"{decode_avro.by_writer({i: reader[name] for i, reader in per_writer.items()})} AS {_read(name)}"
-            for name in _needed(contract)
-        ),
-        f"{decode_avro.event_micros(topic, writers)} AS event_micros",
+        f"{how.undecodable} AS undecodable",
+        *(f"{how.fields[name]} AS {_read(name)}" for name in _needed(contract)),
+        f"{how.event_micros} AS event_micros",
     )
     judged = (
         "partition",
@@ -74,11 +66,11 @@ def selections(
         "coalesce(schema_id, -1) AS schema_id",
     )
     if event is None:
-        return headed, decoded, read, (*judged, f"{_SENT} AS sent_bytes")
-    columns, event_sql = decode_avro.event_columns(writers, event)
+        return headed, *decoded, read, (*judged, f"{_SENT} AS sent_bytes")
+    columns, event_sql = event_columns(topic, writers, event)
     written = ("*", "undecodable IS NULL AS decodable")
     whole = (*judged, "key", "value", *headers, "timestamp", f"{event_sql} AS {EVENT}")
-    return headed, decoded, read, written, ("*", *columns), whole
+    return headed, *decoded, read, written, ("*", *columns), whole
 
 
 def bytes_in_memory(looked: pa.Table) -> float:
@@ -121,7 +113,7 @@ def _flags(contract: Contract) -> str:
     if contract.discard_after:
         bits.append(f"CASE WHEN {late} > {micros(contract.discard_after)} THEN {DISCARD} ELSE 0 END")
     without_id = f"{_read(contract.unique)} IS NULL" if contract.unique else "true"
-    bits.append(f"CASE WHEN {without_id} THEN {NO_ID} ELSE 0 END")
+    bits.append(of_values(contract, f"CASE WHEN {without_id} THEN {NO_ID} ELSE 0 END", str(NO_ID | NO_TIME)))
     return " + ".join(bits)
 
 
@@ -135,4 +127,9 @@ def _broken(contract: Contract) -> str:
         ahead = f"event_micros - unix_micros(timestamp) > {micros(contract.future_tolerance)}"
         code = verdict.reason(verdict.AHEAD_OF_KAFKA, contract.event_time)
         broken.append(f"CASE WHEN {ahead} THEN {quote.string(code)} END")
-    return f"concat_ws('{SEPARATOR}', {', '.join(broken)})" if broken else "''"
+    rules = f"concat_ws('{SEPARATOR}', {', '.join(broken)})" if broken else "''"
+    bad_key = record_key.bad(contract)
+    if bad_key is None:
+        return of_values(contract, rules, "''")
+    rules = of_values(contract, f"nullif({rules}, '')")
+    return f"concat_ws('{SEPARATOR}', CASE WHEN {bad_key} THEN '{verdict.BAD_KEY}' END, {rules})"

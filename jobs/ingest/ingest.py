@@ -33,6 +33,7 @@ from jobs.lake.fresh_rows import FreshRows, NewRows
 from jobs.lake.in_commit import in_commit
 from jobs.lake.kept_plan import TooLargeError
 from jobs.lake.log import BATCH, Log
+from jobs.lake.log_fields import kept_as
 from jobs.run import Run
 from jobs.settings import Settings
 from jobs.times import Clock
@@ -258,10 +259,10 @@ class Ingest:
             return
         writers = self._writers.all()
         met = [writer for writer in writers if writer.id in decision.schema_ids]
-        end = self.log_end.at(self.clock()).after(decision, self._topic_id, met)
         self._writers.check(met, self.log_end)
         if self.keep(met) and in_memory:
             found = self._look.whole(records, writers, self._event)
+        end = self.log_end.at(self.clock()).after(decision, self._topic_id, met, self._event)
         self._check_topic()
         metadata = end.metadata(BATCH, decision.records)
         fresh: NewRows
@@ -318,7 +319,7 @@ class Ingest:
         gained some."""
         before = self._event
         for writer in met:
-            if not writer.stored.items() <= self._event.items():
+            if not all(kept_as(self._event, *field) for field in writer.stored.items()):
                 remedy = (
                     "have producers send it under a name of its own; what they sent already can only be left "
                     f"out: make the topic again and run `twinlake topic accept {self.topic.name}`"

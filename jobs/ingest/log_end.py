@@ -13,11 +13,16 @@ from jobs.ingest.decide import Decision
 from jobs.ingest.first_pass import micros
 from jobs.ingest.writer_schema import Writer, field_names, schema_hash
 from jobs.kinds.clock import LOG_APPEND_TIME, PROCESSING_TIME
+from jobs.lake.log_fields import names_kept
 from jobs.times import EPOCH
 from jobs.topics import kafka
-from jobs.topics.verdict import LATE, REPLAYED, VERDICTS
+from jobs.topics.verdict import IGNORED, LATE, REPLAYED, VERDICTS
 
+COUNTED = tuple(name for name in (*VERDICTS, LATE) if name != IGNORED)
+"""What the commits of every log tell; how many are ignored those of one that has some."""
 IDLE = timedelta(minutes=1)  # a partition this far behind the newest record does not hold the watermark
+
+NO_FIELDS: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +48,7 @@ class LogEnd:
     def of(cls, topic: str, metadata: dict[str, Any]) -> LogEnd:
         """The end that a log commit's metadata tells; that of an empty log for {}."""
         if not metadata:
-            return cls(topic=topic, counts=dict.fromkeys((*VERDICTS, LATE), 0))
+            return cls(topic=topic, counts=dict.fromkeys(COUNTED, 0))
         return cls(
             topic=topic,
             batch=metadata["batch"],
@@ -104,19 +109,27 @@ class LogEnd:
             ends={**self.ends, self.epoch: _newest(self.offsets, ends)},
         )
 
-    def after(self, decision: Decision, topic_id: str, writers: Collection[Writer]) -> LogEnd:
-        """The end after one more batch; `writers` are those whose records are in it."""
+    def after(
+        self,
+        decision: Decision,
+        topic_id: str,
+        writers: Collection[Writer],
+        event: Mapping[str, str] = NO_FIELDS,
+    ) -> LogEnd:
+        """The end after one more batch; `writers` are those whose records are in it, `event` the log's fields
+        that these are kept in, with their types."""
         seen = {**self.seen, **decision.seen}  # not the newest ever: a clock that was ahead goes back
         event_times = _newest(self.event_times, decision.event_times)
-        counts = {**self.counts, **{n: self.counts.get(n, 0) + new for n, new in decision.counts.items()}}
+        more = {name: self.counts.get(name, 0) + n for name, n in decision.counts.items()}
+        kept = {w.id: names_kept(event, w.stored, w.names) for w in writers}
         return replace(
             self.past(decision.ends, topic_id),
             seen=seen,
             event_times=event_times,
             watermark=_watermark(self.watermark, seen, event_times),
             appended_at=_watermark(self.appended_at, seen, seen),
-            counts=counts,
-            schemas={**self.schemas, **{w.id: w.names for w in writers}},
+            counts={**self.counts, **more},
+            schemas={**self.schemas, **kept},
             schema_hashes={**self.schema_hashes, **{w.id: schema_hash(w.avro) for w in writers}},
         )
 
@@ -127,12 +140,14 @@ class LogEnd:
         before: Mapping[str, int],
         copies: int,
         writers: Collection[Writer],
+        event: Mapping[str, str] = NO_FIELDS,
     ) -> LogEnd:
         """The end after a batch of so many copies of records of that epoch, which were counted as `before`.
 
         Kafka's offsets stay. A valid record's event time counts for the watermark as if it had been valid at
         first: it may go on by it, never back.
         """
+        kept = {w.id: names_kept(event, w.stored, w.names) for w in writers}
         here = decision.event_times if epoch == self.epoch else {}
         event_times = _newest(self.event_times, here)
         counts = Counter(self.counts)
@@ -145,7 +160,7 @@ class LogEnd:
             event_times=event_times,
             watermark=_watermark(self.watermark, self.seen, event_times) if self.seen else self.watermark,
             counts=dict(counts),
-            schemas={**self.schemas, **{w.id: w.names for w in writers}},
+            schemas={**self.schemas, **kept},
             schema_hashes={**self.schema_hashes, **{w.id: schema_hash(w.avro) for w in writers}},
         )
 

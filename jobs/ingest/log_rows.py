@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from jobs import quote
 from jobs.ingest import decode_avro
 from jobs.ingest.decide import FIXED, VALID_LATE, Code, Decision
+from jobs.ingest.decoding import event_columns, schema_id
 from jobs.ingest.log_end import LogEnd
 from jobs.ingest.writer_schema import Writer
 from jobs.lake.log import COLUMNS, EVENT
 from jobs.topics.topic import Topic
-from jobs.topics.verdict import DUPLICATE, INVALID, TOO_LATE, VALID
+from jobs.topics.verdict import DUPLICATE, IGNORED, INVALID, TOO_LATE, VALID
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -45,9 +46,9 @@ def log_rows(
     for partition, span in sorted(decision.spans.items()):
         mine = F.substring(F.lit(span.codes), at, F.lit(decision.width))
         code = F.when(F.col("partition") == partition, mine).otherwise(code)
-    columns, event = decode_avro.event_columns(writers, event_fields)
+    columns, event = event_columns(topic, writers, event_fields)
     coded = records.withColumn("code", code).selectExpr(
-        "*", f"{decode_avro.SCHEMA_ID} AS schema_id", f"{_decodable(decision)} AS decodable"
+        "*", f"{schema_id(topic)} AS schema_id", f"{_decodable(decision)} AS decodable"
     )
     made = {
         "epoch": str(end.epoch),
@@ -80,9 +81,10 @@ def _decodable(decision: Decision) -> str:
 
 def _verdict(decision: Decision) -> str:
     cases = []
-    for verdict in (VALID, DUPLICATE, TOO_LATE):
+    for verdict in (VALID, DUPLICATE, TOO_LATE, IGNORED):
         numbers = _numbered(decision, lambda code, verdict=verdict: code.verdict == verdict)  # type: ignore[misc]
-        cases.append(f"WHEN code IN ({', '.join(numbers)}) THEN '{verdict}'")
+        if numbers:
+            cases.append(f"WHEN code IN ({', '.join(numbers)}) THEN '{verdict}'")
     return f"CASE {' '.join(cases)} ELSE '{INVALID}' END"
 
 

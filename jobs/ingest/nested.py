@@ -1,7 +1,4 @@
-"""Whether what is inside a writer's nested fields can be kept: the rules of plain fields, at any depth.
-
-The project's own schemas have no such types yet; the log keeps what producers send in them all the same.
-"""
+"""Whether what is inside a writer's nested fields can be kept: the rules of plain fields, at any depth."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ if TYPE_CHECKING:
 
 def bad_fields(writer: Writer) -> list[str]:
     """SQL over the column e<id> of `decode_avro.unchecked`: the reason where a value cannot be kept."""
-    plain = {field.name for field in writer.fields}
+    plain = {field.name for field in writer.plain}
     found = []
     for field in writer.kept:
         if field.name in plain:

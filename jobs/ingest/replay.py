@@ -178,7 +178,9 @@ class _Replay:
                 found = self._looked(before, listed_at, self._log.event())
             changed = _changed(before, decision)
             moved = Counter(before.column("verdict").to_pylist())
-            new = end.judged_again(decision, part.epoch, moved, int(np.count_nonzero(changed)), met)
+            new = end.judged_again(
+                decision, part.epoch, moved, int(np.count_nonzero(changed)), met, self._log.event()
+            )
             table = log_table(found, self._topic, decision, new, copies_of=part.epoch).filter(changed)
             self._door.take(table, new, self._told(new, table.num_rows), decision)
         return new.batch, Counter(table.column("verdict").to_pylist())

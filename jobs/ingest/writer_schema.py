@@ -10,8 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jobs.errors import ContractError, StoppedTopicError
-from jobs.topics.schema import Field, parse_schema, type_change
+from jobs.errors import StoppedTopicError
+from jobs.topics.change import breaking
+from jobs.topics.schema import Field, readable_fields
+from jobs.topics.spark_type import is_nested
 from jobs.topics.topic import Topic
 
 if TYPE_CHECKING:
@@ -41,9 +43,10 @@ class Writer:
     fields: tuple[Field, ...]  # those of a type that the project's own schemas may have
     kept: StructType  # what decoding `schema_text` yields
 
-    def field(self, name: str) -> Field | None:
-        """The writer's field of that name, None where it has none of a type that the project can read."""
-        return next((field for field in self.fields if field.name == name), None)
+    @property
+    def plain(self) -> tuple[Field, ...]:
+        """Those of them whose values have no others inside."""
+        return tuple(field for field in self.fields if not is_nested(field.type))
 
     @property
     def names(self) -> list[str]:
@@ -77,7 +80,7 @@ class Writer:
         numbers (they overflow otherwise; inside another type one that does makes the body unreadable), and a
         last field shows whether the body ends where it should.
         """
-        plain = {field.name for field in self.fields}
+        plain = {field.name for field in self.plain}
         fields = [
             {**field, "type": _unchecked(field["type"], times=field["name"] in plain)}
             for field in self.avro["fields"]
@@ -142,19 +145,16 @@ def learn(topic: Topic, schema_id: int, avro: dict[str, Any], decoded: Callable[
     """
     if avro.get("type") != "record":
         raise _incompatible(topic, schema_id, f"it is of type {avro.get('type')!r}, not a record")
-    simple: list[Field] = []
-    for field in avro.get("fields", []):
-        try:
-            document = {"type": "record", "name": "Writer", "fields": [field]}
-            simple += parse_schema(document, topic=topic.name, number=1, file=f"schema id {schema_id}").fields
-        except ContractError as error:
-            if topic.newest.field(field["name"]):
-                raise _incompatible(topic, schema_id, f"field {field['name']!r}: {error.why_text}") from error
+    fields, others = readable_fields(avro, f"schema id {schema_id}")
+    for name, error in others.items():
+        if any(name in field.names for field in topic.newest.fields):
+            why = f"field {name!r} ({error.path}): {error.why_text}"
+            raise _incompatible(topic, schema_id, why) from error
     try:
         kept = decoded(json.dumps(avro))
     except ValueError as error:
         raise _incompatible(topic, schema_id, f"Spark cannot decode it: {error}") from error
-    writer = Writer(id=schema_id, avro=avro, fields=tuple(simple), kept=kept)
+    writer = Writer(id=schema_id, avro=avro, fields=fields, kept=kept)
     try:
         decoded(writer.checking_schema_text)
     except ValueError as error:
@@ -164,18 +164,9 @@ def learn(topic: Topic, schema_id: int, avro: dict[str, Any], decoded: Callable[
     for name, type_ in writer.stored.items():
         if _NOTHING_INSIDE.search(type_):
             raise _incompatible(topic, schema_id, f"field {name!r} holds a type without values: {type_}")
-    for reader_field in topic.newest.fields:
-        _check(topic, writer, reader_field)
+    if wrong := breaking(writer.fields, topic.newest):
+        raise _incompatible(topic, schema_id, wrong[1])
     return writer
-
-
-def _check(topic: Topic, writer: Writer, field: Field) -> None:
-    theirs = writer.field(field.name)
-    if theirs is None:
-        if not field.has_default:
-            raise _incompatible(topic, writer.id, f"it has no field {field.name!r}, which has no default")
-    elif changed := type_change(theirs, field):
-        raise _incompatible(topic, writer.id, changed)
 
 
 def _incompatible(topic: Topic, schema_id: int, why: str) -> StoppedTopicError:

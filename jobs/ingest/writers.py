@@ -11,6 +11,7 @@ import structlog
 from jobs.errors import TwinlakeError, UnreachableError
 from jobs.ingest.log_end import LogEnd
 from jobs.ingest.writer_schema import Writer, learn, meant
+from jobs.topics.contract import JSON
 from jobs.topics.registry import Registry
 from jobs.topics.topic import Topic
 
@@ -39,6 +40,8 @@ class Writers:
     def learn(self, end: LogEnd) -> bool:
         """Asks the registry for schemas of the topic; whether there was a new one. StoppedTopicError for one
         that means something else than the log has met, or that the topic cannot read."""
+        if self._topic.contract.format == JSON:  # the contract is its schema
+            return False
         found = self._registry.schemas(f"{self._topic.name}-value")
         for number in end.schemas.keys() - found.keys():  # its version may have been deleted since
             avro = self._registry.schema(number)

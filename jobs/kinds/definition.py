@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeVar
 from jobs.errors import DefinitionError, UsageError
 from jobs.kinds.declared import misfits
 from jobs.settings import PROJECT
-from jobs.topics.schema import COLUMN_NAME
+from jobs.topics.avro_type import COLUMN_NAME
 
 D = TypeVar("D", bound="Definition")
 NOT_STORED = {"stored": False}

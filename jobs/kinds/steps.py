@@ -10,7 +10,7 @@ from jobs.kinds.definition import Definition, refuse_keys
 from jobs.kinds.equality import is_comparable
 from jobs.kinds.expression import Expression, Stage
 from jobs.topics import coordinate
-from jobs.topics.schema import COLUMN_NAME
+from jobs.topics.avro_type import COLUMN_NAME
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

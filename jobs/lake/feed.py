@@ -95,16 +95,16 @@ class Feed:
 
     def partial_of(self, rows: FreshRows) -> pa.Table:
         """`definition.partial` of them, sorted, by a plan that is made once; the states' columns."""
-        columns = self.log.columns()
+        columns, read = self.log.columns(), self.log.read
 
         def make() -> KeptPlan:
             return KeptPlan(
                 self.spark,
-                fresh_rows.schema(self.log),
+                fresh_rows.schema(self.log, read),
                 lambda source: self.sorted(self.definition.partial(source.selectExpr(*columns))),
             )
 
-        return self._kept.plan(columns, make).run(rows.file)
+        return self._kept.plan((columns, tuple(read.items())), make).run(rows.file(read))
 
     def merged(self, files: Iterable[str]) -> pa.Table:
         """`definition.merge` of these data files (paths below the table), like `partial_of`."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Union
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.lake.kept_plan import ArrowFile
-from jobs.lake.log import EVENT, Log
+from jobs.lake.log import EVENT, Log, ddl
+from jobs.topics import record_key
+from jobs.topics.contract import DELETE
 from jobs.topics.verdict import VALID
 
 if TYPE_CHECKING:
@@ -25,24 +28,35 @@ class FreshRows:
     def __init__(self, log: Log, rows: pa.Table) -> None:
         self._log = log
         self._rows = rows
-        self._file: ArrowFile | None = None
+        self._files: dict[tuple[str, ...], ArrowFile] = {}
         self._lock = threading.Lock()
 
-    @property
-    def file(self) -> ArrowFile:
-        """The columns of `schema`; written once, by whoever asks first."""
-        with self._lock:
-            if self._file is None:
-                self._file = self._written()
-            return self._file
+    def file(self, read: Mapping[str, str]) -> ArrowFile:
+        """The columns of `schema`; written once, by whoever asks first.
 
-    def _written(self) -> ArrowFile:
+        `read` is the log's by the plan that they are for: it may have gained fields since the batch.
+        """
+        with self._lock:
+            found = self._files.get(tuple(read))
+            if found is None:
+                found = self._files[tuple(read)] = self._written(read)
+            return found
+
+    def _written(self, read: Mapping[str, str]) -> ArrowFile:
         chosen = pc.equal(self._rows.column("verdict"), VALID)
-        valid = self._rows.select([*FROM_LOG, EVENT]).filter(chosen).combine_chunks()
-        names = [field.name for field in self._log.topic.newest.fields]
-        fields = [pc.struct_field(valid.column(EVENT), name).combine_chunks() for name in names]
-        event = pa.StructArray.from_arrays(fields, names)
-        rows = pa.table([*(valid.column(name) for name in FROM_LOG), event], [*FROM_LOG, EVENT])
+        from_log = _from_log(self._log)
+        valid = self._rows.select([*from_log, EVENT]).filter(chosen).combine_chunks()
+        events = valid.column(EVENT)
+        fields = [
+            pc.struct_field(events, name).combine_chunks()
+            if events.type.get_field_index(name) >= 0
+            else pa.nulls(len(events), _arrow_type(type_))
+            for name, type_ in read.items()
+        ]
+        deletes = self._log.topic.contract.null_values == DELETE
+        gone = events.is_null().combine_chunks() if deletes else None
+        event = pa.StructArray.from_arrays(fields, list(read), mask=gone)
+        rows = pa.table([*(valid.column(name) for name in from_log), event], [*from_log, EVENT])
         return ArrowFile(self._log.spark, rows)
 
 
@@ -50,9 +64,20 @@ NewRows = Union["DataFrame", FreshRows]
 """The rows of a new batch as definitions read them; one too large for memory is read from its files."""
 
 
-def schema(log: Log) -> StructType:
-    """The columns of a log's fresh rows."""
+def schema(log: Log, read: Mapping[str, str]) -> StructType:
+    """The columns of a log's fresh rows, with these fields (and their Spark types) in `event`."""
     from pyspark.sql.types import StructType
 
-    columns = StructType.fromDDL(log.ddl)
-    return StructType([columns[name] for name in (*FROM_LOG, EVENT)])
+    columns = StructType.fromDDL(ddl(read))
+    return StructType([columns[name] for name in (*_from_log(log), EVENT)])
+
+
+def _arrow_type(type_: str) -> pa.DataType:
+    from pyspark.sql.pandas.types import to_arrow_type
+    from pyspark.sql.types import StructType
+
+    return to_arrow_type(StructType.fromDDL(f"it {type_}")["it"].dataType)
+
+
+def _from_log(log: Log) -> tuple[str, ...]:
+    return (*FROM_LOG, *record_key.log_columns(log.topic.contract))

@@ -12,19 +12,17 @@ from urllib.parse import unquote
 from jobs import quote
 from jobs.errors import StoppedTopicError
 from jobs.kinds.late import DISCARDED
-from jobs.lake import delta, in_force
+from jobs.lake import delta, in_force, log_fields
 from jobs.lake.appender import Appender
 from jobs.lake.data_file import Column
 from jobs.lake.relations import relation_sql
 from jobs.times import moment_or_none, parse_moment
-from jobs.topics import coordinate
-from jobs.topics.schema import default_sql
+from jobs.topics import coordinate, record_key
 from jobs.topics.verdict import TOO_LATE, VALID
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from jobs.topics.schema import Field
     from jobs.topics.topic import Topic
 
 BATCH, ACCEPT, REPLAY = "batch", "accept", "replay"
@@ -63,6 +61,7 @@ class Log:
         self.lane = threading.Lock()
         """What compacts the log's files: one at a time."""
         self._appender: Appender | None = None
+        self._read: dict[str, str] | None = None
 
     def end(self) -> int:
         """The newest batch number, 0 for an empty log."""
@@ -100,10 +99,15 @@ class Log:
 
     @property
     def ddl(self) -> str:
-        """What readers of the newest schema need: all columns in order, of `event` that schema's fields."""
-        fields = (f"{quote.name(field.name)}: {field.type}" for field in self.topic.newest.fields)
-        types = {**_BEFORE_EVENT, EVENT: f"struct<{', '.join(fields)}>", **_AFTER_EVENT}
-        return ", ".join(f"{name} {types[name]}" for name in COLUMNS)
+        """What readers of the newest schema need: all columns in order, of `event` the fields of `read`."""
+        return ddl(self.read)
+
+    @property
+    def read(self) -> dict[str, str]:
+        """The fields of `event` that the newest schema's are read from, with their Spark types."""
+        if self._read is None:
+            self._read = log_fields.read_from(self.event(), self.topic.newest.fields)
+        return self._read
 
     def open(self) -> str:
         """Creates the table where there is none, adds fields that the newest schema has gained; its id.
@@ -114,13 +118,14 @@ class Log:
         from pyspark.sql.types import StructType
 
         newest = self.topic.newest
+        fields = {field.name: field.type for field in newest.fields}
         pruning = ",".join(".".join(map(quote.name, column)) for column in self._pruning)
         properties = {**PROPERTIES, "delta.dataSkippingStatsColumns": pruning}
-        delta.create(self.spark, self.path, StructType.fromDDL(self.ddl), properties)
-        self._appender = None
+        delta.create(self.spark, self.path, StructType.fromDDL(ddl(fields)), properties)
+        self._appender = self._read = None
         self._gain_columns()
         self.keep(
-            {field.name: field.type for field in newest.fields},
+            fields,
             newest.file,
             remedy="give the field that type in the file, or another name; then start the lake server again",
         )
@@ -156,19 +161,19 @@ class Log:
         """`event` after it has gained those of the fields that it lacks: what is sent is never dropped.
 
         Rows before read NULL there. StoppedTopicError, with `source` as who has the fields, when one of them
-        is there with another type.
+        is there with a type that has nothing to do with its own.
         """
         there = self.event()
-        for name, type_ in fields.items():
-            if clash := _clash(there, name, type_):
-                raise StoppedTopicError(
-                    f"the log of topic {self.topic.name} cannot keep the events of {source}", clash, remedy
-                )
-        gained = {name: type_ for name, type_ in fields.items() if name not in there}
+        missing = [one for one in fields.items() if log_fields.kept_as(there, *one) is None]
+        try:
+            gained = {log_fields.new_field(there, *one): one[1] for one in missing}
+        except ValueError as error:
+            what = f"the log of topic {self.topic.name} cannot keep the events of {source}"
+            raise StoppedTopicError(what, str(error), remedy) from error
         if gained:
             columns = ", ".join(f"{EVENT}.{quote.name(name)} {type_}" for name, type_ in gained.items())
             self.spark.sql(f"ALTER TABLE {relation_sql(self.path)} ADD COLUMNS ({columns})")
-            self._appender = None  # it would refuse to go on with a table that was altered
+            self._appender = self._read = None  # it would refuse to go on with a table that was altered
         return {**there, **gained}
 
     def all(self, after: int, to: int) -> DataFrame:
@@ -188,7 +193,7 @@ class Log:
         """The columns of `rows`, and none of them: what expressions are analysed over. Reads nothing."""
         from pyspark.sql import functions as F
 
-        columns = [(field.name, field.type) for field in self.topic.newest.fields] + [*coordinate.READ]
+        columns = self.topic.columns
         return self.spark.range(0).select(*(F.lit(None).cast(type_).alias(name) for name, type_ in columns))
 
     def files_since(self, micros: int) -> list[str]:
@@ -230,8 +235,13 @@ WHERE (verdict = '{VALID}' AND late) OR verdict = '{TOO_LATE}'"""
     def columns(self) -> tuple[str, ...]:
         """SQL of what every definition reads, over the log's columns; another one once a schema is met."""
         schemas: dict[str, list[str]] = self.metadata().get("schemas", {})
-        fields = (_as_read(field, schemas) for field in self.topic.newest.fields)
-        return (*fields, *coordinate.FROM_LOG)
+        contract, fields = self.topic.contract, []
+        for field in self.topic.newest.fields:
+            value = log_fields.as_read(field, schemas)
+            if deleted := record_key.of_tombstone(contract, field.name):
+                value = f"CASE WHEN {EVENT} IS NULL THEN {deleted} ELSE {value} END"
+            fields.append(f"{value} AS {quote.name(field.name)}")
+        return (*fields, *record_key.from_log(contract), *coordinate.FROM_LOG)
 
 
 def late_after(logs: Mapping[str, Log]) -> dict[str, timedelta]:
@@ -240,21 +250,8 @@ def late_after(logs: Mapping[str, Log]) -> dict[str, timedelta]:
     return {name: length for name, length in found.items() if length is not None}
 
 
-def _clash(there: Mapping[str, str], name: str, type_: str) -> str | None:
-    """Why a field cannot stand beside those that are there; Spark does not see upper and lower case."""
-    same = next((known for known in there if known.lower() == name.lower()), None)
-    if same is None or (same, there[same]) == (name, type_):
-        return None
-    if same != name:
-        return f"its field {name!r} and {same!r}, which the log has, differ in case only"
-    return f"its field {name!r} is {type_}, and the log has it as {there[same]}: a field keeps its type"
-
-
-def _as_read(field: Field, schemas: dict[str, list[str]]) -> str:
-    """The field with the newest schema's default where the writer had no such field."""
-    name = quote.name(field.name)
-    without = sorted(int(schema_id) for schema_id, names in schemas.items() if field.name not in names)
-    if not without:
-        return f"{EVENT}.{name} AS {name}"
-    ids = ", ".join(map(str, without))
-    return f"CASE WHEN schema_id IN ({ids}) THEN {default_sql(field)} ELSE {EVENT}.{name} END AS {name}"
+def ddl(fields: Mapping[str, str]) -> str:
+    """The log's columns in order, of `event` these fields (with their Spark types)."""
+    event = ", ".join(f"{quote.name(name)}: {type_}" for name, type_ in fields.items())
+    types = {**_BEFORE_EVENT, EVENT: f"struct<{event}>", **_AFTER_EVENT}
+    return ", ".join(f"{name} {types[name]}" for name in COLUMNS)

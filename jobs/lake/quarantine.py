@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 
 from jobs import quote
 from jobs.errors import UsageError
-from jobs.topics.verdict import ALREADY_SEEN, INVALID, REASONS, TOO_LATE, VALID
+from jobs.topics.verdict import ALREADY_SEEN, IGNORED, INVALID, REASONS, TOO_LATE, VALID
 
 JUDGED_AGAIN = (INVALID, TOO_LATE)
 """The verdicts that a replay may change: a duplicate stays one, whatever the contract says."""
@@ -82,4 +82,4 @@ def _latest(relation: str) -> str:
     return f"""FROM {relation} l
 LEFT ANTI JOIN (SELECT epoch, partition, offset, batch FROM {relation} WHERE replay) r
   ON {_SAME.format("l", "r")} AND l.batch < r.batch
-WHERE l.verdict <> '{VALID}'"""
+WHERE l.verdict NOT IN ('{VALID}', '{IGNORED}')"""

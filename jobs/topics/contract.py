@@ -15,6 +15,15 @@ from jobs.times import format_duration, parse_duration
 from jobs.topics.schema import Schema
 from jobs.topics.verdict import ABOVE_MAXIMUM, BELOW_MINIMUM, EMPTY, MISSING, NOT_ALLOWED, TOO_LONG, reason
 
+AVRO, JSON = "avro", "json"
+FORMATS = (AVRO, JSON)
+"""What a topic's values are written in; JSON's shape is the contract's own."""
+INVALID, IGNORE, DELETE = "invalid", "ignore", "delete"
+NULL_VALUES = (INVALID, IGNORE, DELETE)
+"""What a record without a value is: a mistake, nothing at all, or the delete of its key."""
+STRING, BYTES = "string", "bytes"
+KEY_FORMATS = (STRING, JSON, BYTES)
+"""What a topic's keys are written in; those of a topic that does not say are kept and not shown."""
 _DURATIONS = ("late_after", "discard_after", "future_tolerance", "unique_within")
 
 
@@ -78,6 +87,12 @@ class Contract:
     unique: str | None = None
     """Column whose value identifies an event."""
     unique_within: timedelta | None = None
+    format: str = AVRO
+    """One of FORMATS (topics only; the next two too)."""
+    null_values: str = INVALID
+    """One of NULL_VALUES."""
+    key_format: str | None = None
+    """One of KEY_FORMATS; None shows no key."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -118,7 +133,14 @@ class Contract:
             "event_time": self.event_time,
             "unique": self.unique,
             **{name: format_duration(value) if value else None for name, value in self._durations.items()},
+            **self._unusual,
         }
+
+    @property
+    def _unusual(self) -> dict[str, str]:
+        """What was not to be said before; a contract that does not say it keeps the fingerprint it had."""
+        usual = {"format": AVRO, "null_values": INVALID, "key_format": None}
+        return {name: getattr(self, name) for name, value in usual.items() if getattr(self, name) != value}
 
     @property
     def fingerprint(self) -> str:

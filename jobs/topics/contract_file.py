@@ -6,7 +6,7 @@ import json
 from collections.abc import Hashable
 from datetime import timedelta
 from decimal import Decimal, InvalidOperation
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -16,20 +16,37 @@ from jsonschema import Draft201909Validator
 
 from jobs.errors import ContractError, UsageError
 from jobs.times import parse_duration
-from jobs.topics.contract import Column, Contract, Rule
+from jobs.topics.contract import (
+    AVRO,
+    BYTES,
+    DELETE,
+    FORMATS,
+    INVALID,
+    JSON,
+    KEY_FORMATS,
+    NULL_VALUES,
+    STRING,
+    Column,
+    Contract,
+    Rule,
+)
+from jobs.topics.contract_column import column_type
+from jobs.topics.spark_type import is_nested
 from jobs.topics.verdict import ABOVE_MAXIMUM, BELOW_MINIMUM, EMPTY, MISSING, NOT_ALLOWED, TOO_LONG
 
-TOPIC_PROPERTIES = ("eventTime", "lateAfter", "discardAfter", "futureTolerance", "uniqueWithin")
-_LOGICAL = {
-    "string": "string", "boolean": "boolean", "int": "integer", "bigint": "integer", "float": "number",
-    "double": "number", "date": "date", "timestamp": "timestamp",
+TOPIC_PROPERTIES = {
+    "eventTime": "event_time", "lateAfter": "late_after", "discardAfter": "discard_after",
+    "futureTolerance": "future_tolerance", "uniqueWithin": "unique_within", "format": "format",
+    "nullValues": "null_values", "keyFormat": "key_format",
 }  # fmt: skip
+"""Custom property -> what it is called in `Contract`."""
+_CHOICES = {"format": FORMATS, "nullValues": NULL_VALUES, "keyFormat": KEY_FORMATS}
 _OPTIONS = {
     "string": {"minLength", "maxLength"},
     "integer": {"minimum", "maximum"},
     "number": {"minimum", "maximum"},
 }
-_UNENFORCED = ("quality", "relationships", "encryptedName", "properties", "items")
+_UNENFORCED = ("quality", "relationships", "encryptedName")
 
 
 class _Strict(yaml.SafeLoader):
@@ -48,6 +65,27 @@ class _Strict(yaml.SafeLoader):
 def _standard() -> Draft201909Validator:
     text = resources.files("open_data_contract_standard").joinpath("schema.json").read_text()
     return Draft201909Validator(json.loads(text))
+
+
+def says_json(path: Path) -> bool:
+    """Whether the file is the contract of a topic in JSON, whatever else may be wrong with it.
+
+    Asked of every contract whenever topics are listed: only one that may say so is read as YAML, and once.
+    """
+    try:
+        text = path.read_text()
+    except (OSError, ValueError):
+        return False  # who loads it says what is wrong
+    return "format" in text and JSON in text and _says_json(text)
+
+
+@lru_cache(maxsize=64)
+def _says_json(text: str) -> bool:
+    try:
+        found = yaml.load(text, _Strict)["customProperties"]
+        return any((one["property"], one["value"]) == ("format", JSON) for one in found)
+    except (ValueError, yaml.YAMLError, LookupError, TypeError):
+        return False  # no contract of a topic; who loads it says what is wrong
 
 
 def load_contract(path: Path) -> Contract:
@@ -127,24 +165,13 @@ def _properties(found: list[Any], file: str) -> tuple[tuple[Column, ...], tuple[
     unique: str | None = None
     for index, one in enumerate(found):
         path = f"schema[0].properties[{index}]"
-        for key in ("logicalType", "physicalType"):
-            if key not in one:
-                raise ContractError(file, f"{path}.{key}", "it is missing")
         for key in _UNENFORCED:
             if key in one:
                 raise ContractError(file, f"{path}.{key}", "Twinlake does not enforce it", "remove it")
-        name, kind = one["name"], one["physicalType"].replace(" ", "").lower()
+        name = one["name"]
         if any(column.name.lower() == name.lower() for column in columns):
             raise ContractError(file, f"{path}.name", f"{name!r} is used twice (case is ignored)")
-        logical = "number" if kind.startswith("decimal(") else _LOGICAL.get(kind)
-        if logical is None:
-            raise ContractError(
-                file, f"{path}.physicalType", f"{kind!r} is no Spark SQL type that Twinlake knows"
-            )
-        if one["logicalType"] != logical:
-            raise ContractError(
-                file, f"{path}.logicalType", f"it is {one['logicalType']}, but {kind} is {logical}"
-            )
+        kind, logical = column_type(one, file, path)
         columns.append(
             Column(
                 name=name, type=kind, required=one.get("required", False), key=one.get("primaryKey", False)
@@ -152,6 +179,8 @@ def _properties(found: list[Any], file: str) -> tuple[tuple[Column, ...], tuple[
         )
         rules.extend(_rules(one, name, logical, file, path))
         if one.get("unique"):
+            if is_nested(kind):
+                raise ContractError(file, f"{path}.unique", f"{kind} is no id", "make a plain column unique")
             if unique is not None:
                 raise ContractError(
                     file, f"{path}.unique", f"{unique!r} is unique already; one column can be"
@@ -196,13 +225,7 @@ def _number(value: Any, file: str, path: str) -> Decimal:
 
 def _custom(found: list[Any], file: str) -> dict[str, Any]:
     custom: dict[str, str | timedelta] = {}
-    fields = dict(
-        zip(
-            TOPIC_PROPERTIES,
-            ("event_time", "late_after", "discard_after", "future_tolerance", "unique_within"),
-            strict=True,
-        )
-    )
+    fields = TOPIC_PROPERTIES
     for index, one in enumerate(found):
         path = f"customProperties[{index}]"
         key, value = one["property"], one["value"]
@@ -214,6 +237,12 @@ def _custom(found: list[Any], file: str) -> dict[str, Any]:
             raise ContractError(file, f"{path}.property", f"{key!r} is given twice")
         if not isinstance(value, str):
             raise ContractError(file, f"{path}.value", "it must be text")
+        if key in _CHOICES:
+            if value not in _CHOICES[key]:
+                known = ", ".join(_CHOICES[key])
+                raise ContractError(file, f"{path}.value", f"{value!r} is no {key}", f"known: {known}")
+            custom[fields[key]] = value
+            continue
         try:
             custom[fields[key]] = value if key == "eventTime" else parse_duration(value)
         except UsageError as error:
@@ -227,7 +256,10 @@ def _refuse_inconsistent(contract: Contract, file: str) -> None:
         "futureTolerance": contract.future_tolerance,
     }  # fmt: skip
     if contract.event_time is None:
-        given = [key for key, value in {**times, "uniqueWithin": contract.unique_within}.items() if value]
+        more = {"uniqueWithin": contract.unique_within, "keyFormat": contract.key_format}
+        given = [key for key, value in {**times, **more}.items() if value]
+        if contract.format != AVRO or contract.null_values != INVALID:
+            given.append("format or nullValues")
         if given or contract.unique:
             what = ", ".join(given) or "unique"
             raise ContractError(file, "customProperties", f"eventTime is missing, but {what} is given")
@@ -245,3 +277,24 @@ def _refuse_inconsistent(contract: Contract, file: str) -> None:
         raise ContractError(file, "customProperties", "lateAfter must be shorter than discardAfter")
     if (contract.unique is None) != (contract.unique_within is None):
         raise ContractError(file, "customProperties", "a unique property and uniqueWithin need each other")
+    _refuse_keys(contract, file)
+
+
+def _refuse_keys(contract: Contract, file: str) -> None:
+    """What the contract says of keys must be enough to read them, and to know what a delete deletes."""
+    keys = [column for column in contract.columns if column.key]
+    if contract.null_values == DELETE:
+        if contract.key_format is None:
+            why = "keyFormat is missing: a record without a value deletes its key"
+            raise ContractError(file, "customProperties", why, f"known: {', '.join(KEY_FORMATS)}")
+        if contract.unique in [column.name for column in keys]:
+            why = f"{contract.unique!r} is unique and in the key: what changes a row would be a duplicate"
+            raise ContractError(file, "schema[0].properties", why, "make another column unique")
+    if contract.key_format == JSON and not keys:
+        why = "keyFormat is json, and no property is in the primaryKey: these are the fields of the key"
+        raise ContractError(file, "schema[0].properties", why, "mark them with primaryKey: true")
+    type_ = {STRING: "string", BYTES: "binary"}.get(contract.key_format or "")
+    if type_ and keys and [column.type for column in keys] != [type_]:
+        names = ", ".join(f"{column.name} {column.type}" for column in keys)
+        why = f"keyFormat is {contract.key_format}, and the primaryKey is {names}: it must be one {type_}"
+        raise ContractError(file, "schema[0].properties", why, "or use keyFormat json")

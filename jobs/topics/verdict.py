@@ -11,7 +11,9 @@ VALID = "valid"
 INVALID = "invalid"
 DUPLICATE = "duplicate"
 TOO_LATE = "too_late"
-VERDICTS = (VALID, INVALID, DUPLICATE, TOO_LATE)
+IGNORED = "ignored"
+"""No value, and the contract says that this means nothing: neither counted nor a mistake."""
+VERDICTS = (VALID, INVALID, DUPLICATE, TOO_LATE, IGNORED)
 """Every record of a log has exactly one of them."""
 LATE = "late"
 """Counted beside the verdicts: valid records that came after the contract's `late_after`."""
@@ -26,6 +28,8 @@ MALFORMED_BODY = "malformed_body"
 INVALID_UTF8 = "invalid_utf8"
 DECIMAL_OUT_OF_RANGE = "decimal_out_of_range"
 TIME_OUT_OF_RANGE = "time_out_of_range"
+WRONG_TYPE = "wrong_type"
+BAD_KEY = "bad_key"
 
 # A rule of the contract is broken. All broken rules are reported, in the contract's order.
 MISSING = "missing"
@@ -44,10 +48,13 @@ REASONS: dict[str, str] = {
     NULL_VALUE: "the record has no value",
     BAD_HEADER: "the value is shorter than 5 bytes or does not start with the Confluent magic byte 0",
     UNKNOWN_SCHEMA: "the schema id in the header is not a version of the topic's subject",
-    MALFORMED_BODY: "the body ends too early, goes on after its last field, or is no Avro of its schema",
+    MALFORMED_BODY: "the body ends too early, goes on after its end, or is no Avro of its schema or no JSON "
+    "object; one with a name twice is none",
     INVALID_UTF8: "the string is not valid UTF-8",
     DECIMAL_OUT_OF_RANGE: "the decimal has more digits than its schema allows",
     TIME_OUT_OF_RANGE: "the date or time is outside the years 1 to 9999",
+    WRONG_TYPE: "the JSON value at this path has not the type that the contract says",
+    BAD_KEY: "the record's key is not what the contract's keyFormat says",
     MISSING: "a required field is null",
     EMPTY: "a field that must not be empty is the empty string",
     BELOW_MINIMUM: "the value is less than the contract's minimum",
@@ -60,7 +67,7 @@ REASONS: dict[str, str] = {
 }
 UNDECODABLE = (
     NULL_VALUE, BAD_HEADER, UNKNOWN_SCHEMA, MALFORMED_BODY, INVALID_UTF8, DECIMAL_OUT_OF_RANGE,
-    TIME_OUT_OF_RANGE,
+    TIME_OUT_OF_RANGE, WRONG_TYPE,
 )  # fmt: skip
 
 

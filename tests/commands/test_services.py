@@ -81,10 +81,10 @@ def test_a_topic_is_shown_with_its_end_its_records_its_lag_and_what_became_of_th
 
     assert head.split() == [
         "topic", "state", "batch", "log", "end", "records", "lag", "valid", "invalid", "duplicate",
-        "too_late", "late", "watermark",
+        "too_late", "ignored", "late", "watermark",
     ]  # fmt: skip
     assert row.split() == [
-        "orders", "running", "7", "0:3000", "1:2000", "5,000", "12", "4,990", "4", "3", "2", "1",
+        "orders", "running", "7", "0:3000", "1:2000", "5,000", "12", "4,990", "4", "3", "2", "0", "1",
         "2026-01-31T12:00:00Z",
     ]  # fmt: skip
 

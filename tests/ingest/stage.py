@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -16,6 +17,7 @@ from pyspark.sql import SparkSession
 from jobs.errors import TimedOutError
 from jobs.ingest.accept import Accepted, accept
 from jobs.ingest.ingest import RUNNING, Ingest
+from jobs.lake.fresh_rows import NewRows
 from jobs.lake.log import Log
 from jobs.settings import PROJECT, Services, Settings
 from jobs.times import Clock, utc_now
@@ -126,11 +128,21 @@ class Stage:
         """The record as the project's newest schema writes it."""
         return frame(self.schema_id, self.schema, record)
 
-    def ingest(self, settings: Settings | None = None, **options: Any) -> Ingest:
-        """A started ingest; the stage stops it in the end."""
+    def ingest(
+        self,
+        settings: Settings | None = None,
+        then: Callable[[Log, int, NewRows | None], None] | None = None,
+        **options: Any,
+    ) -> Ingest:
+        """A started ingest, which calls `then` after each batch; the stage stops it in the end."""
         settings = settings or self.settings
         log = Log(self.spark, settings.lake, self.topic)
-        told = lambda n, rows: self.batches.append(n)  # noqa: E731
+
+        def told(number: int, rows: NewRows | None) -> None:
+            self.batches.append(number)
+            if then is not None:
+                then(log, number, rows)
+
         found = Ingest(self.spark, settings, self.topic, log, told, self.clock, first_wait_s=0.1, **options)
         self.ingests.append(found)
         found.start()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from infra.oracle.gallery import cards, clicks, inventory, trades, trucks, users, words
+from infra.oracle.gallery import cards, clicks, inventory, parcels, trades, trucks, users, words
 
 EXAMPLES: dict[str, ModuleType] = {
     "trades": trades,
@@ -18,4 +18,5 @@ EXAMPLES: dict[str, ModuleType] = {
     "trucks": trucks,
     "inventory": inventory,
     "clicks": clicks,
+    "parcels": parcels,
 }

@@ -9,6 +9,8 @@ from typing import Any
 
 import fastavro
 
+from infra.oracle.gallery.json_value import NoEventError
+from infra.oracle.gallery.json_value import event as json_event
 from infra.oracle.topic import Records
 
 Record = dict[str, Any]
@@ -19,20 +21,33 @@ _UNITS = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400}
 _HEADER_BYTES = 5
 
 
-def valid(records: Records, schema: Mapping[str, Any], contract: Mapping[str, Any]) -> list[Record]:
+def valid(records: Records, schema: Mapping[str, Any] | None, contract: Mapping[str, Any]) -> list[Record]:
     """The records that count: decodable, within every rule, in time, and of each id the first one.
 
-    An id stays within one key, so a partition's order decides which is the first.
+    An id stays within one key, so a partition's order decides which is the first. `schema` is Avro's, None
+    for a topic in JSON. A record that deletes its key has None for every field but those of the key; of
+    topics that show them, records have `_key` and `_tombstone` besides.
     """
-    parsed = fastavro.parse_schema(dict(schema))
+    parsed = None if schema is None else fastavro.parse_schema(dict(schema))
     custom = {one["property"]: one["value"] for one in contract["customProperties"]}
     properties = contract["schema"][0]["properties"]
     unique = next(one["name"] for one in properties if one.get("unique"))
     seen: dict[str, datetime] = {}
     found = []
     for row in sorted(range(len(records)), key=lambda row: (records.partitions[row], records.offsets[row])):
-        event = _decoded(records.values[row], parsed)
         timestamp = _EPOCH + timedelta(milliseconds=records.timestamps_ms[row])
+        place = {"partition": records.partitions[row], "offset": records.offsets[row]}
+        value = records.values[row]
+        try:
+            key = _key(records.keys[row], custom.get("keyFormat"), properties)
+        except NoEventError:
+            continue
+        if value is None:
+            if custom.get("nullValues") == "delete" and records.keys[row] is not None:
+                gone = _deleted(key["_key"], properties)
+                found.append({**gone, **key, **place, "timestamp": timestamp, "_tombstone": True})
+            continue
+        event = _decoded(value, parsed) if parsed is not None else _from_json(value, properties)
         if event is None or any(_is_broken(one, event[one["name"]]) for one in properties):
             continue
         lag = timestamp - event[custom["eventTime"]]
@@ -42,16 +57,45 @@ def valid(records: Records, schema: Mapping[str, Any], contract: Mapping[str, An
         if before is not None and timestamp - before <= _length(custom["uniqueWithin"]):
             continue
         seen[event[unique]] = timestamp
-        place = {"partition": records.partitions[row], "offset": records.offsets[row]}
-        found.append({**event, **place, "timestamp": timestamp})
+        if custom.get("nullValues") == "delete":
+            key = {**key, "_tombstone": False}
+        found.append({**event, **key, **place, "timestamp": timestamp})
     return found
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def _decoded(value: bytes | None, schema: Any) -> Record | None:
-    if value is None or len(value) < _HEADER_BYTES or value[0] != 0:
+def _key(key: bytes | None, written: str | None, properties: Any) -> Record:
+    """The pseudo-column of a topic that shows its keys; NoEventError for one that is not as it should be."""
+    if written is None:
+        return {}
+    if key is None or written == "bytes":
+        return {"_key": key}
+    if written == "json":
+        return {"_key": json_event(key, [one for one in properties if one.get("primaryKey")])}
+    try:
+        return {"_key": key.decode()}
+    except UnicodeDecodeError as error:
+        raise NoEventError(str(error)) from error
+
+
+def _deleted(key: Any, properties: Any) -> Record:
+    inside = (
+        key if isinstance(key, dict) else {one["name"]: key for one in properties if one.get("primaryKey")}
+    )
+    return {one["name"]: inside.get(one["name"]) for one in properties}
+
+
+def _from_json(value: bytes, properties: Any) -> Record | None:
+    try:
+        return json_event(value, properties)
+    except NoEventError:
+        return None
+
+
+def _decoded(value: bytes, schema: Any) -> Record | None:
+    if len(value) < _HEADER_BYTES or value[0] != 0:
         return None
     body = BytesIO(value[_HEADER_BYTES:])
     try:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 
 from jobs.settings import GALLERY
-from jobs.topics.gallery import cards, clicks, inventory, trades, trucks, users, words
+from jobs.topics.gallery import cards, clicks, inventory, parcels, trades, trucks, users, words
 from jobs.topics.gallery.sequence import Sequence, Story
 from jobs.topics.topic import load_topic
 
@@ -18,6 +18,7 @@ EXAMPLES: Mapping[str, Mapping[str, Callable[[Random], Story]]] = {
     "trucks": trucks.STORIES,
     "inventory": inventory.STORIES,
     "clicks": clicks.STORIES,
+    "parcels": parcels.STORIES,
 }
 """Example -> topic -> what happens there."""
 

@@ -16,6 +16,8 @@ from typing import Any, Protocol
 
 import fastavro
 
+from jobs.topics.contract import JSON
+from jobs.topics.json_text import dumps
 from jobs.topics.sample_orders import Draw
 from jobs.topics.topic import Topic
 
@@ -55,7 +57,8 @@ class Sequence:
 
     def __post_init__(self) -> None:
         self._random = Random(f"{self.seed}/{self.topic.name}/time")
-        self._schema = fastavro.parse_schema(dict(self.topic.newest.avro))
+        self._is_json = self.topic.contract.format == JSON
+        self._schema: Any = None if self._is_json else fastavro.parse_schema(dict(self.topic.newest.avro))
         self._head = b"\x00" + self.schema_id.to_bytes(4, "big")
 
     def draw(self, count: int, now_ms: int) -> Draw:
@@ -87,11 +90,16 @@ class Sequence:
         event = self.story.event(at)
         self._number += 1
         event[contract.unique] = f"{self.topic.name}-{self.run}-{self._number:08d}"
-        written = BytesIO()
-        fastavro.schemaless_writer(written, self._schema, event)
-        sent = (str(event[self.story.key] or "").encode(), self._head + written.getvalue())
+        sent = (str(event[self.story.key] or "").encode(), self._written(event))
         self._recent.append(sent)
         return sent
+
+    def _written(self, event: dict[str, Any]) -> bytes:
+        if self._is_json:
+            return dumps(event).encode()
+        written = BytesIO()
+        fastavro.schemaless_writer(written, self._schema, event)
+        return self._head + written.getvalue()
 
     def _usual(self) -> timedelta:
         return timedelta(seconds=self._random.expovariate(1 / USUAL_LAG_S))

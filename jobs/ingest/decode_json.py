@@ -1,0 +1,81 @@
+"""Decoding JSON as Spark SQL: which bytes are an object of the contract's shape, and its fields.
+
+As with Avro, records that nobody has looked at are decoded with doubt, and those found sound once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from jobs import quote
+from jobs.ingest.decode_avro import SEPARATOR
+from jobs.topics import json_sql, verdict
+from jobs.topics.json_sql import LONE_SURROGATE
+from jobs.topics.spark_type import Plain, is_nested, parse
+from jobs.topics.topic import Topic
+
+SCHEMA_ID = "CAST(NULL AS int)"
+_TEXT = "CAST(value AS string)"
+_DOC, _END = "doc", "doc_end"
+
+
+def unchecked(end_marker: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Columns to add, one list after the other: `doc`, the document as a variant, and `doc_end`.
+
+    Spark leaves unread what comes after a document, so it is read as the first item of an array whose second
+    is the marker: that is there only where the bytes are one document and nothing else.
+    """
+    array = f"concat('[', {_TEXT}, ',\"{end_marker.hex()}\"]')"
+    parsed = f"CASE WHEN is_valid_utf8({_TEXT}) THEN try_parse_json({array}) END AS parsed"
+    doc = f"try_variant_get(parsed, '$[0]', 'variant') AS {_DOC}"
+    return (parsed,), (doc, f"try_variant_get(parsed, '$[1]', 'string') AS {_END}")
+
+
+def undecodable(topic: Topic, end_marker: bytes) -> str:
+    """Reasons why the bytes of a value are no event, as text; NULL where they are one."""
+    bad = []
+    for field in topic.newest.fields:
+        doc = json_sql.member(_DOC, field.name)
+        for code, path, wrong in json_sql.doubts(doc, parse(field.type), field.name):
+            bad.append(f"CASE WHEN {wrong} THEN '{verdict.reason(code, path)}' END")
+    broken = (
+        f"{_END} IS NULL OR {_END} <> '{end_marker.hex()}' OR NOT {_TEXT} RLIKE '^[ \\\\t\\\\n\\\\r]*\\\\{{' "
+        f"OR (contains({_TEXT}, '\\\\u') AND {_TEXT} RLIKE '{LONE_SURROGATE}')"
+    )
+    return (
+        f"CASE WHEN NOT is_valid_utf8({_TEXT}) THEN '{verdict.INVALID_UTF8}' "
+        f"WHEN {broken} THEN '{verdict.MALFORMED_BODY}' "
+        f"ELSE nullif(concat_ws('{SEPARATOR}', {', '.join(bad)}), '') END"
+    )
+
+
+def fields(topic: Topic) -> dict[str, str]:
+    """SQL of every field of the topic; of a nested one whether it is there, for nobody asks more of it."""
+    found = {}
+    for field in topic.newest.fields:
+        doc = json_sql.member(_DOC, field.name)
+        if is_nested(field.type):
+            found[field.name] = f"CASE WHEN NOT is_variant_null({doc}) THEN true END"
+        else:
+            found[field.name] = json_sql.value(doc, parse(field.type))
+    return found
+
+
+def event_micros(topic: Topic) -> str:
+    """Event time in microseconds; NULL outside the years 1 to 9999."""
+    moment = json_sql.value(json_sql.member(_DOC, topic.contract.event_time or ""), Plain("timestamp"))
+    low, high = json_sql.YEARS["timestamp"]
+    return f"CASE WHEN unix_micros({moment}) BETWEEN {low} AND {high} THEN unix_micros({moment}) END"
+
+
+def event_columns(topic: Topic, event: Mapping[str, str]) -> tuple[tuple[str, ...], str]:
+    """The second pass's decoding, as `decode_avro.event_columns`; fields that the contract names no more are
+    NULL."""
+    known = {field.name: field.type for field in topic.newest.fields}
+    parts = []
+    for name, type_ in event.items():
+        sent = known.get(name) == type_
+        value = json_sql.value(json_sql.member("sound", name), parse(type_)) if sent else "NULL"
+        parts.append(f"{quote.string(name)}, CAST({value} AS {type_})")
+    sound = f"CASE WHEN decodable AND value IS NOT NULL THEN try_parse_json({_TEXT}) END AS sound"
+    return (sound,), f"CASE WHEN sound IS NOT NULL THEN named_struct({', '.join(parts)}) END"

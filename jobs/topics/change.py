@@ -1,0 +1,51 @@
+"""Owns which changes of a topic's schema its old records survive, and the words for those that they do not.
+
+The same words wherever one is refused: in `twinlake check`, at registration, and when its records come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jobs.topics.schema import Field, Schema
+
+PROMOTIONS = {
+    ("int", "bigint"): "CAST({value} AS bigint)",
+    ("int", "double"): "CAST({value} AS double)",
+    ("float", "double"): "CAST({value} AS double)",
+    ("string", "binary"): "CAST({value} AS binary)",
+    ("binary", "string"): "CAST({value} AS string)",
+}
+"""(type sent, type read) -> SQL of the one from the other, which holds every value of the first exactly; but
+for bytes that are no UTF-8, which ingest finds invalid from then on."""
+REMEDY = "give the new type a field of its own, and a field that is new a default"
+
+
+def breaking(before: Sequence[Field], after: Schema) -> tuple[str, str] | None:
+    """(path in `after`, why) of its first field that records with the fields `before` cannot be read with."""
+    for index, field in enumerate(after.fields):
+        theirs = source(field, before)
+        if theirs is None:
+            if not field.has_default:
+                why = f"field {field.name!r} has no default, and records sent before have no such field"
+                return f"fields[{index}].default", why
+        elif not holds(theirs.type, field.type):
+            why = f"field {field.name!r} was {theirs.type} and is {field.type}: a field keeps its type"
+            return f"fields[{index}].type", f"{why}, or gets one that holds all of the old one's values"
+    return None
+
+
+def source(field: Field, writer: Sequence[Field]) -> Field | None:
+    """The writer's field that a field is read from: that of its name, else of the first of its aliases."""
+    known = {theirs.name: theirs for theirs in writer}
+    return next((known[name] for name in field.names if name in known), None)
+
+
+def holds(sent: str, read: str) -> bool:
+    """Whether every value of the type that was sent is one of the type that it is read as."""
+    return sent == read or (sent, read) in PROMOTIONS
+
+
+def promoted(value: str, sent: str, read: str) -> str:
+    """SQL of a value that was sent as one type and is read as another that `holds` it."""
+    return value if sent == read else PROMOTIONS[sent, read].format(value=value)

@@ -1,0 +1,83 @@
+"""Owns a field's default as Spark SQL: what a record shows whose writer had no such field."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jobs import quote
+from jobs.topics.avro_type import without_null
+from jobs.topics.schema import Field, logical_type
+from jobs.topics.spark_type import Array, Map, Plain, Type, parse
+
+
+def default_sql(field: Field) -> str:
+    """A field's default as a SQL literal of the field's type; ValueError where it is no value of it."""
+    if field.default is None:
+        return f"CAST(NULL AS {field.type})"
+    try:
+        return _literal(field.default, parse(field.type), logical_type(field), field.avro)
+    except (TypeError, AttributeError, KeyError) as error:
+        raise ValueError(f"{field.default!r} is no {field.type}") from error
+
+
+def _literal(value: Any, type_: Type, logical: str | None, avro: Any) -> str:
+    if isinstance(type_, Plain):
+        return _plain(value, type_, logical)
+    kept, _ = without_null(avro)
+    inside = kept if isinstance(kept, dict) else {}
+    if isinstance(type_, Array):
+        items = (_inside(item, type_.element, inside.get("items")) for item in value)
+        return f"CAST(array({', '.join(items)}) AS {_text(type_)})"
+    if isinstance(type_, Map):
+        pairs = (
+            f"{quote.string(key)}, {_inside(item, type_.value, inside.get('values'))}"
+            for key, item in value.items()
+        )
+        return f"CAST(map({', '.join(pairs)}) AS {_text(type_)})"
+    fields = {field["name"]: field for field in inside.get("fields", [])}
+    parts = []
+    for name, inner in type_.fields:
+        known = fields.get(name, {})
+        given = value.get(name, known.get("default"))
+        parts.append(f"{quote.string(name)}, {_inside(given, inner, known.get('type'))}")
+    return f"CAST(named_struct({', '.join(parts)}) AS {_text(type_)})"
+
+
+def _inside(value: Any, type_: Type, avro: Any) -> str:
+    if value is None:
+        return f"CAST(NULL AS {_text(type_)})"
+    kept, _ = without_null(avro)
+    logical = kept.get("logicalType") if isinstance(kept, dict) else None
+    return _literal(value, type_, logical, avro)
+
+
+def _plain(value: Any, type_: Plain, logical: str | None) -> str:
+    if type_.digits:
+        unscaled = int.from_bytes(str(value).encode("latin-1"), "big", signed=True)
+        precision, scale = type_.digits
+        digits = f"{abs(unscaled):0{scale + 1}d}"
+        text = digits[: len(digits) - scale] + ("." + digits[len(digits) - scale :] if scale else "")
+        return f"CAST('{'-' if unscaled < 0 else ''}{text}' AS decimal({precision},{scale}))"
+    if logical == "timestamp-millis":
+        return f"timestamp_millis({int(value)}L)"
+    if logical == "timestamp-micros":
+        return f"timestamp_micros({int(value)}L)"
+    if type_.name == "date":
+        return f"date_from_unix_date({int(value)})"
+    if type_.name == "timestamp":  # inside a type that is named here and written elsewhere
+        raise ValueError(f"the unit of {value!r} is not known here: write the type out")
+    if type_.name == "binary":
+        return f"X'{str(value).encode('latin-1').hex()}'"
+    if type_.name == "string":
+        return quote.string(str(value))
+    return f"CAST({quote.string(str(value).lower())} AS {type_.name})"
+
+
+def _text(type_: Type) -> str:
+    if isinstance(type_, Plain):
+        return type_.name
+    if isinstance(type_, Array):
+        return f"array<{_text(type_.element)}>"
+    if isinstance(type_, Map):
+        return f"map<string,{_text(type_.value)}>"
+    return f"struct<{','.join(f'{name}:{_text(inner)}' for name, inner in type_.fields)}>"

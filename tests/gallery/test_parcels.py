@@ -1,0 +1,29 @@
+"""The gallery's parcels, in JSON: every table shows what the oracle says, however its history was cut."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from infra.oracle.gallery import parcels as oracle
+from jobs.kinds.kind import Moment
+from jobs.tables.gallery.parcels import TABLES
+from tests.gallery.cuts import shown, valid_records, wrong
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DAYS_MS = 2 * 24 * 3_600_000
+
+
+@pytest.mark.parametrize("span_ms", [0, DAYS_MS])
+def test_parcels_show_what_the_oracle_says(spark: SparkSession, seed: int, span_ms: int) -> None:
+    valid = valid_records("parcels", seed, 400, span_ms)
+
+    found = shown(spark, TABLES, valid, Moment(), seed)
+
+    expected = oracle.tables(valid, {})
+    assert wrong(found, expected) == {}
+    assert found.keys() == expected.keys()
+    assert all(found.values()), "an empty table proves nothing"

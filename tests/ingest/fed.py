@@ -1,0 +1,92 @@
+"""A table that is fed by a stage's ingest as it goes: what it shows, and whether the batch layer agrees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from jobs.batch.verify import verify
+from jobs.kinds.analysis import columns
+from jobs.kinds.kind import Kind, Moment, StoredKind
+from jobs.lake import delta
+from jobs.lake.feed import Feed, open_version
+from jobs.lake.fresh_rows import FreshRows, NewRows
+from jobs.lake.log import Log
+from jobs.lake.version import Pin
+from jobs.run import Run
+from jobs.speed.advance import Standing, advance
+from jobs.topics.contract import Contract
+from jobs.topics.contract_file import parse_contract
+from tests.history import version_of
+from tests.ingest.stage import Stage
+
+WINDOWS = {"eventTime": "at", "lateAfter": "1 day", "discardAfter": "20000 days", "futureTolerance": "1 day"}
+
+
+def contract_of(name: str, properties: Iterable[Mapping[str, Any]], **custom: str) -> Contract:
+    """A topic's contract with these properties; event time is `at`, and nothing is late or unique."""
+    document = {
+        "apiVersion": "v3.2.0", "kind": "DataContract", "id": name, "name": name, "version": "1.0.0",
+        "status": "active", "description": {"purpose": "A test."},
+        "customProperties": [{"property": key, "value": one} for key, one in {**WINDOWS, **custom}.items()],
+        "schema": [
+            {"name": name, "physicalType": "topic", "logicalType": "object", "properties": [*properties]}
+        ],
+    }  # fmt: skip
+    return parse_contract(document, name=name, file=f"contracts/{name}.yaml")
+
+
+def renamed(stage: Stage) -> str:
+    """A name for a topic whose schemas have nothing of orders, in a subject of its own; before `create`."""
+    name = stage.topic.name.replace("orders", "things")
+    stage.topic, stage.subject = replace(stage.topic, name=name), f"{name}-value"
+    return name
+
+
+class Fed:
+    """`table` over the stage's topic; opened once the log is there."""
+
+    def __init__(self, stage: Stage, table: StoredKind) -> None:
+        self.stage = stage
+        self.table = table
+        self.fresh: list[bool] = []
+        self.at = Standing()
+        self.feed: Feed | None = None
+
+    def run(self) -> Log:
+        """Ingests all there is; every batch is a step of the table."""
+        ingest = self.stage.ingest(then=self._step)
+        self.stage.caught_up(ingest)
+        ingest.stop()
+        return ingest.log
+
+    def _step(self, log: Log, batch: int, rows: NewRows | None) -> None:
+        if self.feed is None or self.feed.log is not log:  # a new process
+            opened = open_version(log.lake, version_of(self.table), {log.topic.name: log})
+            assert isinstance(opened, Feed)
+            self.feed = opened
+        if rows is not None:
+            self.fresh.append(isinstance(rows, FreshRows))
+        self.at = advance(self.feed, self.at, batch, rows)
+
+    def shows(self) -> set[tuple[Any, ...]]:
+        """The rows of the view; the batch layer has found the same, or this fails."""
+        assert self.feed is not None
+        feed, topic = self.feed, self.feed.topic
+        pin = Pin(
+            version=feed.version, delta_version=delta.newest_version(feed.path),
+            position={topic: self.at.position}, watermarks={topic: self.at.watermark}, step=self.at.step,
+            segment=self.at.segment,
+        )  # fmt: skip
+        certificate = verify(feed, pin, Run(id="verify"), "2026")
+        assert certificate.equal, certificate.differences
+        rows = feed.view(pin).collect()
+        return {tuple(bytes(one) if isinstance(one, bytearray) else one for one in row) for row in rows}
+
+
+def shown(stage: Stage, log: Log, table: Kind) -> list[tuple[Any, ...]]:
+    """The rows of a view kind's table over the log, in the order of its columns; it must be sound."""
+    assert columns(table, {log.topic.name: log.topic}, stage.spark)
+    text = table.view({log.topic.name: f"({log.rows_sql(log.end())})"}, Moment())
+    return sorted(map(tuple, stage.spark.sql(text).collect()), key=str)

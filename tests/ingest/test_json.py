@@ -1,0 +1,127 @@
+"""A topic in JSON: its contract is its shape, and no registry is asked."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pytest
+from pyspark.sql import Row, SparkSession
+
+from jobs.ingest import first_pass
+from jobs.kinds.aggregate import Aggregate
+from jobs.kinds.measures.counts import Count
+from jobs.kinds.measures.totals import Sum
+from jobs.topics.contract import Contract
+from jobs.topics.json_text import dumps
+from jobs.topics.topic import Topic, json_topic
+from tests.ingest.fed import Fed, contract_of
+from tests.ingest.json_cases import BROKEN, PROPERTIES, SOUND
+from tests.ingest.stage import Stage
+from tests.ingest.test_verdicts import KAFKA
+
+MARK = b"\1\2\3\4\5\6\7\x08"
+NOW = datetime(2026, 2, 1, tzinfo=UTC)
+
+
+def contract(name: str = "things", *more: dict[str, Any], **custom: str) -> Contract:
+    return contract_of(name, [*PROPERTIES, *more], format="json", **custom)
+
+
+def topic(name: str = "things", *more: dict[str, Any], **custom: str) -> Topic:
+    return json_topic(name, contract(name, *more, **custom))
+
+
+@pytest.fixture(scope="module")
+def looked(spark: SparkSession) -> dict[bytes, Row]:
+    """Every case as ingest's first look finds it, with the event that the log would have."""
+    values = [text for text, _ in (*SOUND, *BROKEN)]
+    rows = [(None, text, "things", 0, at, NOW, 1, None) for at, text in enumerate(values)]
+    found = spark.createDataFrame(rows, KAFKA)
+    shape = topic()
+    event = {field.name: field.type for field in shape.newest.fields}
+    for expressions in first_pass.selections(shape, [], MARK, event):
+        found = found.selectExpr(*expressions)
+    return {row.value: row for row in found.collect()}
+
+
+@pytest.mark.parametrize(("text", "fields"), SOUND)
+def test_what_has_the_shape_is_an_event_with_exact_values(
+    looked: dict[bytes, Row], text: bytes, fields: dict[str, Any]
+) -> None:
+    row = looked[text]
+
+    assert row.reasons is None
+    assert {name: _plain(row.event[name]) for name in fields} == fields
+
+
+@pytest.mark.parametrize(("text", "reason"), BROKEN)
+def test_what_has_not_the_shape_says_where(looked: dict[bytes, Row], text: bytes, reason: str) -> None:
+    assert (looked[text].reasons, looked[text].event) == (reason, None)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Row):
+        return value.asDict(recursive=True)
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    if isinstance(value, bytearray):
+        return bytes(value)
+    return value.astimezone(UTC) if isinstance(value, datetime) else value
+
+
+def test_json_is_ingested_without_a_registry_and_read_by_a_table_in_both_layers(
+    faked: Stage, way: str
+) -> None:
+    faked.create(partitions=2)
+    faked.registry.down = True  # type: ignore[union-attr]
+    faked.topic = topic(faked.topic.name)
+    name = faked.topic.name
+    by_city = Aggregate(
+        name="by_city", inputs=(name,),
+        columns={
+            "city": "address.city", "price": "price",
+            "worth": "aggregate(items, CAST(0 AS decimal(20,2)), "
+            "(sum, one) -> CAST(sum + coalesce(one.price, 0) AS decimal(20,2)))",
+        },
+        keys=("city",), measures={"things": Count(), "price": Sum("price"), "worth": Sum("worth")},
+    )  # fmt: skip
+    fed = Fed(faked, by_city)
+    at = datetime(2026, 1, 31, 12, tzinfo=UTC)
+    for number in range(20):
+        thing = {
+            "at": at, "price": number, "address": {"city": "Bonn" if number % 2 else "Kraków"},
+            "items": [{"price": 1.25}, {"price": 2}], "day": date(2026, 1, 31),
+        }  # fmt: skip
+        faked.produce(dumps(thing).encode(), b'{"at": "then"}', partition=number % 2)
+
+    log = fed.run()
+
+    assert {tuple(map(str, row)) for row in fed.shows()} == {
+        ("Bonn", "10", "100.00", "32.50"), ("Kraków", "10", "90.00", "32.50"),
+    }  # fmt: skip
+    assert set(fed.fresh) == {way == "small"}
+    assert log.metadata()["counts"]["invalid"] == 20
+    assert {row[4] for row in faked.verdicts(log)} == {(), ("wrong_type:at",)}
+
+
+def test_a_field_that_the_contract_gains_is_shown_from_then_on_and_rules_are_asked(faked: Stage) -> None:
+    faked.create(partitions=1)
+    faked.registry.down = True  # type: ignore[union-attr]
+    name = faked.topic.name
+    note = {"name": "note", "logicalType": "string", "physicalType": "string", "required": True}
+    faked.topic = topic(name)
+    early = b'{"at": "2026-01-31T12:00:00Z", "note": "early"}'
+    faked.produce(early)
+    faked.run()
+    faked.topic = topic(name, note)
+    faked.produce(early, b'{"at": "2026-01-31T12:00:00Z"}')
+
+    log = faked.run()
+
+    assert [row[3:] for row in faked.verdicts(log)] == [
+        ("valid", ()), ("valid", ()), ("invalid", ("missing:note",)),
+    ]  # fmt: skip
+    rows = log.rows(0, 9).orderBy("_offset").collect()
+    assert [row.note for row in rows] == [None, "early"]
+    assert [bytes(row.value) for row in log.all(0, 9).where("offset = 0").collect()] == [early]

@@ -1,0 +1,127 @@
+"""Which changes of a schema old records survive: one list of words for check, registration and ingest."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra.parts.topics import register
+from jobs.errors import ContractError
+from jobs.ingest.writer_schema import learn
+from jobs.settings import PROJECT
+from jobs.topics.change import breaking
+from jobs.topics.registry import Registry
+from jobs.topics.schema import Schema, parse_schema
+from jobs.topics.topic import load_topic
+from tests.registry import FakeRegistry
+
+
+def schema(*fields: dict[str, Any]) -> Schema:
+    avro = {"type": "record", "name": "T", "fields": [*fields]}
+    return parse_schema(avro, topic="t", number=2, file="t.v2.avsc")
+
+
+def field(type_: Any, name: str = "a", **more: Any) -> dict[str, Any]:
+    return {"name": name, "type": type_, **more}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("int", field("long")),
+        ("int", field("double")),
+        ("float", field("double")),
+        ("string", field("bytes")),
+        ("bytes", field("string")),
+        ("int", field(["null", "long"], default=None)),
+        ("int", field("int", "b", aliases=["a"])),
+        ("int", field("long", "b", aliases=["x", "a"])),
+        ("int", field("string", "b", default="-")),
+    ],
+)
+def test_records_survive_what_holds_every_value_that_was_sent(before: Any, after: dict[str, Any]) -> None:
+    assert breaking(schema(field(before)).fields, schema(after)) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "path", "words"),
+    [
+        ("long", field("int"), "fields[0].type", "field 'a' was bigint and is int: a field keeps its type"),
+        ("long", field("double"), "fields[0].type", "was bigint and is double"),
+        ("int", field("float"), "fields[0].type", "was int and is float"),
+        ("int", field("string", "b", aliases=["a"]), "fields[0].type", "field 'b' was int and is string"),
+        ("int", field("int", "b"), "fields[0].default", "field 'b' has no default"),
+    ],
+)
+def test_what_loses_a_value_is_breaking_and_has_a_place(
+    before: Any, after: dict[str, Any], path: str, words: str
+) -> None:
+    found = breaking(schema(field(before)).fields, schema(after))
+
+    assert found is not None and found[0] == path and words in found[1]
+
+
+def project(tmp_path: Path, change: dict[str, Any] | None) -> Path:
+    """The project with a second schema of orders, in which amount is another field."""
+    for folder in ("schemas", "contracts"):
+        shutil.copytree(PROJECT / folder, tmp_path / folder)
+    if change is not None:
+        avro = json.loads((PROJECT / "schemas" / "orders.v1.avsc").read_text())
+        avro["fields"] = [change if one["name"] == "amount" else one for one in avro["fields"]]
+        (tmp_path / "schemas" / "orders.v2.avsc").write_text(json.dumps(avro))
+    return tmp_path
+
+
+def test_a_breaking_change_is_refused_with_the_same_words_wherever_it_is_met(tmp_path: Path) -> None:
+    change = {"name": "amount", "type": "string"}
+    with pytest.raises(ContractError) as in_check:
+        load_topic("orders", project(tmp_path / "files", change))
+    topic = load_topic("orders", project(tmp_path / "first", None))
+    foreign = dict(topic.newest.avro)
+    foreign["fields"] = [change if one["name"] == "amount" else one for one in foreign["fields"]]
+    fake = FakeRegistry()
+    try:
+        fake.add("orders-value", 3, foreign)
+        with pytest.raises(ContractError) as at_registration:
+            register(Registry(fake.url), topic)
+        assert fake.asked[-1].startswith("GET")
+    finally:
+        fake.close()
+    words = "field 'amount' was {} and is {}: a field keeps its type, or gets one that holds all"
+    assert words.format("decimal(12,2)", "string") in in_check.value.why_text
+    assert words.format("string", "decimal(12,2)") in at_registration.value.why_text
+
+    from pyspark.sql.types import StructType
+
+    from jobs.errors import StoppedTopicError
+
+    with pytest.raises(StoppedTopicError) as at_ingest:
+        learn(topic, 3, foreign, lambda text: StructType())
+
+    assert at_ingest.value.why == at_registration.value.why_text
+
+
+def test_a_default_that_is_no_value_of_its_type_is_refused_with_its_place(tmp_path: Path) -> None:
+    tags = {"name": "tags", "type": {"type": "array", "items": "string"}, "default": 7}
+    folder = project(tmp_path, tags)
+
+    with pytest.raises(ContractError) as refused:
+        load_topic("orders", folder)
+
+    assert refused.value.path == "fields[5].default" and "7 is no array<string>" in refused.value.why_text
+
+
+def test_a_version_is_compared_with_all_before_it_not_with_its_neighbour(tmp_path: Path) -> None:
+    folder = project(tmp_path, None)
+    first = json.loads((PROJECT / "schemas" / "orders.v1.avsc").read_text())
+    without = {**first, "fields": [one for one in first["fields"] if one["name"] != "region"]}
+    again = {**first, "fields": [*without["fields"], {"name": "region", "type": "int", "default": 0}]}
+    for number, avro in ((2, without), (3, again)):
+        (folder / "schemas" / f"orders.v{number}.avsc").write_text(json.dumps(avro))
+
+    with pytest.raises(ContractError, match="'region' was string and is int"):
+        load_topic("orders", folder)
