@@ -463,12 +463,14 @@ STORED: dict[str, dict[str, Any]] = {
     "latest": {
         "kind": "latest", "name": "t", "inputs": ["orders"], "where": None,
         "columns": [["k", "region"], ["x", "amount"], ["at", "ordered_at"]],
-        "keys": ["k"], "order": ["at"], "values": ["x", "at"], "delete_when": "x = 0", "snapshot": None, "truncate_when": None,
+        "keys": ["k"], "order": ["at"], "values": ["x", "at"], "delete_when": "x = 0",
+        "snapshot": None, "truncate_when": None,
     },
     "latest by the log": {
         "kind": "latest", "name": "t", "inputs": ["orders"], "where": None,
         "columns": [["k", "region"], ["x", "amount"], ["at", "ordered_at"]],
-        "keys": ["k"], "order": [], "values": ["x", "at"], "delete_when": None, "snapshot": None, "truncate_when": None,
+        "keys": ["k"], "order": [], "values": ["x", "at"], "delete_when": None,
+        "snapshot": None, "truncate_when": None,
     },
     "aggregate": {
         "kind": "aggregate", "name": "t", "inputs": ["orders"], "where": None,
