@@ -140,12 +140,14 @@ def _where_it_is_read(lake: OpenLake, opened: Opened, position: Mapping[str, int
     Without that what it shows of the time before the watermark would be nothing at all, on both sides.
     """
     at, watermarks = dict(position), dict[str, int | None]()
+    clocks: dict[str, dict[str, int | None]] = {}
     stands = [(feed.topic, standing(feed)) for feed in feeds(opened)]
     for topic, one in sorted(stands, key=lambda found: found[1].position, reverse=True):  # the last one tells
-        at[topic], watermarks[topic] = one.position, one.watermark
+        at[topic], watermarks[topic], clocks[topic] = one.position, one.watermark, one.clocks
     for topic in at.keys() - watermarks.keys():  # it reads the log itself, which stands at its end
-        watermarks[topic] = lake.logs[topic].metadata().get("watermark")
-    return Pin(version=opened.version, position=at, watermarks=watermarks)
+        metadata = lake.logs[topic].metadata()
+        watermarks[topic], clocks[topic] = metadata.get("watermark"), metadata.get("clocks", {})
+    return Pin(version=opened.version, position=at, watermarks=watermarks, clocks=clocks)
 
 
 def _without_owner(lake: OpenLake, version: Version) -> Opened:

@@ -9,6 +9,7 @@ import pytest
 
 from jobs.kinds.events import Events
 from jobs.kinds.latest import Latest
+from jobs.lake.quarantine import quarantine_sql
 from jobs.lake.relations import relation_sql
 from tests.ingest.fed import Fed, shown
 from tests.ingest.stage import Stage, order
@@ -47,7 +48,7 @@ def test_an_ignored_null_is_kept_and_is_neither_a_row_nor_in_quarantine(stage: S
         ("ignored", ("null_value",)),
     ]  # fmt: skip
     assert log.rows(0, 9).count() == 1
-    refused = stage.spark.sql(log.quarantine_sql(relation_sql(log.path))).collect()
+    refused = stage.spark.sql(quarantine_sql(relation_sql(log.path))).collect()
     assert [row.offset for row in refused] == [2]
     assert log.metadata()["counts"] == {
         "valid": 1, "invalid": 1, "duplicate": 0, "too_late": 0, "late": 0, "ignored": 2,

@@ -81,7 +81,7 @@ def test_what_a_mended_contract_admits_enters_once_and_a_second_replay_changes_n
 
     assert done.to_json() == {
         "topic": stage.topic.name, "contract": "1.1.0", "judged": 7, "replayed": 4, "batches": [2],
-        "verdicts": {"valid": 3, "invalid": 1, "duplicate": 0, "too_late": 0},
+        "verdicts": {"valid": 3, "invalid": 1, "duplicate": 0, "too_late": 0, "ignored": 0},
     }  # fmt: skip
     assert (again.judged, again.replayed, again.batches, log.end()) == (4, 0, (), 2)
     assert latest(log) == {
