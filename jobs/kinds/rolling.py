@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jobs import quote
+from jobs.errors import DefinitionError
 from jobs.kinds.definition import read, texts
 from jobs.kinds.expression import Stage
 from jobs.kinds.kind import Kind, Moment, grid_of
@@ -17,7 +18,6 @@ from jobs.times import format_duration, parse_duration
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from jobs.errors import DefinitionError
 
 LAST = "last"
 """The column that says over which of the lengths a row is, as it is written in the definition."""
@@ -86,10 +86,15 @@ class Rolling(OverTables):
         of = tables[self.of]
         grid = grid_of(of)
         taken = [name for name in of.output if name.lower() == LAST] if grid else []
+        whole = None
+        try:
+            whole = None if taken else of.unwindowed(LAST)
+        except DefinitionError:  # it measures a column of that name
+            taken = [LAST]
         if taken:
             why = f"{self.of} has a column {taken[0]}, and so has every table of kind {self.kind}"
             yield self.error_at_text(self.of, why, f"name it otherwise in {self.of}")
-        elif grid is None or of.unwindowed(LAST) is None:
+        elif grid is None or whole is None:
             why = f"it reads {self.of}, which is no Aggregate in tumbling windows"
             yield self.error_at_text(self.of, why, f"give {self.of} window=Tumbling(...)")
         else:
