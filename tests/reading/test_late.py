@@ -113,14 +113,15 @@ def test_what_came_late_stands_beside_each_table_with_windows_and_follows_its_re
     assert server.rows("SELECT late, discarded FROM serve.arrived_late") == [{"late": 0, "discarded": 1}]
     beside = {"sales_per_region_late", "arrived_late", "processed_late"}
     tables = {name.removesuffix("_late") for name in beside}
-    assert names(server, "serve") == {*beside, *tables, "orders_quarantine"}
+    assert names(server, "serve") == {*beside, *tables, "orders_quarantine", "orders_replayed"}
 
     written.promote(written.version(DAILY, build=2), written.version(orders.TABLE))
     server.wait_until(lambda status: status["release"] == 2)
 
     (day,) = server.rows("SELECT window_start, window_end, late FROM serve.sales_per_region_late")
     assert [*day.values()] == ["2026-01-31T00:00:00Z", "2026-02-01T00:00:00Z", 2]
-    assert names(server, "serve") == {"sales_per_region", "sales_per_region_late", "orders_quarantine"}
+    of_log = {"orders_quarantine", "orders_replayed"}
+    assert names(server, "serve") == {"sales_per_region", "sales_per_region_late", *of_log}
     server.wait_until(lambda _: names(server, "release_1") == {*beside, *tables})
     assert server.rows("SELECT * FROM release_1.sales_per_region_late") == first
 

@@ -43,7 +43,7 @@ class Joined:
         log = Log(spark, lake, load_topic("orders"))
         log.open()
         event = ("e", 1, "c", "r", "paid", Decimal(1), NOON)
-        row = (0, 0, 0, NOON, 1, b"k", b"v", None, 1, event, "valid", [], False, "1.0.0", False, 1)
+        row = (0, 0, 0, NOON, 1, b"k", b"v", None, 1, event, "valid", [], False, "1.0.0", False, 1, NOON)
         logged = spark.createDataFrame([row], log.ddl)
         delta.append(logged, log.path, "test", 1, {"kind": "batch", "batch": 1, "schemas": {}})
         names = {}
