@@ -123,18 +123,6 @@ def test_a_short_statement_gets_a_turn_and_a_slot_beside_four_that_would_hold_al
         assert all(map(waits, clients)), "they were to run meanwhile"
 
 
-def test_the_subqueries_of_one_statement_are_one_statement(sql: SqlServer, jdbc: Callable[[], Any]) -> None:
-    subqueries = ", ".join(f"({MINUTES} + {number}) AS n{number}" for number in range(9))
-    with closing(asked(sql, f"SELECT {subqueries}")) as client, closing(jdbc()) as connection:
-        time.sleep(LONG_S + 1)
-        began = time.monotonic()
-        found = rows_of(connection, GROUPED[1])
-
-        assert time.monotonic() - began < SOON_S
-        assert found == [{"region": f"r{number}", "n": ALL / 5} for number in range(5)]
-        assert waits(client), "it was to run meanwhile"
-
-
 def test_over_http_a_statement_ends_with_its_time(spark: SparkSession) -> None:
     reader = Reader(spark, Followed, lambda: None, longest_s=1.0)
 

@@ -7,7 +7,6 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
 import java.util.TreeSet;
-import java.util.stream.Stream;
 import org.apache.spark.SparkContext;
 import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.scheduler.SparkListenerStageCompleted;
@@ -98,13 +97,9 @@ public final class FairSlots extends SparkListener {
     byStage.values().retainAll(statements.values());
   }
 
-  /** Subqueries of what is computed in its client's thread have no execution: they share its tags. */
   private static String nameOf(Properties properties, int stage) {
-    return Stream.of("spark.sql.execution.root.id", "spark.job.tags")
-        .map(key -> properties == null ? null : properties.getProperty(key))
-        .filter(found -> found != null && !found.isEmpty())
-        .findFirst()
-        .orElse("stage " + stage);
+    String execution = properties == null ? null : properties.getProperty("spark.sql.execution.root.id");
+    return execution == null ? "stage " + stage : execution;
   }
 
   private void lookOnAndOn() {
