@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from jobs import quote
 from jobs.kinds.definition import refuse_keys
 from jobs.kinds.evidence import ROWS
-from jobs.kinds.expression import Expression
+from jobs.kinds.expression import Expression, holds_sql
 from jobs.topics import coordinate
 
 if TYPE_CHECKING:
@@ -21,9 +21,8 @@ if TYPE_CHECKING:
 
 BARRIER = "_barrier"
 """What tells barriers apart; NULL in the states of keys."""
-TIME = "_timestamp"
 _BEGAN, _COMPLETE = "_began", "_complete"
-_COORDINATE = quote.names((TIME, *coordinate.KEY))
+_COORDINATE = quote.names((coordinate.TIMESTAMP, *coordinate.KEY))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +61,7 @@ class Barriers:
     @property
     def kept(self) -> tuple[str, ...]:
         """What the state of a key keeps of its newest row, so that it can be said to be before a barrier."""
-        return (TIME,) if self else ()
+        return (coordinate.TIMESTAMP,) if self else ()
 
     def expressions(self) -> Iterator[Expression]:
         if self.snapshot is not None:
@@ -92,7 +91,7 @@ class Barriers:
             F.expr("bool_or(ends)").alias(_COMPLETE),
             F.expr("count(1)").alias(ROWS),
         )  # fmt: skip
-        return self._beside(keys.withColumn(BARRIER, F.lit(None).cast("string")), found)
+        return self._beside(keys, found)
 
     def merged(self, keys: DataFrame, states: DataFrame) -> DataFrame:
         """The merged states of keys, and the merged barriers of the states."""
@@ -105,7 +104,7 @@ class Barriers:
             F.expr(f"bool_or({_COMPLETE})").alias(_COMPLETE),
             F.sum(ROWS).alias(ROWS),
         )  # fmt: skip
-        return self._beside(keys.withColumn(BARRIER, F.lit(None).cast("string")), found)
+        return self._beside(keys, found)
 
     @staticmethod
     def newest(relation: str) -> str:
@@ -124,13 +123,14 @@ class Barriers:
         came in the very millisecond in which the barrier began is taken for newer.
         """
         epoch, partition, offset = (quote.name(name) for name in coordinate.KEY)
+        time = quote.name(coordinate.TIMESTAMP)
         own = f"{row}.{epoch} = {barrier}.{epoch} AND {row}.{partition} = {barrier}.{partition}"
-        older = f"{row}.{offset} < {barrier}.{offset}", f"{row}.`{TIME}` < {barrier}.`{TIME}`"
+        older = f"{row}.{offset} < {barrier}.{offset}", f"{row}.{time} < {barrier}.{time}"
         return f"coalesce(CASE WHEN {own} THEN {older[0]} ELSE {older[1]} END, false)"
 
     @property
     def _truncates(self) -> str:
-        return f"coalesce({quote.expression(self.truncate_when or 'false')}, false)"
+        return holds_sql(self.truncate_when)
 
     @property
     def _named(self) -> str:
@@ -143,10 +143,9 @@ class Barriers:
 
     @property
     def _ends(self) -> str:
-        last = quote.expression(self.snapshot.last) if self.snapshot else "false"
-        return f"{self._truncates} OR coalesce({last}, false)"
+        return f"{self._truncates} OR {holds_sql(self.snapshot.last if self.snapshot else None)}"
 
     def _beside(self, keys: DataFrame, barriers: DataFrame) -> DataFrame:
         """Both with all columns: what one of them lacks is NULL in its rows."""
         both = keys.unionByName(barriers, allowMissingColumns=True)
-        return both.select(*map(quote.name, (*keys.columns, _BEGAN, _COMPLETE)))
+        return both.select(*map(quote.name, (*keys.columns, BARRIER, _BEGAN, _COMPLETE)))

@@ -15,6 +15,7 @@ from jobs.kinds.late import DISCARDED
 from jobs.lake import delta, in_force, log_fields
 from jobs.lake.appender import Appender
 from jobs.lake.data_file import Column
+from jobs.lake.quarantine import latest_sql
 from jobs.lake.relations import relation_sql
 from jobs.times import moment_or_none, parse_moment
 from jobs.topics import coordinate, record_key
@@ -224,9 +225,7 @@ class Log:
         were not judged again since (`_discarded`). `relation` is the log's.
         """
         return f"""SELECT {", ".join(self.columns())}, verdict = '{TOO_LATE}' AS `{DISCARDED}`
-FROM {relation} l
-LEFT ANTI JOIN (SELECT epoch, partition, offset, batch FROM {relation} WHERE replay) r
-  ON l.epoch = r.epoch AND l.partition = r.partition AND l.offset = r.offset AND l.batch < r.batch
+FROM {latest_sql(relation)}
 WHERE (verdict = '{VALID}' AND late) OR verdict = '{TOO_LATE}'"""
 
     def _rows(self, found: DataFrame) -> DataFrame:

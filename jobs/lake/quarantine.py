@@ -49,6 +49,13 @@ FROM {relation} r JOIN {relation} l ON {_SAME.format("r", "l")}
 WHERE r.replay AND NOT l.replay AND l.verdict <> '{VALID}'"""
 
 
+def latest_sql(relation: str) -> str:
+    """What follows FROM: the log's records as `l`, those left out that were judged again since."""
+    return f"""{relation} l
+LEFT ANTI JOIN (SELECT epoch, partition, offset, batch FROM {relation} WHERE replay) r
+  ON {_SAME.format("l", "r")} AND l.batch < r.batch"""
+
+
 def reason_sql(reasons: Iterable[str], column: str = "reasons") -> str:
     """The condition that a record has one of these reasons; a code stands for all of its fields."""
     tests = " OR ".join(_reason_test(reason) for reason in reasons)
@@ -79,7 +86,4 @@ def _of_l(columns: str) -> str:
 
 
 def _latest(relation: str) -> str:
-    return f"""FROM {relation} l
-LEFT ANTI JOIN (SELECT epoch, partition, offset, batch FROM {relation} WHERE replay) r
-  ON {_SAME.format("l", "r")} AND l.batch < r.batch
-WHERE l.verdict NOT IN ('{VALID}', '{IGNORED}')"""
+    return f"FROM {latest_sql(relation)}\nWHERE l.verdict NOT IN ('{VALID}', '{IGNORED}')"

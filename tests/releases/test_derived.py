@@ -15,7 +15,6 @@ from jobs.errors import DefinitionError, DifferenceError
 from jobs.kinds.aggregate import Aggregate
 from jobs.kinds.derived import Derived
 from jobs.kinds.kind import Kind
-from jobs.kinds.latest import Latest
 from jobs.kinds.measures.counts import Count
 from jobs.kinds.measures.totals import Sum
 from jobs.lake import release_log
@@ -28,6 +27,7 @@ from jobs.releases.retire import readers_first
 from jobs.run import Run
 from jobs.waiting import wait_for
 from tests.kill.views import Views
+from tests.releases.buyers import NEWEST
 from tests.releases.lake import Lake, following_sql_server, order
 from tests.releases.promised import project_of
 
@@ -36,10 +36,6 @@ SPENT = Aggregate(
     keys=("customer",), measures={"spent": Sum("amount"), "n": Count()},
 )  # fmt: skip
 PAID = replace(SPENT, where="status <> 'cancelled'")
-NEWEST = Latest(
-    name="newest", inputs=("orders",), keys=("customer",), order=("at",), values=("status",),
-    columns={"customer": "customer", "status": "status", "at": "ordered_at"},
-)  # fmt: skip
 BUYERS = Derived(
     name="buyers", reads=("spent", "newest"), columns=("customer", "spent", "status"), keys=("customer",),
     by=("customer",), broadcast=("newest",),
