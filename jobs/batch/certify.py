@@ -207,6 +207,8 @@ def _remedy_of_view(view: LogView, causes: Set[str]) -> str:
     """It stores nothing that could be replaced: what is wrong lies below it, or in its definition."""
     if "key_given_twice" in causes:
         return "name more of its columns as keys in its definition, then release that"
+    if "depends_on_others" in causes:
+        return "name fewer columns in `by` of its definition, or none: changelogs and explanations follow it"
     if "counted_more_than_once" in causes:
         return "find what writes the log beside the lake server: nothing else brings a record there twice"
     below = ", ".join(sorted({feed.version.table for feed in feeds(view)}))

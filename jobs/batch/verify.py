@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from jobs.as_json import to_json
-from jobs.batch.diff import Differing, Side, diff, known_to_python
+from jobs.batch.diff import Diff, Differing, Side, diff, known_to_python
 from jobs.batch.due import WHOLE, Scope
 from jobs.batch.pinned import side
+from jobs.batch.sampled import sampled
 from jobs.kinds.evidence import HASH_HIGH, HASH_LOW, NAMES, ROWS, SEGMENT, TELLS
 from jobs.kinds.kind import Moment
 from jobs.kinds.windows import Windows
@@ -32,6 +34,7 @@ CAUSES = {
     "other_records": "as many records, but not the same ones",
     "elsewhere": "windows without new records have counted records twice, or have lost some",
     "inputs_differ": "the tables that it reads differ from what their logs give: verify those too",
+    "depends_on_others": "its rows change with rows of what it reads that have other values of `by`",
     "key_given_twice": "the view has several rows of one key: its definition names too few columns as keys",
     "state_differs": "the same records, but another state: the row was changed, or the logic is not pure",
 }
@@ -151,7 +154,7 @@ def _recomputed(view: LogView, pin: Pin) -> Outcome:
     """The view over the stored versions that it reads against the view over what the logs give for them."""
     from pyspark.sql import functions as F
 
-    keys, timeless = view.definition.view_keys, view.definition.timeless
+    keys = view.definition.view_keys
     left, right = side(view, pin), side(view.computed, pin)
     twice = left.rows.groupBy(*keys).count().where(F.expr("count > 1"))
     if doubled := twice.orderBy(*keys).limit(SHOWN).collect():
@@ -162,10 +165,19 @@ def _recomputed(view: LogView, pin: Pin) -> Outcome:
         return Outcome(
             rows_compared=left.rows.count(), differing=twice.count(), differences=tuple(differences)
         )
-    found = diff(left, right, keys, shown=SHOWN)
+    found = _shown(view, diff(left, right, keys, shown=SHOWN), _CAUSE_OF_ROW)
+    if not found.equal or (compared := sampled(view, pin, left)) is None:
+        return found
+    # these rows have been counted
+    alone = _shown(view, compared, defaultdict(lambda: "depends_on_others"))
+    return found + replace(alone, rows_compared=0)
+
+
+def _shown(view: LogView, found: Diff, causes: Mapping[str, str]) -> Outcome:
+    """The outcome in rows of the view; `causes` by the sort of a row."""
     differences = (
-        _difference(_key(row.known, keys), _CAUSE_OF_ROW[row.sort], row.columns, *(
-            None if one is None else {name: to_json(one[name]) for name in timeless}
+        _difference(_key(row.known, view.definition.view_keys), causes[row.sort], row.columns, *(
+            None if one is None else {name: to_json(one[name]) for name in view.definition.timeless}
             for one in (row.left, row.right)
         ))
         for row in found.rows[:SHOWN]

@@ -38,7 +38,7 @@ HOST = "127.0.0.1"
 MEMORY = "1500m"
 LONGEST_JDBC_S = 3600
 TURNS = """<allocations><pool name="default"><schedulingMode>FAIR</schedulingMode></pool></allocations>"""
-"""Statements get free slots by turns, taken ones by FairSlots; without it the first one gets them all."""
+"""Stages of no statement get free slots by turns, as the pools that statements are do (FairSlots)."""
 WARM_S = 0.2
 SLOTS = 8
 """Tasks at once; each of as many statements has one, see `java/twinlake/reading/FairSlots`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from jobs.batch.merge import merge_small
 from jobs.batch.verify import verify
 from jobs.kinds.derived import Derived
 from jobs.lake import delta
+from jobs.lake.certificates import Certificate
 from jobs.lake.feed import Feed, LogView, open_version
 from jobs.lake.version import Pin
 from jobs.run import Run
@@ -153,6 +154,39 @@ def test_its_certificate_is_equal_and_a_changed_table_below_makes_it_unequal(
     (told,) = found["balance"].differences
     assert (told["key"], told["cause"], told["columns"]) == ({"customer": some}, "inputs_differ", ["rest"])
     assert told["speed"]["rest"] != told["batch"]["rest"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "sql"),
+    [
+        (("customer", "of_all"), "SELECT customer, (SELECT count(*) FROM spent) AS of_all FROM spent"),
+        (("customer", "share"), "SELECT customer, spent / sum(spent) OVER () AS share FROM spent"),
+    ],
+    ids=["a count of all", "a share of all"],
+)
+def test_rows_that_depend_on_others_than_by_says_make_its_certificate_unequal(
+    twin: Twin, columns: tuple[str, ...], sql: str
+) -> None:
+    """They change with rows of the others, for which a changelog would not look at them."""
+    end, ends = max(twin.fed["spent"].pins), max(twin.fed["returned"].pins)
+    promised = Derived(
+        name="promised", reads=("spent",), columns=columns, keys=("customer",), by=("customer",), sql=sql
+    )
+
+    def certificate(table: Derived) -> Certificate:
+        view = LogView(
+            version=version_of(table), definition=table, logs=twin.views["balance"].logs,
+            reads={"spent": twin.fed["spent"].feed},
+        )  # fmt: skip
+        reads = {"spent": twin.fed["spent"].pins[end]}
+        pin = Pin(version=view.version, position={"orders": end, "returns": ends}, reads=reads)
+        return verify(view, pin, Run(id="v"), "2026")
+
+    wrong, right = certificate(promised), certificate(replace(promised, by=()))
+
+    assert (wrong.equal, right.equal, wrong.rows_compared) == (False, True, right.rows_compared)
+    assert {told["cause"] for told in wrong.differences} == {"depends_on_others"}
+    assert {tuple(told["columns"]) for told in wrong.differences} == {columns[1:]}
 
 
 def test_keys_that_do_not_identify_a_row_make_its_certificate_unequal(twin: Twin) -> None:

@@ -49,6 +49,11 @@ def waits(client: http.client.HTTPConnection) -> bool:
     return not select.select([client.sock], [], [], 0)[0]
 
 
+def answers(clients: list[http.client.HTTPConnection]) -> list[bytes]:
+    """Of those that were to run meanwhile."""
+    return [client.getresponse().read() for client in clients if not waits(client)]
+
+
 def rows_of(connection: Any, text: str) -> list[dict[str, Any]]:
     statement = connection.createStatement()
     statement.setQueryTimeout(60)
@@ -67,7 +72,7 @@ def test_short_statements_are_answered_beside_long_ones_and_after_their_clients_
     beside = sql.rows(SHORT)
     connection = jdbc()
     found = connection.createStatement().executeQuery(SHORT)
-    assert all(map(waits, clients)), "they were to run meanwhile"
+    assert answers(clients) == []
     assert found.next() and found.getLong(1) == beside[0]["n"]
     connection.close()
     clients += [asked(sql, MINUTES) for _ in range(60)]  # now nobody else is taken in
@@ -120,7 +125,19 @@ def test_a_short_statement_gets_a_turn_and_a_slot_beside_four_that_would_hold_al
 
         assert found == [[{"region": f"r{number}", "n": ALL / 5} for number in range(5)]] * 4
         assert max(took) < SOON_S, took
-        assert all(map(waits, clients)), "they were to run meanwhile"
+        assert answers(clients) == []
+
+
+def test_the_subqueries_of_one_statement_are_one_statement(sql: SqlServer, jdbc: Callable[[], Any]) -> None:
+    subqueries = ", ".join(f"({HEAVY} + {number}) AS n{number}" for number in range(9))
+    with closing(asked(sql, f"SELECT {subqueries}")) as client, closing(jdbc()) as connection:
+        time.sleep(LONG_S + 1)
+        began = time.monotonic()
+        found = rows_of(connection, GROUPED[1])
+
+        assert time.monotonic() - began < SOON_S
+        assert found == [{"region": f"r{number}", "n": ALL / 5} for number in range(5)]
+        assert answers([client]) == []
 
 
 def test_over_http_a_statement_ends_with_its_time(spark: SparkSession) -> None:

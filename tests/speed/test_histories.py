@@ -8,16 +8,24 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.history import LATEST, SALES
+from jobs.kinds.all import KINDS
+from jobs.kinds.kind import Moment
+from tests.speed.tables import CASES
 from tests.world import World
 
-HISTORIES, OFTEN = 20, 6
+HISTORIES, OFTEN = 24, len(CASES)
 OPERATIONS = 4
 
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("lake")
+
+
+def test_there_is_a_table_of_every_stored_kind() -> None:
+    stored = {kind for kind in KINDS.values() if "stores_rows" in vars(kind)}
+
+    assert {type(case.table) for case in CASES} == stored
 
 
 @pytest.mark.parametrize(
@@ -28,8 +36,8 @@ def test_any_interleaving_shows_what_the_oracle_computes(
     spark: SparkSession, lake: Path, number: int, seed: int
 ) -> None:
     draw = random.Random(f"{seed}-{number}")
-    table = (SALES, LATEST)[number % 2]
-    world = World(spark=spark, lake=lake, table=table, seed=draw.randrange(10**6), build=number + 1)
+    case = CASES[number % len(CASES)]
+    world = World(spark=spark, lake=lake, table=case.table, seed=draw.randrange(10**6), build=number + 1)
     did = []
 
     world.produce(draw.randrange(1, 30))
@@ -55,4 +63,7 @@ def test_any_interleaving_shows_what_the_oracle_computes(
     world.step()
 
     assert world.at.position == world.log.end()
-    assert world.shows() == world.expected(), f"history {number}: {did}"
+    relations = {case.table.name: f"delta.`{world.feed.path}`"}
+    rows = spark.sql(case.table.view(relations, Moment())).collect()
+    records = [record for batch in world.log.batches for record in batch]
+    assert case.shown(rows) == case.oracle(records), f"history {number} of {case.table.name}: {did}"

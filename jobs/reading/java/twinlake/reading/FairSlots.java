@@ -19,10 +19,14 @@ import org.apache.spark.scheduler.SparkListenerTaskStart;
  * takes none away: one statement of many long tasks would hold them all until it has ended.
  *
  * <p>The task that began last is ended, for which Spark starts another later; of its last task no statement is robbed.
+ * A statement is a pool: by Spark's turns a slot goes to the pool that holds least, where it would otherwise go to the
+ * next of many subqueries of the statement that it was taken from.
  */
 public final class FairSlots extends SparkListener {
   private static final long LOOK_MS = 100;
   private static final long LONGEST_WAIT_NS = 250_000_000; // each of its stages waits anew
+  private static final String POOL = "spark.scheduler.pool";
+  private static final int POOLS = 128; // Spark keeps each for ever
 
   private final SparkContext context;
   private final Map<Integer, Statement> byStage = new HashMap<>(); // with tasks that run on after a stage has ended
@@ -54,6 +58,11 @@ public final class FairSlots extends SparkListener {
     Thread looking = new Thread(slots::lookOnAndOn, "fair slots");
     looking.setDaemon(true);
     looking.start();
+  }
+
+  /** What this thread and its subqueries compute from here on is one statement. */
+  static void begin(SparkContext context) {
+    context.setLocalProperty(POOL, "statement " + Thread.currentThread().getId() % POOLS);
   }
 
   @Override
@@ -98,8 +107,8 @@ public final class FairSlots extends SparkListener {
   }
 
   private static String nameOf(Properties properties, int stage) {
-    String execution = properties == null ? null : properties.getProperty("spark.sql.execution.root.id");
-    return execution == null ? "stage " + stage : execution;
+    String pool = properties == null ? null : properties.getProperty(POOL);
+    return pool == null ? "stage " + stage : pool;
   }
 
   private void lookOnAndOn() {

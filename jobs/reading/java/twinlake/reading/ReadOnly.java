@@ -105,6 +105,7 @@ public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, Bo
         ReadOnly.class.getClassLoader(), new Class<?>[] {ParserInterface.class}, (proxy, method, arguments) -> {
           if (session != keeper) {
             checkSettings(session);
+            FairSlots.begin(session.sparkContext());
           }
           try {
             Object parsed = method.invoke(parser, arguments);

@@ -1,0 +1,48 @@
+"""Sampled: whether a view's rows depend, as its `by` promises, on input rows with equal values alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from uuid import uuid4
+
+from jobs import quote
+from jobs.batch.diff import Diff, Side, diff
+from jobs.batch.pinned import side
+from jobs.lake.certificates import SHOWN
+from jobs.lake.feed import LogView
+from jobs.lake.version import Pin
+
+SAMPLES = 8
+"""Values of `by` at most, and at most half of those that there are: what depends on the others is to show."""
+
+
+def sampled(view: LogView, pin: Pin, shown: Side) -> Diff | None:
+    """What the view shows for some values of its `by` against the view over rows with these values alone.
+
+    `shown` is all that it shows at the pin. A table without these columns is read whole. None where nothing
+    is promised, or nothing can be told: no `by`, states instead of views, fewer than two values.
+    """
+    from pyspark.sql import functions as F
+
+    by = view.definition.by
+    if not by or view.definition.reads_states:
+        return None
+    values = shown.rows.select(*by).distinct()
+    wanted = min(SAMPLES, values.count() // 2)
+    if not wanted:
+        return None
+    drawn = values.orderBy(F.xxhash64(*map(quote.name, by)), *map(quote.name, by)).limit(wanted).collect()
+    relation = f"sampled_{uuid4().hex}"
+    view.spark.createDataFrame([tuple(row) for row in drawn], values.schema).createOrReplaceTempView(relation)
+    try:
+        alone = side(replace(view, among=relation), pin)
+        sample = view.spark.table(relation)
+        equal = F.expr(" AND ".join(f"given.{name} <=> wanted.{name}" for name in map(quote.name, by)))
+
+        def of_sample(one: Side) -> Side:
+            rows = one.rows.alias("given").join(sample.alias("wanted"), equal, "left_semi")
+            return replace(one, rows=rows)
+
+        return diff(of_sample(shown), of_sample(alone), view.definition.view_keys, shown=SHOWN)
+    finally:
+        view.spark.catalog.dropTempView(relation)

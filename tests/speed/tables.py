@@ -1,0 +1,157 @@
+"""A table of orders of every stored kind, and what a plain Python loop says that it shows."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from jobs.kinds.aggregate import Aggregate
+from jobs.kinds.events import Events
+from jobs.kinds.kind import StoredKind
+from jobs.kinds.measures.counts import Count, CountDistinct
+from jobs.kinds.measures.multisets import TopK
+from jobs.kinds.measures.totals import Sum
+from jobs.kinds.sessions import Sessions
+from jobs.kinds.store import Store
+from jobs.kinds.windows import Hopping
+from jobs.times import EPOCH
+from tests.history import LATEST, SALES, latest, sales
+
+Records = list[dict[str, Any]]
+Shown = dict[Any, Any]
+"""By key, what else is compared."""
+SIZE, EVERY, GAP = timedelta(minutes=3), timedelta(minutes=1), timedelta(seconds=40)
+AT, COORDINATE = "ordered_at", ("_epoch", "_partition", "_offset")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """`keys` and `values` are the view's columns that `oracle` tells."""
+
+    table: StoredKind
+    keys: tuple[str, ...]
+    values: tuple[str, ...]
+    oracle: Callable[[Records], Shown]
+
+    def shown(self, rows: Iterable[Mapping[str, Any]]) -> Shown:
+        """Two rows of one key are an error."""
+        found: Shown = {}
+        for row in rows:
+            key = _of(row, self.keys)
+            assert key not in found, f"two rows for {key}"
+            found[key] = _of(row, self.values)
+        return found
+
+
+def _of(row: Mapping[str, Any], names: tuple[str, ...]) -> Any:
+    values = tuple(_plain(row[name]) for name in names)
+    return values[0] if len(values) == 1 else values
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC)
+    return [tuple(one) for one in value] if isinstance(value, list) else value
+
+
+def _by(records: Records, *names: str) -> dict[Any, Records]:
+    groups: dict[Any, Records] = defaultdict(list)
+    for one in records:
+        groups[_of(one, names)].append(one)
+    return groups
+
+
+def _added(records: Records) -> tuple[Any, int]:
+    return sum(one["amount"] for one in records), len(records)
+
+
+def _totals(records: Records) -> Shown:
+    return {region: _added(held) for region, held in _by(records, "region").items()}
+
+
+def _sliding(records: Records) -> Shown:
+    held: dict[Any, Records] = defaultdict(list)
+    for one in records:
+        start = EPOCH + (one[AT] - EPOCH) // EVERY * EVERY
+        while one[AT] < start + SIZE:
+            held[one["region"], start].append(one)
+            start -= EVERY
+    return {key: _added(found) for key, found in held.items()}
+
+
+def _sessions(records: Records) -> Shown:
+    found: Shown = {}
+    for customer, held in _by(records, "customer").items():
+        session: Records = []
+        for one in [*sorted(held, key=lambda one: one[AT]), None]:
+            if session and (one is None or one[AT] - session[-1][AT] > GAP):
+                found[customer, session[0][AT]] = (session[-1][AT], *_added(session))
+                session = []
+            session += [one] if one else []
+    return found
+
+
+def _entries(records: Records) -> Shown:
+    found = {}
+    for region, held in _by(records, "region").items():
+        often = Counter(one["customer"] for one in held)
+        most = sorted(often.items(), key=lambda one: (-one[1], one[0]))[:3]
+        found[region] = (len(often), most)
+    return found
+
+
+def _newest(records: Records) -> Shown:
+    ordered = sorted(records, key=lambda one: _of(one, COORDINATE))
+    return {one["customer"]: one["order_id"] for one in ordered}
+
+
+def _kept(records: Records) -> Shown:
+    return {_of(one, COORDINATE): (one["customer"], one[AT]) for one in records if one["status"] == "paid"}
+
+
+_ADDED = {"sales": Sum("amount"), "orders": Count()}
+_TOTALS = Aggregate(
+    name="totals", inputs=("orders",), columns={name: name for name in ("region", "customer", AT, "amount")},
+    keys=("region",), measures=_ADDED,
+)  # fmt: skip
+_MINUTES = ("sales", "orders", "smallest", "largest", "customers")
+CASES = (
+    Case(table=SALES, keys=("region", "window_start"), values=_MINUTES, oracle=sales),
+    Case(table=LATEST, keys=("customer",), values=("order_id", "status"), oracle=latest),
+    Case(table=_TOTALS, keys=("region",), values=("sales", "orders"), oracle=_totals),
+    Case(
+        table=replace(
+            _TOTALS, name="sliding", window=Hopping(on=AT, size="3 minutes", every="1 minute")
+        ),
+        keys=("region", "window_start"), values=("sales", "orders"), oracle=_sliding,
+    ),
+    Case(
+        table=Sessions(
+            name="visits", inputs=("orders",), columns=_TOTALS.columns, keys=("customer",), on=AT,
+            gap="40 seconds", grid="2 minutes", measures=_ADDED,
+        ),
+        keys=("customer", "session_start"), values=("session_end", "sales", "orders"), oracle=_sessions,
+    ),
+    Case(
+        table=replace(
+            _TOTALS, name="buyers",
+            measures={"customers": CountDistinct("customer", exact=True), "often": TopK("customer", most=3)},
+        ),
+        keys=("region",), values=("customers", "often"), oracle=_entries,
+    ),
+    Case(
+        table=replace(LATEST, name="newest", order=()), keys=("customer",), values=("order_id",),
+        oracle=_newest,
+    ),
+    Case(
+        table=Events(
+            name="paid", inputs=("orders",), where="status = 'paid'",
+            columns={"customer": "customer", AT: AT},
+            store=Store(keys=("customer",), on=AT, cell="2 minutes", back="1 minute"),
+        ),
+        keys=COORDINATE, values=("customer", AT), oracle=_kept,
+    ),
+)  # fmt: skip
