@@ -12,7 +12,7 @@ from jobs.topics.contract_file import parse_contract
 AT_MS = 1_769_860_800_000
 """2026-01-31T12:00:00Z."""
 WINDOWS = {"lateAfter": "1 hour", "futureTolerance": "1 day", "uniqueWithin": "7 days"}
-_LOGICAL = {"string": "string", "int": "integer", "bigint": "integer", "double": "number"}
+_LOGICAL = {"string": "string", "int": "integer", "bigint": "integer", "binary": "string"}
 ROW = {"id": "int", "name": "string", "amount": "string"}
 """Of a row of people; `amount` is a decimal by decimal.handling.mode=string."""
 SOURCES = {
@@ -143,7 +143,7 @@ def avro(database: str) -> dict[str, Any]:
 
 
 def _field(name: str, kind: str) -> dict[str, Any]:
-    type_ = {"string": "string", "int": "int", "bigint": "long", "double": "double"}[kind]
+    type_ = {"string": "string", "int": "int", "bigint": "long"}[kind]
     return (
         {"name": name, "type": ["null", type_], "default": None} if name in _MAY_LACK
         else {"name": name, "type": type_}

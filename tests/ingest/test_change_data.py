@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from dataclasses import replace
 from typing import Any
 
@@ -11,10 +12,30 @@ from pyspark.sql import Row, SparkSession
 from jobs.ingest import first_pass
 from jobs.kinds.latest import Latest
 from jobs.kinds.mirror import mirror
+from jobs.topics.contract_file import parse_contract
 from jobs.topics.schema import parse_schema
 from jobs.topics.topic import Topic, json_topic
-from tests.envelopes import AT_MS, SOURCES, as_json, avro, contract, envelope, row
-from tests.ingest.change_cases import ALIKE, ANNA, ANNE, BEN, REFUSED, SOUND, change
+from tests.envelopes import (
+    AT_MS,
+    SOURCES,
+    as_json,
+    avro,
+    contract,
+    document,
+    envelope,
+    properties,
+    row,
+)
+from tests.ingest.change_cases import (
+    ALIKE,
+    ANNA,
+    ANNE,
+    BEN,
+    REFUSED,
+    SOUND,
+    UNAVAILABLE,
+    change,
+)
 from tests.ingest.fed import Fed, renamed
 from tests.ingest.stage import Stage
 from tests.ingest.test_json import NOW
@@ -94,6 +115,28 @@ def test_rows_that_differ_only_in_the_key_or_in_mysql_s_row_are_two(spark: Spark
 
     assert len({(one.high, one.low) for one in found}) == 5
     assert {one.reasons for one in found} == {None}
+
+
+def test_a_value_that_is_unavailable_is_found_in_bytes_and_in_lists(spark: SparkSession) -> None:
+    promised = properties("postgresql", {"id": "int", "photo": "binary"})
+    texts = {"logicalType": "string", "physicalType": "string"}
+    tags = {"name": "tags", "logicalType": "array", "physicalType": "array", "items": texts}
+    for one in promised[:2]:
+        one["properties"].append(tags)
+    found = parse_contract(
+        document("people", "postgresql", promised, format="json"), name="people", file="people.yaml"
+    )
+    sentinel = base64.b64encode(UNAVAILABLE.encode()).decode()
+    rows: list[dict[str, Any]] = [
+        {"id": 1, "photo": "AP8=", "tags": ["a"]},
+        {"id": 1, "photo": sentinel, "tags": ["a"]},
+        {"id": 1, "photo": None, "tags": ["a", UNAVAILABLE]},
+    ]
+
+    values = [as_json(change("u", {"lsn": 7}, after=one)) for one in rows]
+    looks = looked(spark, json_topic("people", found), values, [None] * 3)
+
+    assert [one.reasons for one in looks] == [None, *["unavailable_value:after"] * 2]
 
 
 def of_json(stage: Stage, database: str) -> None:
