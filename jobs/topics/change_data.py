@@ -94,9 +94,8 @@ def broken(contract: Contract, column: Callable[[str], str]) -> dict[str, str]:
         reason(TIME_OUT_OF_RANGE, EVENT_TIME): f"{source}.ts_ms NOT BETWEEN {low} AND {high}",
     }
     for name in POSITIONS[contract.change_data or ""]:
-        if name not in _MAY_LACK:
-            lacks = f"{op} IN ('c', 'u', 'd', 't') AND {source}.{quote.name(name)} IS NULL"
-            found[reason(MISSING, f"source.{name}")] = lacks
+        if name not in _MAY_LACK:  # without a place a row that is read again would be a redelivery
+            found[reason(MISSING, f"source.{name}")] = f"{source}.{quote.name(name)} IS NULL"
     for name in ROWS:
         found[reason(MISSING, name)] = f"{op} IN ({_NEEDED_BY[name]}) AND {column(name)} IS NULL"
         told = f"to_json({column(name)})"
@@ -116,9 +115,9 @@ def whole_snapshot(database: str) -> tuple[str, str]:
     """SQL over an envelope's fields: what all records of one complete snapshot have in common, as text (NULL
     for every other record), and whether a record ends it."""
     told = (name for name in POSITIONS[database] if name not in _MAY_LACK)
-    position = ", '/', ".join(f"source.{quote.name(name)}" for name in told)
+    place = ", ".join(f"source.{quote.name(name)}" for name in told)
     # of several tables the first and last row of each are called after the table
     names = ("first", "first_in_data_collection", "true", "last_in_data_collection", "last")
     flags = ", ".join(f"'{name}'" for name in names)
-    whole = f"CASE WHEN op = 'r' AND source.snapshot IN ({flags}) THEN concat('', {position}) END"
+    whole = f"CASE WHEN op = 'r' AND source.snapshot IN ({flags}) THEN concat_ws('/', {place}) END"
     return whole, "source.snapshot IN ('last_in_data_collection', 'last')"

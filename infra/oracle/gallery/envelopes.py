@@ -21,7 +21,7 @@ def counts(event: dict[str, Any]) -> bool:
     op, source = event["op"], event["source"]
     if op not in _NEEDED or source is None or source["ts_ms"] is None or source["snapshot"] is None:
         return False
-    if op != "r" and any(source.get(name, "") is None for name in _POSITION if name != "txId"):
+    if any(source.get(name, "") is None for name in _POSITION if name != "txId"):
         return False
     rows = [row for row in (event["before"], event["after"]) if row is not None]
     return event[_NEEDED[op]] is not None and not any(_UNKNOWN in row.values() for row in rows)
