@@ -39,7 +39,7 @@ class Change:
     def told(self, database: str) -> dict[str, Any]:
         """The envelope of it, with `value` as the name of a row of people.
 
-        MySQL tells up to three rows at one place; a snapshot is read between them.
+        MySQL tells up to three rows at one place, and the whole row before; a snapshot is read between them.
         """
         file, at = f"binlog.{self.position // 30:06}", self.position * 100
         if self.op == "r":
@@ -49,7 +49,8 @@ class Change:
         now = None if self.value is None else row(self.key or 0, str(self.value))
         return envelope(
             database, self.op, place if database == "mysql" else {"lsn": self.position},
-            before=row(self.key or 0, None) if self.op == "d" else None, after=now,
+            before=row(self.key or 0, "it was" if database == "mysql" else None) if self.op == "d" else None,
+            after=now,
             snapshot=self.snapshot, ts_ms=AT_MS + self.position,
         )  # fmt: skip
 
@@ -198,6 +199,8 @@ def interrupted(mirror: Mirror) -> None:
     else:
         mirror.snapshot(whole=False)
         mirror.transaction()
+        while not mirror.rows:  # of an empty table nobody could know what was lost with the first
+            mirror.transaction()
         mirror.snapshot(whole=True)
 
 
