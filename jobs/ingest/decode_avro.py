@@ -6,7 +6,7 @@ out what is wrong with them; those found sound are decoded again into the log's 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from jobs import quote
@@ -101,13 +101,16 @@ def _bad_texts(topic: Topic, writer: Writer) -> list[str]:
     return found
 
 
-def fields(topic: Topic, writer: Writer) -> dict[str, str]:
-    """SQL of every field of the newest schema, read from what this writer wrote; of a nested one whether it
-    is there, for nobody asks more of it."""
+def fields(topic: Topic, writer: Writer, whole: Collection[str] = ()) -> dict[str, str]:
+    """SQL of every field of the newest schema, read from what this writer wrote; of a nested one, unless it
+    is asked for as a `whole`, whether it is there."""
     found = {}
     for field in topic.newest.fields:
         theirs = source(field, writer.fields)
         value = default_sql(field) if theirs is None else f"e{writer.id}.{quote.name(theirs.name)}"
+        if is_nested(field.type) and field.name in whole:
+            found[field.name] = f"try_cast({value} AS {field.type})"  # decimals have had room for more digits
+            continue
         if is_nested(field.type):
             found[field.name] = f"CASE WHEN {value} IS NOT NULL THEN true END"
             continue

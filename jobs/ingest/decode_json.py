@@ -5,7 +5,7 @@ As with Avro, records that nobody has looked at are decoded with doubt, and thos
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from jobs import quote
 from jobs.ingest.decode_avro import SEPARATOR
@@ -19,15 +19,17 @@ _TEXT = "CAST(value AS string)"
 _DOC, _END = "doc", "doc_end"
 
 
-def unchecked(end_marker: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def unchecked(end_marker: bytes, wrapped: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Columns to add, one list after the other: `doc`, the document as a variant, and `doc_end`.
 
     Spark leaves unread what comes after a document, so it is read as the first item of an array whose second
-    is the marker: that is there only where the bytes are one document and nothing else.
+    is the marker: that is there only where the bytes are one document and nothing else. Where they may be
+    `wrapped`, the document is what Kafka Connect has put beside its schema.
     """
     array = f"concat('[', {_TEXT}, ',\"{end_marker.hex()}\"]')"
     parsed = f"CASE WHEN is_valid_utf8({_TEXT}) THEN try_parse_json({array}) END AS parsed"
-    doc = f"try_variant_get(parsed, '$[0]', 'variant') AS {_DOC}"
+    doc = "try_variant_get(parsed, '$[0]', 'variant')"
+    doc = f"{_unwrapped(doc) if wrapped else doc} AS {_DOC}"
     return (parsed,), (doc, f"try_variant_get(parsed, '$[1]', 'string') AS {_END}")
 
 
@@ -49,12 +51,13 @@ def undecodable(topic: Topic, end_marker: bytes) -> str:
     )
 
 
-def fields(topic: Topic) -> dict[str, str]:
-    """SQL of every field of the topic; of a nested one whether it is there, for nobody asks more of it."""
+def fields(topic: Topic, whole: Collection[str] = ()) -> dict[str, str]:
+    """SQL of every field of the topic; of a nested one, unless it is asked for as a `whole`, whether it is
+    there."""
     found = {}
     for field in topic.newest.fields:
         doc = json_sql.member(_DOC, field.name)
-        if is_nested(field.type):
+        if is_nested(field.type) and field.name not in whole:
             found[field.name] = f"CASE WHEN NOT is_variant_null({doc}) THEN true END"
         else:
             found[field.name] = json_sql.value(doc, parse(field.type))
@@ -77,5 +80,12 @@ def event_columns(topic: Topic, event: Mapping[str, str]) -> tuple[tuple[str, ..
         sent = known.get(name) == type_
         value = json_sql.value(json_sql.member("sound", name), parse(type_)) if sent else "NULL"
         parts.append(f"{quote.string(name)}, CAST({value} AS {type_})")
-    sound = f"CASE WHEN decodable AND value IS NOT NULL THEN try_parse_json({_TEXT}) END AS sound"
+    doc = f"try_parse_json({_TEXT})"
+    doc = _unwrapped(doc) if topic.contract.change_data else doc
+    sound = f"CASE WHEN decodable AND value IS NOT NULL THEN {doc} END AS sound"
     return (sound,), f"CASE WHEN sound IS NOT NULL THEN named_struct({', '.join(parts)}) END"
+
+
+def _unwrapped(doc: str) -> str:
+    """A document without the schema that Kafka Connect puts beside it (`schemas.enable`)."""
+    return f"coalesce({json_sql.member(doc, 'payload')}, {doc})"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from jobs.ingest import decode_avro, decode_json
 from jobs.ingest.writer_schema import Writer
-from jobs.topics import verdict
+from jobs.topics import change_data, verdict
 from jobs.topics.contract import DELETE, IGNORE, JSON, Contract
 from jobs.topics.topic import Topic
 
@@ -24,26 +24,34 @@ class Decoding:
     undecodable: str
     """Reasons why a record is no event, as text; NULL where it is one."""
     fields: Mapping[str, str]
-    """Every field of the topic's newest schema."""
+    """Every field of the topic's newest schema; of a nested one that no identity is made of whether it is
+    there, for nobody asks more of it."""
     event_micros: str
 
 
 def decoding(topic: Topic, writers: Sequence[Writer], end_marker: bytes) -> Decoding:
     """`writers` are those of an Avro topic; `end_marker` as in `first_pass.selections`."""
+    whole = change_data.FIELDS if topic.contract.change_data else ()
     if topic.contract.format == JSON:
+        read = decode_json.fields(topic, whole)
         return Decoding(
             schema_id=schema_id(topic),
-            columns=decode_json.unchecked(end_marker),
+            columns=decode_json.unchecked(end_marker, wrapped=bool(whole)),
             undecodable=_or_null(topic.contract, decode_json.undecodable(topic, end_marker)),
-            fields=decode_json.fields(topic),
-            event_micros=decode_json.event_micros(topic),
+            fields=read,
+            event_micros=change_data.event_micros(f"({read['source']})")
+            if whole
+            else decode_json.event_micros(topic),
         )
-    per_writer = {writer.id: decode_avro.fields(topic, writer) for writer in writers}
+    per_writer = {writer.id: decode_avro.fields(topic, writer, whole) for writer in writers}
     by_field = {
-        field.name: decode_avro.by_writer({i: read[field.name] for i, read in per_writer.items()})
+        field.name: decode_avro.by_writer({i: told[field.name] for i, told in per_writer.items()})
         for field in topic.newest.fields
     }
-    micros = decode_avro.event_micros(topic, writers)
+    if whole:
+        micros = change_data.event_micros(f"({by_field['source']})") if writers else "CAST(NULL AS bigint)"
+    else:
+        micros = decode_avro.event_micros(topic, writers)
     return Decoding(
         schema_id=schema_id(topic),
         columns=(tuple(decode_avro.unchecked(writer, end_marker) for writer in writers),),

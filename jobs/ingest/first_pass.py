@@ -6,7 +6,7 @@ columns from the codes (`log_rows`). Whatever is decided is decided once: the se
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from jobs.ingest.decode_avro import SEPARATOR
 from jobs.ingest.decoding import decoding, event_columns, of_values
 from jobs.ingest.writer_schema import Writer
 from jobs.lake.log import EVENT
-from jobs.topics import record_key, verdict
+from jobs.topics import change_data, record_key, verdict
 from jobs.topics.contract import Contract
 from jobs.topics.topic import Topic
 
@@ -85,6 +85,13 @@ def micros(duration: timedelta) -> int:
     return duration // timedelta(microseconds=1)
 
 
+def identity(contract: Contract, column: Callable[[str], str], key: str) -> str | None:
+    """SQL of what identifies a record, None where nothing does; by the SQL of its fields and of its key."""
+    if contract.change_data:
+        return change_data.identity(contract, column, key)
+    return column(contract.unique) if contract.unique else None
+
+
 def id_hash(column: str, half: int) -> str:
     """64 of the 128 bits that stand for an id."""
     return f"xxhash64({half}, {column})"
@@ -94,6 +101,8 @@ def _needed(contract: Contract) -> list[str]:
     names = [rule.column for rule in contract.rules]
     if contract.unique:
         names.append(contract.unique)
+    if contract.change_data:
+        names += change_data.FIELDS
     return list(dict.fromkeys(names))
 
 
@@ -102,7 +111,8 @@ def _read(name: str) -> str:
 
 
 def _hash(contract: Contract, half: int) -> str:
-    return id_hash(_read(contract.unique), half) if contract.unique else "0L"
+    known = identity(contract, _read, "key")
+    return id_hash(known, half) if known else "0L"
 
 
 def _flags(contract: Contract) -> str:
@@ -112,7 +122,8 @@ def _flags(contract: Contract) -> str:
         bits.append(f"CASE WHEN {late} > {micros(contract.late_after)} THEN {LATE} ELSE 0 END")
     if contract.discard_after:
         bits.append(f"CASE WHEN {late} > {micros(contract.discard_after)} THEN {DISCARD} ELSE 0 END")
-    without_id = f"{_read(contract.unique)} IS NULL" if contract.unique else "true"
+    known = identity(contract, _read, "key")
+    without_id = f"{known} IS NULL" if known else "true"
     bits.append(of_values(contract, f"CASE WHEN {without_id} THEN {NO_ID} ELSE 0 END", str(NO_ID | NO_TIME)))
     return " + ".join(bits)
 
@@ -123,6 +134,9 @@ def _broken(contract: Contract) -> str:
         f"CASE WHEN {rule.broken_sql(_read(rule.column))} THEN {quote.string(rule.reason)} END"
         for rule in contract.rules
     ]
+    if contract.change_data:
+        for why, wrong in change_data.broken(contract, _read).items():
+            broken.append(f"CASE WHEN {wrong} THEN {quote.string(why)} END")
     if contract.future_tolerance and contract.event_time:
         ahead = f"event_micros - unix_micros(timestamp) > {micros(contract.future_tolerance)}"
         code = verdict.reason(verdict.AHEAD_OF_KAFKA, contract.event_time)

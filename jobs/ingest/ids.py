@@ -8,9 +8,10 @@ import pyarrow as pa
 
 from jobs import quote
 from jobs.ingest.duplicates import Seen
-from jobs.ingest.first_pass import id_hash
+from jobs.ingest.first_pass import id_hash, identity
 from jobs.lake.kept_plan import computed
 from jobs.lake.log import Log
+from jobs.topics.record_key import KEY
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -35,9 +36,9 @@ def among(log: Log, asked: Seen, horizon: int, after: int, to: int) -> Seen:
 
 
 def _ids(log: Log, rows: DataFrame) -> DataFrame:
-    name = quote.name(log.topic.contract.unique or "")
-    hashes = (f"{id_hash(name, half)} AS {column}" for half, column in enumerate(("high", "low")))
-    return rows.where(f"{name} IS NOT NULL").selectExpr(*hashes, "unix_micros(_timestamp) AS times")
+    known = identity(log.topic.contract, quote.name, quote.name(KEY)) or "NULL"
+    hashes = (f"{id_hash(known, half)} AS {column}" for half, column in enumerate(("high", "low")))
+    return rows.where(f"{known} IS NOT NULL").selectExpr(*hashes, "unix_micros(_timestamp) AS times")
 
 
 def _seen(ids: DataFrame) -> Seen:

@@ -41,6 +41,11 @@ KNOWN = (
 )  # fmt: skip
 
 
+def is_meant(key: str) -> bool:
+    """Whether a key of a schema says something to us: Kafka Connect leaves keys there for itself."""
+    return not key.startswith("connect.")
+
+
 class Names:
     """The named types of one schema, as they are met; a type that holds itself has no place in a table."""
 
@@ -86,7 +91,7 @@ def spark_type(avro: Any, file: str, path: str, names: Names, namespace: str = "
     if not isinstance(base, str):
         raise _unsupported(kept, file, path)
     sort = base if base in _TYPE_KEYS else "primitive"
-    if foreign := sorted(set(kept) - _TYPE_KEYS[sort]):
+    if foreign := sorted(filter(is_meant, set(kept) - _TYPE_KEYS[sort])):
         raise ContractError(
             file, path, f"unsupported type {kept!r}: unknown key {foreign[0]!r}",
             f"known keys here: {', '.join(sorted(_TYPE_KEYS[sort]))}",

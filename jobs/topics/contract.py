@@ -93,6 +93,8 @@ class Contract:
     """One of NULL_VALUES."""
     key_format: str | None = None
     """One of KEY_FORMATS; None shows no key."""
+    change_data: str | None = None
+    """The database whose changes the records are, in Debezium's envelopes; None for a topic of events."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -139,7 +141,7 @@ class Contract:
     @property
     def _unusual(self) -> dict[str, str]:
         """What was not to be said before; a contract that does not say it keeps the fingerprint it had."""
-        usual = {"format": AVRO, "null_values": INVALID, "key_format": None}
+        usual = {"format": AVRO, "null_values": INVALID, "key_format": None, "change_data": None}
         return {name: getattr(self, name) for name, value in usual.items() if getattr(self, name) != value}
 
     @property

@@ -16,11 +16,13 @@ from jsonschema import Draft201909Validator
 
 from jobs.errors import ContractError, UsageError
 from jobs.times import parse_duration
+from jobs.topics import change_data
 from jobs.topics.contract import (
     AVRO,
     BYTES,
     DELETE,
     FORMATS,
+    IGNORE,
     INVALID,
     JSON,
     KEY_FORMATS,
@@ -37,10 +39,15 @@ from jobs.topics.verdict import ABOVE_MAXIMUM, BELOW_MINIMUM, EMPTY, MISSING, NO
 TOPIC_PROPERTIES = {
     "eventTime": "event_time", "lateAfter": "late_after", "discardAfter": "discard_after",
     "futureTolerance": "future_tolerance", "uniqueWithin": "unique_within", "format": "format",
-    "nullValues": "null_values", "keyFormat": "key_format",
+    "nullValues": "null_values", "keyFormat": "key_format", "changeData": "change_data",
 }  # fmt: skip
 """Custom property -> what it is called in `Contract`."""
-_CHOICES = {"format": FORMATS, "nullValues": NULL_VALUES, "keyFormat": KEY_FORMATS}
+_CHOICES = {
+    "format": FORMATS,
+    "nullValues": NULL_VALUES,
+    "keyFormat": KEY_FORMATS,
+    "changeData": change_data.DATABASES,
+}
 _OPTIONS = {
     "string": {"minLength", "maxLength"},
     "integer": {"minimum", "maximum"},
@@ -135,6 +142,8 @@ def parse_contract(document: Any, *, name: str, file: str) -> Contract:
         raise ContractError(file, "schema[0].properties", "it is missing")
     columns, rules, unique = _properties(object_["properties"], file)
     custom = _custom(document.get("customProperties", []), file)
+    if "change_data" in custom:
+        custom = _of_changes(custom, columns, unique, file)
     contract = Contract(
         name=name, version=document["version"], file=file, columns=columns, rules=rules,
         unique=unique, **custom,
@@ -250,6 +259,34 @@ def _custom(found: list[Any], file: str) -> dict[str, Any]:
     return custom
 
 
+def _of_changes(
+    custom: dict[str, Any], columns: tuple[Column, ...], unique: str | None, file: str
+) -> dict[str, Any]:
+    """The properties of a topic of change data, with those that it has by itself."""
+    own = {
+        "event_time": f"changes happen at their {change_data.EVENT_TIME}",
+        "discard_after": "a change that is left out, however late it is, leaves a wrong row for ever",
+        "null_values": "deletes are changes of their own, and the null values after them mean nothing",
+    }
+    named = {name: key for key, name in TOPIC_PROPERTIES.items()}
+    for name, why in own.items():
+        if name in custom:
+            raise ContractError(
+                file, "customProperties", f"{named[name]} beside changeData: {why}", "remove it"
+            )
+    if custom.get("key_format") == JSON:
+        why = "keyFormat json beside changeData: the fields of the key are in before and after"
+        raise ContractError(file, "customProperties", why, "leave it out, or use string or bytes")
+    if unique is not None:
+        why = f"{unique!r} is unique beside changeData: redeliveries are known by the source's position"
+        raise ContractError(file, "schema[0].properties", why, "remove it")
+    if found := change_data.misfit(columns, custom["change_data"]):
+        raise ContractError(file, *found)
+    # the key tells rows apart whose properties the contract does not name
+    implied = {"event_time": change_data.EVENT_TIME, "null_values": IGNORE, "key_format": BYTES}
+    return {**implied, **custom}
+
+
 def _refuse_inconsistent(contract: Contract, file: str) -> None:
     times = {
         "lateAfter": contract.late_after, "discardAfter": contract.discard_after,
@@ -265,17 +302,22 @@ def _refuse_inconsistent(contract: Contract, file: str) -> None:
             raise ContractError(file, "customProperties", f"eventTime is missing, but {what} is given")
         return
     column = contract.column(contract.event_time)
-    if column is None or column.type != "timestamp" or not column.required:
+    timed = column is not None and column.type == "timestamp" and column.required
+    if not timed and contract.change_data is None:
         raise ContractError(
             file, "customProperties", f"eventTime {contract.event_time!r} is no required timestamp"
         )
     for key, value in times.items():
-        if value is None:
+        if value is None and not (contract.change_data and key == "discardAfter"):
             raise ContractError(file, "customProperties", f"{key} is missing", "a topic's contract needs it")
-    assert contract.late_after and contract.discard_after  # held by the loop above
-    if contract.late_after >= contract.discard_after:
+    assert contract.late_after  # held by the loop above
+    if contract.discard_after and contract.late_after >= contract.discard_after:
         raise ContractError(file, "customProperties", "lateAfter must be shorter than discardAfter")
-    if (contract.unique is None) != (contract.unique_within is None):
+    identified = contract.unique is not None or contract.change_data is not None
+    if identified != (contract.unique_within is not None):
+        if contract.change_data:
+            why = "uniqueWithin is missing: how long after a change its redelivery may come"
+            raise ContractError(file, "customProperties", why, "a connector's longest outage, and some more")
         raise ContractError(file, "customProperties", "a unique property and uniqueWithin need each other")
     _refuse_keys(contract, file)
 

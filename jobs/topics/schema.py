@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs.errors import ContractError
-from jobs.topics.avro_type import COLUMN_NAME, Names, spark_type, without_null
+from jobs.topics.avro_type import COLUMN_NAME, Names, is_meant, spark_type, without_null
 from jobs.topics.spark_type import Plain
 
 FILE_NAME = re.compile(r"(?P<topic>[a-z][a-z0-9_]*)\.v(?P<number>[1-9][0-9]*)\.avsc")
@@ -128,7 +128,7 @@ def readable_fields(avro: Any, file: str) -> tuple[tuple[Field, ...], dict[str, 
 
 
 def _refuse_unknown(found: dict[str, Any], known: set[str], file: str, path: str) -> None:
-    for key in found:
+    for key in filter(is_meant, found):
         if key not in known:
             where = f"{path}.{key}" if path else key
             raise ContractError(file, where, "unknown key", f"known keys here: {', '.join(sorted(known))}")

@@ -39,6 +39,7 @@ ABOVE_MAXIMUM = "above_maximum"
 NOT_ALLOWED = "not_allowed"
 TOO_LONG = "too_long"
 AHEAD_OF_KAFKA = "ahead_of_kafka"
+UNAVAILABLE_VALUE = "unavailable_value"
 
 # The event is sound, but it is not counted.
 DISCARDED = "too_late"
@@ -62,6 +63,8 @@ REASONS: dict[str, str] = {
     NOT_ALLOWED: "the value is not one of those that the contract lists",
     TOO_LONG: "the text is longer than the contract allows",
     AHEAD_OF_KAFKA: "the event time is later than the Kafka timestamp by more than the contract tolerates",
+    UNAVAILABLE_VALUE: "the database did not log a large value that the change left alone: set REPLICA "
+    "IDENTITY FULL for the table, or let the connector look it up (ReselectColumnsPostProcessor)",
     DISCARDED: "the event time is older than the Kafka timestamp by more than discard_after",
     ALREADY_SEEN: "the id was on a valid record earlier in the log, within the contract's horizon",
 }

@@ -10,6 +10,9 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from tests.envelopes import AT_MS, envelope, row
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 PARTITIONS = 3
@@ -30,7 +33,26 @@ class Change:
 
     @property
     def identity(self) -> tuple[object, ...]:
-        return (self.op, self.snapshot, self.position, self.key)
+        change = "change" if self.op in "cud" else self.op
+        return (change, self.snapshot, self.position, self.key, self.value)
+
+    def told(self, database: str) -> dict[str, Any]:
+        """The envelope of it, with `value` as the name of a row of people.
+
+        MySQL tells up to three rows at one place, and the whole row before; a snapshot is read between them.
+        """
+        file, at = f"binlog.{self.position // 30:06}", self.position * 100
+        if self.op == "r":
+            place = {"file": file, "pos": at, "row": 0}
+        else:
+            place = {"file": file, "pos": at // 300, "row": self.position % 3}
+        now = None if self.value is None else row(self.key or 0, str(self.value))
+        return envelope(
+            database, self.op, place if database == "mysql" else {"lsn": self.position},
+            before=row(self.key or 0, "it was" if database == "mysql" else None) if self.op == "d" else None,
+            after=now,
+            snapshot=self.snapshot, ts_ms=AT_MS + self.position,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +99,6 @@ class Mirror:
             self.stream()
             return
         self.told = len(self.log)
-        self._position += 1
         self._wait()
         found = list(self.rows.items())
         self.draw.shuffle(found)
@@ -134,6 +155,7 @@ class Mirror:
             else:
                 self.rows[change.key or 0] = change.value
         self.log += changes
+        self._position += 1  # a commit has a place of its own
 
     def _send(self, change: Change) -> None:
         if change.op == "t":
@@ -177,6 +199,8 @@ def interrupted(mirror: Mirror) -> None:
     else:
         mirror.snapshot(whole=False)
         mirror.transaction()
+        while not mirror.rows:  # of an empty table nobody could know what was lost with the first
+            mirror.transaction()
         mirror.snapshot(whole=True)
 
 

@@ -5,19 +5,28 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from jobs.errors import DefinitionError
+from jobs.ingest import first_pass
+from jobs.ingest.decide import decide
+from jobs.ingest.duplicates import Duplicates, Seen
 from jobs.kinds import barriers
 from jobs.kinds.all import from_json
 from jobs.kinds.barriers import Barriers, Snapshot
 from jobs.kinds.kind import Moment
 from jobs.kinds.latest import Latest
 from jobs.lake.kept_plan import ArrowFile, KeptPlan
-from tests.laws.change_data import Mirror, Sent, first_of_each, history
+from jobs.topics.topic import json_topic
+from tests.envelopes import AT_MS, SOURCES, as_json, contract
+from tests.ingest.test_verdicts import KAFKA
+from tests.laws.change_data import PARTITIONS, Mirror, Sent, first_of_each, history
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,6 +48,10 @@ COLUMNS = pa.schema(
         ("position", pa.int64()), ("_epoch", pa.int32()), ("_partition", pa.int32()),
         ("_offset", pa.int64()), ("_timestamp", pa.timestamp("us", "UTC")),
     ]
+)  # fmt: skip
+SOON = datetime.fromtimestamp(AT_MS // 1000, UTC) + timedelta(minutes=1)
+NOBODY = Seen(
+    high=np.array([], np.int64), low=np.array([], np.int64), times=np.array([], np.int64)
 )  # fmt: skip
 DRAWN = (*((seed, 12) for seed in (0, 2, 5, 7)), *((seed, 30) for seed in (1, 2, 4)))
 """(seed, steps), chosen so that each part of the rule matters in one of them."""
@@ -92,6 +105,37 @@ def wrong(spark: SparkSession, table: Latest, many: Sequence[Mirror]) -> list[tu
         assert row.key not in found[row.seed, row.side]
         found[row.seed, row.side][row.key] = row.value
     return [which for which, rows in found.items() if rows != many[which[0]].rows]
+
+
+@pytest.mark.parametrize("database", SOURCES)
+def test_ingest_leaves_of_a_history_all_but_what_was_redelivered(
+    spark: SparkSession, many: list[Mirror], database: str
+) -> None:
+    topic = json_topic("people", contract("people", database, format="json"))
+    records = [
+        (b"key", as_json(one.change.told(database)), "people", PARTITIONS * which + one.partition, one.offset,
+         SOON, 1, None)
+        for which, mirror in enumerate(many) for one in mirror.sent
+    ]  # fmt: skip
+    found = spark.createDataFrame(records, KAFKA)
+    for expressions in first_pass.selections(topic, [], b"\1\2\3\4\5\6\7\x08"):
+        found = found.selectExpr(*expressions)
+    looked = found.toArrow()
+
+    for which, mirror in enumerate(many):
+        first = which * PARTITIONS
+        mine = looked.filter(
+            pc.is_in(looked["partition"], pa.array(range(first, first + PARTITIONS), pa.int32()))
+        )
+        index = Duplicates(10**12, lambda _: NOBODY)
+        decision = decide(mine, {}, index, {})
+        assert decision is not None
+        # partitions are judged one after the other here: a record and its redelivery are in the same one
+        sent = sorted(mirror.sent, key=lambda one: (one.partition, one.offset))
+        valid = [one for one, code in zip(sent, decision.row_codes.tolist(), strict=True) if code == 1]
+        left = sorted(first_of_each(mirror.sent), key=lambda one: (one.partition, one.offset))
+        assert valid == left
+        assert decision.counts["duplicate"] == len(sent) - len(left)
 
 
 def test_a_mirror_is_the_true_table_whatever_crashed_was_redelivered_or_taken_anew(

@@ -9,6 +9,7 @@ from typing import Any
 
 import fastavro
 
+from infra.oracle.gallery import envelopes
 from infra.oracle.gallery.json_value import NoEventError
 from infra.oracle.gallery.json_value import event as json_event
 from infra.oracle.topic import Records
@@ -26,12 +27,14 @@ def valid(records: Records, schema: Mapping[str, Any] | None, contract: Mapping[
 
     An id stays within one key, so a partition's order decides which is the first. `schema` is Avro's, None
     for a topic in JSON. A record that deletes its key has None for every field but those of the key; of
-    topics that show them, records have `_key` and `_tombstone` besides.
+    topics that show them, records have `_key` and `_tombstone` besides, of change data `source.ts_ms` as a
+    moment.
     """
     parsed = None if schema is None else fastavro.parse_schema(dict(schema))
     custom = {one["property"]: one["value"] for one in contract["customProperties"]}
     properties = contract["schema"][0]["properties"]
-    unique = next(one["name"] for one in properties if one.get("unique"))
+    changes = "changeData" in custom
+    unique = next((one["name"] for one in properties if one.get("unique")), "")
     seen: dict[str, datetime] = {}
     found = []
     for row in sorted(range(len(records)), key=lambda row: (records.partitions[row], records.offsets[row])):
@@ -39,7 +42,7 @@ def valid(records: Records, schema: Mapping[str, Any] | None, contract: Mapping[
         place = {"partition": records.partitions[row], "offset": records.offsets[row]}
         value = records.values[row]
         try:
-            key = _key(records.keys[row], custom.get("keyFormat"), properties)
+            key = _key(records.keys[row], custom.get("keyFormat", "bytes" if changes else None), properties)
         except NoEventError:
             continue
         if value is None:
@@ -50,13 +53,20 @@ def valid(records: Records, schema: Mapping[str, Any] | None, contract: Mapping[
         event = _decoded(value, parsed) if parsed is not None else _from_json(value, properties)
         if event is None or any(_is_broken(one, event[one["name"]]) for one in properties):
             continue
-        lag = timestamp - event[custom["eventTime"]]
-        if lag > _length(custom["discardAfter"]) or -lag > _length(custom["futureTolerance"]):
+        if changes:
+            if not envelopes.counts(event):
+                continue
+            event["source.ts_ms"] = envelopes.time(event)
+        lag = timestamp - event[custom.get("eventTime", "source.ts_ms")]
+        if -lag > _length(custom["futureTolerance"]):
             continue
-        before = seen.get(event[unique])
+        if not changes and lag > _length(custom["discardAfter"]):
+            continue
+        known = envelopes.identity(event, records.keys[row]) if changes else event[unique]
+        before = seen.get(known)
         if before is not None and timestamp - before <= _length(custom["uniqueWithin"]):
             continue
-        seen[event[unique]] = timestamp
+        seen[known] = timestamp
         if custom.get("nullValues") == "delete":
             key = {**key, "_tombstone": False}
         found.append({**event, **key, **place, "timestamp": timestamp})

@@ -31,7 +31,7 @@ class Story(Protocol):
     """What happens, one event after the other; its state and its stream of chance are its own."""
 
     key: str
-    """The field whose value is the record's key."""
+    """The field whose value is the record's key; in change data, of the row."""
 
     def event(self, at: datetime) -> dict[str, Any]:
         """The next event's fields but its id; it happens at `at`, and nothing of it depends on that."""
@@ -41,7 +41,8 @@ class Story(Protocol):
 class Sequence:
     """The records of one (topic, seed, run); `draw` continues where it stopped.
 
-    `run` tells two sequences of one seed apart by their event ids and by nothing else. With a span the events
+    `run` tells two sequences of one seed apart by their event ids and by nothing else; change data has none:
+    of one seed it is the same database's, told once more. With a span the events
     lie anywhere in so many milliseconds before now, otherwise a few seconds before.
     """
 
@@ -82,15 +83,17 @@ class Sequence:
 
     def _record(self, now: datetime, late: bool, which: float) -> tuple[bytes, bytes]:
         contract = self.topic.contract
-        assert contract.late_after and contract.unique  # every topic of the gallery has both
+        assert contract.late_after  # every topic has one
         if which >= TIE or late:
             usual = timedelta(milliseconds=self.span_ms * which) if self.span_ms else self._usual()
             self._before = contract.late_after * (1.1 + which) if late else usual
         at = now - timedelta(milliseconds=self._before // timedelta(milliseconds=1))
         event = self.story.event(at)
         self._number += 1
-        event[contract.unique] = f"{self.topic.name}-{self.run}-{self._number:08d}"
-        sent = (str(event[self.story.key] or "").encode(), self._written(event))
+        if contract.unique:
+            event[contract.unique] = f"{self.topic.name}-{self.run}-{self._number:08d}"
+        keyed = event["after"] or event["before"] if contract.change_data else event
+        sent = (str(keyed[self.story.key] or "").encode(), self._written(event))
         self._recent.append(sent)
         return sent
 

@@ -1,0 +1,10 @@
+"""The customers as their database has them: a deleted one is gone, also where only a new snapshot tells."""
+
+from jobs.kinds.latest import Latest
+from jobs.kinds.mirror import mirror
+
+TABLE = Latest(
+    name="customers_now",
+    inputs=("shop_customers",),
+    **mirror("postgresql", keys=("id",), values=("name", "city")),
+)

@@ -1,0 +1,248 @@
+"""Envelopes of Debezium through ingest: redeliveries are known, what is no change says why."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pyspark.sql import Row, SparkSession
+
+from jobs.ingest import first_pass
+from jobs.kinds.latest import Latest
+from jobs.kinds.mirror import mirror
+from jobs.topics.contract_file import parse_contract
+from jobs.topics.schema import parse_schema
+from jobs.topics.topic import Topic, json_topic
+from tests.envelopes import (
+    AT_MS,
+    SOURCES,
+    as_json,
+    avro,
+    contract,
+    document,
+    envelope,
+    properties,
+    row,
+)
+from tests.ingest.change_cases import (
+    ALIKE,
+    ANNA,
+    ANNE,
+    BEN,
+    REFUSED,
+    SOUND,
+    UNAVAILABLE,
+    change,
+)
+from tests.ingest.fed import Fed, renamed
+from tests.ingest.stage import Stage
+from tests.ingest.test_json import NOW
+from tests.ingest.test_verdicts import KAFKA
+from tests.laws.change_data import history
+
+MARK = b"\1\2\3\4\5\6\7\x08"
+PEOPLE = {database: json_topic("people", contract("people", database, format="json")) for database in SOURCES}
+
+
+def looked(spark: SparkSession, topic: Topic, values: list[bytes], keys: list[bytes | None]) -> list[Row]:
+    """What ingest's first look says of them, in their order."""
+    rows = [
+        (key, value, topic.name, 0, at, NOW, 1, None)
+        for at, (key, value) in enumerate(zip(keys, values, strict=True))
+    ]
+    found = spark.createDataFrame(rows, KAFKA)
+    event = {field.name: field.type for field in topic.newest.fields}
+    for expressions in first_pass.selections(topic, [], MARK, event):
+        found = found.selectExpr(*expressions)
+    return sorted(found.collect(), key=lambda one: one.offset)
+
+
+@pytest.fixture(scope="module")
+def cases(spark: SparkSession) -> dict[str, Row]:
+    """All of them, plain and wrapped."""
+    named = {**SOUND, **REFUSED}
+    values = [as_json(one, wrapped=wrapped) for wrapped in (False, True) for one in named.values()]
+    names = [f"{name}{wrapped}" for wrapped in ("", " wrapped") for name in named]
+    found = looked(spark, PEOPLE["postgresql"], values, [b"{}"] * len(values))
+    return dict(zip(names, found, strict=True))
+
+
+@pytest.mark.parametrize("wrapped", ["", " wrapped"])
+@pytest.mark.parametrize("name", SOUND)
+def test_an_envelope_is_sound_and_its_time_is_the_database_s(
+    cases: dict[str, Row], name: str, wrapped: str
+) -> None:
+    found = cases[name + wrapped]
+
+    assert (found.reasons, found.event_micros) == (None, AT_MS * 1000)
+    assert (found.event.op, found.event.after) == (SOUND[name]["op"], _row(SOUND[name]["after"]))
+
+
+@pytest.mark.parametrize("wrapped", ["", " wrapped"])
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_no_change_says_why(cases: dict[str, Row], name: str, wrapped: str) -> None:
+    assert name in cases[name + wrapped].reasons.split(",")
+
+
+def _row(value: Any) -> Row | None:
+    return None if value is None else Row(**value)
+
+
+@pytest.fixture(scope="module")
+def pairs(spark: SparkSession) -> dict[str, bool]:
+    """Whether the identities of the two of a pair are one."""
+    values = [as_json(one) for first, second, _ in ALIKE.values() for one in (first, second)]
+    found = looked(spark, PEOPLE["postgresql"], values, [b"{}"] * len(values))
+    ids = [(one.high, one.low) for one in found]
+    return {name: ids[2 * at] == ids[2 * at + 1] for at, name in enumerate(ALIKE)}
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_only_a_redelivery_has_the_identity_of_a_change(pairs: dict[str, bool], name: str) -> None:
+    assert pairs[name] is ALIKE[name][2]
+
+
+def test_rows_that_differ_only_in_the_key_or_in_mysql_s_row_are_two(spark: SparkSession) -> None:
+    at = {"file": "binlog.000003", "pos": 4, "row": 0}
+    values = [
+        as_json(envelope("mysql", "u", one, after=ANNA))
+        for one in (at, at, {**at, "row": 1}, {**at, "pos": 5}, {**at, "file": "binlog.000004"})
+    ]
+
+    found = looked(spark, PEOPLE["mysql"], values, [b"1", b"2", b"1", b"1", b"1"])
+
+    assert len({(one.high, one.low) for one in found}) == 5
+    assert {one.reasons for one in found} == {None}
+
+
+def test_a_value_that_is_unavailable_is_found_in_bytes_and_in_lists(spark: SparkSession) -> None:
+    promised = properties("postgresql", {"id": "int", "photo": "binary"})
+    texts = {"logicalType": "string", "physicalType": "string"}
+    tags = {"name": "tags", "logicalType": "array", "physicalType": "array", "items": texts}
+    for one in promised[:2]:
+        one["properties"].append(tags)
+    found = parse_contract(
+        document("people", "postgresql", promised, format="json"), name="people", file="people.yaml"
+    )
+    sentinel = base64.b64encode(UNAVAILABLE.encode()).decode()
+    rows: list[dict[str, Any]] = [
+        {"id": 1, "photo": "AP8=", "tags": ["a"]},
+        {"id": 1, "photo": sentinel, "tags": ["a"]},
+        {"id": 1, "photo": None, "tags": ["a", UNAVAILABLE]},
+    ]
+
+    values = [as_json(change("u", {"lsn": 7}, after=one)) for one in rows]
+    looks = looked(spark, json_topic("people", found), values, [None] * 3)
+
+    assert [one.reasons for one in looks] == [None, *["unavailable_value:after"] * 2]
+
+
+def of_json(stage: Stage, database: str) -> None:
+    """The stage's topic is one of envelopes in JSON."""
+    name = renamed(stage)
+    stage.topic = json_topic(name, contract(name, database, format="json"))
+
+
+def of_avro(stage: Stage, database: str) -> None:
+    """The stage's topic is one of envelopes in Avro, with the schema that Debezium would register."""
+    name = renamed(stage)
+    stage.schema = avro(database)
+    file = parse_schema(stage.schema, topic=name, number=1, file=f"schemas/{name}.v1.avsc")
+    stage.topic = replace(stage.topic, contract=contract(name, database), schemas=(file,))
+    stage.schema_id = stage.registry.register(stage.subject, stage.schema)
+
+
+def people(stage: Stage, database: str) -> Latest:
+    return Latest(
+        name="people_now", inputs=(stage.topic.name,),
+        **mirror(database, keys=("id",), values=("name", "amount")),
+    )  # fmt: skip
+
+
+@pytest.mark.usefixtures("way")
+def test_json_of_postgresql_is_mirrored_with_its_tombstones_and_redeliveries(stage: Stage) -> None:
+    of_json(stage, "postgresql")
+    stage.create(partitions=1)
+    fed = Fed(stage, people(stage, "postgresql"))
+    first = [
+        change("r", {"lsn": 5}, after=ANNA, snapshot="first"),
+        change("r", {"lsn": 5}, after=BEN, snapshot="last"),
+        change("c", {"lsn": 6}, after=row(3, "Cleo")),
+        change("u", {"lsn": 7}, before=ANNA, after=ANNE),
+        change("d", {"lsn": 8}, before=row(2, None)),
+    ]
+    stage.produce(*map(as_json, first), None)
+    fed.run()
+    shown = fed.shows()
+
+    # a new process: what was seen is read from the log
+    again = [{**one, "ts_ms": one["ts_ms"] + 1} for one in first[2:]]
+    stage.produce(*(as_json(one) for one in again), None, as_json(change("c", {"lsn": 9}, after=BEN)))
+    log = fed.run()
+
+    assert shown == {(1, "Anne", "12.50"), (3, "Cleo", None)}
+    assert fed.shows() == shown | {(2, "Ben", None)}
+    assert [one[3] for one in stage.verdicts(log)] == [
+        *["valid"] * 5, "ignored", *["duplicate"] * 3, "ignored", "valid",
+    ]  # fmt: skip
+    assert log.metadata()["watermark"] == AT_MS * 1000
+
+
+@pytest.mark.usefixtures("way")
+def test_avro_of_mysql_is_mirrored_with_a_snapshot_taken_anew_and_a_truncate(stage: Stage) -> None:
+    of_avro(stage, "mysql")
+    stage.create(partitions=1)
+    fed = Fed(stage, people(stage, "mysql"))
+
+    def told(op: str, pos: int, **more: Any) -> bytes:
+        return stage.framed(envelope("mysql", op, {"file": "binlog.000001", "pos": pos, "row": 0}, **more))
+
+    stage.produce(
+        told("r", 4, after=ANNA, snapshot="first_in_data_collection"),
+        told("r", 4, after=BEN, snapshot="last_in_data_collection"),
+        told("c", 5, after=row(3, "Cleo")),
+        told("u", 6, before=ANNA, after=ANNE),
+        told("c", 5, after=row(3, "Cleo")),
+        told("u", 6, before=ANNA, after=ANNE),
+    )
+    fed.run()
+    shown = [fed.shows()]
+    stage.produce(told("r", 9, after=BEN, snapshot="first"), told("r", 9, after=ANNE, snapshot="last"))
+    fed.run()
+    shown.append(fed.shows())
+    stage.produce(told("r", 9, after=row(1, "Ann"), snapshot="incremental"))
+    fed.run()
+    shown.append(fed.shows())
+    stage.produce(told("t", 11), told("c", 12, after=row(4, "Dora")))
+    log = fed.run()
+
+    anne, ben = (1, "Anne", "12.50"), (2, "Ben", None)
+    assert shown == [{anne, ben, (3, "Cleo", None)}, {anne, ben}, {(1, "Ann", None), ben}]
+    assert fed.shows() == {(4, "Dora", None)}
+    assert [one[3] for one in stage.verdicts(log)] == [
+        *["valid"] * 4, "duplicate", "duplicate", *["valid"] * 5,
+    ]  # fmt: skip
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize(("database", "written"), [("postgresql", "json"), ("mysql", "avro")])
+def test_a_random_history_of_a_database_is_mirrored_through_ingest(
+    stage: Stage, database: str, written: str, seed: int
+) -> None:
+    (of_json if written == "json" else of_avro)(stage, database)
+    stage.create(partitions=1)
+    fed = Fed(stage, people(stage, database))
+    told = history(seed, 40)
+    values = [one.change.told(database) for one in told.sent]
+    encoded = [as_json(one) if written == "json" else stage.framed(one) for one in values]
+    cut = len(encoded) // 2
+    stage.produce(*encoded[:cut])
+    fed.run()
+    stage.produce(*encoded[cut:])
+
+    log = fed.run()
+
+    assert fed.shows() == {(key, str(value), None) for key, value in told.rows.items()}
+    assert log.metadata()["counts"]["invalid"] == 0
