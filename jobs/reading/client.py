@@ -13,16 +13,17 @@ ANSWER_S = 330.0
 """Somewhat longer than the server gives a statement."""
 
 
-def ask(services: Services, sql: str, limit: int = 10_000) -> dict[str, Any]:
-    """The SQL server's answer: columns, rows, truncated, release."""
+def ask(services: Services, sql: str, limit: int = 10_000, as_of: str | None = None) -> dict[str, Any]:
+    """The SQL server's answer: columns, rows, truncated, release; `as_of` too where that is asked."""
     url = services.sql_url
     if not url:
         raise UnreachableError(
             "the SQL server is not running", "it has no address", "start it with `twinlake up`"
         )
+    asked = {"sql": sql, "limit": limit, **({} if as_of is None else {"as_of": as_of})}
     try:
         answer = httpx.post(
-            f"{url}/query", json={"sql": sql, "limit": limit}, headers={"X-Twinlake-Query": "1"},
+            f"{url}/query", json=asked, headers={"X-Twinlake-Query": "1"},
             auth=services.reader,
             timeout=httpx.Timeout(ANSWER_S, connect=5), trust_env=False,
         )  # fmt: skip

@@ -27,6 +27,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from jobs.errors import BusyError, NotFoundError, TwinlakeError, UsageError, malformed, refused
 from jobs.lake.plans import Plans
+from jobs.reading import as_of
 from jobs.reading.follower import Followed
 from jobs.reading.protection import Protection
 from jobs.reading.reader import Reader
@@ -60,6 +61,7 @@ class Asked(BaseModel):
     model_config = ConfigDict(extra="forbid")
     sql: str = Field(min_length=1, max_length=LONGEST_SQL)
     limit: int = Field(default=DEFAULT_LIMIT, ge=1, le=LARGEST_LIMIT)
+    as_of: str | None = Field(default=None, min_length=1, max_length=as_of.LONGEST)
 
 
 class Turns:
@@ -210,7 +212,7 @@ def build_app(
         left = threading.Event()
 
         def answer() -> JSONResponse:
-            return JSONResponse(reader.read(asked.sql, asked.limit, left))
+            return JSONResponse(reader.read(asked.sql, asked.limit, left, asked.as_of))
 
         async with turns.one(request) as turn:
             reading = asyncio.get_running_loop().run_in_executor(statements, answer)

@@ -18,6 +18,7 @@ from jobs.as_json import to_json
 from jobs.errors import BusyError, TwinlakeError, UsageError
 from jobs.lake.kept_plan import small
 from jobs.reading.follower import Followed
+from jobs.reading.past_tables import PastTables
 from jobs.spark import cancel
 
 if TYPE_CHECKING:
@@ -37,24 +38,27 @@ class Reader:
         spark: SparkSession,
         followed: Callable[[], Followed],
         release: Callable[[], int | None],
+        past: PastTables | None = None,
         longest_s: float = LONGEST_S,
     ) -> None:
-        """`release` is that of this thread's last statement."""
+        """`release` is that of this thread's last statement; without `past` nobody reads AS OF a moment."""
         self._spark = spark
         self._followed = followed
         self._longest_s = longest_s
         self._release = release
+        self._past = past
 
-    def read(self, sql: str, limit: int, left: threading.Event) -> dict[str, Any]:
+    def read(self, sql: str, limit: int, left: threading.Event, as_of: str | None = None) -> dict[str, Any]:
         """The columns, at most `limit` rows, the release; UsageError says what is wrong with the statement.
 
-        `left` is set when nobody waits for the answer any more.
+        `left` is set when nobody waits for the answer any more. With `as_of` tables are as they were then,
+        and the answer tells which release, at which position, and what was computed from the log.
         """
         from py4j.protocol import Py4JJavaError
         from pyspark.errors import PySparkException
 
         try:
-            return self._read(sql, limit, left)
+            return self._read(sql, limit, left, as_of)
         except (PySparkException, Py4JJavaError) as error:
             raise self._failed(error) from error
         except UnicodeError as error:
@@ -83,13 +87,14 @@ class Reader:
             )
         return UsageError("the query failed", why, "see what there is with SHOW VIEWS IN serve")
 
-    def _read(self, sql: str, limit: int, left: threading.Event) -> dict[str, Any]:
+    def _read(self, sql: str, limit: int, left: threading.Event, as_of: str | None) -> dict[str, Any]:
         with self._ended_in_time(left) as late:
             try:
-                frame = self._spark.newSession().sql(sql)
-                release = self._release()
-                names = _unique(frame.columns)
-                found = _collected(frame.limit(limit + 1).toDF(*names))
+                with self._bound(as_of, sql) as past:
+                    frame = self._spark.newSession().sql(sql)
+                    release = past["as_of"]["release"] if past else self._release()
+                    names = _unique(frame.columns)
+                    found = _collected(frame.limit(limit + 1).toDF(*names))
             except Exception as error:
                 if late.is_set():
                     raise BusyError(
@@ -105,7 +110,19 @@ class Reader:
             "rows": [to_json(row) for row in found[:limit]],
             "truncated": len(found) > limit,
             "release": release,
+            **past,
         }
+
+    @contextmanager
+    def _bound(self, as_of: str | None, sql: str) -> Iterator[dict[str, Any]]:
+        """What the answer tells of the moment beside the rows; nothing for one that reads what is live."""
+        if as_of is None:
+            yield {}
+        elif self._past is None:
+            raise UsageError("the query was refused", "nobody reads tables as they were here")
+        else:
+            with self._past.bound(as_of, sql) as told:
+                yield {"as_of": {"asked": as_of, **told}}
 
     @contextmanager
     def _ended_in_time(self, left: threading.Event) -> Iterator[threading.Event]:

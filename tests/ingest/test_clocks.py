@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from jobs.ingest.compact import compact
-from jobs.ingest.log_end import IDLE, LogEnd
+from jobs.ingest.log_end import LogEnd
 from jobs.kinds.clock import LOG_APPEND_TIME, PROCESSING_TIME
 from jobs.kinds.windows import micros
 from jobs.lake.log import COLUMNS, PROPERTIES, Log
+from jobs.lake.log_clock import IDLE
 from jobs.times import EPOCH
 from jobs.topics.topic import load_topic
 from tests.ingest.stage import Stage

@@ -1,0 +1,217 @@
+"""Past tables: views of tables as they were at a moment, made for a statement that asks AS OF it.
+
+A stored table is read at the Delta version that had come exactly to the moment's position, as long as that is
+kept; after that, as its stored definition makes it of the log, which is the same rows, at the log's cost.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jobs import quote
+from jobs.kinds.all import from_json
+from jobs.kinds.kind import Kind, Moment, StoredKind, is_stored
+from jobs.lake import in_force, kept_commits, quarantine
+from jobs.lake.log import Log, late_after
+from jobs.lake.log_clock import LogClock, clock_at
+from jobs.lake.relations import moment_sql, relation_sql
+from jobs.lake.version import Version, load, version_file
+from jobs.reading import views
+from jobs.reading.as_of import parse_as_of
+from jobs.reading.past import Past, position_of, release_of, step_place
+from jobs.reading.views import View
+from jobs.times import Clock, utc_now
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MOST = 32
+"""So many moments keep their views: more than statements run at once, which need them only at their start."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """A version at the moment: the SELECT of its view, and what follows FROM to read its states, if any."""
+
+    definition: Kind
+    sql: str
+    states: str | None = None
+
+
+class PastTables:
+    """Owns the schemas of moments in the catalog of the session that keeps the views."""
+
+    def __init__(self, spark: SparkSession, lake: Path, clock: Clock = utc_now) -> None:
+        jvm: Any = spark._jvm
+        self._spark, self._lake, self._clock = spark, lake, clock
+        self._java = jvm.twinlake.reading.PastTables
+        self._java.register(spark._jsparkSession)
+        self._schemas: OrderedDict[str, dict[tuple[str, str], str]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def bound(self, as_of: str, sql: str) -> Iterator[dict[str, Any]]:
+        """Inside, statements of this thread read the views that `sql` names as they were; what is told of it:
+        the release, the position, and by table why it was computed from the log.
+
+        UsageError or NotFoundError for a moment that is none, or that was not.
+        """
+        with self._lock:
+            schema, told = self._made(as_of, sql)
+        self._java.bind(schema)
+        try:
+            yield told
+        finally:
+            self._java.bind(None)
+
+    def _made(self, as_of: str, sql: str) -> tuple[str, dict[str, Any]]:
+        asked = parse_as_of(as_of)
+        release = release_of(self._lake, asked, self._clock())
+        words = set(re.findall(r"\w+", sql.lower()))  # more than it names do no harm
+        versions = [
+            load(version_file(self._lake, table, name))
+            for table, name in sorted(release.tables.items())
+            if words & {table.lower(), views.late_name(table).lower()}
+        ]
+        of_logs = {
+            topic for topic in self._topics(release.tables) if words & set(quarantine.views(topic, ""))
+        }
+        topics = sorted(of_logs.union(*(version.topics for version in versions)))
+        logs = {
+            topic: Log(self._spark, self._lake, in_force.topic_in_force(self._lake, topic))
+            for topic in topics
+        }
+        past = Past(release=release, position=position_of(self._lake, asked, release, logs))
+        name = json.dumps([release.number, past.position], sort_keys=True)
+        schema = f"as_of_{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+        made = _Texts(tables=self, schema=schema, past=past, logs=logs)
+        self._show(schema, made.views(versions, of_logs))
+        computed = [{"table": table, "why": why} for table, why in sorted(made.computed.items())]
+        return schema, {"release": release.number, "position": past.position, "computed": computed}
+
+    def states_sql(self, schema: str, version: Version, definition: StoredKind, log: Log, to: int) -> str:
+        """What follows FROM to read the states that the log up to a batch gives."""
+        columns = hashlib.sha256(repr(log.columns()).encode()).hexdigest()[:16]
+        name = f"{schema}/{version.table}/{version.name}/{columns}"
+        self._java.keep(name, definition.partial(log.rows(0, to))._jdf)
+        return f"{self._java.FUNCTION}({quote.string(name)})"
+
+    @property
+    def spark(self) -> SparkSession:
+        return self._spark
+
+    @property
+    def lake(self) -> Path:
+        return self._lake
+
+    def _topics(self, tables: Mapping[str, str]) -> set[str]:
+        found = (load(version_file(self._lake, table, name)).topics for table, name in tables.items())
+        return {topic for topics in found for topic in topics}
+
+    def _show(self, schema: str, wanted: Iterable[View]) -> None:
+        """Makes the views that lack or say something else; the moment that was asked longest ago goes."""
+        if schema not in self._schemas:
+            self._spark.sql(f"CREATE DATABASE IF NOT EXISTS {schema}")
+        present = self._schemas.setdefault(schema, {})
+        self._schemas.move_to_end(schema)
+        for view, statement in views.statements(wanted, present, ()):
+            self._spark.sql(statement)
+            present[(view.schema, view.name)] = view.sql
+        if len(self._schemas) > MOST:
+            oldest, _ = self._schemas.popitem(last=False)
+            self._spark.sql(f"DROP DATABASE IF EXISTS {oldest} CASCADE")
+            self._java.drop(f"{oldest}/")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Texts:
+    """The views of one moment as text; `computed` gains why a table is computed from the log."""
+
+    tables: PastTables
+    schema: str
+    past: Past
+    logs: Mapping[str, Log]
+    computed: dict[str, str] = field(default_factory=dict)
+    _clocks: dict[str, LogClock] = field(default_factory=dict)
+
+    def views(self, versions: Iterable[Version], of_logs: Iterable[str]) -> Iterator[View]:
+        for version in versions:
+            shown = self.shown(version)
+            yield View(schema=self.schema, name=version.table, sql=shown.sql)
+            (topic, *_) = version.topics
+            if shown.definition.late("") is not None:
+                late = shown.definition.late(f"(\n{self.logs[topic].late_sql(self._log_sql(topic))}\n)")
+                yield View(schema=self.schema, name=views.late_name(version.table), sql=late or "")
+        for topic in of_logs:
+            for name, sql in quarantine.views(topic, self._log_sql(topic)).items():
+                yield View(schema=self.schema, name=name, sql=sql)
+
+    def shown(self, version: Version) -> Shown:
+        """The version over the logs up to the moment, or over versions that are."""
+        reads = {
+            table: self.shown(load(version_file(self.tables.lake, table, name)))
+            for table, name in version.reads.items()
+        }
+        bound = {table: one.definition for table, one in reads.items()}
+        definition = from_json(version.definition).bound(bound)
+        moment = self._moment(definition, version.topics)
+        if is_stored(definition):
+            states = self._states(version, definition)
+            sql = definition.view({definition.name: states}, moment)
+            return Shown(definition=definition, sql=sql, states=states)
+        relations = {
+            topic: f"({self.logs[topic].rows_sql(self.past.position[topic])})" for topic in definition.inputs
+        }
+        for table, one in reads.items():
+            takes_states = definition.reads_states and one.states is not None
+            relations[table] = str(one.states) if takes_states else f"({one.sql})"
+        return Shown(definition=definition, sql=definition.view(relations, moment))
+
+    def _states(self, version: Version, definition: StoredKind) -> str:
+        (topic,) = definition.inputs
+        at, path = self.past.position[topic], version.path(self.tables.lake)
+
+        def place(told: dict[str, Any]) -> int | None:
+            return step_place(topic, told)
+
+        kept = kept_commits.last_at(path, place, at)
+        if kept and place(kept.metadata) == at and kept_commits.readable(path, kept.version, time.time()):
+            return relation_sql(path, kept.version)
+        why = f"no commit of version {version.name} that ended at {topic} batch {at} is kept"
+        self.computed[version.table] = why
+        return self.tables.states_sql(self.schema, version, definition, self.logs[topic], at)
+
+    def _moment(self, definition: Kind, topics: Iterable[str]) -> Moment:
+        """What time says at the moment; not asked for a table that shows nothing of it."""
+        if not definition.reads and definition.timeless == definition.output:
+            return Moment()
+        clocks = {topic: self._clock(topic) for topic in topics}
+        return Moment(
+            watermarks={topic: moment_sql(clock.watermark) for topic, clock in clocks.items()},
+            clocks={
+                (topic, name): moment_sql(at)
+                for topic, clock in clocks.items()
+                for name, at in clock.clocks.items()
+            },
+            late_after=late_after(self.logs),
+        )
+
+    def _clock(self, topic: str) -> LogClock:
+        if topic not in self._clocks:
+            self._clocks[topic] = clock_at(self.logs[topic], self.past.position[topic])
+        return self._clocks[topic]
+
+    def _log_sql(self, topic: str) -> str:
+        """What follows FROM to read the log's rows up to the moment, verdicts of later replays left out."""
+        log = relation_sql(self.logs[topic].path)
+        return f"(SELECT * FROM {log} WHERE batch <= {self.past.position[topic]})"
