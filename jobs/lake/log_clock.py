@@ -50,7 +50,7 @@ def clock_at(log: Log, batch: int) -> LogClock:
     if kept is not None and kept.metadata["batch"] == batch:
         told = kept.metadata
         return LogClock(watermark=told["watermark"], clocks=dict(told.get("clocks", {})))
-    return folded(_by_batch(log, batch))
+    return folded(by_batch(log, batch))
 
 
 def position_at(log: Log, moment: datetime) -> int:
@@ -80,7 +80,7 @@ def position_at(log: Log, moment: datetime) -> int:
 
 
 def folded(rows: Iterable[Mapping[str, Any]]) -> LogClock:
-    """The clocks after rows of `_by_batch`, as the commits had told them batch by batch.
+    """The clocks after rows of `by_batch`, as the commits had told them batch by batch.
 
     The log's commits alone tell that a topic was accepted anew before the first record of the new epoch: a
     replay of older records in between counts here as one before it.
@@ -105,7 +105,7 @@ def folded(rows: Iterable[Mapping[str, Any]]) -> LogClock:
     return LogClock(watermark=watermark, clocks={LOG_APPEND_TIME: appended, PROCESSING_TIME: ingested})
 
 
-def _by_batch(log: Log, to: int) -> Iterable[Mapping[str, Any]]:
+def by_batch(log: Log, to: int) -> Iterable[Mapping[str, Any]]:
     """In order, per batch, epoch and partition what `LogEnd.after` and `judged_again` take of its records."""
     time = log.topic.contract.event_time
     shown = dict(zip((field.name for field in log.topic.newest.fields), log.columns(), strict=False))

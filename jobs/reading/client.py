@@ -13,8 +13,21 @@ ANSWER_S = 330.0
 """Somewhat longer than the server gives a statement."""
 
 
+ARROW = "application/vnd.apache.arrow.stream"
+
+
 def ask(services: Services, sql: str, limit: int = 10_000, as_of: str | None = None) -> dict[str, Any]:
     """The SQL server's answer: columns, rows, truncated, release; `as_of` too where that is asked."""
+    found: dict[str, Any] = _post(services, sql, limit, as_of, "application/json").json()
+    return found
+
+
+def ask_arrow(services: Services, sql: str, limit: int, as_of: str | None = None) -> bytes:
+    """The same rows as an Arrow stream; what is told of them is in its schema's metadata."""
+    return _post(services, sql, limit, as_of, ARROW).content
+
+
+def _post(services: Services, sql: str, limit: int, as_of: str | None, accepts: str) -> httpx.Response:
     url = services.sql_url
     if not url:
         raise UnreachableError(
@@ -23,7 +36,7 @@ def ask(services: Services, sql: str, limit: int = 10_000, as_of: str | None = N
     asked = {"sql": sql, "limit": limit, **({} if as_of is None else {"as_of": as_of})}
     try:
         answer = httpx.post(
-            f"{url}/query", json=asked, headers={"X-Twinlake-Query": "1"},
+            f"{url}/query", json=asked, headers={"X-Twinlake-Query": "1", "Accept": accepts},
             auth=services.reader,
             timeout=httpx.Timeout(ANSWER_S, connect=5), trust_env=False,
         )  # fmt: skip
@@ -33,8 +46,7 @@ def ask(services: Services, sql: str, limit: int = 10_000, as_of: str | None = N
             "see `twinlake status` and `twinlake logs sql`",
         ) from error  # fmt: skip
     if answer.is_success:
-        found: dict[str, Any] = answer.json()
-        return found
+        return answer
     try:
         told = answer.json()
     except ValueError:

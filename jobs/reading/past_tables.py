@@ -92,7 +92,7 @@ class PastTables:
             for topic in topics
         }
         past = Past(release=release, position=position_of(self._lake, asked, release, logs))
-        name = json.dumps([release.number, past.position], sort_keys=True)
+        name = json.dumps([str(self._lake), release.number, past.position], sort_keys=True)
         schema = f"as_of_{hashlib.sha256(name.encode()).hexdigest()[:16]}"
         made = _Texts(tables=self, schema=schema, past=past, logs=logs)
         self._show(schema, made.views(versions, of_logs))

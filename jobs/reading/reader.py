@@ -6,17 +6,18 @@ interrupted. A short one finds a task slot beside long ones: see `java/twinlake/
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
 from jobs.as_json import to_json
 from jobs.errors import BusyError, TwinlakeError, UsageError
-from jobs.lake.kept_plan import small
+from jobs.lake.kept_plan import TooLargeError, computed, small
 from jobs.reading.follower import Followed
 from jobs.reading.past_tables import PastTables
 from jobs.spark import cancel
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+T = TypeVar("T")
+TOLD = "twinlake"
 LONGEST_S = 300.0
 _AGAIN_S = 0.5
 """A statement that is being parsed or planned has no job to cancel yet; so it is tried until it has ended."""
@@ -54,13 +57,41 @@ class Reader:
         `left` is set when nobody waits for the answer any more. With `as_of` tables are as they were then,
         and the answer tells which release, at which position, and what was computed from the log.
         """
+
+        def shown(frame: DataFrame) -> dict[str, Any]:
+            found = _collected(frame)
+            columns = [{"name": name, "type": type_} for name, type_ in frame.dtypes]
+            rows = [to_json(row) for row in found[:limit]]
+            return {"columns": columns, "rows": rows, "truncated": len(found) > limit}
+
+        found, told = self._answered(sql, limit, left, as_of, shown)
+        return {**found, **told}
+
+    def table(self, sql: str, limit: int, left: threading.Event, as_of: str | None = None) -> pa.Table:
+        """The same rows as Arrow; what is told of them is JSON at `TOLD` in the schema's metadata."""
+        found, told = self._answered(sql, limit, left, as_of, _computed)
+        told["truncated"] = found.num_rows > limit
+        return found.slice(0, limit).replace_schema_metadata({TOLD: json.dumps(told)})
+
+    def _answered(
+        self,
+        sql: str,
+        limit: int,
+        left: threading.Event,
+        as_of: str | None,
+        collect: Callable[[DataFrame], T],
+    ) -> tuple[T, dict[str, Any]]:
+        """What `collect` makes of the result, which has a row more than the limit where it goes beyond, and
+        what is told of it."""
         from py4j.protocol import Py4JJavaError
         from pyspark.errors import PySparkException
 
         try:
-            return self._read(sql, limit, left, as_of)
+            return self._read(sql, limit, left, as_of, collect)
         except (PySparkException, Py4JJavaError) as error:
             raise self._failed(error) from error
+        except TooLargeError as error:
+            raise UsageError("the query failed", str(error), "ask for fewer rows or columns") from error
         except UnicodeError as error:
             raise UsageError(
                 "the query failed", f"a text is not UTF-8: {error}"[:300], "select it as hex(...)"
@@ -87,14 +118,20 @@ class Reader:
             )
         return UsageError("the query failed", why, "see what there is with SHOW VIEWS IN serve")
 
-    def _read(self, sql: str, limit: int, left: threading.Event, as_of: str | None) -> dict[str, Any]:
+    def _read(
+        self,
+        sql: str,
+        limit: int,
+        left: threading.Event,
+        as_of: str | None,
+        collect: Callable[[DataFrame], T],
+    ) -> tuple[T, dict[str, Any]]:
         with self._ended_in_time(left) as late:
             try:
                 with self._bound(as_of, sql) as past:
                     frame = self._spark.newSession().sql(sql)
                     release = past["as_of"]["release"] if past else self._release()
-                    names = _unique(frame.columns)
-                    found = _collected(frame.limit(limit + 1).toDF(*names))
+                    found = collect(frame.limit(limit + 1).toDF(*_unique(frame.columns)))
             except Exception as error:
                 if late.is_set():
                     raise BusyError(
@@ -103,15 +140,7 @@ class Reader:
                         "ask for less, or use JDBC for long queries",
                     ) from error
                 raise
-        return {
-            "columns": [
-                {"name": name, "type": type_} for name, (_, type_) in zip(names, frame.dtypes, strict=True)
-            ],
-            "rows": [to_json(row) for row in found[:limit]],
-            "truncated": len(found) > limit,
-            "release": release,
-            **past,
-        }
+        return found, {"release": release, **past}
 
     @contextmanager
     def _bound(self, as_of: str | None, sql: str) -> Iterator[dict[str, Any]]:
@@ -147,6 +176,12 @@ class Reader:
             left.set()
             context.removeJobTag(tag)
             watcher.join()
+
+
+def _computed(frame: DataFrame) -> pa.Table:
+    """All rows as Arrow; a small result in this thread, others by Spark's tasks."""
+    found = small(frame)
+    return computed(frame.select("*")) if found is None else found
 
 
 def _collected(frame: DataFrame) -> list[Any]:
