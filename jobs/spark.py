@@ -61,6 +61,11 @@ MEASURED: dict[str, str] = {
 }
 
 
+_QUICKLY_COMPILED = "-XX:TieredStopAtLevel=1"
+"""Java's thorough compiler takes more time than it saves where much is planned and little computed: two
+thirds of all in a run of the tests."""
+
+
 def java_options(settings: Settings) -> str:
     """JVM options every Twinlake Spark driver starts with."""
     limits = " ".join(
@@ -105,8 +110,12 @@ def session(
     memory: str = "4g",
     cores: int | None = None,
     more: dict[str, str] | None = None,
+    plans_only: bool = False,
 ) -> SparkSession:
-    """The Spark session of this process; the first call starts the JVM (4 to 10 s)."""
+    """The Spark session of this process; the first call starts the JVM (4 to 10 s).
+
+    With `plans_only` its JVM is made for many plans over few rows, and would be slow with many.
+    """
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
@@ -116,6 +125,8 @@ def session(
     temporary = scratch / "tmp"
     temporary.mkdir(parents=True, exist_ok=True)
     options = java_options(settings)
+    if plans_only:
+        options += f" {_QUICKLY_COMPILED}"
     if " " not in str(temporary):  # where Spark parts the options
         options += f" -Djava.io.tmpdir={temporary}"
     builder = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 
+from jobs import service_log
 from jobs.settings import Settings
 
 if TYPE_CHECKING:
@@ -36,6 +38,8 @@ def pytest_configure(config: pytest.Config) -> None:
         "twinlake", deadline=None
     )  # how long it takes says how busy the host is
     hypothesis.settings.load_profile("twinlake")
+    for name in service_log.CHATTY:  # Airflow shows them, the last after pytest has closed its streams
+        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -75,10 +79,10 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 @pytest.fixture(scope="session")
 def spark(settings: Settings) -> Iterator[SparkSession]:
-    """The session that production runs with, started once, on two cores."""
+    """The session that production runs with, started once, on two cores; but its rows are few."""
     from jobs.spark import session
 
-    found = session(settings, name="twinlake-tests", memory="2g", cores=2)
+    found = session(settings, name="twinlake-tests", memory="2g", cores=2, plans_only=True)
     yield found
     found.stop()
 

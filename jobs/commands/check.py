@@ -62,7 +62,7 @@ def _spark(settings: Settings) -> SparkSession:
     said = settings.home / "spark.log"
     try:
         with _stderr_to(said):
-            return session(settings, name="twinlake-check", memory="1g", cores=1)
+            return session(settings, name="twinlake-check", memory="1g", cores=1, plans_only=True)
     except Exception:
         for line in said.read_text(errors="replace").splitlines():
             tell(line)

@@ -12,9 +12,9 @@ import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ from jobs.lake.log_clock import LogClock, clock_at
 from jobs.lake.relations import moment_sql, relation_sql
 from jobs.lake.version import Version, load, version_file
 from jobs.reading import views
-from jobs.reading.as_of import parse_as_of
+from jobs.reading.as_of import AsOf, parse_as_of
 from jobs.reading.past import Past, position_of, release_of, step_place
 from jobs.reading.views import View
 from jobs.times import Clock, utc_now
@@ -66,38 +66,45 @@ class PastTables:
 
         UsageError or NotFoundError for a moment that is none, or that was not.
         """
-        with self._lock:
-            schema, told = self._made(as_of, sql)
+        schema, told = self._made(as_of, sql)
         self._java.bind(schema)
         try:
             yield told
         finally:
             self._java.bind(None)
 
+    @contextmanager
+    def texts(self, as_of: str | None, names: Collection[str]) -> Iterator[PastTexts]:
+        """The texts of the tables, and of the topics' logs, whose views' names are among these (in lower
+        case), at a moment; without one where the live release is now. One at a time."""
+        asked = parse_as_of(as_of) if as_of is not None else AsOf(text="now")
+        with self._lock:
+            release = release_of(self._lake, asked, self._clock())
+            if as_of is None:
+                asked = replace(asked, release=release.number)
+            versions = [
+                load(version_file(self._lake, table, name))
+                for table, name in sorted(release.tables.items())
+                if {table.lower(), views.late_name(table).lower()} & set(names)
+            ]
+            of_logs = [
+                topic
+                for topic in sorted(self._topics(release.tables))
+                if set(quarantine.views(topic, "")) & set(names)
+            ]
+            topics = sorted({*of_logs, *(topic for version in versions for topic in version.topics)})
+            known = {topic: in_force.topic_in_force(self._lake, topic) for topic in topics}
+            logs = {name: Log(self._spark, self._lake, topic) for name, topic in known.items()}
+            past = Past(release=release, position=position_of(self._lake, asked, release, logs))
+            made = PastTexts(tables=self, past=past, logs=logs, versions=versions, of_logs=of_logs)
+            self._show(made.schema, ())
+            yield made
+
     def _made(self, as_of: str, sql: str) -> tuple[str, dict[str, Any]]:
-        asked = parse_as_of(as_of)
-        release = release_of(self._lake, asked, self._clock())
-        words = set(re.findall(r"\w+", sql.lower()))  # more than it names do no harm
-        versions = [
-            load(version_file(self._lake, table, name))
-            for table, name in sorted(release.tables.items())
-            if words & {table.lower(), views.late_name(table).lower()}
-        ]
-        of_logs = {
-            topic for topic in self._topics(release.tables) if words & set(quarantine.views(topic, ""))
-        }
-        topics = sorted(of_logs.union(*(version.topics for version in versions)))
-        logs = {
-            topic: Log(self._spark, self._lake, in_force.topic_in_force(self._lake, topic))
-            for topic in topics
-        }
-        past = Past(release=release, position=position_of(self._lake, asked, release, logs))
-        name = json.dumps([str(self._lake), release.number, past.position], sort_keys=True)
-        schema = f"as_of_{hashlib.sha256(name.encode()).hexdigest()[:16]}"
-        made = _Texts(tables=self, schema=schema, past=past, logs=logs)
-        self._show(schema, made.views(versions, of_logs))
-        computed = [{"table": table, "why": why} for table, why in sorted(made.computed.items())]
-        return schema, {"release": release.number, "position": past.position, "computed": computed}
+        names = set(re.findall(r"\w+", sql.lower()))  # more than it names do no harm
+        with self.texts(as_of, names) as made:
+            self._show(made.schema, made.views())
+            return made.schema, made.told
 
     def states_sql(self, schema: str, version: Version, definition: StoredKind, log: Log, to: int) -> str:
         """What follows FROM to read the states that the log up to a batch gives."""
@@ -134,27 +141,58 @@ class PastTables:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Texts:
+class PastTexts:
     """The views of one moment as text; `computed` gains why a table is computed from the log."""
 
     tables: PastTables
-    schema: str
     past: Past
     logs: Mapping[str, Log]
+    versions: Sequence[Version]
+    of_logs: Sequence[str]
     computed: dict[str, str] = field(default_factory=dict)
     _clocks: dict[str, LogClock] = field(default_factory=dict)
 
-    def views(self, versions: Iterable[Version], of_logs: Iterable[str]) -> Iterator[View]:
-        for version in versions:
+    @property
+    def schema(self) -> str:
+        """Where the views of this moment are; the name tells it."""
+        told = [str(self.tables.lake), self.past.release.number, self.past.position]
+        return f"as_of_{hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]}"
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """The moment, and what was computed, once the texts are made."""
+        computed = [{"table": table, "why": why} for table, why in sorted(self.computed.items())]
+        position = self.past.position
+        return {"release": self.past.release.number, "position": position, "computed": computed}
+
+    def views(self) -> Iterator[View]:
+        for version in self.versions:
             shown = self.shown(version)
             yield View(schema=self.schema, name=version.table, sql=shown.sql)
             (topic, *_) = version.topics
-            if shown.definition.late("") is not None:
-                late = shown.definition.late(f"(\n{self.logs[topic].late_sql(self._log_sql(topic))}\n)")
-                yield View(schema=self.schema, name=views.late_name(version.table), sql=late or "")
-        for topic in of_logs:
+            late = shown.definition.late(f"(\n{self.logs[topic].late_sql(self._log_sql(topic))}\n)")
+            if late is not None:
+                yield View(schema=self.schema, name=views.late_name(version.table), sql=late)
+        for topic in self.of_logs:
             for name, sql in quarantine.views(topic, self._log_sql(topic)).items():
                 yield View(schema=self.schema, name=name, sql=sql)
+
+    def behind(
+        self, version: Version, rows: str, through: tuple[str, ...] = ()
+    ) -> Iterator[tuple[str, tuple[str, ...], str]]:
+        """The records behind rows of a version's view: by topic and the tables on the way there, SELECT text
+        with the columns of `Log.traced_sql`. `rows` is what follows FROM to read the view's rows."""
+        definition, way = self.shown(version).definition, (*through, version.table)
+        for topic in definition.inputs:
+            log = self.logs[topic]
+            columns = [name for name, _ in log.topic.columns]
+            records = f"({log.traced_sql(self.past.position[topic])})"
+            yield topic, way, definition.behind(topic, records, columns, rows)
+        for table, name in version.reads.items():
+            read = load(version_file(self.tables.lake, table, name))
+            one = self.shown(read)
+            found = definition.behind(table, f"({one.sql})", one.definition.output, rows)
+            yield from self.behind(read, f"({found})", way)
 
     def shown(self, version: Version) -> Shown:
         """The version over the logs up to the moment, or over versions that are."""

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import FastAPI, Request
 from fastapi.concurrency import run_in_threadpool
@@ -28,6 +28,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from jobs.errors import BusyError, NotFoundError, TwinlakeError, UsageError, malformed, refused
 from jobs.lake.plans import Plans
 from jobs.reading import as_of
+from jobs.reading.explain import Question
 from jobs.reading.follower import Followed
 from jobs.reading.protection import Protection
 from jobs.reading.reader import Reader
@@ -66,6 +67,15 @@ class Asked(BaseModel):
     model_config = ConfigDict(extra="forbid")
     sql: str = Field(min_length=1, max_length=LONGEST_SQL)
     limit: int = Field(default=DEFAULT_LIMIT, ge=1, le=LARGEST_LIMIT)
+    as_of: str | None = Field(default=None, min_length=1, max_length=as_of.LONGEST)
+
+
+class AskedWhy(BaseModel):
+    """The body of POST /explain."""
+
+    model_config = ConfigDict(extra="forbid")
+    table: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$", max_length=200)
+    key: dict[str, Annotated[str, Field(max_length=10_000)] | None] = Field(max_length=100)
     as_of: str | None = Field(default=None, min_length=1, max_length=as_of.LONGEST)
 
 
@@ -208,22 +218,14 @@ def build_app(
         held = Protection.of_this_process(settings).to_json()
         return {"release": now.release, "ready": now.ready, "error": now.error, "protection": held}
 
-    @app.post("/query")
-    async def query(asked: Asked, request: Request) -> Response:
+    async def in_turn(request: Request, answer: Callable[[threading.Event], Response]) -> Response:
         if request.headers.get(HEADER) != "1":
             return _refused(
                 403, UsageError("the query was refused", "it has no header X-Twinlake-Query: 1", "")
             )
         left = threading.Event()
-
-        def answer() -> Response:
-            if request.headers.get("accept") != ARROW:
-                return JSONResponse(reader.read(asked.sql, asked.limit, left, asked.as_of))
-            found = reader.table(asked.sql, asked.limit, left, asked.as_of)
-            return Response(_stream(found), media_type=ARROW)
-
         async with turns.one(request) as turn:
-            reading = asyncio.get_running_loop().run_in_executor(statements, answer)
+            reading = asyncio.get_running_loop().run_in_executor(statements, answer, left)
             while not (await asyncio.wait({reading}, timeout=LOOK_S))[0]:
                 turns.look(turn)
                 if turn.is_over or await request.is_disconnected():
@@ -232,6 +234,21 @@ def build_app(
                 why = f"{LONG_AT_ONCE} others run longer than {LONG_S:g} s, and more wait for their turns"
                 raise BusyError("the query was stopped", why, "ask again later")
             return await reading
+
+    @app.post("/query")
+    async def query(asked: Asked, request: Request) -> Response:
+        def answer(left: threading.Event) -> Response:
+            if request.headers.get("accept") != ARROW:
+                return JSONResponse(reader.read(asked.sql, asked.limit, left, asked.as_of))
+            found = reader.table(asked.sql, asked.limit, left, asked.as_of)
+            return Response(_stream(found), media_type=ARROW)
+
+        return await in_turn(request, answer)
+
+    @app.post("/explain")
+    async def why(asked: AskedWhy, request: Request) -> Response:
+        question = Question(table=asked.table, key=asked.key, as_of=asked.as_of)
+        return await in_turn(request, lambda left: JSONResponse(reader.explain(question, left)))
 
     @app.get("/reports/{plan}")
     def report(plan: str) -> HTMLResponse:

@@ -18,6 +18,7 @@ from uuid import uuid4
 from jobs.as_json import to_json
 from jobs.errors import BusyError, TwinlakeError, UsageError
 from jobs.lake.kept_plan import TooLargeError, computed, small
+from jobs.reading.explain import Question, explain
 from jobs.reading.follower import Followed
 from jobs.reading.past_tables import PastTables
 from jobs.spark import cancel
@@ -73,6 +74,13 @@ class Reader:
         told["truncated"] = found.num_rows > limit
         return found.slice(0, limit).replace_schema_metadata({TOLD: json.dumps(told)})
 
+    def explain(self, asked: Question, left: threading.Event) -> dict[str, Any]:
+        """The records behind a row of a view, see `reading/explain.py`; it ends like a statement."""
+        if self._past is None:
+            raise UsageError("the question was refused", "nobody reads tables as they were here")
+        past = self._past
+        return self._in_words(lambda: self._in_time(left, lambda: explain(past, asked)))
+
     def _answered(
         self,
         sql: str,
@@ -83,11 +91,23 @@ class Reader:
     ) -> tuple[T, dict[str, Any]]:
         """What `collect` makes of the result, which has a row more than the limit where it goes beyond, and
         what is told of it."""
+
+        def read() -> tuple[T, dict[str, Any]]:
+            with self._bound(as_of, sql) as past:
+                frame = self._spark.newSession().sql(sql)
+                release = past["as_of"]["release"] if past else self._release()
+                found = collect(frame.limit(limit + 1).toDF(*_unique(frame.columns)))
+            return found, {"release": release, **past}
+
+        return self._in_words(lambda: self._in_time(left, read))
+
+    def _in_words(self, work: Callable[[], T]) -> T:
+        """The same, its errors in words for who has asked."""
         from py4j.protocol import Py4JJavaError
         from pyspark.errors import PySparkException
 
         try:
-            return self._read(sql, limit, left, as_of, collect)
+            return work()
         except (PySparkException, Py4JJavaError) as error:
             raise self._failed(error) from error
         except TooLargeError as error:
@@ -118,20 +138,10 @@ class Reader:
             )
         return UsageError("the query failed", why, "see what there is with SHOW VIEWS IN serve")
 
-    def _read(
-        self,
-        sql: str,
-        limit: int,
-        left: threading.Event,
-        as_of: str | None,
-        collect: Callable[[DataFrame], T],
-    ) -> tuple[T, dict[str, Any]]:
+    def _in_time(self, left: threading.Event, work: Callable[[], T]) -> T:
         with self._ended_in_time(left) as late:
             try:
-                with self._bound(as_of, sql) as past:
-                    frame = self._spark.newSession().sql(sql)
-                    release = past["as_of"]["release"] if past else self._release()
-                    found = collect(frame.limit(limit + 1).toDF(*_unique(frame.columns)))
+                return work()
             except Exception as error:
                 if late.is_set():
                     raise BusyError(
@@ -140,7 +150,6 @@ class Reader:
                         "ask for less, or use JDBC for long queries",
                     ) from error
                 raise
-        return found, {"release": release, **past}
 
     @contextmanager
     def _bound(self, as_of: str | None, sql: str) -> Iterator[dict[str, Any]]:

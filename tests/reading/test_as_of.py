@@ -1,4 +1,4 @@
-"""A statement AS OF a moment at a real SQL server: every name in serve is of that moment, nothing else is read."""
+"""A statement AS OF a moment at a real SQL server: every name in serve is of it, nothing else is read."""
 
 from __future__ import annotations
 
