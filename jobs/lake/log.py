@@ -216,10 +216,10 @@ class Log:
         """The same rows as SELECT text, up to batch `to`."""
         return f"{self.valid_sql(relation_sql(self.path))} AND batch <= {to}"
 
-    def traced_sql(self, to: int) -> str:
-        """The same rows as SELECT text, and of each the batch that it is of, as `_batch`."""
+    def traced_sql(self, relation: str) -> str:
+        """The rows of `valid_sql`, and of each the batch that it is of, as `_batch`."""
         columns = ", ".join((*self.columns(), "batch AS `_batch`"))
-        return f"SELECT {columns} FROM {relation_sql(self.path)} WHERE verdict = '{VALID}' AND batch <= {to}"
+        return f"SELECT {columns} FROM {relation} WHERE verdict = '{VALID}'"
 
     def valid_sql(self, relation: str) -> str:
         """The same rows as SELECT text, of all that the relation has of the log."""

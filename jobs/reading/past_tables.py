@@ -24,10 +24,12 @@ from jobs.kinds.kind import Kind, Moment, StoredKind, is_stored
 from jobs.lake import in_force, kept_commits, quarantine
 from jobs.lake.log import Log, late_after
 from jobs.lake.log_clock import LogClock, clock_at
-from jobs.lake.relations import moment_sql, relation_sql
+from jobs.lake.relations import moment_sql
+from jobs.lake.table_state import TableState
 from jobs.lake.version import Version, load, version_file
 from jobs.reading import views
 from jobs.reading.as_of import AsOf, parse_as_of
+from jobs.reading.live import LiveTables, actions
 from jobs.reading.past import Past, position_of, release_of, step_place
 from jobs.reading.views import View
 from jobs.times import Clock, utc_now
@@ -56,6 +58,7 @@ class PastTables:
         self._spark, self._lake, self._clock = spark, lake, clock
         self._java = jvm.twinlake.reading.PastTables
         self._java.register(spark._jsparkSession)
+        self._live = LiveTables(spark)
         self._schemas: OrderedDict[str, dict[tuple[str, str], str]] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -106,12 +109,21 @@ class PastTables:
             self._show(made.schema, made.views())
             return made.schema, made.told
 
-    def states_sql(self, schema: str, version: Version, definition: StoredKind, log: Log, to: int) -> str:
-        """What follows FROM to read the states that the log up to a batch gives."""
-        columns = hashlib.sha256(repr(log.columns()).encode()).hexdigest()[:16]
-        name = f"{schema}/{version.table}/{version.name}/{columns}"
-        self._java.keep(name, definition.partial(log.rows(0, to))._jdf)
+    def computed_sql(self, name: str, definition: StoredKind, log: Log, records: str) -> str:
+        """What follows FROM to read the states that records of the log give, which is there by that name."""
+        rows = self._spark.sql(log.valid_sql(records))
+        self._java.keep(name, definition.partial(rows)._jdf)
         return f"{self._java.FUNCTION}({quote.string(name)})"
+
+    def pinned_sql(self, name: str, path: Path, version: int) -> str:
+        """What follows FROM to read a table at a version that is kept, which is there by that name."""
+        # not by Delta's own time travel: its snapshots are queries over files, which no reader may ask
+        self._java.keepFiles(name, str(path), actions(TableState(path, appends=False, at=version)))
+        return f"{self._java.FUNCTION}({quote.string(name)})"
+
+    def log_sql(self, log: Log, to: int) -> str:
+        """What follows FROM to read the log's rows up to a batch: verdicts of later replays are not there."""
+        return f"(SELECT * FROM {self._live.relation_sql(log.path)} WHERE batch <= {to})"
 
     @property
     def spark(self) -> SparkSession:
@@ -186,7 +198,7 @@ class PastTexts:
         for topic in definition.inputs:
             log = self.logs[topic]
             columns = [name for name, _ in log.topic.columns]
-            records = f"({log.traced_sql(self.past.position[topic])})"
+            records = f"({log.traced_sql(self._log_sql(topic))})"
             yield topic, way, definition.behind(topic, records, columns, rows)
         for table, name in version.reads.items():
             read = load(version_file(self.tables.lake, table, name))
@@ -208,7 +220,7 @@ class PastTexts:
             sql = definition.view({definition.name: states}, moment)
             return Shown(definition=definition, sql=sql, states=states)
         relations = {
-            topic: f"({self.logs[topic].rows_sql(self.past.position[topic])})" for topic in definition.inputs
+            topic: f"({self.logs[topic].valid_sql(self._log_sql(topic))})" for topic in definition.inputs
         }
         for table, one in reads.items():
             takes_states = definition.reads_states and one.states is not None
@@ -223,11 +235,12 @@ class PastTexts:
             return step_place(topic, told)
 
         kept = kept_commits.last_at(path, place, at)
+        name = f"{self.schema}/{version.table}/{version.name}"
         if kept and place(kept.metadata) == at and kept_commits.readable(path, kept.version, time.time()):
-            return relation_sql(path, kept.version)
+            return self.tables.pinned_sql(f"{name}/{kept.version}", path, kept.version)
         why = f"no commit of version {version.name} that ended at {topic} batch {at} is kept"
         self.computed[version.table] = why
-        return self.tables.states_sql(self.schema, version, definition, self.logs[topic], at)
+        return self.tables.computed_sql(f"{name}/log", definition, self.logs[topic], self._log_sql(topic))
 
     def _moment(self, definition: Kind, topics: Iterable[str]) -> Moment:
         """What time says at the moment; not asked for a table that shows nothing of it."""
@@ -250,6 +263,4 @@ class PastTexts:
         return self._clocks[topic]
 
     def _log_sql(self, topic: str) -> str:
-        """What follows FROM to read the log's rows up to the moment, verdicts of later replays left out."""
-        log = relation_sql(self.logs[topic].path)
-        return f"(SELECT * FROM {log} WHERE batch <= {self.past.position[topic]})"
+        return self.tables.log_sql(self.logs[topic], self.past.position[topic])

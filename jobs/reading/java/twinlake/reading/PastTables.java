@@ -1,8 +1,10 @@
 package twinlake.reading;
 
+import java.io.IOException;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Supplier;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
@@ -27,7 +29,7 @@ public final class PastTables {
   public static final String FUNCTION = "twinlake_past";
 
   private static final String SERVE = "serve";
-  private static final Map<String, LogicalPlan> PLANS = new ConcurrentHashMap<>();
+  private static final Map<String, Supplier<LogicalPlan>> PLANS = new ConcurrentHashMap<>();
 
   /** The schema for the statements of this thread; none for one that reads what is live. */
   private static final ThreadLocal<String> SCHEMA = new ThreadLocal<>();
@@ -47,7 +49,14 @@ public final class PastTables {
 
   /** Views may read this relation by the name from now on. */
   public static void keep(String name, Dataset<Row> relation) {
-    PLANS.put(name, ((org.apache.spark.sql.classic.Dataset<Row>) relation).queryExecution().analyzed());
+    LogicalPlan plan = ((org.apache.spark.sql.classic.Dataset<Row>) relation).queryExecution().analyzed();
+    PLANS.put(name, () -> plan);
+  }
+
+  /** The same of a Delta table at the version that these actions tell: metaData and add, one a line. */
+  public static void keepFiles(String name, String path, String actions) throws IOException {
+    LiveFiles files = LiveTable.fixed(path, actions);
+    PLANS.put(name, () -> files.relation(SparkSession.active()));
   }
 
   /** Forgets the plans whose names begin so. */
@@ -71,11 +80,11 @@ public final class PastTables {
   }
 
   private static LogicalPlan plan(String name) {
-    LogicalPlan found = PLANS.get(name);
+    Supplier<LogicalPlan> found = PLANS.get(name);
     if (found == null) {
       throw new Refused("a relation that is no view", Names.WHY);
     }
-    return found;
+    return found.get();
   }
 
   private static final class Renaming extends AbstractPartialFunction<LogicalPlan, LogicalPlan> {
