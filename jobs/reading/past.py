@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -54,16 +54,18 @@ def release_of(lake: Path, asked: AsOf, now: datetime) -> Release:
     raise UsageError(f"nothing had been released at {asked.text}", first, "name that time, or a later one")
 
 
-def position_of(lake: Path, asked: AsOf, release: Release, logs: Mapping[str, Log]) -> dict[str, int]:
+def position_of(
+    lake: Path, asked: AsOf, release: Release, tables: Sequence[Version], logs: Mapping[str, Log]
+) -> dict[str, int]:
     """By topic of these, where the moment is: of a release where it was superseded, of the live one where
-    its tables are now. UsageError for a topic that the moment does not tell."""
+    these tables are now. UsageError for a topic that the moment does not tell."""
     if asked.time is not None:
         return {topic: position_at(log, asked.time) for topic, log in logs.items()}
     if asked.position:
         return {topic: _given(asked, log) for topic, log in logs.items()}
     successor = next((one for one in releases(lake) if one.number == release.number + 1), None)
     if successor is None:
-        return _now(lake, release, logs)
+        return _now(lake, tables, logs)
     found = greatest(successor.positions.values())
     for topic in logs:
         if topic not in found:
@@ -104,10 +106,10 @@ def _given(asked: AsOf, log: Log) -> int:
     return batch
 
 
-def _now(lake: Path, release: Release, logs: Mapping[str, Log]) -> dict[str, int]:
-    """Where all stored tables of the live release have come; a log's end for a topic that none reads."""
+def _now(lake: Path, tables: Iterable[Version], logs: Mapping[str, Log]) -> dict[str, int]:
+    """Where all of these that are stored have come; a log's end for a topic that none of them keeps."""
     found = {topic: log.end() for topic, log in logs.items()}
-    for version in _all(lake, release.tables):
+    for version in _all(lake, tables):
         if stores_rows(version):
             (topic,) = version.topics
             if topic in found:
@@ -116,8 +118,8 @@ def _now(lake: Path, release: Release, logs: Mapping[str, Log]) -> dict[str, int
     return found
 
 
-def _all(lake: Path, tables: Mapping[str, str]) -> Iterable[Version]:
-    for table, name in tables.items():
-        version = load(version_file(lake, table, name))
+def _all(lake: Path, tables: Iterable[Version]) -> Iterable[Version]:
+    """These, and what they read."""
+    for version in tables:
         yield version
-        yield from _all(lake, version.reads)
+        yield from _all(lake, (load(version_file(lake, *read)) for read in version.reads.items()))

@@ -10,7 +10,6 @@ import hashlib
 import json
 import re
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -55,7 +54,7 @@ class PastTables:
 
     def __init__(self, spark: SparkSession, lake: Path, clock: Clock = utc_now) -> None:
         jvm: Any = spark._jvm
-        self._spark, self._lake, self._clock = spark, lake, clock
+        self._spark, self._lake, self.clock = spark, lake, clock
         self._java = jvm.twinlake.reading.PastTables
         self._java.register(spark._jsparkSession)
         self._live = LiveTables(spark)
@@ -82,7 +81,7 @@ class PastTables:
         case), at a moment; without one where the live release is now. One at a time."""
         asked = parse_as_of(as_of) if as_of is not None else AsOf(text="now")
         with self._lock:
-            release = release_of(self._lake, asked, self._clock())
+            release = release_of(self._lake, asked, self.clock())
             if as_of is None:
                 asked = replace(asked, release=release.number)
             versions = [
@@ -98,7 +97,7 @@ class PastTables:
             topics = sorted({*of_logs, *(topic for version in versions for topic in version.topics)})
             known = {topic: in_force.topic_in_force(self._lake, topic) for topic in topics}
             logs = {name: Log(self._spark, self._lake, topic) for name, topic in known.items()}
-            past = Past(release=release, position=position_of(self._lake, asked, release, logs))
+            past = Past(release=release, position=position_of(self._lake, asked, release, versions, logs))
             made = PastTexts(tables=self, past=past, logs=logs, versions=versions, of_logs=of_logs)
             self._show(made.schema, ())
             yield made
@@ -235,8 +234,8 @@ class PastTexts:
             return step_place(topic, told)
 
         kept = kept_commits.last_at(path, place, at)
-        name = f"{self.schema}/{version.table}/{version.name}"
-        if kept and place(kept.metadata) == at and kept_commits.readable(path, kept.version, time.time()):
+        name, now_s = f"{self.schema}/{version.table}/{version.name}", self.tables.clock().timestamp()
+        if kept and place(kept.metadata) == at and kept_commits.readable(path, kept.version, now_s):
             return self.tables.pinned_sql(f"{name}/{kept.version}", path, kept.version)
         why = f"no commit of version {version.name} that ended at {topic} batch {at} is kept"
         self.computed[version.table] = why

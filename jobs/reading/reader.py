@@ -123,7 +123,7 @@ class Reader:
     def _failed(self, error: Exception) -> TwinlakeError:
         from pyspark.errors import UnsupportedOperationException
 
-        why = _message(error)
+        why = re.sub(r"\bas_of_[0-9a-f]{16}\b", "serve", _message(error))  # the name that was asked for
         if "OneRelease$Busy" in str(error):
             return BusyError("the query was not started", why, "ask again in a moment")
         if isinstance(error, UnsupportedOperationException):
