@@ -36,6 +36,7 @@ from jobs.times import Clock, utc_now
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_NAMED = re.compile(r"\bserve`?\s*\.\s*`?(\w+)")
 MOST = 32
 """So many moments keep their views: more than statements run at once, which need them only at their start."""
 
@@ -103,7 +104,7 @@ class PastTables:
             yield made
 
     def _made(self, as_of: str, sql: str) -> tuple[str, dict[str, Any]]:
-        names = set(re.findall(r"\w+", sql.lower()))  # more than it names do no harm
+        names = _NAMED.findall(sql.lower())  # more, as in a comment, do no harm: nothing of them is read
         with self.texts(as_of, names) as made:
             self._show(made.schema, made.views())
             return made.schema, made.told

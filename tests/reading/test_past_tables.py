@@ -102,12 +102,12 @@ class History:
         ))  # fmt: skip
 
     def told(self, as_of: str, *tables: str) -> dict[str, Any]:
-        _, told = self.past._made(as_of, " ".join(tables or self.versions))
+        _, told = self.past._made(as_of, " ".join(f"serve.{name}" for name in tables or self.versions))
         return told
 
     def rows(self, as_of: str, table: str) -> tuple[list[Any], bool]:
         """What the view shows, all but what follows clocks, and whether it was computed from the log."""
-        schema, told = self.past._made(as_of, table)
+        schema, told = self.past._made(as_of, f"serve.{table}")
         kind = next(one for one in TABLES if one.name == table)
         bound = kind.bound({one.name: one for one in TABLES})
         found = self.spark.table(f"{schema}.{table}").select(*bound.timeless).collect()
@@ -155,7 +155,9 @@ def test_a_table_of_every_kind_is_the_same_pinned_and_computed_from_the_log(hist
 @pytest.mark.faults
 def test_every_position_shows_what_the_oracle_makes_of_the_records_up_to_it(history: History) -> None:
     for batch in range(1, BATCHES + 1):
-        schema, _ = history.past._made(f"position:orders={batch}", "sales_per_region latest_order")
+        schema, _ = history.past._made(
+            f"position:orders={batch}", "serve.sales_per_region, serve.latest_order"
+        )
         records = history.records(batch)
         regions = {
             (row["region"], row["window_start"].astimezone(UTC)): (
