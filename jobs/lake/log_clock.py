@@ -11,7 +11,6 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from jobs import quote
 from jobs.errors import UsageError
 from jobs.kinds.clock import LOG_APPEND_TIME, PROCESSING_TIME
 from jobs.kinds.windows import micros
@@ -132,7 +131,7 @@ def by_batch(log: Log, to: int) -> Iterable[Mapping[str, Any]]:
 def _column(sql: str, name: str) -> Any:
     from pyspark.sql import functions as F
 
-    return F.expr(sql).alias(quote.name(name))
+    return F.expr(sql).alias(name)
 
 
 def _batch(metadata: dict[str, Any]) -> int | None:

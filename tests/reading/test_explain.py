@@ -95,7 +95,7 @@ def test_the_way_through_tables_is_told_and_a_row_is_explained_as_it_was(history
     now = explain(history.past, Question(table="shares", key=key))
     then = explain(history.past, Question(table="shares", key=key, as_of="position:orders=1"))
 
-    assert now["partitions"][0]["through"] == ["shares < sales_per_region", "shares < paid"]
+    assert now["partitions"][0]["through"] == ["shares < paid", "shares < sales_per_region"]
     assert (then["position"], then["partitions"][0]["last_batch"]) == ({"orders": 1}, 1)
     assert then["partitions"][0]["records"] < now["partitions"][0]["records"]
 
