@@ -18,6 +18,7 @@ import structlog
 
 from jobs.lake import delta, release_log
 from jobs.lake.feed import Feed
+from jobs.lake.kept_commits import KEEP_COMMITS_S
 from jobs.lake.log import Log
 from jobs.lake.open_lake import OpenLake
 from jobs.lake.table_state import whole_checkpoints
@@ -29,8 +30,6 @@ from jobs.waiting import holding
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-KEEP_COMMITS_S = 2 * 3600
-"""Commit files younger than this stay readable by version, for readers and comparisons that are under way."""
 KEEP_FILES_HOURS = 6
 """Above the longest query of a reader. Rollback needs no old files: what one can go back to stays fed."""
 SMALL_FILES = 64

@@ -1,4 +1,4 @@
-"""`twinlake query "SQL"`: asks the SQL server, as any reader would."""
+"""`twinlake query "SQL"` and `twinlake explain TABLE`: they ask the SQL server, as any reader would."""
 
 from __future__ import annotations
 
@@ -7,14 +7,20 @@ from typing import Annotated, Any
 
 import typer
 
-from jobs.commands.output import load_settings, print_json, show_rows, tell
+from jobs.commands.output import load_settings, print_json, say, show_rows, tell
 from jobs.errors import UsageError
-from jobs.reading.client import ask
+from jobs.reading.client import ask, ask_why
+
+AsOf = Annotated[
+    str | None,
+    typer.Option(help="as it was: release:3, position:orders=120, or a time like 2026-01-31T12:00:00Z"),
+]
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the one command that reads."""
+    """Adds the two commands that read."""
     app.command("query")(query_command)
+    app.command("explain")(explain_command)
 
 
 def query_command(
@@ -22,18 +28,63 @@ def query_command(
         str, typer.Argument(help="one statement that reads, such as SELECT * FROM serve.orders LIMIT 5")
     ],
     limit: Annotated[int, typer.Option(min=1, max=1_000_000, help="at most so many rows")] = 10_000,
+    as_of: AsOf = None,
     as_json: Annotated[bool, typer.Option("--json", help="print a list of row objects")] = False,
 ) -> None:
     """Run a query on the views of the live release."""
     if not sql.strip():
         raise UsageError("there is no statement", "the text is empty", 'give one, like "SHOW VIEWS IN serve"')
-    found = ask(load_settings().services(), sql, limit)
+    found = ask(load_settings().services(), sql, limit, as_of)
     if as_json:
         print_json(found["rows"])
     else:
         _show(found)
+    if told := found.get("as_of"):
+        _tell_moment(told)
     if found["truncated"]:
         tell((f"only the first {limit:,} rows; there are more, see --limit", "yellow"))
+
+
+def explain_command(
+    table: Annotated[str, typer.Argument(help="a table of the release")],
+    key: Annotated[
+        list[str] | None,
+        typer.Option(help="a key column of the row, like region=north; once for each, NULL without the ="),
+    ] = None,
+    as_of: AsOf = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print the answer as JSON")] = False,
+) -> None:
+    """Which records, of which partitions, offsets and batches, are behind one row of a table."""
+    found = ask_why(load_settings().services(), table, _key(key or []), as_of)
+    if as_json:
+        print_json(found)
+        return
+    say("row: ", ", ".join(f"{name}={_text(value)}" for name, value in found["row"].items()))
+    for topic, ways in {one["topic"]: one["through"] for one in found["partitions"]}.items():
+        say(f"topic {topic}, read by ", "; ".join(ways))
+    names = ("topic", "partition", "records", "offsets", "batches", "last appended")
+    show_rows(names, map(_partition, found["partitions"]))
+    listed = ("partition", "offset", "batch", "timestamp", "id")
+    records = found["records"]
+    rows = ([_text(one[name]) for name in listed] for one in records)
+    tell(f"the first {len(records)} of {sum(one['records'] for one in found['partitions']):,} records:")
+    show_rows(("partition", "offset", "batch", "appended", "id"), rows)
+    _tell_moment(found)
+
+
+def _key(given: list[str]) -> dict[str, str | None]:
+    parts = [one.partition("=") for one in given]
+    if len({name for name, _, _ in parts}) < len(parts):
+        raise UsageError("a key column is given twice", ", ".join(given), "give each of them once")
+    return {name: value if parted else None for name, parted, value in parts}
+
+
+def _partition(one: dict[str, Any]) -> list[str]:
+    epoch = f" of epoch {one['epoch']}" if one["epoch"] else ""
+    batches = f"{one['batches']:,} in {one['first_batch']}-{one['last_batch']}"
+    offsets = f"{one['first_offset']}-{one['last_offset']}"
+    place = f"{one['partition']}{epoch}"
+    return [one["topic"], place, f"{one['records']:,}", offsets, batches, one["last_appended"]]
 
 
 def _show(found: dict[str, Any]) -> None:
@@ -42,6 +93,14 @@ def _show(found: dict[str, Any]) -> None:
     count = len(found["rows"])
     released = f", release {found['release']}" if found["release"] is not None else ""
     tell(f"{count:,} row{'' if count == 1 else 's'}{released}")
+
+
+def _tell_moment(told: dict[str, Any]) -> None:
+    """Which moment it was, so that the same can be asked again, and what was not read but computed."""
+    position = ", ".join(f"{topic} batch {batch}" for topic, batch in told["position"].items())
+    tell(f"as of release {told['release']}" + (f", {position}" if position else ""))
+    for one in told["computed"]:
+        tell((f"{one['table']} was computed from the log: {one['why']}", "yellow"))
 
 
 def _text(value: Any) -> str:

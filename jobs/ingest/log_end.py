@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from jobs.errors import StoppedTopicError, TwinlakeError, UnreachableError
@@ -13,6 +13,7 @@ from jobs.ingest.decide import Decision
 from jobs.ingest.first_pass import micros
 from jobs.ingest.writer_schema import Writer, field_names, schema_hash
 from jobs.kinds.clock import LOG_APPEND_TIME, PROCESSING_TIME
+from jobs.lake.log_clock import risen
 from jobs.lake.log_fields import names_kept
 from jobs.times import EPOCH
 from jobs.topics import kafka
@@ -20,7 +21,6 @@ from jobs.topics.verdict import IGNORED, LATE, REPLAYED, VERDICTS
 
 COUNTED = tuple(name for name in (*VERDICTS, LATE) if name != IGNORED)
 """What the commits of every log tell; how many are ignored those of one that has some."""
-IDLE = timedelta(minutes=1)  # a partition this far behind the newest record does not hold the watermark
 
 NO_FIELDS: Mapping[str, str] = {}
 
@@ -126,8 +126,8 @@ class LogEnd:
             self.past(decision.ends, topic_id),
             seen=seen,
             event_times=event_times,
-            watermark=_watermark(self.watermark, seen, event_times),
-            appended_at=_watermark(self.appended_at, seen, seen),
+            watermark=risen(self.watermark, seen, event_times),
+            appended_at=risen(self.appended_at, seen, seen),
             counts={**self.counts, **more},
             schemas={**self.schemas, **kept},
             schema_hashes={**self.schema_hashes, **{w.id: schema_hash(w.avro) for w in writers}},
@@ -158,7 +158,7 @@ class LogEnd:
             self,
             batch=self.batch + 1,
             event_times=event_times,
-            watermark=_watermark(self.watermark, self.seen, event_times) if self.seen else self.watermark,
+            watermark=risen(self.watermark, self.seen, event_times) if self.seen else self.watermark,
             counts=dict(counts),
             schemas={**self.schemas, **kept},
             schema_hashes={**self.schema_hashes, **{w.id: schema_hash(w.avro) for w in writers}},
@@ -258,11 +258,3 @@ def _by_number(found: dict[str, Any]) -> dict[int, Any]:
 
 def _newest(before: dict[int, int], now: dict[int, int]) -> dict[int, int]:
     return {**before, **{p: max(time, before.get(p, time)) for p, time in now.items()}}
-
-
-def _watermark(before: int | None, seen: dict[int, int], event_times: dict[int, int]) -> int | None:
-    """Monotone; the least over active partitions: an idle one does not hold it, a new one not set it back."""
-    newest = max(seen.values())
-    active = [time for p, time in event_times.items() if newest - seen[p] <= micros(IDLE)]
-    now = [min(active)] if active else []
-    return max([*now, *([before] if before is not None else [])], default=None)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from jobs import quote
 from jobs.kinds import evidence, measured, steps
+from jobs.kinds.behind import behind_sql, same_steps, stepped
 from jobs.kinds.clock import TableClock, clock_of
 from jobs.kinds.definition import Definition, pairs, read, texts
 from jobs.kinds.entries import Entries
@@ -164,6 +165,13 @@ class Aggregate(Definition):
         columns = ", ".join([*map(quote.name, self.keys), f"`{START}`", end, quote.names(tuple(values))])
         final = final_sql(quote.name(START), self.window.length, (self._clock(self.window),), moment)
         return f"SELECT {columns},\n  {final} AS `{FINAL}`\nFROM (\n{merged}\n)"
+
+    def behind(self, name: str, source: str, columns: Sequence[str], shown: str) -> str:
+        conditions = same_steps(self.keys)
+        if self.window:
+            at = stepped(self.window.on)
+            conditions += [f"{at} >= `v`.`{START}`", f"{at} < `v`.`{END}`"]
+        return behind_sql(steps.stepped_sql(self, self.explode, source), shown, conditions)
 
     def late(self, records: str) -> str | None:
         if self.window is None:

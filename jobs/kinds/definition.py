@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from jobs.errors import DefinitionError, UsageError
+from jobs.kinds.behind import behind_sql
 from jobs.kinds.declared import misfits
 from jobs.settings import PROJECT
 from jobs.topics.avro_type import COLUMN_NAME
@@ -86,6 +87,10 @@ class Definition:
     def late(self, records: str) -> str | None:
         """None: only a table with windows of time tells what came late for them."""
         return None
+
+    def behind(self, name: str, source: str, columns: Sequence[str], shown: str) -> str:
+        """All of them; a kind that knows which of them says so."""
+        return behind_sql(source, shown, ())
 
     def unfit(self, tables: Mapping[str, Any]) -> Iterator[DefinitionError]:
         """Nothing: only a kind that reads states is particular about tables."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jobs import quote
 from jobs.kinds import query
 from jobs.kinds.analysis import nothing
+from jobs.kinds.behind import behind_sql, same
 from jobs.kinds.definition import Definition, read, texts
 from jobs.kinds.equality import has_order, is_comparable, scale_of
 from jobs.kinds.kind import Moment
@@ -98,6 +99,9 @@ class Derived(Definition):
         shown = [quote.names(self.columns)]
         shown += [f"abs({quote.name(name)}) AS {quote.name(scale_of(name))}" for name in scaled]
         return self._text(relations, ", ".join(shown))
+
+    def behind(self, name: str, source: str, columns: Sequence[str], shown: str) -> str:
+        return behind_sql(source, shown, same(column for column in self.by if column in columns))
 
     def _text(self, relations: Mapping[str, str], shown: str) -> str:
         bound = ",\n".join(f"{quote.name(name)} AS (SELECT * FROM {relations[name]})" for name in self.reads)

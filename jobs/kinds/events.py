@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jobs import quote
 from jobs.kinds import evidence, steps
+from jobs.kinds.behind import behind_sql, same
 from jobs.kinds.clock import TableClock, clock_of
 from jobs.kinds.definition import Definition, pairs, read
 from jobs.kinds.expression import Stage
@@ -127,6 +128,9 @@ class Events(Definition):
         where = f"\nWHERE {quote.expression(self.where)}" if self.where is not None else ""
         columns = ", ".join([*shown, quote.names(coordinate.NAMES)])
         return f"SELECT {columns}\nFROM {relations[self.inputs[0]]}{where}"
+
+    def behind(self, name: str, source: str, columns: Sequence[str], shown: str) -> str:
+        return behind_sql(source, shown, same(coordinate.KEY))
 
     @property
     def clock(self) -> TableClock | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, ClassVar
 
 from jobs import quote
 from jobs.kinds import steps
+from jobs.kinds.behind import behind_sql
 from jobs.kinds.clock import TableClock
 from jobs.kinds.expression import Expression, Stage
 from jobs.kinds.finality import FINAL, final_sql
@@ -90,6 +91,18 @@ class Join(OverTables):
         shown = self._joined(rows).select(*(F.expr(sql).alias(name) for name, sql in self.columns.items()))
         yield from steps.untyped(self, self.columns, shown)
         yield from steps.incomparable(self, self.columns, self.columns, shown)
+
+    def behind(self, name: str, source: str, columns: Sequence[str], shown: str) -> str:
+        """The rows whose coordinates the joined rows show, on the side or sides that the table is of."""
+        sides = (side for side, table in zip(SIDES, (self.left, self.right), strict=True) if table == name)
+        conditions = (
+            " AND ".join(
+                f"`s`.`{key}` = `v`.`{column}`"
+                for key, column in zip(coordinate.KEY, COORDINATES[side], strict=True)
+            )
+            for side in sides
+        )
+        return behind_sql(source, shown, [" OR ".join(f"({one})" for one in conditions)])
 
     def unfit(self, tables: Mapping[str, Kind]) -> Iterator[DefinitionError]:
         for name in self.reads:

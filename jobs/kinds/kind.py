@@ -5,7 +5,7 @@ Nobody outside this room asks which kind a definition is of. Whatever differs be
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeGuard
@@ -148,6 +148,14 @@ class Kind(Protocol):
         kind the valid rows of each topic, and of each table that it reads the view or the states.
         For each column in `scaled` that is compared with a tolerance
         there is one more, `equality.scale_of(column)`. Filters on keys and windows reach the scans.
+        """
+
+    def behind(self, name: str, source: str, columns: Sequence[str], shown: str) -> str:
+        """SELECT text of the rows of an input, a topic or a table that it reads, behind rows of the view.
+
+        `source` is what follows FROM to read the input: for a topic its valid rows, for a table its view,
+        with these columns and perhaps more. `shown` is the same for the view's rows. Rows may be among them
+        that have changed nothing, never one too few; see `kinds/behind.py`.
         """
 
     def late(self, records: str) -> str | None:

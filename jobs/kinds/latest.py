@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jobs import quote
 from jobs.kinds import evidence, steps
 from jobs.kinds.barriers import BARRIER, Barriers, Snapshot
+from jobs.kinds.behind import behind_sql, same_steps
 from jobs.kinds.definition import Definition, pairs, read, texts
 from jobs.kinds.equality import has_order
 from jobs.kinds.expression import Expression, Stage, holds_sql
@@ -145,6 +146,9 @@ class Latest(Definition):
         else:
             newest, hidden = f"{newest} GROUP BY {keys}", ""
         return f"SELECT {keys}, {values}\nFROM ({newest})\nWHERE NOT `{_WINNER}`.`{DELETED}`{hidden}"
+
+    def behind(self, name: str, source: str, columns: Sequence[str], shown: str) -> str:
+        return behind_sql(steps.stepped_sql(self, None, source), shown, same_steps(self.keys))
 
     @property
     def _barriers(self) -> Barriers:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jobs import quote
 from jobs.errors import DefinitionError
+from jobs.kinds.behind import behind_sql, same
 from jobs.kinds.definition import read, texts
 from jobs.kinds.expression import Stage
 from jobs.kinds.kind import Kind, Moment, grid_of
@@ -110,6 +111,10 @@ class Rolling(OverTables):
         assert grid is not None and clock is not None, f"{self.of} is unfit"
         end = f"timestamp_micros({cell_sql(f'unix_micros({moment.watermark(clock)})', grid.size)})"
         return "\nUNION ALL\n".join(self._over(text, end, relations[self.of], scaled) for text in self.last)
+
+    def behind(self, name: str, source: str, columns: Sequence[str], shown: str) -> str:
+        windows = [f"`s`.`{START}` >= `v`.`{START}`", f"`s`.`{END}` <= `v`.`{END}`"]
+        return behind_sql(source, shown, [*same(self._whole.view_keys[1:]), *windows])
 
     def _over(self, last: str, end: str, states: str, scaled: tuple[str, ...]) -> str:
         """The rows of one length. Each length is a query of its own: a short one reads few files, and one

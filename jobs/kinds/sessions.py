@@ -6,12 +6,13 @@ text makes islands of rows, of states in a cell, and in the view of all states o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jobs import quote
 from jobs.kinds import evidence, measured, steps
+from jobs.kinds.behind import behind_sql, same_steps, stepped
 from jobs.kinds.clock import TableClock, clock_of
 from jobs.kinds.definition import Definition, pairs, read, texts
 from jobs.kinds.expression import Stage
@@ -144,6 +145,12 @@ class Sessions(Definition):
         columns = f"{keys}, `{_ISLAND}` AS `{START}`, {quote.names(tuple(values))}"
         final = final_sql(f"`{END}`", gap, (self.clock,), moment, inclusive=True)
         return f"SELECT {columns},\n  {final} AS `{FINAL}`\nFROM (\n{merged}\n)"
+
+    def behind(self, name: str, source: str, columns: Sequence[str], shown: str) -> str:
+        at = stepped(self.on)
+        within = [f"{at} >= `v`.`{START}`", f"{at} <= `v`.`{END}`"]
+        conditions = [*same_steps(self.keys), *within]
+        return behind_sql(steps.stepped_sql(self, None, source), shown, conditions)
 
     @property
     def _gap(self) -> timedelta:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from jobs import quote
+from jobs.kinds.behind import ROW
 from jobs.kinds.definition import Definition, refuse_keys
 from jobs.kinds.equality import is_comparable
 from jobs.kinds.expression import Expression, Stage
@@ -76,6 +78,16 @@ def apply(table: Stepped, rows: DataFrame, explode: Explode | None = None) -> Da
         rows = rows.where(F.expr(table.where))
     shown = [F.expr(sql).alias(name) for name, sql in table.columns.items()]
     return rows.select(*shown, *coordinate.NAMES)
+
+
+def stepped_sql(table: Stepped, explode: Explode | None, source: str) -> str:
+    """What follows FROM to read a topic's rows with what a definition's steps make of each, as `_row`."""
+    if explode:
+        element = f"explode({quote.expression(explode.array)}) AS {quote.name(explode.name)}"
+        source = f"(SELECT *, {element} FROM {source})"
+    where = "" if table.where is None else f"\nWHERE {quote.expression(table.where)}"
+    values = (f"{quote.string(name)}, {quote.expression(sql)}" for name, sql in table.columns.items())
+    return f"(SELECT *, named_struct({', '.join(values)}) AS `{ROW}`\nFROM {source}{where})"
 
 
 def exploded(explode: Explode, rows: DataFrame) -> DataFrame:

@@ -216,6 +216,11 @@ class Log:
         """The same rows as SELECT text, up to batch `to`."""
         return f"{self.valid_sql(relation_sql(self.path))} AND batch <= {to}"
 
+    def traced_sql(self, relation: str) -> str:
+        """The rows of `valid_sql`, and of each the batch that it is of, as `_batch`."""
+        columns = ", ".join((*self.columns(), "batch AS `_batch`"))
+        return f"SELECT {columns} FROM {relation} WHERE verdict = '{VALID}'"
+
     def valid_sql(self, relation: str) -> str:
         """The same rows as SELECT text, of all that the relation has of the log."""
         return f"SELECT {', '.join(self.columns())} FROM {relation} WHERE verdict = '{VALID}'"

@@ -59,12 +59,14 @@ class TableState:
     protocol: dict[str, Any]
     metadata: dict[str, Any]
 
-    def __init__(self, path: Path, *, appends: bool = True) -> None:
-        """Reads the newest checkpoint and the commits since. ChangedTableError for a table that needs a
+    def __init__(self, path: Path, *, appends: bool = True, at: int | None = None) -> None:
+        """Reads the newest checkpoint and the commits since, those up to version `at` where one is given,
+        which must be kept. ChangedTableError for a table that needs a
         reader with other features or, for whoever `appends`, such a writer; FileNotFoundError where there
         is no table."""
         self.path = path
         self.folder = path / delta.LOG_FOLDER
+        self._last = at
         self._begin()
         self.forward()
         if not self.metadata:
@@ -93,7 +95,7 @@ class TableState:
     def forward(self) -> None:
         """Takes in the commits that were made since, by whomever."""
         begun_anew = False
-        while self.version < delta.newest_version(self.path):
+        while self.version < (delta.newest_version(self.path) if self._last is None else self._last):
             if (actions := delta.actions(self.folder, self.version + 1)) is not None:
                 self.apply(actions)
             elif not begun_anew:  # cleaned up behind a newer checkpoint
@@ -139,8 +141,9 @@ class TableState:
         self.bytes = 0
         self.transactions, self.files, self.protocol, self.metadata = {}, {}, {}, {}
         for version, file in whole_checkpoints(self.folder):
-            self._take_checkpoint(version, pq.ParquetFile(file))
-            break
+            if self._last is None or version <= self._last:
+                self._take_checkpoint(version, pq.ParquetFile(file))
+                break
 
     def _take_checkpoint(self, version: int, file: pq.ParquetFile) -> None:
         wanted = ["txn", "metaData", "protocol", "add.path", "add.size", "add.stats"]

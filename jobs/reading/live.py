@@ -56,9 +56,12 @@ class LiveTables:
         if self._java.follow(str(path)):
             return
         state = TableState(path, appends=False)
-        added = (
-            {"add": {"path": name, "size": file.bytes, "stats": file.stats}}
-            for name, file in state.files.items()
-        )
-        actions = [{"metaData": state.metadata}, *added]
-        self._java.begin(str(path), state.version, "\n".join(map(json.dumps, actions)))
+        self._java.begin(str(path), state.version, actions(state))
+
+
+def actions(state: TableState) -> str:
+    """What a table holds, as Java takes it: like a commit's file that has made all of it."""
+    added = (
+        {"add": {"path": name, "size": file.bytes, "stats": file.stats}} for name, file in state.files.items()
+    )
+    return "\n".join(map(json.dumps, [{"metaData": state.metadata}, *added]))

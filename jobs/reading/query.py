@@ -14,12 +14,12 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import FastAPI, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, JSONResponse
+from fastapi.responses import HTMLResponse, JSONResponse, Response
 from fastapi.security import HTTPBasic
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
@@ -27,10 +27,15 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from jobs.errors import BusyError, NotFoundError, TwinlakeError, UsageError, malformed, refused
 from jobs.lake.plans import Plans
+from jobs.reading import as_of
+from jobs.reading.explain import Question
 from jobs.reading.follower import Followed
 from jobs.reading.protection import Protection
 from jobs.reading.reader import Reader
 from jobs.settings import Settings
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 HEADER = "x-twinlake-query"
 LOOPBACK = {"127.0.0.1", "localhost", "[::1]"}
@@ -46,6 +51,8 @@ WAIT_S = 30.0
 LOOK_S = 0.2
 """So often it is looked whether the client still waits, and whether a statement is a long one by now."""
 
+ARROW = "application/vnd.apache.arrow.stream"
+"""Who accepts this gets the rows as an Arrow stream, with what is told of them in its schema's metadata."""
 BASIC = HTTPBasic(realm="Twinlake", auto_error=False)
 REPORT_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
@@ -60,6 +67,16 @@ class Asked(BaseModel):
     model_config = ConfigDict(extra="forbid")
     sql: str = Field(min_length=1, max_length=LONGEST_SQL)
     limit: int = Field(default=DEFAULT_LIMIT, ge=1, le=LARGEST_LIMIT)
+    as_of: str | None = Field(default=None, min_length=1, max_length=as_of.LONGEST)
+
+
+class AskedWhy(BaseModel):
+    """The body of POST /explain."""
+
+    model_config = ConfigDict(extra="forbid")
+    table: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$", max_length=200)
+    key: dict[str, Annotated[str, Field(max_length=10_000)] | None] = Field(max_length=100)
+    as_of: str | None = Field(default=None, min_length=1, max_length=as_of.LONGEST)
 
 
 class Turns:
@@ -201,19 +218,14 @@ def build_app(
         held = Protection.of_this_process(settings).to_json()
         return {"release": now.release, "ready": now.ready, "error": now.error, "protection": held}
 
-    @app.post("/query")
-    async def query(asked: Asked, request: Request) -> JSONResponse:
+    async def in_turn(request: Request, answer: Callable[[threading.Event], Response]) -> Response:
         if request.headers.get(HEADER) != "1":
             return _refused(
                 403, UsageError("the query was refused", "it has no header X-Twinlake-Query: 1", "")
             )
         left = threading.Event()
-
-        def answer() -> JSONResponse:
-            return JSONResponse(reader.read(asked.sql, asked.limit, left))
-
         async with turns.one(request) as turn:
-            reading = asyncio.get_running_loop().run_in_executor(statements, answer)
+            reading = asyncio.get_running_loop().run_in_executor(statements, answer, left)
             while not (await asyncio.wait({reading}, timeout=LOOK_S))[0]:
                 turns.look(turn)
                 if turn.is_over or await request.is_disconnected():
@@ -222,6 +234,21 @@ def build_app(
                 why = f"{LONG_AT_ONCE} others run longer than {LONG_S:g} s, and more wait for their turns"
                 raise BusyError("the query was stopped", why, "ask again later")
             return await reading
+
+    @app.post("/query")
+    async def query(asked: Asked, request: Request) -> Response:
+        def answer(left: threading.Event) -> Response:
+            if request.headers.get("accept") != ARROW:
+                return JSONResponse(reader.read(asked.sql, asked.limit, left, asked.as_of))
+            found = reader.table(asked.sql, asked.limit, left, asked.as_of)
+            return Response(_stream(found), media_type=ARROW)
+
+        return await in_turn(request, answer)
+
+    @app.post("/explain")
+    async def why(asked: AskedWhy, request: Request) -> Response:
+        question = Question(table=asked.table, key=asked.key, as_of=asked.as_of)
+        return await in_turn(request, lambda left: JSONResponse(reader.explain(question, left)))
 
     @app.get("/reports/{plan}")
     def report(plan: str) -> HTMLResponse:
@@ -233,6 +260,15 @@ def build_app(
         return HTMLResponse(file.read_text(encoding="utf-8"), headers=REPORT_HEADERS)
 
     return app
+
+
+def _stream(found: pa.Table) -> bytes:
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, found.schema) as stream:
+        stream.write_table(found)
+    return sink.getvalue().to_pybytes()
 
 
 def _refused(code: int, error: TwinlakeError) -> JSONResponse:

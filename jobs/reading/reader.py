@@ -6,24 +6,29 @@ interrupted. A short one finds a task slot beside long ones: see `java/twinlake/
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
 from jobs.as_json import to_json
 from jobs.errors import BusyError, TwinlakeError, UsageError
-from jobs.lake.kept_plan import small
+from jobs.lake.kept_plan import TooLargeError, computed, small
+from jobs.reading.explain import Question, explain
 from jobs.reading.follower import Followed
+from jobs.reading.past_tables import PastTables
 from jobs.spark import cancel
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+T = TypeVar("T")
+TOLD = "twinlake"
 LONGEST_S = 300.0
 _AGAIN_S = 0.5
 """A statement that is being parsed or planned has no job to cancel yet; so it is tried until it has ended."""
@@ -37,26 +42,76 @@ class Reader:
         spark: SparkSession,
         followed: Callable[[], Followed],
         release: Callable[[], int | None],
+        past: PastTables | None = None,
         longest_s: float = LONGEST_S,
     ) -> None:
-        """`release` is that of this thread's last statement."""
+        """`release` is that of this thread's last statement; without `past` nobody reads AS OF a moment."""
         self._spark = spark
         self._followed = followed
         self._longest_s = longest_s
         self._release = release
+        self._past = past
 
-    def read(self, sql: str, limit: int, left: threading.Event) -> dict[str, Any]:
+    def read(self, sql: str, limit: int, left: threading.Event, as_of: str | None = None) -> dict[str, Any]:
         """The columns, at most `limit` rows, the release; UsageError says what is wrong with the statement.
 
-        `left` is set when nobody waits for the answer any more.
+        `left` is set when nobody waits for the answer any more. With `as_of` tables are as they were then,
+        and the answer tells which release, at which position, and what was computed from the log.
         """
+
+        def shown(frame: DataFrame) -> dict[str, Any]:
+            found = _collected(frame)
+            columns = [{"name": name, "type": type_} for name, type_ in frame.dtypes]
+            rows = [to_json(row) for row in found[:limit]]
+            return {"columns": columns, "rows": rows, "truncated": len(found) > limit}
+
+        found, told = self._answered(sql, limit, left, as_of, shown)
+        return {**found, **told}
+
+    def table(self, sql: str, limit: int, left: threading.Event, as_of: str | None = None) -> pa.Table:
+        """The same rows as Arrow; what is told of them is JSON at `TOLD` in the schema's metadata."""
+        found, told = self._answered(sql, limit, left, as_of, _computed)
+        told["truncated"] = found.num_rows > limit
+        return found.slice(0, limit).replace_schema_metadata({TOLD: json.dumps(told)})
+
+    def explain(self, asked: Question, left: threading.Event) -> dict[str, Any]:
+        """The records behind a row of a view, see `reading/explain.py`; it ends like a statement."""
+        if self._past is None:
+            raise UsageError("the question was refused", "nobody reads tables as they were here")
+        past = self._past
+        return self._in_words(lambda: self._in_time(left, lambda: explain(past, asked)))
+
+    def _answered(
+        self,
+        sql: str,
+        limit: int,
+        left: threading.Event,
+        as_of: str | None,
+        collect: Callable[[DataFrame], T],
+    ) -> tuple[T, dict[str, Any]]:
+        """What `collect` makes of the result, which has a row more than the limit where it goes beyond, and
+        what is told of it."""
+
+        def read() -> tuple[T, dict[str, Any]]:
+            with self._bound(as_of, sql) as past:
+                frame = self._spark.newSession().sql(sql)
+                release = past["as_of"]["release"] if past else self._release()
+                found = collect(frame.limit(limit + 1).toDF(*_unique(frame.columns)))
+            return found, {"release": release, **past}
+
+        return self._in_words(lambda: self._in_time(left, read))
+
+    def _in_words(self, work: Callable[[], T]) -> T:
+        """The same, its errors in words for who has asked."""
         from py4j.protocol import Py4JJavaError
         from pyspark.errors import PySparkException
 
         try:
-            return self._read(sql, limit, left)
+            return work()
         except (PySparkException, Py4JJavaError) as error:
             raise self._failed(error) from error
+        except TooLargeError as error:
+            raise UsageError("the query failed", str(error), "ask for fewer rows or columns") from error
         except UnicodeError as error:
             raise UsageError(
                 "the query failed", f"a text is not UTF-8: {error}"[:300], "select it as hex(...)"
@@ -68,7 +123,7 @@ class Reader:
     def _failed(self, error: Exception) -> TwinlakeError:
         from pyspark.errors import UnsupportedOperationException
 
-        why = _message(error)
+        why = re.sub(r"\bas_of_[0-9a-f]{16}\b", "serve", _message(error))  # the name that was asked for
         if "OneRelease$Busy" in str(error):
             return BusyError("the query was not started", why, "ask again in a moment")
         if isinstance(error, UnsupportedOperationException):
@@ -83,13 +138,10 @@ class Reader:
             )
         return UsageError("the query failed", why, "see what there is with SHOW VIEWS IN serve")
 
-    def _read(self, sql: str, limit: int, left: threading.Event) -> dict[str, Any]:
+    def _in_time(self, left: threading.Event, work: Callable[[], T]) -> T:
         with self._ended_in_time(left) as late:
             try:
-                frame = self._spark.newSession().sql(sql)
-                release = self._release()
-                names = _unique(frame.columns)
-                found = _collected(frame.limit(limit + 1).toDF(*names))
+                return work()
             except Exception as error:
                 if late.is_set():
                     raise BusyError(
@@ -98,14 +150,17 @@ class Reader:
                         "ask for less, or use JDBC for long queries",
                     ) from error
                 raise
-        return {
-            "columns": [
-                {"name": name, "type": type_} for name, (_, type_) in zip(names, frame.dtypes, strict=True)
-            ],
-            "rows": [to_json(row) for row in found[:limit]],
-            "truncated": len(found) > limit,
-            "release": release,
-        }
+
+    @contextmanager
+    def _bound(self, as_of: str | None, sql: str) -> Iterator[dict[str, Any]]:
+        """What the answer tells of the moment beside the rows; nothing for one that reads what is live."""
+        if as_of is None:
+            yield {}
+        elif self._past is None:
+            raise UsageError("the query was refused", "nobody reads tables as they were here")
+        else:
+            with self._past.bound(as_of, sql) as told:
+                yield {"as_of": {"asked": as_of, **told}}
 
     @contextmanager
     def _ended_in_time(self, left: threading.Event) -> Iterator[threading.Event]:
@@ -130,6 +185,12 @@ class Reader:
             left.set()
             context.removeJobTag(tag)
             watcher.join()
+
+
+def _computed(frame: DataFrame) -> pa.Table:
+    """All rows as Arrow; a small result in this thread, others by Spark's tasks."""
+    found = small(frame)
+    return computed(frame.select("*")) if found is None else found
 
 
 def _collected(frame: DataFrame) -> list[Any]:

@@ -59,6 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
     share_slots(spark)
     from jobs.reading.follower import Follower
     from jobs.reading.one_release import OneRelease
+    from jobs.reading.past_tables import PastTables
     from jobs.reading.query import build_app
     from jobs.reading.reader import Reader
 
@@ -74,7 +75,8 @@ def main(arguments: list[str] | None = None) -> int:
     def admits(user: str, password: str) -> bool:
         return fits(given.password_file.read_text(encoding="utf-8"), user, password)
 
-    reader = Reader(spark, followed, releases.of_last_statement)
+    past = PastTables(spark, settings.lake)
+    reader = Reader(spark, followed, releases.of_last_statement, past)
     threading.Thread(target=_warm, args=(reader, followed), name="warm-up", daemon=True).start()
     _serve(build_app(reader, followed, settings, admits), given.port)
     follower.stop()

@@ -117,3 +117,70 @@ def test_a_door_that_is_shut_says_how_to_open_it(home: Path) -> None:
     done = query("SELECT 1")
 
     assert isinstance(done.exception, UnreachableError) and "twinlake up" in str(done.exception)
+
+
+MOMENT = {
+    "release": 3, "position": {"orders": 120, "payments": 7},
+    "computed": [{"table": "orders_per_day", "why": "no commit of it is kept"}],
+}  # fmt: skip
+
+
+def test_a_moment_is_sent_as_it_is_and_told_with_what_was_computed(door: Door) -> None:
+    door.answer = {**ANSWER, "as_of": {"asked": "release:3", **MOMENT}}
+
+    done = query("SELECT 1", "--as-of", "release:3")
+
+    assert door.asked == [{"sql": "SELECT 1", "limit": 10_000, "as_of": "release:3"}]
+    assert done.stderr.splitlines() == [
+        "2 rows, release 7", "as of release 3, orders batch 120, payments batch 7",
+        "orders_per_day was computed from the log: no commit of it is kept",
+    ]  # fmt: skip
+
+
+PARTITION = {
+    "topic": "orders", "through": ["shares < sales_per_region"], "epoch": 0, "partition": 2,
+    "records": 1_200, "first_offset": 5, "last_offset": 4_000, "batches": 30, "first_batch": 1,
+    "last_batch": 90, "first_appended": "2026-01-31T12:00:00Z", "last_appended": "2026-01-31T13:00:00Z",
+}  # fmt: skip
+RECORD = {
+    "topic": "orders", "epoch": 0, "partition": 2, "offset": 5, "batch": 1, "id": "e5",
+    "timestamp": "2026-01-31T12:00:00Z",
+}  # fmt: skip
+WHY = {
+    "table": "shares", "version": "v-1", **MOMENT, "row": {"region": "north", "orders": 1_200},
+    "partitions": [PARTITION], "records": [RECORD],
+}  # fmt: skip
+
+
+def explain(*arguments: str) -> Result:
+    return CliRunner().invoke(build_app(), ["explain", *arguments])
+
+
+def test_explain_shows_the_row_the_partitions_and_the_first_records(door: Door) -> None:
+    door.answer = WHY
+
+    done = explain("shares", "--key", "region=a=b", "--key", "day")
+
+    assert door.asked == [{"table": "shares", "key": {"region": "a=b", "day": None}, "as_of": None}]
+    assert done.stdout.splitlines() == [
+        "row: region=north, orders=1200",
+        "topic orders, read by shares < sales_per_region",
+        "topic   partition  records  offsets  batches     last appended",
+        "orders  2          1,200    5-4000   30 in 1-90  2026-01-31T13:00:00Z",
+        "partition  offset  batch  appended              id",
+        "2          5       1      2026-01-31T12:00:00Z  e5",
+    ]
+    assert "the first 1 of 1,200 records:" in done.stderr
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_explain_as_json_is_the_whole_answer(door: Door) -> None:
+    door.answer = WHY
+
+    assert json.loads(explain("shares", "--key", "region=north", "--json").stdout) == WHY
+
+
+def test_a_key_column_that_is_given_twice_is_refused(door: Door) -> None:
+    done = explain("shares", "--key", "region=a", "--key", "region=b")
+
+    assert isinstance(done.exception, UsageError) and door.asked == []

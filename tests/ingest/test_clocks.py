@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -9,14 +10,17 @@ from typing import Any
 import pytest
 
 from jobs.ingest.compact import compact
-from jobs.ingest.log_end import IDLE, LogEnd
+from jobs.ingest.log_end import LogEnd
 from jobs.kinds.clock import LOG_APPEND_TIME, PROCESSING_TIME
 from jobs.kinds.windows import micros
 from jobs.lake.log import COLUMNS, PROPERTIES, Log
+from jobs.lake.log_clock import IDLE, LogClock, by_batch, folded
+from jobs.run import Run
 from jobs.times import EPOCH
 from jobs.topics.topic import load_topic
 from tests.ingest.stage import Stage
 from tests.ingest.test_log_end import END, decision
+from tests.ingest.test_replay import mend, reading
 from tests.written_log import write_batch
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -89,3 +93,38 @@ def test_a_log_of_before_gains_the_column_and_goes_on(spark: Any, tmp_path: Any)
     found = log.rows(0, 2).selectExpr("_ingested_at IS NULL AS unknown").groupBy("unknown").count().collect()
     assert {(row["unknown"], row["count"]) for row in found} == {(True, 3), (False, 2)}
     assert log.appender.schema().names == list(COLUMNS)
+
+
+def test_what_the_commits_have_told_can_be_folded_from_the_rows_when_they_are_gone(
+    stage: Stage, seed: int
+) -> None:
+    """Over partitions, verdicts, a replay, and a topic that was made anew; the seed draws the times."""
+    draw = random.Random(seed)
+    now = datetime.now(UTC).replace(microsecond=0)
+
+    def batch(number: int) -> Log:
+        for partition in draw.sample((0, 1), draw.randint(1, 2)):
+            at = now + timedelta(minutes=draw.randint(-600, 5))  # some lie in the future
+            status = draw.choice(("paid", "lost"))
+            stage.orders(f"{number}-{partition}", ordered_at=at, status=status, partition=partition)
+        return stage.run()
+
+    stage.create(partitions=2)
+    stage.orders("lost", ordered_at=now - timedelta(minutes=1), status="lost")
+    for number in range(3):
+        batch(number)
+    mend(stage, "lost")
+    ingest = reading(stage)
+    assert ingest.replay((), Run(id="job")).batches
+    ingest.stop()
+    batch(4)
+    stage.recreate()
+    stage.accept()
+    log = batch(5)
+
+    told, found = {}, {}
+    for number in range(1, log.end() + 1):
+        metadata = log.metadata(number)
+        told[number] = LogClock(watermark=metadata["watermark"], clocks=metadata["clocks"])
+        found[number] = folded(by_batch(log, number))
+    assert found == told and len({clock.watermark for clock in told.values()}) > 1

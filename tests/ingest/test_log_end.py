@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from jobs.ingest.decide import Decision
-from jobs.ingest.log_end import IDLE, LogEnd
+from jobs.ingest.log_end import LogEnd
+from jobs.lake.log_clock import IDLE, risen
 
 SECOND = 1_000_000
 ENDS = {0: {0: 10, 1: 5}}
@@ -51,13 +52,11 @@ def test_an_empty_log_starts_where_the_topic_starts() -> None:
 
 
 def test_the_watermark_is_the_least_of_active_partitions_and_never_goes_back() -> None:
-    from jobs.ingest.log_end import _watermark
-
     idle = int(IDLE.total_seconds()) * SECOND
-    assert _watermark(None, {0: 100, 1: 100}, {}) is None
-    assert _watermark(None, {0: 100, 1: 100}, {0: 90, 1: 40}) == 40
-    assert _watermark(70, {0: 100, 1: 100}, {0: 90, 1: 40}) == 70
-    assert _watermark(70, {0: 101 + idle, 1: 100}, {0: 90, 1: 40}) == 90
+    assert risen(None, {0: 100, 1: 100}, {}) is None
+    assert risen(None, {0: 100, 1: 100}, {0: 90, 1: 40}) == 40
+    assert risen(70, {0: 100, 1: 100}, {0: 90, 1: 40}) == 70
+    assert risen(70, {0: 101 + idle, 1: 100}, {0: 90, 1: 40}) == 90
 
 
 def test_a_clock_that_was_ahead_in_one_partition_makes_the_others_idle_until_its_next_record() -> None:

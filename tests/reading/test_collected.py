@@ -47,7 +47,7 @@ def test_a_date_that_python_does_not_know_is_told(monkeypatch: pytest.MonkeyPatc
     def read(*_: Any) -> Any:
         return pa.array([4_000_000], pa.int32()).cast(pa.date32()).to_pylist()
 
-    monkeypatch.setattr(Reader, "_read", read)
+    monkeypatch.setattr(Reader, "_in_time", read)
     spark: Any = None
     with pytest.raises(UsageError, match="cannot be shown: date value out of range"):
         Reader(spark, Followed, lambda: None).read("SELECT 1", 1, threading.Event())

@@ -96,6 +96,7 @@ HOSTILE: dict[str, list[str]] = {
         "SELECT * FROM table_changes_by_path('{lake}/logs/orders', 0)",
         "SELECT * FROM table_changes('delta.`{lake}/logs/orders`', 0)",
         "SELECT * FROM twinlake_live('{lake}/logs/orders')",
+        "SELECT * FROM twinlake_past('as_of/orders')",
         "SELECT * FROM `TWINLAKE_live`('{lake}/logs/orders')",
         "SELECT count(*) FROM serve.orders o, LATERAL twinlake_live('{lake}/logs/orders') l",
         "CREATE TEMPORARY VIEW v AS SELECT * FROM twinlake_live('{lake}/logs/orders')",

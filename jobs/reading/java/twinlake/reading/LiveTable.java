@@ -84,6 +84,13 @@ public final class LiveTable {
     return table != null && table.forward();
   }
 
+  /** The table as these actions of a version tell it, whatever comes after; it need not be open. */
+  static LiveFiles fixed(String path, String actions) throws IOException {
+    LiveTable table = new LiveTable(Path.of(path));
+    table.take(actions);
+    return new LiveFiles(path, table.columns, List.copyOf(table.files.values()));
+  }
+
   public static void close(String path) {
     OPEN.remove(path);
   }

@@ -18,6 +18,7 @@ import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * Refuses names of files before anything looks at them: to resolve {@code xml.`path`} opens the file, and its options.
+ * Where a statement is asked AS OF a moment, the names stand for the views of that moment, see {@link PastTables}.
  *
  * <p>Spark runs rules about hints before it resolves relations, for what an IDENTIFIER(...) stands for as well.
  */
@@ -33,6 +34,7 @@ final class Names extends Rule<LogicalPlan> {
   public LogicalPlan apply(LogicalPlan plan) {
     if (!ReadOnly.isKeeper(session) && !ReadOnly.isTextOfView()) {
       walk(plan);
+      return PastTables.bound(plan);
     }
     return plan;
   }
@@ -72,7 +74,7 @@ final class Names extends Rule<LogicalPlan> {
 
   private static boolean readsFiles(String function) {
     String name = function.toLowerCase(Locale.ROOT);
-    return name.startsWith("table_changes") || name.equals(LiveTable.FUNCTION);
+    return name.startsWith("table_changes") || name.equals(LiveTable.FUNCTION) || name.equals(PastTables.FUNCTION);
   }
 
   private void checkName(Seq<String> of) {

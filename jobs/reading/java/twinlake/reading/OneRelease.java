@@ -60,6 +60,9 @@ public final class OneRelease {
       return parsed;
     }
     analysed.set(serving);
+    if (parsed instanceof Command && PastTables.isBound()) {
+      throw new Refused("a command AS OF a moment", "only a query reads tables as they were");
+    }
     if (parsed instanceof Command || parsed.getClass().getSimpleName().contains("ExecuteImmediate")) {
       return parsed; // what EXECUTE IMMEDIATE runs is a statement of its own
     }

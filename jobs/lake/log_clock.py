@@ -1,0 +1,138 @@
+"""What a log's clocks said at one of its batches, and which batch was its last at a moment.
+
+Commits tell both, and are cleaned up after hours; beyond that the log's rows do, which stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from jobs.errors import UsageError
+from jobs.kinds.clock import LOG_APPEND_TIME, PROCESSING_TIME
+from jobs.kinds.windows import micros
+from jobs.lake import kept_commits
+from jobs.lake.relations import moment_sql
+from jobs.times import EPOCH, format_moment, from_micros
+from jobs.topics.verdict import VALID
+
+if TYPE_CHECKING:
+    from jobs.lake.log import Log
+
+IDLE = timedelta(minutes=1)
+"""A partition this far behind the newest record does not hold the watermark."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogClock:
+    """The watermark and the log's own clocks, in microseconds; None for one that has not come anywhere."""
+
+    watermark: int | None
+    clocks: dict[str, int | None]
+
+
+def risen(before: int | None, seen: Mapping[int, int], event_times: Mapping[int, int]) -> int | None:
+    """A watermark after one more batch. Monotone; the least over active partitions: an idle one does not hold
+    it, a new one not set it back. `seen` are Kafka's times by partition, of which there is one at least."""
+    newest = max(seen.values())
+    active = [time for p, time in event_times.items() if newest - seen[p] <= micros(IDLE)]
+    now = [min(active)] if active else []
+    return max([*now, *([before] if before is not None else [])], default=None)
+
+
+def clock_at(log: Log, batch: int) -> LogClock:
+    """What the commit of that batch has told: read from it, or folded from the rows up to it."""
+    kept = kept_commits.last_at(log.path, _batch, batch)
+    if kept is not None and kept.metadata["batch"] == batch:
+        told = kept.metadata
+        return LogClock(watermark=told["watermark"], clocks=dict(told.get("clocks", {})))
+    return folded(by_batch(log, batch))
+
+
+def position_at(log: Log, moment: datetime) -> int:
+    """The last batch that had been added to the log at the moment, by the log's own clock, which never goes
+    back; UsageError where there was none, or the log does not know."""
+    literal = moment_sql(micros(moment - EPOCH))
+    (found,) = (
+        log.all(0, log.end())
+        .selectExpr(
+            f"max(if(ingested_at <= {literal}, batch, NULL)) AS last",
+            "unix_micros(min(ingested_at)) AS first",
+            "max(if(ingested_at IS NULL, batch, NULL)) AS untold",
+        )
+        .collect()
+    )
+    if found["last"] is not None:
+        return int(found["last"])
+    if found["untold"] is not None:
+        why = f"it has not recorded when its batches up to {found['untold']} were added"
+        remedy = f"name a position, like position:{log.topic.name}={found['untold']}"
+        raise UsageError(f"the log of {log.topic.name} does not tell {format_moment(moment)}", why, remedy)
+    why, remedy = "no batch was ever added to it", "wait for its first records"
+    if found["first"] is not None:
+        first = format_moment(from_micros(found["first"]))
+        why, remedy = f"its first batch was added at {first}", "name that moment, or a later one"
+    raise UsageError(f"the log of {log.topic.name} was empty at {format_moment(moment)}", why, remedy)
+
+
+def folded(rows: Iterable[Mapping[str, Any]]) -> LogClock:
+    """The clocks after rows of `by_batch`, as the commits had told them batch by batch.
+
+    The log's commits alone tell that a topic was accepted anew before the first record of the new epoch: a
+    replay of older records in between counts here as one before it.
+    """
+    epoch, watermark, appended, ingested = 0, None, None, None
+    seen: dict[int, int] = {}
+    event_times: dict[int, int] = {}
+    for _, parts in groupby(rows, lambda row: row["batch"]):
+        batch = list(parts)
+        read = [row for row in batch if row["seen"] is not None]  # copies say nothing of Kafka's clock
+        if read and read[0]["epoch"] != epoch:
+            epoch, seen, event_times = read[0]["epoch"], {}, {}
+        seen |= {row["partition"]: row["seen"] for row in read}
+        for row in batch:
+            if row["epoch"] == epoch and (time := row["event_time"]) is not None:
+                event_times[row["partition"]] = max(time, event_times.get(row["partition"], time))
+        if seen:
+            watermark = risen(watermark, seen, event_times)
+        if read:
+            appended = risen(appended, seen, seen)
+        ingested = max((row["ingested"] for row in batch if row["ingested"] is not None), default=ingested)
+    return LogClock(watermark=watermark, clocks={LOG_APPEND_TIME: appended, PROCESSING_TIME: ingested})
+
+
+def by_batch(log: Log, to: int) -> Iterable[Mapping[str, Any]]:
+    """In order, per batch, epoch and partition what `LogEnd.after` and `judged_again` take of its records."""
+    time = log.topic.contract.event_time
+    shown = dict(zip((field.name for field in log.topic.newest.fields), log.columns(), strict=False))
+    event_time = "CAST(NULL AS TIMESTAMP)" if time is None else shown[time].rpartition(" AS ")[0]
+    counted = f"verdict = '{VALID}' AND event_time <= timestamp"
+    told = log.all(0, to).selectExpr(
+        "batch", "epoch", "partition", "timestamp", "verdict", "ingested_at",
+        "coalesce(replay, false) AS copy", f"{event_time} AS event_time",
+    )  # fmt: skip
+    parts = told.groupBy("batch", "epoch", "partition").agg(
+        *(
+            _column(f"unix_micros(max({value}))", name)
+            for name, value in {
+                "seen": "if(copy, NULL, timestamp)",
+                "event_time": f"if({counted}, event_time, NULL)",
+                "ingested": "ingested_at",
+            }.items()
+        )
+    )
+    rows: list[Mapping[str, Any]] = parts.orderBy("batch").toArrow().to_pylist()
+    return rows
+
+
+def _column(sql: str, name: str) -> Any:
+    from pyspark.sql import functions as F
+
+    return F.expr(sql).alias(name)
+
+
+def _batch(metadata: dict[str, Any]) -> int | None:
+    return metadata.get("batch")

@@ -1,0 +1,266 @@
+"""Past tables: views of tables as they were at a moment, made for a statement that asks AS OF it.
+
+A stored table is read at the Delta version that had come exactly to the moment's position, as long as that is
+kept; after that, as its stored definition makes it of the log, which is the same rows, at the log's cost.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jobs import quote
+from jobs.kinds.all import from_json
+from jobs.kinds.kind import Kind, Moment, StoredKind, is_stored
+from jobs.lake import in_force, kept_commits, quarantine
+from jobs.lake.log import Log, late_after
+from jobs.lake.log_clock import LogClock, clock_at
+from jobs.lake.relations import moment_sql
+from jobs.lake.table_state import TableState
+from jobs.lake.version import Version, load, version_file
+from jobs.reading import views
+from jobs.reading.as_of import AsOf, parse_as_of
+from jobs.reading.live import LiveTables, actions
+from jobs.reading.past import Past, position_of, release_of, step_place
+from jobs.reading.views import View
+from jobs.times import Clock, utc_now
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_NAMED = re.compile(r"\bserve`?\s*\.\s*`?(\w+)")
+MOST = 32
+"""So many moments keep their views: more than statements run at once, which need them only at their start."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """A version at the moment: the SELECT of its view, and what follows FROM to read its states, if any."""
+
+    definition: Kind
+    sql: str
+    states: str | None = None
+
+
+class PastTables:
+    """Owns the schemas of moments in the catalog of the session that keeps the views."""
+
+    def __init__(self, spark: SparkSession, lake: Path, clock: Clock = utc_now) -> None:
+        jvm: Any = spark._jvm
+        self._spark, self._lake, self.clock = spark, lake, clock
+        self._java = jvm.twinlake.reading.PastTables
+        self._java.register(spark._jsparkSession)
+        self._live = LiveTables(spark)
+        self._schemas: OrderedDict[str, dict[tuple[str, str], str]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def bound(self, as_of: str, sql: str) -> Iterator[dict[str, Any]]:
+        """Inside, statements of this thread read the views that `sql` names as they were; what is told of it:
+        the release, the position, and by table why it was computed from the log.
+
+        UsageError or NotFoundError for a moment that is none, or that was not.
+        """
+        schema, told = self._made(as_of, sql)
+        self._java.bind(schema)
+        try:
+            yield told
+        finally:
+            self._java.bind(None)
+
+    @contextmanager
+    def texts(self, as_of: str | None, names: Collection[str]) -> Iterator[PastTexts]:
+        """The texts of the tables, and of the topics' logs, whose views' names are among these (in lower
+        case), at a moment; without one where the live release is now. One at a time."""
+        asked = parse_as_of(as_of) if as_of is not None else AsOf(text="now")
+        with self._lock:
+            release = release_of(self._lake, asked, self.clock())
+            if as_of is None:
+                asked = replace(asked, release=release.number)
+            versions = [
+                load(version_file(self._lake, table, name))
+                for table, name in sorted(release.tables.items())
+                if {table.lower(), views.late_name(table).lower()} & set(names)
+            ]
+            of_logs = [
+                topic
+                for topic in sorted(self._topics(release.tables))
+                if set(quarantine.views(topic, "")) & set(names)
+            ]
+            topics = sorted({*of_logs, *(topic for version in versions for topic in version.topics)})
+            known = {topic: in_force.topic_in_force(self._lake, topic) for topic in topics}
+            logs = {name: Log(self._spark, self._lake, topic) for name, topic in known.items()}
+            past = Past(release=release, position=position_of(self._lake, asked, release, versions, logs))
+            made = PastTexts(tables=self, past=past, logs=logs, versions=versions, of_logs=of_logs)
+            self._show(made.schema, ())
+            yield made
+
+    def _made(self, as_of: str, sql: str) -> tuple[str, dict[str, Any]]:
+        names = _NAMED.findall(sql.lower())  # more, as in a comment, do no harm: nothing of them is read
+        with self.texts(as_of, names) as made:
+            self._show(made.schema, made.views())
+            return made.schema, made.told
+
+    def computed_sql(self, name: str, definition: StoredKind, log: Log, records: str) -> str:
+        """What follows FROM to read the states that records of the log give, which is there by that name."""
+        rows = self._spark.sql(log.valid_sql(records))
+        self._java.keep(name, definition.partial(rows)._jdf)
+        return f"{self._java.FUNCTION}({quote.string(name)})"
+
+    def pinned_sql(self, name: str, path: Path, version: int) -> str:
+        """What follows FROM to read a table at a version that is kept, which is there by that name."""
+        # not by Delta's own time travel: its snapshots are queries over files, which no reader may ask
+        self._java.keepFiles(name, str(path), actions(TableState(path, appends=False, at=version)))
+        return f"{self._java.FUNCTION}({quote.string(name)})"
+
+    def log_sql(self, log: Log, to: int) -> str:
+        """What follows FROM to read the log's rows up to a batch: verdicts of later replays are not there."""
+        return f"(SELECT * FROM {self._live.relation_sql(log.path)} WHERE batch <= {to})"
+
+    @property
+    def spark(self) -> SparkSession:
+        return self._spark
+
+    @property
+    def lake(self) -> Path:
+        return self._lake
+
+    def _topics(self, tables: Mapping[str, str]) -> set[str]:
+        found = (load(version_file(self._lake, table, name)).topics for table, name in tables.items())
+        return {topic for topics in found for topic in topics}
+
+    def _show(self, schema: str, wanted: Iterable[View]) -> None:
+        """Makes the views that lack or say something else; the moment that was asked longest ago goes."""
+        if schema not in self._schemas:
+            self._spark.sql(f"CREATE DATABASE IF NOT EXISTS {schema}")
+        present = self._schemas.setdefault(schema, {})
+        self._schemas.move_to_end(schema)
+        for view, statement in views.statements(wanted, present, ()):
+            self._spark.sql(statement)
+            present[(view.schema, view.name)] = view.sql
+        if len(self._schemas) > MOST:
+            oldest, _ = self._schemas.popitem(last=False)
+            self._spark.sql(f"DROP DATABASE IF EXISTS {oldest} CASCADE")
+            self._java.drop(f"{oldest}/")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PastTexts:
+    """The views of one moment as text; `computed` gains why a table is computed from the log."""
+
+    tables: PastTables
+    past: Past
+    logs: Mapping[str, Log]
+    versions: Sequence[Version]
+    of_logs: Sequence[str]
+    computed: dict[str, str] = field(default_factory=dict)
+    _clocks: dict[str, LogClock] = field(default_factory=dict)
+
+    @property
+    def schema(self) -> str:
+        """Where the views of this moment are; the name tells it."""
+        told = [str(self.tables.lake), self.past.release.number, self.past.position]
+        return f"as_of_{hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]}"
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """The moment, and what was computed, once the texts are made."""
+        computed = [{"table": table, "why": why} for table, why in sorted(self.computed.items())]
+        position = self.past.position
+        return {"release": self.past.release.number, "position": position, "computed": computed}
+
+    def views(self) -> Iterator[View]:
+        for version in self.versions:
+            shown = self.shown(version)
+            yield View(schema=self.schema, name=version.table, sql=shown.sql)
+            (topic, *_) = version.topics
+            late = shown.definition.late(f"(\n{self.logs[topic].late_sql(self._log_sql(topic))}\n)")
+            if late is not None:
+                yield View(schema=self.schema, name=views.late_name(version.table), sql=late)
+        for topic in self.of_logs:
+            for name, sql in quarantine.views(topic, self._log_sql(topic)).items():
+                yield View(schema=self.schema, name=name, sql=sql)
+
+    def behind(
+        self, version: Version, rows: str, through: tuple[str, ...] = ()
+    ) -> Iterator[tuple[str, tuple[str, ...], str]]:
+        """The records behind rows of a version's view: by topic and the tables on the way there, SELECT text
+        with the columns of `Log.traced_sql`. `rows` is what follows FROM to read the view's rows."""
+        definition, way = self.shown(version).definition, (*through, version.table)
+        for topic in definition.inputs:
+            log = self.logs[topic]
+            columns = [name for name, _ in log.topic.columns]
+            records = f"({log.traced_sql(self._log_sql(topic))})"
+            yield topic, way, definition.behind(topic, records, columns, rows)
+        for table, name in version.reads.items():
+            read = load(version_file(self.tables.lake, table, name))
+            one = self.shown(read)
+            found = definition.behind(table, f"({one.sql})", one.definition.output, rows)
+            yield from self.behind(read, f"({found})", way)
+
+    def shown(self, version: Version) -> Shown:
+        """The version over the logs up to the moment, or over versions that are."""
+        reads = {
+            table: self.shown(load(version_file(self.tables.lake, table, name)))
+            for table, name in version.reads.items()
+        }
+        bound = {table: one.definition for table, one in reads.items()}
+        definition = from_json(version.definition).bound(bound)
+        moment = self._moment(definition, version.topics)
+        if is_stored(definition):
+            states = self._states(version, definition)
+            sql = definition.view({definition.name: states}, moment)
+            return Shown(definition=definition, sql=sql, states=states)
+        relations = {
+            topic: f"({self.logs[topic].valid_sql(self._log_sql(topic))})" for topic in definition.inputs
+        }
+        for table, one in reads.items():
+            takes_states = definition.reads_states and one.states is not None
+            relations[table] = str(one.states) if takes_states else f"({one.sql})"
+        return Shown(definition=definition, sql=definition.view(relations, moment))
+
+    def _states(self, version: Version, definition: StoredKind) -> str:
+        (topic,) = definition.inputs
+        at, path = self.past.position[topic], version.path(self.tables.lake)
+
+        def place(told: dict[str, Any]) -> int | None:
+            return step_place(topic, told)
+
+        kept = kept_commits.last_at(path, place, at)
+        name, now_s = f"{self.schema}/{version.table}/{version.name}", self.tables.clock().timestamp()
+        if kept and place(kept.metadata) == at and kept_commits.readable(path, kept.version, now_s):
+            return self.tables.pinned_sql(f"{name}/{kept.version}", path, kept.version)
+        why = f"no commit of version {version.name} that ended at {topic} batch {at} is kept"
+        self.computed[version.table] = why
+        return self.tables.computed_sql(f"{name}/log", definition, self.logs[topic], self._log_sql(topic))
+
+    def _moment(self, definition: Kind, topics: Iterable[str]) -> Moment:
+        """What time says at the moment; not asked for a table that shows nothing of it."""
+        if not definition.reads and definition.timeless == definition.output:
+            return Moment()
+        clocks = {topic: self._clock(topic) for topic in topics}
+        return Moment(
+            watermarks={topic: moment_sql(clock.watermark) for topic, clock in clocks.items()},
+            clocks={
+                (topic, name): moment_sql(at)
+                for topic, clock in clocks.items()
+                for name, at in clock.clocks.items()
+            },
+            late_after=late_after(self.logs),
+        )
+
+    def _clock(self, topic: str) -> LogClock:
+        if topic not in self._clocks:
+            self._clocks[topic] = clock_at(self.logs[topic], self.past.position[topic])
+        return self._clocks[topic]
+
+    def _log_sql(self, topic: str) -> str:
+        return self.tables.log_sql(self.logs[topic], self.past.position[topic])

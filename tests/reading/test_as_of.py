@@ -1,0 +1,147 @@
+"""A statement AS OF a moment at a real SQL server: every name in serve is of it, nothing else is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+from pyspark.sql import SparkSession
+
+import twinlake
+from jobs.errors import UsageError
+from jobs.reading import client
+from tests.reading.conftest import PASSWORD, SqlServer
+from tests.reading.test_past_tables import BATCHES, PAID, SALES, History
+
+pytestmark = pytest.mark.faults
+
+
+@dataclass(frozen=True, kw_only=True)
+class Door:
+    server: SqlServer
+    history: History
+
+    def ask(self, sql: str, as_of: str) -> httpx.Response:
+        return httpx.post(
+            f"{self.server.url}/query", json={"sql": sql, "as_of": as_of}, timeout=120, trust_env=False,
+            headers={"X-Twinlake-Query": "1"}, auth=("analyst", PASSWORD),
+        )  # fmt: skip
+
+    def rows(self, sql: str, as_of: str) -> list[dict[str, Any]]:
+        answer = self.ask(sql, as_of)
+        assert answer.is_success, answer.text
+        found: list[dict[str, Any]] = answer.json()["rows"]
+        return found
+
+    def records(self, to: int) -> int:
+        return len(self.history.records(to))
+
+
+@pytest.fixture(scope="module")
+def door(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
+    home = tmp_path_factory.mktemp("as-of")
+    history = History(spark, home / "lake", 1, (SALES, PAID))
+    server = SqlServer(home=home, scratch=tmp_path_factory.mktemp("scratch"))
+    try:
+        server.start()
+        server.wait_until(lambda status: status["release"] == 1)
+        server.services.save(home / "services.json")
+        yield Door(server=server, history=history)
+    finally:
+        server.kill()
+
+
+ORDERS = "sum(orders) AS n FROM serve.sales_per_region"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT {ORDERS}",
+        f"WITH found AS (SELECT {ORDERS}) SELECT * FROM found",
+        f"SELECT (SELECT {ORDERS}) AS n",
+        "SELECT sum(s.orders) AS n FROM serve.sales_per_region s WHERE s.region IS NOT NULL",
+        "SELECT sum(serve.sales_per_region.orders) AS n FROM serve.sales_per_region",
+        "SELECT sum(a.orders) AS n FROM serve.sales_per_region a JOIN Serve.SALES_PER_REGION b "
+        "ON a.region = b.region AND a.window_start = b.window_start",
+        f"EXECUTE IMMEDIATE 'SELECT {ORDERS}'",
+    ],
+)
+def test_however_a_table_is_named_it_is_of_the_moment(door: Door, sql: str) -> None:
+    found = {batch: door.rows(sql, f"position:orders={batch}") for batch in range(1, BATCHES + 1)}
+
+    assert found == {batch: [{"n": door.records(batch)}] for batch in range(1, BATCHES + 1)}
+
+
+def test_the_answer_tells_the_moment_and_what_was_computed_and_others_read_what_is_live(door: Door) -> None:
+    stood = door.history.stood["sales_per_region"]
+    (left_out,) = set(range(1, BATCHES + 1)) - stood
+
+    told = door.ask(f"SELECT {ORDERS}", f"position:orders={left_out}").json()["as_of"]
+    pinned = door.ask(f"SELECT {ORDERS}", f"position:orders={min(stood)}").json()["as_of"]
+
+    assert (told["release"], told["position"]) == (1, {"orders": left_out})
+    ((table, why),) = ((one["table"], one["why"]) for one in told["computed"])
+    assert table == "sales_per_region" and f"orders batch {left_out}" in why
+    assert pinned["computed"] == []
+    assert door.server.rows(f"SELECT {ORDERS}") == [{"n": door.records(BATCHES)}]
+
+
+@pytest.mark.parametrize(
+    ("sql", "says"),
+    [
+        ("SELECT * FROM release_1.sales_per_region", "this one is of now"),
+        ("SHOW VIEWS IN serve", "only a query reads tables as they were"),
+        ("DESCRIBE serve.sales_per_region", "only a query reads tables as they were"),
+        ("SELECT * FROM twinlake_past('x')", "is refused"),
+        ("SELECT * FROM serve.nothing", "cannot be found"),
+    ],
+)
+def test_what_is_of_now_or_not_there_is_refused_as_of_a_moment(door: Door, sql: str, says: str) -> None:
+    answer = door.ask(sql, "release:1")
+
+    assert answer.status_code == 400 and says in answer.text
+
+
+def test_a_moment_that_is_none_is_refused_at_the_door(door: Door) -> None:
+    assert door.ask("SELECT 1", "soon").status_code == 400
+    assert door.ask("SELECT 1", "x" * 2_000).status_code == 400
+    assert door.ask("SELECT 1", "release:7").status_code == 404
+
+
+def test_what_came_late_and_the_quarantine_are_those_of_the_moment(door: Door) -> None:
+    assert door.rows("SELECT * FROM serve.sales_per_region_late", "position:orders=1") == []
+    assert door.rows("SELECT count(*) AS n FROM serve.orders_quarantine", "position:orders=1") == [{"n": 0}]
+
+
+def test_python_reads_the_same_rows_as_arrow_and_in_a_spark_session(door: Door, spark: SparkSession) -> None:
+    home, as_of = door.server.home, "position:orders=2"
+
+    whole = twinlake.read("sales_per_region", as_of=as_of, home=home)
+    part = twinlake.read("paid", as_of=as_of, columns=("customer", "amount"), where="amount > 3", home=home)
+    frame = twinlake.read("paid", home=home, spark=spark)
+
+    assert sum(whole["orders"].to_pylist()) == door.records(2)
+    assert twinlake.told(whole)["as_of"]["position"] == {"orders": 2}
+    paid = [one for one in door.history.records(2) if one["status"] == "paid" and one["amount"] > 3]
+    assert part.column_names == ["customer", "amount"]
+    assert sorted(part["amount"].to_pylist()) == sorted(one["amount"] for one in paid)
+    assert frame.count() == sum(one["status"] == "paid" for one in door.history.records(BATCHES))
+    with pytest.raises(UsageError, match="the query failed"):
+        twinlake.read("paid", columns=("nothing",), home=home)
+
+
+def test_the_door_explains_a_row_and_refuses_a_table_that_is_no_name(door: Door) -> None:
+    (row,) = door.rows("SELECT * FROM serve.sales_per_region LIMIT 1", "release:1")
+    key = {"region": row["region"], "window_start": row["window_start"]}
+
+    found = client.ask_why(door.server.services, "sales_per_region", key)
+
+    assert sum(one["records"] for one in found["partitions"]) == row["orders"] == found["row"]["orders"]
+    with pytest.raises(UsageError, match="malformed"):
+        client.ask_why(door.server.services, "x; DROP", key)
+    with pytest.raises(UsageError, match="no table"):
+        client.ask_why(door.server.services, "nothing", key)

@@ -1,0 +1,72 @@
+"""Twinlake for Python: tables as readers see them, now or as they were, in Arrow or in Spark.
+
+    import twinlake
+
+    sales = twinlake.read("sales_per_region", as_of="release:3", where="region = 'north'")
+    twinlake.told(sales)  # the release and position that it is, and what was computed from the log
+
+It asks the SQL server as `twinlake query` does: it reads no file of the lake, and can only read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from jobs import quote
+from jobs.errors import UsageError
+from jobs.reading import client
+from jobs.settings import Settings
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["read", "told"]
+MOST_ROWS = 1_000_000
+"""More is not read at once: `where` and `columns` ask for less, JDBC for more."""
+_TOLD = b"twinlake"
+
+
+@overload
+def read(
+    table: str, *, as_of: str | None = None, columns: Iterable[str] | None = None, where: str | None = None,
+    home: str | Path | None = None, spark: None = None,
+) -> pa.Table: ...  # fmt: skip
+@overload
+def read(
+    table: str, *, as_of: str | None = None, columns: Iterable[str] | None = None, where: str | None = None,
+    home: str | Path | None = None, spark: SparkSession,
+) -> DataFrame: ...  # fmt: skip
+def read(
+    table: str, *, as_of: str | None = None, columns: Iterable[str] | None = None, where: str | None = None,
+    home: str | Path | None = None, spark: SparkSession | None = None,
+) -> pa.Table | DataFrame:  # fmt: skip
+    """A view of the live release; with `as_of` ("release:3", "position:orders=120", or a time such as
+    "2026-01-31T12:00:00Z") the table as it was.
+
+    `where` is SQL over the view's columns. `home` is the state folder, else $TWINLAKE_HOME's. With `spark`
+    the rows are a DataFrame of that session. UsageError for what is wrong, or is more than MOST_ROWS rows.
+    """
+    import pyarrow as pa
+
+    settings = Settings.of(os.environ if home is None else {"TWINLAKE_HOME": str(home)})
+    shown = "*" if columns is None else quote.names(tuple(columns))
+    sql = f"SELECT {shown} FROM serve.{quote.name(table)}"
+    if where is not None:
+        sql += f" WHERE {quote.expression(where)}"
+    with pa.ipc.open_stream(client.ask_arrow(settings.services(), sql, MOST_ROWS, as_of)) as stream:
+        found = stream.read_all()
+    if told(found)["truncated"]:
+        why = f"it has more than {MOST_ROWS:,} rows"
+        raise UsageError(f"{table} was not read", why, "ask for less with `where`, or use JDBC")
+    return found if spark is None else spark.createDataFrame(found)
+
+
+def told(found: pa.Table) -> dict[str, Any]:
+    """What was told of a table that was read: the release and, where that was asked, what it is as of."""
+    answer: dict[str, Any] = json.loads(found.schema.metadata[_TOLD])
+    return answer
