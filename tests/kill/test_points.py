@@ -128,8 +128,8 @@ MOVED: dict[Point, set[str]] = {
     Point.BEFORE_RELEASE: set(),
     Point.AFTER_RELEASE: {"release"},
 }
-"""What the files of a dead server say more than before: where exactly it was. Those of a changelog say nothing;
-`test_changelog.py` has its points."""
+"""What the files of a dead server say more than before: where exactly it was. A changelog writes none; its
+points are in `test_changelog.py`."""
 BETWEEN = (Point.BEFORE_PARTIAL, Point.BEFORE_STEP_COMMIT)
 """The other table's step goes on meanwhile: it dies between the two."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from infra.oracle.gallery import cards, clicks, inventory, parcels, trades, trucks, users, words
+from infra.oracle.gallery import cards, clicks, devices, inventory, parcels, trades, trucks, users, words
 
 EXAMPLES: dict[str, ModuleType] = {
     "trades": trades,
@@ -19,4 +19,5 @@ EXAMPLES: dict[str, ModuleType] = {
     "inventory": inventory,
     "clicks": clicks,
     "parcels": parcels,
+    "devices": devices,
 }
