@@ -56,12 +56,13 @@ class Changelogs:
         """Send no more; they stay on for the next start."""
         with self._lock:
             for sender in self._senders.values():
+                sender.cancel()
+            for sender in self._senders.values():
                 sender.stop()
 
     def status(self) -> list[dict[str, Any]]:
-        with self._lock:
-            senders = dict(self._senders)
-        return [senders[table].status() for table in sorted(senders)]
+        """Without the lock, which is held while a sender ends."""
+        return [sender.status() for _, sender in sorted(self._senders.copy().items())]
 
     def start(self, lake: OpenLake, table: str, topic: str, run: Run) -> dict[str, Any]:
         with self._lock:

@@ -81,7 +81,8 @@ class Destination:
         self.kafka.create(self.topic, config=COMPACTED)
         self.kafka.create(self.position_topic, partitions=1, config=COMPACTED)
         found = self.kafka.topic(self.topic)
-        assert found is not None  # it was just made, or there before
+        if found is None:
+            raise self._unreachable("the broker does not know the topic that was just made")
         self.topic_id = found.id
         producer = Producer(
             {
@@ -117,7 +118,7 @@ class Destination:
                 self._produce(self.topic, key, value, named)
                 sent += 1
             self._produce(self.position_topic, self._table.encode(), position.to_bytes(), named)
-            self._producer.flush(ANSWER_S)
+            self._producer.flush(ANSWER_S)  # so that what is left to do is the commit
             breakpoints.at(Point.BEFORE_CHANGES, self._table)
             self._producer.commit_transaction(ANSWER_S)
             breakpoints.at(Point.AFTER_CHANGES, self._table)
