@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,17 +46,9 @@ class Reader:
         """What the position topic has told, oldest first."""
         return [json.loads(message.value()) for message in self._read(f"{self._topic}.position")]
 
-    def table(self, at: Mapping[str, int] | None = None) -> dict[tuple[Any, ...], Row]:
-        """The table that the records make up to a position (of one topic), or all of them."""
-        held: dict[tuple[Any, ...], Row] = {}
-        for one in self.records():
-            if at is not None and any(one.position[topic] > batch for topic, batch in at.items()):
-                continue
-            if one.row is None:
-                del held[one.key]
-            else:
-                held[one.key] = one.row
-        return held
+    def table(self) -> dict[tuple[Any, ...], Row]:
+        """The table that all records make."""
+        return table_of(self.records())
 
     def _read(self, topic: str) -> list[Message]:
         consumer = Consumer(
@@ -91,3 +83,14 @@ class Reader:
         if schema_id not in self._schemas:
             self._schemas[schema_id] = fastavro.parse_schema(dict(self._registry.schema(schema_id) or {}))
         return fastavro.schemaless_reader(io.BytesIO(framed[5:]), self._schemas[schema_id], None)
+
+
+def table_of(records: Iterable[Told]) -> dict[tuple[Any, ...], Row]:
+    """The table that records make; one that deletes must find what it deletes."""
+    held: dict[tuple[Any, ...], Row] = {}
+    for one in records:
+        if one.row is None:
+            del held[one.key]
+        else:
+            held[one.key] = one.row
+    return held

@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from infra.demo.story import CHANGED as SALES
 from infra.demo.story import changed_definitions
 from jobs.breakpoints import Point
-from tests.changelog.reader import Reader
+from tests.changelog.reader import Reader, table_of
 from tests.kill.server import LakeProcess, lake_process
 
 TOPIC = "sales_changes"
@@ -67,11 +67,8 @@ class Told:
         told = self.reader.records()
         found = {}
         for batch, release in zip(batches, releases, strict=True):
-            held: dict[tuple[Any, ...], tuple[Any, ...]] = {}
-            for one in told:
-                if (one.position["orders"], one.release) <= (batch, release):
-                    held[one.key] = () if one.row is None else tuple(one.row[name] for name in MEASURES)
-            shown = {key: row for key, row in held.items() if row}
+            table = table_of(one for one in told if (one.position["orders"], one.release) <= (batch, release))
+            shown = {key: tuple(row[name] for name in MEASURES) for key, row in table.items()}
             expected = sales(
                 [event for number, event in valid if number <= batch],
                 without_cancelled=self.swapped_in is not None and release >= self.swapped_in,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from jobs.topics.gallery import sequence
 from jobs.topics.kafka import Kafka
 from jobs.topics.produce import produce
 from jobs.topics.registry import Registry
-from tests.changelog.reader import Reader
+from tests.changelog.reader import Reader, Told, table_of
 from tests.kill.server import LakeProcess, lake_process
 
 A_SECOND = 200
@@ -66,12 +66,9 @@ def expected(server: LakeProcess, table: str, batch: int, *, mended: bool) -> di
     return {key: {**dict(zip(keys, key, strict=True)), **row} for key, row in rows.items()}
 
 
-def held(reader: Reader, batch: int, release: int) -> dict[tuple[Any, ...], Any]:
-    found: dict[tuple[Any, ...], Any] = {}
-    for one in reader.records():
-        if (one.position["readings"], one.release) <= (batch, release):
-            found[one.key] = one.row
-    return {key: row for key, row in found.items() if row}
+def held(records: Iterable[Told], batch: int, release: int) -> dict[tuple[Any, ...], Any]:
+    """What a reader holds who has read up to there."""
+    return table_of(one for one in records if (one.position["readings"], one.release) <= (batch, release))
 
 
 @pytest.mark.faults
@@ -109,13 +106,14 @@ def test_a_unit_fix_is_told_as_the_rows_that_it_mends_and_at_every_position_exac
         devices.join()
 
     for table, reader in readers.items():
+        records = reader.records()
         positions = [(one["pin"]["position"]["readings"], one["release"]) for one in reader.positions()]
         assert positions == sorted(positions)
         assert {release for _, release in positions} == {1, swapped}
         after = next(place for place in positions if place[1] == swapped)
         before = positions[positions.index(after) - 1]
         for batch, at in (positions[0], before, after, positions[-1]):
-            assert held(reader, batch, at) == expected(server, table, batch, mended=at == swapped)
-        then = held(reader, *before)
-        swap = [one for one in reader.records() if (one.position["readings"], one.release) == after]
+            assert held(records, batch, at) == expected(server, table, batch, mended=at == swapped)
+        then = held(records, *before)
+        swap = [one for one in records if (one.position["readings"], one.release) == after]
         assert swap and all(then.get(one.key) != one.row for one in swap)
