@@ -179,6 +179,7 @@ def test_only_touched_keys_are_sent_and_a_deleted_one_as_a_tombstone(stage: Stag
     assert reader.table() == stage.view(LATEST)
 
 
+@pytest.mark.faults
 def test_a_rebuild_sends_nothing_and_a_restart_goes_on(stage: Stage, topic: str) -> None:
     reader = stage.send(SALES, topic)
     stage.until_told(SALES)
@@ -209,6 +210,7 @@ def test_what_happened_while_it_was_off_is_sent_when_it_is_on_again(stage: Stage
     assert reader.table() == stage.view(LATEST)
 
 
+@pytest.mark.faults
 def test_a_swap_sends_what_differs_and_a_rollback_takes_it_back(stage: Stage, topic: str) -> None:
     reader = stage.send(SALES, topic)
     stage.until_told(SALES)
@@ -229,6 +231,7 @@ def test_a_swap_sends_what_differs_and_a_rollback_takes_it_back(stage: Stage, to
     ]  # fmt: skip
 
 
+@pytest.mark.faults
 def test_after_a_repair_all_keys_are_compared(stage: Stage, topic: str) -> None:
     reader = stage.send(SALES, topic)
     stage.until_told(SALES)
@@ -286,6 +289,7 @@ def test_a_topic_that_was_made_anew_is_filled_again(stage: Stage, topic: str) ->
     assert reader.table() == stage.view(SALES)
 
 
+@pytest.mark.faults
 def test_a_view_over_tables_is_told_too(stage: Stage, topic: str) -> None:
     reader = stage.send(PAID, topic)
     stage.until_told(PAID)
