@@ -25,6 +25,8 @@ class Point(StrEnum):
     AFTER_REPLACE = "after-replace"
     BEFORE_RELEASE = "before-release"
     AFTER_RELEASE = "after-release"
+    BEFORE_CHANGES = "before-changes"
+    AFTER_CHANGES = "after-changes"
 
 
 _folder: Path | None = None

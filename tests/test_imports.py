@@ -27,8 +27,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "batch": _LAKE,
     "reading": _LAKE,
     "releases": _LAKE | _LAYERS,
-    "server": _LAKE | _LAYERS | {"releases"},
-    "commands": _LAKE | _LAYERS | {"releases", "server", "tables", "setup", "parts", "supervise"},
+    "changelog": _LAKE | {"batch"},
+    "server": _LAKE | _LAYERS | {"releases", "changelog"},
+    "commands": _LAKE
+    | _LAYERS
+    | {"releases", "changelog", "server", "tables", "setup", "parts", "supervise"},
     "setup": {"ground"},
     "parts": {"ground", "topics", "setup"},
     "supervise": {"ground", "topics", "setup", "parts"},

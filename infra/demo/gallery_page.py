@@ -24,7 +24,7 @@ from jobs.topics.gallery import sequence
 
 NOW = datetime(2026, 2, 1, 0, 0, 30, tzinfo=UTC)
 SEED, RECORDS, ROWS = 20, 600, 4
-SPANS = {"trades": timedelta(minutes=1), "clicks": timedelta(minutes=20)}
+SPANS = {"trades": timedelta(minutes=1), "clicks": timedelta(minutes=20), "devices": timedelta(minutes=5)}
 """The time in which an example's records lie; others' lie in a few hours."""
 USUAL_SPAN = timedelta(hours=3)
 

@@ -1,6 +1,7 @@
 """Diff: the keyed difference between two relations, by the one rule of equality (jobs/kinds/equality.py).
 
-Certificates (speed against batch) and release comparisons (blue against green) both come here.
+Certificates (speed against batch), release comparisons (blue against green) and changelogs (then against now)
+all come here.
 """
 
 from __future__ import annotations
@@ -128,6 +129,23 @@ def diff(left: Side, right: Side, keys: Sequence[str], *, shown: int, totals: bo
             joined = joined.where(known_to_python(one.rows.schema, partial(_at, side)))
         rows = _first_rows(joined, differs, changed, keys, shown)
     return Diff(**counted, columns=columns, rows=rows)
+
+
+def changes(left: Side, right: Side, keys: Sequence[str]) -> DataFrame:
+    """Every differing row: `l` and `r` are the whole rows of both sides, NULL where a side lacks the key.
+
+    Rows of sides with other columns, or columns of other types, all differ.
+    """
+    from pyspark.sql import functions as F
+
+    joined = _joined(left.rows, right.rows, keys)
+    if left.types != right.types:
+        return joined
+    differs = (
+        ~_same(left, right, name, (type_, type_)) for name, type_ in left.types.items() if name not in keys
+    )
+    missing = F.col("l").isNull() | F.col("r").isNull()
+    return joined.where(reduce(or_, differs, missing))
 
 
 def _joined(left: DataFrame, right: DataFrame, keys: Sequence[str]) -> DataFrame:

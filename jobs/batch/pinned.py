@@ -17,6 +17,13 @@ def side(opened: Readable, pin: Pin) -> Side:
     return Side(rows=view.select(*timeless, *scales.values()), scales=scales)
 
 
+def exact_side(opened: Readable, pin: Pin) -> Side:
+    """The same, its doubles without scales, so that they compare exactly: for two moments of one version,
+    where many differences that each are forgiven would add up.
+    """
+    return Side(rows=opened.view(pin).select(*opened.definition.timeless))
+
+
 def computed_at(opened: Opened, at: Pin) -> tuple[Readable, Pin]:
     """The version as the logs alone make it, at the position and watermarks of another pin.
 

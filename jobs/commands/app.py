@@ -11,7 +11,9 @@ import typer
 
 from jobs.errors import UsageError
 
-_COMMANDS = ("services", "topics", "check", "batch", "jobs", "releases", "query", "quarantine", "gallery")
+_COMMANDS = (
+    "services", "topics", "check", "batch", "jobs", "releases", "query", "quarantine", "changelog", "gallery",
+)  # fmt: skip
 
 
 def _choose_home(

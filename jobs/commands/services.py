@@ -13,6 +13,7 @@ import typer
 from infra.parts.folders import folders_of
 from infra.supervise import control
 from infra.supervise.record import is_home, remove_state, tail
+from jobs.commands.changelog import show_changelogs
 from jobs.commands.output import Words, console, error_lines, load_settings, print_json, say, show_rows, tell
 from jobs.errors import DifferenceError, TwinlakeError, UnreachableError, UsageError
 from jobs.settings import Settings
@@ -150,7 +151,9 @@ def _names(text: str) -> list[str]:
 
 
 def _lake_status(settings: Settings, parts: list[dict[str, Any]]) -> dict[str, Any]:
-    nothing: dict[str, Any] = {"topics": [], "versions": [], "release": None, "certificates": []}
+    nothing: dict[str, Any] = {
+        "topics": [], "versions": [], "release": None, "certificates": [], "changelogs": []
+    }  # fmt: skip
     if not any(part["part"] == "lake" and part["answers"] for part in parts):
         return nothing
     from jobs.server.client import LakeClient
@@ -177,6 +180,9 @@ def _show(parts: list[dict[str, Any]], lake: dict[str, Any]) -> None:
             f"{certificate['rows_compared']:,} rows ({certificate['covers']}), {certificate['created_at']}"
         )
         say(f"certificate: {certificate['table']} {certificate['version']} ", equal, f", {compared}")
+    if lake["changelogs"]:
+        say("")
+        show_changelogs(lake["changelogs"])
 
 
 def _show_problems(found: list[Problem]) -> None:
@@ -205,6 +211,7 @@ def problems(
         for certificate in lake["certificates"]
         if not certificate["equal"]
     ]
+    found += [(f"changelog of {one['table']}", one["error"]) for one in lake["changelogs"] if one["error"]]
     if lake.get("error"):
         found.append(("lake server", lake["error"]))
     return found

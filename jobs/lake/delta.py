@@ -28,6 +28,7 @@ class Commit:
     metadata: dict[str, Any] = field(default_factory=dict)  # our userMetadata; {} where there is none
     transactions: dict[str, int] = field(default_factory=dict)  # appId -> txnVersion
     added: tuple[str, ...] = ()  # paths below the table
+    changes_data: bool = False  # whether it says that readers may see other rows
 
 
 def exists(path: Path | str) -> bool:
@@ -72,7 +73,11 @@ def commit(path: Path | str, version: int) -> Commit | None:
     info: dict[str, Any] = {}
     transactions: dict[str, int] = {}
     added: list[str] = []
+    changes_data = False
     for action in told:
+        changes_data |= any(
+            action[kind].get("dataChange", True) for kind in ("add", "remove") if kind in action
+        )
         if "commitInfo" in action:
             info = action["commitInfo"]
         elif "txn" in action:
@@ -84,6 +89,7 @@ def commit(path: Path | str, version: int) -> Commit | None:
         metadata=_metadata(info.get("userMetadata")),
         transactions=transactions,
         added=tuple(added),
+        changes_data=changes_data,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from jobs.errors import NotFoundError, TwinlakeError
 from jobs.lake import release_log
@@ -114,6 +114,20 @@ class RunningIngest(Protocol):
         """Lets the batch under way finish; returns when nothing writes the log any more."""
 
 
+class RunningChangelogs(Protocol):
+    """The changelogs that are on, each sent by a thread of its own."""
+
+    def start(self, lake: OpenLake, table: str, topic: str, run: Run) -> dict[str, Any]:
+        """Send the table's changes to this topic from now on, over every restart; how it is.
+
+        Twice changes nothing. UsageError for a table that has no keys or another changelog, and for a topic
+        that is something else.
+        """
+
+    def stop(self, table: str) -> dict[str, Any]:
+        """Send no more; NotFoundError for a table that has none. Started again, it goes on from there."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class OpenLake:
     """The lake, open for writing in the one process that may."""
@@ -126,6 +140,7 @@ class OpenLake:
     certificates: Certificates
     plans: Plans
     runs: Runs
+    changelogs: RunningChangelogs
     clock: Clock
 
     @property

@@ -16,6 +16,7 @@ import structlog
 
 from jobs.batch.maintain import drop_staging, maintain
 from jobs.batch.merge import merge_small
+from jobs.changelog.changelogs import Changelogs
 from jobs.errors import BusyError, TwinlakeError
 from jobs.files import replace_file, telling_of_a_full_disk
 from jobs.ingest.ingest import STOPPED, Ingest
@@ -33,7 +34,7 @@ from jobs.lake.release_log import Release
 from jobs.lake.runs import Runs
 from jobs.lake.version import load, version_file
 from jobs.run import Failed, Result, Run
-from jobs.server import batch_jobs, release_jobs
+from jobs.server import batch_jobs, changelog_jobs, release_jobs
 from jobs.server.job_kinds import JobKind
 from jobs.server.jobs import Jobs
 from jobs.server.spark_progress import watched
@@ -96,7 +97,8 @@ class LakeServer:
         self._make_ingest = ingest
         self._certificates = Certificates(settings.lake)
         self._runs = Runs(settings.lake)
-        kinds = {**batch_jobs.KINDS, **release_jobs.KINDS}
+        self._changelogs = Changelogs(settings.lake, self.lake_id)
+        kinds = {**batch_jobs.KINDS, **release_jobs.KINDS, **changelog_jobs.KINDS}
         self.jobs = Jobs(self._runs, kinds, self._do, clock, self._cancel_tag)
         self._lake: OpenLake | None = None
         self._versions: Versions | None = None
@@ -137,11 +139,12 @@ class LakeServer:
         self._lake = OpenLake(
             settings=self.settings, spark=spark, logs=logs, ingests=self.ingests, versions=versions,
             certificates=self._certificates, plans=Plans(self.settings.lake), runs=self._runs,
-            clock=self._clock,
+            changelogs=self._changelogs, clock=self._clock,
         )  # fmt: skip
         for ingest in self.ingests.values():
             ingest.start()
         self.jobs.start()
+        self._changelogs.begin(self._lake)
         self._housekeeping.start()
         self.ready = True
 
@@ -150,6 +153,7 @@ class LakeServer:
         self.ready = False
         self._ending.set()
         self.jobs.stop()
+        self._changelogs.end()
         for name, ingest in self.ingests.items():
             try:
                 ingest.stop()
@@ -176,6 +180,7 @@ class LakeServer:
             "release": found.to_json() if found else None,
             "tables": _tables(self.settings.lake, found) if found else [],
             "certificates": self._newest_certificates(found) if found else [],
+            "changelogs": self._changelogs.status(),
         }
 
     def _newest_certificates(self, live: Release) -> list[dict[str, Any]]:

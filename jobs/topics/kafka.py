@@ -82,13 +82,17 @@ class Kafka:
 
     def timestamp_type(self, name: str) -> str:
         """`LogAppendTime` or `CreateTime`: who sets the timestamps of the topic's records."""
+        return self.setting(name, "message.timestamp.type")
+
+    def setting(self, name: str, key: str) -> str:
+        """What a topic's configuration says of a key."""
         resource = ConfigResource(ConfigResource.Type.TOPIC, name)
         (future,) = self._admin.describe_configs([resource], request_timeout=TIMEOUT_S).values()
         try:
             config: dict[str, Any] = future.result()
         except KafkaException as error:
             raise self._unreachable(error) from error
-        return str(config["message.timestamp.type"].value)
+        return str(config[key].value)
 
     def create(self, name: str, partitions: int = 4, config: dict[str, str] | None = None) -> bool:
         """Creates the topic with LogAppendTime; False where it exists already (and is left as it is)."""

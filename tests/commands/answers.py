@@ -62,8 +62,11 @@ class Answers:
         self.results = results
         self.asked: list[dict[str, Any]] = []
         self.cancelled: list[str] = []
+        self.changelogs: list[dict[str, Any]] = []
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/status":
+            return httpx.Response(200, json={"changelogs": self.changelogs})
         place = request.url.path.split("/")[2:]
         if request.method == "POST" and not place:
             self.asked.append(json.loads(request.content))

@@ -38,7 +38,9 @@ STORED = Health(
     segment=3, watermark=1_700_000_000_000_000,
 )  # fmt: skip
 VIEW = Health(table="events", version="v-2", position={"orders": 7, "returns": 3})
-NOTHING: dict[str, Any] = {"topics": [], "versions": [], "release": None, "certificates": []}
+NOTHING: dict[str, Any] = {
+    "topics": [], "versions": [], "release": None, "certificates": [], "changelogs": []
+}  # fmt: skip
 
 
 def shown(capsys: pytest.CaptureFixture[str], part: dict[str, Any] = PART, **lake: Any) -> list[str]:

@@ -83,10 +83,12 @@ class WrittenIngest:
 class Lake:
     """The lake server and what tests ask of it."""
 
-    def __init__(self, spark: SparkSession, home: Path, sql_url: str = "", project: Path = PROJECT) -> None:
+    def __init__(
+        self, spark: SparkSession, home: Path, sql_url: str = "", project: Path = PROJECT, **services: str
+    ) -> None:
         settings = Settings(home=home, project=project)
         settings.lake.mkdir(parents=True, exist_ok=True)
-        Services(sql_url=sql_url, lake=str(settings.lake)).save(settings.services_file)
+        Services(sql_url=sql_url, lake=str(settings.lake), **services).save(settings.services_file)
         self.path = settings.lake
         self.server = LakeServer(settings, utc_now, lambda settings: spark, WrittenIngest)
         self.server.start()

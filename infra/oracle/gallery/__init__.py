@@ -8,7 +8,18 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from infra.oracle.gallery import cards, clicks, inventory, parcels, shop, trades, trucks, users, words
+from infra.oracle.gallery import (
+    cards,
+    clicks,
+    devices,
+    inventory,
+    parcels,
+    shop,
+    trades,
+    trucks,
+    users,
+    words,
+)
 
 EXAMPLES: dict[str, ModuleType] = {
     "trades": trades,
@@ -19,5 +30,6 @@ EXAMPLES: dict[str, ModuleType] = {
     "inventory": inventory,
     "clicks": clicks,
     "parcels": parcels,
+    "devices": devices,
     "shop": shop,
 }

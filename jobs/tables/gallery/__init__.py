@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from jobs.tables.gallery import cards, clicks, inventory, parcels, shop, trades, trucks, users, words
+from jobs.tables.gallery import cards, clicks, devices, inventory, parcels, shop, trades, trucks, users, words
 
 EXAMPLES: dict[str, ModuleType] = {
     "trades": trades,
@@ -15,6 +15,7 @@ EXAMPLES: dict[str, ModuleType] = {
     "inventory": inventory,
     "clicks": clicks,
     "parcels": parcels,
+    "devices": devices,
     "shop": shop,
 }
 """By name; each has `TABLES`, every table after those that it reads."""

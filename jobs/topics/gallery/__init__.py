@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 
 from jobs.settings import GALLERY
-from jobs.topics.gallery import cards, clicks, inventory, parcels, shop, trades, trucks, users, words
+from jobs.topics.gallery import cards, clicks, devices, inventory, parcels, shop, trades, trucks, users, words
 from jobs.topics.gallery.sequence import Sequence, Story
 from jobs.topics.topic import load_topic
 
@@ -19,6 +19,7 @@ EXAMPLES: Mapping[str, Mapping[str, Callable[[Random], Story]]] = {
     "inventory": inventory.STORIES,
     "clicks": clicks.STORIES,
     "parcels": parcels.STORIES,
+    "devices": devices.STORIES,
     "shop": shop.STORIES,
 }
 """Example -> topic -> what happens there."""

@@ -1,0 +1,96 @@
+"""Touched: which rows of a view may have changed between two pins, told by the steps' own files.
+
+Only steps change what a view shows. A merge, and a rebuild that was equal, put the same rows elsewhere.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import and_
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from jobs import quote
+from jobs.batch.diff import Side
+from jobs.lake import delta
+from jobs.lake.feed import Feed, LogView, Readable
+from jobs.lake.version import Pin
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_SAME_ROWS = ("close", "merge")
+"""Commits that move rows and change none, whatever Delta notes of them."""
+
+
+def is_readable(opened: Readable, pin: Pin) -> bool:
+    """Whether all that the pin names is still there: of every version that it is made of, the commits up to
+    its own and the files that they tell of. A log is never cleaned up."""
+    if isinstance(opened, Feed):
+        return _is_kept(opened.path, pin.delta_version)
+    return isinstance(opened, LogView) and all(
+        name in pin.reads and is_readable(read, pin.reads[name]) for name, read in opened.reads.items()
+    )
+
+
+def touched(feed: Feed, old: Pin, new: Pin) -> DataFrame | None:
+    """The values of `by` of all rows of the view that may differ between two pins of the version, each once.
+
+    None where the files do not tell: the table is not kept by such columns, a commit between the pins or a
+    step's file is cleaned up, or one of the commits is no step and changes rows all the same: a repair.
+    """
+    by = feed.definition.by
+    if not by or not set(by) <= set(feed.state_types):
+        return None
+    files = _files(feed, old, new)
+    if files is None:
+        return None
+    rows = feed.spark.read.schema(feed.states).parquet(*files) if files else feed.rows().limit(0)
+    return rows.select(*map(quote.name, by)).distinct()
+
+
+def only(side: Side, keys: DataFrame) -> Side:
+    """The rows of a side that have one of these keys; NULL is one, too."""
+    from pyspark.sql import functions as F
+
+    named = keys.toDF(*(f"touched_{index}" for index in range(len(keys.columns))))
+    on = reduce(
+        and_,
+        (F.col(quote.name(key)).eqNullSafe(F.col(name))
+         for key, name in zip(keys.columns, named.columns, strict=True)),
+    )  # fmt: skip
+    # with the hint Spark takes the join down below the grouping, so that no other group is merged
+    return Side(rows=side.rows.join(F.broadcast(named), on, "left_semi"), scales=side.scales)
+
+
+def _files(feed: Feed, old: Pin, new: Pin) -> list[str] | None:
+    """The data files of the steps after one pin and up to the other; None where they are not all known."""
+    assert old.delta_version is not None and new.delta_version is not None
+    assert old.step is not None and new.step is not None
+    found, steps = [], 0
+    for version in range(old.delta_version + 1, new.delta_version + 1):
+        commit = delta.commit(feed.path, version)
+        if commit is None:
+            return None
+        kind = commit.metadata.get("kind")
+        steps += kind in ("step", "close")
+        if kind == "step":
+            found += [feed.path / name for name in commit.added]
+        elif kind not in _SAME_ROWS and commit.changes_data:
+            return None
+    if steps != new.step - old.step or not all(map(Path.exists, found)):
+        return None
+    return [str(file) for file in found]
+
+
+def _is_kept(path: Path, delta_version: int | None) -> bool:
+    if delta_version is None or delta_version > delta.newest_version(path):
+        return False
+    try:
+        files = DeltaTable(str(path), version=delta_version).file_uris()
+    except DeltaError:
+        return False
+    return all(Path(file.removeprefix("file://")).exists() for file in files)

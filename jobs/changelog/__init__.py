@@ -1,0 +1,1 @@
+"""The changes of a live table, sent to a compacted Kafka topic."""

@@ -1,0 +1,25 @@
+"""How warm each device was in each minute, whatever unit it speaks."""
+
+from jobs.kinds.aggregate import Aggregate
+from jobs.kinds.measures.counts import Count
+from jobs.kinds.measures.extremes import Max, Min
+from jobs.kinds.measures.totals import Avg
+from jobs.kinds.windows import Tumbling
+
+TABLE = Aggregate(
+    name="device_minutes",
+    inputs=("readings",),
+    columns={
+        "device": "device",
+        "celsius": "if(unit = 'F', round((temperature - 32) * 5 / 9, 2), temperature)",
+        "read_at": "read_at",
+    },
+    keys=("device",),
+    window=Tumbling(on="read_at", size="1 minute"),
+    measures={
+        "readings": Count(),
+        "coldest": Min("celsius"),
+        "warmest": Max("celsius"),
+        "average": Avg("celsius"),
+    },
+)

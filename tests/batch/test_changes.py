@@ -1,0 +1,117 @@
+"""Which rows of a view changed between two pins: the steps' files tell, on real Delta."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import write_deltalake
+from pyspark.sql import SparkSession
+
+from jobs.batch.diff import Side, changes
+from jobs.batch.pinned import exact_side
+from jobs.batch.touched import is_readable, only, touched
+from jobs.kinds.kind import StoredKind
+from jobs.lake.delta import LOG_FOLDER
+from jobs.lake.version import Pin
+from tests.history import LATEST, SALES
+from tests.world import World
+
+
+@pytest.fixture
+def world(spark: SparkSession, tmp_path: Path) -> World:
+    return World(spark=spark, lake=tmp_path)
+
+
+def shown(world: World, old: Pin, new: Pin, by_touched: bool) -> dict[Any, tuple[Any, Any]]:
+    """By key, what readers saw at the two pins of each row that differs."""
+    left, right = exact_side(world.feed, old), exact_side(world.feed, new)
+    if by_touched:
+        keys = touched(world.feed, old, new)
+        assert keys is not None
+        left, right = only(left, keys), only(right, keys)
+    found = changes(left, right, world.table.view_keys).collect()
+    return {tuple((row["l"] or row["r"])[key] for key in world.table.view_keys): (row["l"], row["r"])
+            for row in found}  # fmt: skip
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("table", [SALES, LATEST], ids=["aggregate", "latest"])
+def test_touched_keys_lead_to_every_change_of_any_history(
+    spark: SparkSession, tmp_path: Path, seed: int, table: StoredKind
+) -> None:
+    world, draw = World(spark=spark, lake=tmp_path, table=table, seed=seed), random.Random(seed)
+    pins = [world.pin()]
+    for _ in range(8):
+        draw.choice([world.produce, world.step, world.step, world.close, world.merge, world.rebuild])()
+        if draw.random() < 0.4:
+            pins.append(world.pin())
+    world.produce()
+    world.step()
+    pins.append(world.pin())
+
+    for old, new in [(pins[0], pins[-1]), *pairwise(pins)]:
+        assert shown(world, old, new, by_touched=True) == shown(world, old, new, by_touched=False)
+    assert shown(world, pins[0], pins[-1], by_touched=True)
+
+
+def test_merges_and_equal_rebuilds_touch_nothing(world: World) -> None:
+    world.fill(3)
+    old = world.pin()
+    world.merge()
+    assert world.rebuild().replaced
+    keys = touched(world.feed, old, world.pin())
+
+    assert keys is not None and keys.count() == 0
+
+
+def test_a_repair_touches_what_no_step_tells(world: World) -> None:
+    world.fill(1)
+    damaged = world.feed.rows().toArrow()
+    old = world.pin()
+    write_deltalake(str(world.feed.path), damaged, mode="append", partition_by=["_segment"])
+    assert touched(world.feed, old, world.pin()) is None
+
+    old = world.pin()
+    assert world.rebuild(repair=True).replaced
+
+    assert touched(world.feed, old, world.pin()) is None
+
+
+def test_lost_commits_are_noticed(world: World) -> None:
+    world.fill(1)
+    old = world.pin()
+    world.fill(2)
+    new = world.pin()
+    commits = world.feed.path / LOG_FOLDER
+    assert old.delta_version is not None and is_readable(world.feed, old)
+    (commits / f"{old.delta_version + 1:020d}.json").unlink()
+
+    assert touched(world.feed, old, new) is None
+
+
+def test_lost_files_are_noticed(world: World) -> None:
+    world.fill(1)
+    old = world.pin()
+    world.fill(1)
+    files = list(world.feed.path.glob("_segment=*/*.parquet"))
+    world.fill(1)
+    new = world.pin()
+    for file in files:
+        file.unlink()
+
+    assert touched(world.feed, old, new) is None
+    assert not is_readable(world.feed, old)
+
+
+def test_rows_of_other_columns_all_differ(spark: SparkSession) -> None:
+    old = spark.sql("SELECT 1 AS k, 5 AS v")
+    new = spark.sql("SELECT 1 AS k, 5 AS v, 'x' AS more")
+    same = spark.sql("SELECT 1 AS k, 5L AS v")
+
+    assert changes(Side(rows=old), Side(rows=old), ["k"]).count() == 0
+    assert changes(Side(rows=old), Side(rows=new), ["k"]).count() == 1
+    assert changes(Side(rows=old), Side(rows=same), ["k"]).count() == 1

@@ -1,0 +1,364 @@
+"""A reader of committed records builds the table back, as it was at every position: on real Spark, Delta and
+Kafka."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.changelog import sender
+from jobs.changelog.changes import ALL_KEYS, CONTENT, TOUCHED
+from jobs.changelog.destination import Destination
+from jobs.changelog.position import Position
+from jobs.errors import NotFoundError, TwinlakeError, UnreachableError, UsageError
+from jobs.kinds.derived import Derived
+from jobs.kinds.kind import Kind
+from jobs.settings import PROJECT
+from jobs.tables import TABLES
+from jobs.topics.kafka import Kafka
+from jobs.waiting import wait_for
+from tests.broker import Broker
+from tests.changelog.reader import Reader, table_of
+from tests.history import latest, sales
+from tests.registry import FakeRegistry
+from tests.releases.lake import Lake, following_sql_server, order
+from tests.releases.promised import project_of
+
+SALES, LATEST, PAID = "sales_per_region", "latest_order", "customers_per_region"
+DEFINED: dict[str, Kind] = {table.name: table for table in TABLES}
+DEFINED[LATEST] = replace(DEFINED[LATEST], delete_when="status = 'cancelled'")
+DEFINED[PAID] = Derived(
+    name=PAID, reads=(LATEST,), columns=("region", "customers"), keys=("region",), by=("region",),
+    sql=f"SELECT region, count(*) AS customers FROM {LATEST} GROUP BY region",
+)  # fmt: skip
+CHANGED = {**DEFINED, SALES: replace(DEFINED[SALES], where="status <> 'cancelled'")}
+TOPICS = (f"changes_{number}" for number in itertools.count(1))
+
+
+class Stage:
+    """A lake whose server sends changelogs, and what has been appended to it."""
+
+    def __init__(self, spark: SparkSession, home: Path, broker: Broker, registry: FakeRegistry) -> None:
+        self.spark, self.home, self.broker, self.registry = spark, home, broker, registry
+        self.batches: list[list[dict[str, Any]]] = []
+        self._sql = following_sql_server(home / "lake")
+        self._sql_url = self._sql.__enter__()
+        self.lake = self._opened()
+        self.lake.promote(self.lake.build(DEFINED))
+
+    def _opened(self) -> Lake:
+        project = project_of(self.home / "project", {PAID: {"region": "string", "customers": "bigint"}})
+        for table in (SALES, LATEST):
+            shutil.copy(PROJECT / "contracts" / f"{table}.yaml", project / "contracts")
+        return Lake(
+            self.spark, self.home, self._sql_url, project,
+            bootstrap_servers=self.broker.bootstrap, registry_url=self.registry.url,
+        )  # fmt: skip
+
+    def restart(self) -> None:
+        self.lake.stop()
+        records = self.lake.ingest._records
+        self.lake = self._opened()
+        self.lake.ingest._records = records
+
+    def close(self) -> None:
+        self.lake.stop()
+        self._sql.__exit__(None, None, None)
+
+    def append(self, *numbers: int, **changed: Any) -> None:
+        """A batch of these orders; the coordinate decides as the log's does."""
+        offset = sum(map(len, self.batches))
+        orders = [order(number, **changed) for number in numbers]
+        self.batches.append(
+            [{**one, "_epoch": 0, "_partition": 0, "_offset": offset + n} for n, one in enumerate(orders)]
+        )
+        self.lake.append(orders)
+
+    def send(self, table: str, topic: str) -> Reader:
+        self.lake.do("changelog", table=table, topic=topic)
+        return Reader(self.broker.bootstrap, self.registry.url, topic)
+
+    def status(self, table: str) -> dict[str, Any]:
+        (found,) = (one for one in self.lake.server.status()["changelogs"] if one["table"] == table)
+        return found
+
+    def until_told(self, table: str) -> dict[str, Any]:
+        """How the changelog is once it has told all batches, in the live release."""
+
+        def told() -> dict[str, Any] | None:
+            found = self.status(table)
+            live = self.lake.server.status()["release"]["number"]
+            at = (found["position"], found["release"])
+            return found if at == ({"orders": len(self.batches)}, live) else None
+
+        return wait_for(f"the changelog of {table}", told, 90, remedy=str(self.status(table)))
+
+    def records(self, to: int | None = None) -> list[dict[str, Any]]:
+        return [one for batch in self.batches[:to] for one in batch]
+
+    def view(self, table: str) -> dict[tuple[Any, ...], dict[str, Any]]:
+        """What the live version shows now, without what follows the watermark."""
+        open_lake = self.lake.server.lake
+        version = open_lake.version(table)
+        opened = open_lake.versions.opened(version)
+        rows = opened.view(open_lake.versions.pin(version)).select(*opened.definition.timeless).toArrow()
+        keys = opened.definition.view_keys
+        return {tuple(row[key] for key in keys): row for row in rows.to_pylist()}
+
+
+@pytest.fixture(scope="module")
+def stage(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, broker: Broker, registry: FakeRegistry
+) -> Iterator[Stage]:
+    patched = pytest.MonkeyPatch()
+    patched.setattr(sender, "WHOLE_EVERY_S", 1.0)
+    found = Stage(spark, tmp_path_factory.mktemp("changelog"), broker, registry)
+    found.append(*range(40))
+    yield found
+    found.close()
+    patched.undo()
+
+
+@pytest.fixture
+def topic() -> str:
+    return next(TOPICS)
+
+
+@pytest.fixture(autouse=True)
+def _stopped(stage: Stage) -> Iterator[None]:
+    """No changelog is on when the next test begins."""
+    yield
+    for one in stage.lake.server.status()["changelogs"]:
+        stage.lake.do("changelog", table=one["table"], stop=True)
+
+
+def of_sales(table: dict[tuple[Any, ...], dict[str, Any]]) -> dict[Any, Any]:
+    names = ("sales", "orders", "smallest", "largest", "customers")
+    return {key: tuple(row[name] for name in names) for key, row in table.items()}
+
+
+def test_at_every_position_the_records_make_what_an_oracle_says(stage: Stage, topic: str) -> None:
+    reader = stage.send(SALES, topic)
+    assert stage.until_told(SALES)["way"] == CONTENT
+    for number in (40, 60, 45):
+        stage.append(*range(number, number + 20))
+        assert stage.until_told(SALES)["way"] == TOUCHED
+
+    told = [one["pin"]["position"]["orders"] for one in reader.positions()]
+    assert told == sorted(set(told)) and told[-1] == len(stage.batches)
+    records = reader.records()
+    for batch in told:
+        table = table_of(one for one in records if one.position["orders"] <= batch)
+        assert of_sales(table) == sales(stage.records(batch))
+    assert reader.table() == stage.view(SALES)
+
+
+def test_only_touched_keys_are_sent_and_a_deleted_one_as_a_tombstone(stage: Stage, topic: str) -> None:
+    stage.append(1001)
+    reader = stage.send(LATEST, topic)
+    stage.until_told(LATEST)
+    had = len(reader.records())
+    assert ("c1",) in reader.table()
+
+    stage.append(2001, status="cancelled")
+    assert stage.until_told(LATEST)["records"] == 1
+
+    (gone,) = [one for one in reader.records() if one.position["orders"] == len(stage.batches)]
+    assert (gone.key, gone.row, gone.release) == (("c1",), None, stage.status(LATEST)["release"])
+    assert len(reader.records()) == had + 1
+    expected = {(key,): value for key, value in latest(stage.records()).items() if value[1] != "cancelled"}
+    shown = {key: (row["order_id"], row["status"]) for key, row in reader.table().items()}
+    assert shown == expected
+    assert reader.table() == stage.view(LATEST)
+
+
+@pytest.mark.faults
+def test_a_rebuild_sends_nothing_and_a_restart_goes_on(stage: Stage, topic: str) -> None:
+    reader = stage.send(SALES, topic)
+    stage.until_told(SALES)
+    stage.append(3000)
+    stage.until_told(SALES)
+    had = len(reader.records())
+
+    assert stage.lake.do("rebuild", table=SALES)["equal"]
+    stage.restart()
+    stage.append(3001)
+    told = stage.until_told(SALES)
+
+    assert (told["way"], told["records"]) == (TOUCHED, 1)
+    assert len(reader.records()) == had + 1
+    assert reader.table() == stage.view(SALES)
+
+
+def test_what_happened_while_it_was_off_is_sent_when_it_is_on_again(stage: Stage, topic: str) -> None:
+    reader = stage.send(LATEST, topic)
+    stage.until_told(LATEST)
+    stage.lake.do("changelog", table=LATEST, stop=True)
+    stage.append(*range(4000, 4030), status="cancelled")
+    stage.append(*range(4030, 4035))
+
+    stage.send(LATEST, topic)
+
+    assert stage.until_told(LATEST)["way"] == TOUCHED
+    assert reader.table() == stage.view(LATEST)
+
+
+@pytest.mark.faults
+def test_a_swap_sends_what_differs_and_a_rollback_takes_it_back(stage: Stage, topic: str) -> None:
+    reader = stage.send(SALES, topic)
+    stage.until_told(SALES)
+    before = reader.table()
+    stage.lake.promote(stage.lake.build(CHANGED))
+
+    swapped = stage.until_told(SALES)
+    assert swapped["way"] == ALL_KEYS
+    kept = [one for one in stage.records() if one["status"] != "cancelled"]
+    assert of_sales(reader.table()) == sales(kept)
+    assert 0 < swapped["records"] < len(before) + 1
+
+    stage.lake.do("rollback", approved_by="tester")
+    stage.until_told(SALES)
+    assert reader.table() == before
+    assert [one["release"] for one in reader.positions()][-2:] == [
+        swapped["release"], swapped["release"] + 1
+    ]  # fmt: skip
+
+
+@pytest.mark.faults
+def test_after_a_repair_all_keys_are_compared(stage: Stage, topic: str) -> None:
+    reader = stage.send(SALES, topic)
+    stage.until_told(SALES)
+    feed = stage.lake.server.lake.versions.opened(stage.lake.server.lake.version(SALES))
+    with stage.lake.server.lake.versions.lane(feed.version):
+        closed = stage.lake.server.lake.versions.close_segment(feed.version)
+    before = feed.appender.transaction(feed.batch_lane)
+    damaged = feed.rows().where(f"_segment <= {closed.through}").limit(1).drop("_segment").toArrow()
+    added = feed.appender.write(damaged, {"_segment": str(closed.through)})
+    feed.appender.commit(added, feed.batch_lane, before + 1, {"kind": "damage"}, same=False)
+    stage.append(5000)
+    assert stage.until_told(SALES)["way"] == ALL_KEYS
+    assert reader.table() == stage.view(SALES)
+
+    assert stage.lake.do("rebuild", table=SALES, repair=True)["replaced"]
+    stage.append(5001)
+
+    assert stage.until_told(SALES)["way"] == ALL_KEYS
+    assert reader.table() == stage.view(SALES)
+    assert of_sales(reader.table()) == sales(stage.records())
+
+
+def test_a_lost_pin_is_made_up_for_from_the_topic(stage: Stage, topic: str) -> None:
+    reader = stage.send(LATEST, topic)
+    stage.until_told(LATEST)
+    stage.lake.do("changelog", table=LATEST, stop=True)
+    told = reader.positions()[-1]
+    with_other_version = Position(**{**told, "pin": {**told["pin"], "version": "gone-1"}})
+    lost = Destination(stage.broker.bootstrap, topic, LATEST, told["lake"])
+    lost.open()
+    lost.send([], {"release": "1", "position": "{}"}, with_other_version)
+    stage.append(6001, 6002, status="cancelled")
+    stage.append(6003)
+
+    stage.send(LATEST, topic)
+
+    found = stage.until_told(LATEST)
+    assert (found["way"], found["records"]) == (CONTENT, 3)
+    assert reader.table() == stage.view(LATEST)
+
+
+def test_a_topic_that_was_made_anew_is_filled_again(stage: Stage, topic: str) -> None:
+    reader = stage.send(SALES, topic)
+    stage.until_told(SALES)
+    stage.lake.do("changelog", table=SALES, stop=True)
+    admin: Any = Kafka(stage.broker.bootstrap)._admin
+    for future in admin.delete_topics([topic]).values():
+        future.result()
+    wait_for("the topic to go", lambda: Kafka(stage.broker.bootstrap).topic(topic) is None or None, 30)
+
+    stage.send(SALES, topic)
+    stage.append(7000)
+
+    stage.until_told(SALES)
+    assert reader.table() == stage.view(SALES)
+
+
+@pytest.mark.faults
+def test_a_view_over_tables_is_told_too(stage: Stage, topic: str) -> None:
+    reader = stage.send(PAID, topic)
+    stage.until_told(PAID)
+    stage.append(8003, 8004)
+
+    assert stage.until_told(PAID)["way"] == ALL_KEYS
+    assert reader.table() == stage.view(PAID)
+
+
+def test_of_two_senders_only_the_later_can_commit(stage: Stage, topic: str) -> None:
+    reader = stage.send(SALES, topic)
+    stage.until_told(SALES)
+    stage.lake.do("changelog", table=SALES, stop=True)
+    told = reader.positions()
+    position = Position(**told[-1])
+    first, second = (Destination(stage.broker.bootstrap, topic, SALES, position.lake) for _ in range(2))
+    first.open()
+    assert second.open() == position
+
+    with pytest.raises(UnreachableError, match="was not sent"):
+        first.send([], {"release": "1", "position": "{}"}, replace(position, release=98))
+    second.send([], {"release": "1", "position": "{}"}, replace(position, release=99))
+
+    assert [one["release"] for one in reader.positions()] == [*(one["release"] for one in told), 99]
+
+
+@pytest.mark.parametrize(
+    ("table", "topic", "kind", "why"),
+    [
+        ("nothing", "t1", NotFoundError, "no live version"),
+        ("orders", "t1", UsageError, "has no keys"),
+        (SALES, "orders", UsageError, "tables are made from it"),
+        (SALES, "a b", UsageError, "no name of a topic"),
+        (SALES, "deleted", UsageError, "cleanup.policy=delete"),
+        (SALES, "cut", UsageError, "has 4 partitions"),
+        (SALES, "foreign", UsageError, "has records already"),
+    ],
+)
+def test_what_cannot_be_a_changelog_is_refused(
+    stage: Stage, table: str, topic: str, kind: type[TwinlakeError], why: str
+) -> None:
+    kafka = Kafka(stage.broker.bootstrap)
+    kafka.create("deleted")
+    kafka.create("cut.position", config={"cleanup.policy": "compact"})
+    if kafka.create("foreign", config={"cleanup.policy": "compact"}):
+        from confluent_kafka import Producer
+
+        producer = Producer({"bootstrap.servers": stage.broker.bootstrap})
+        producer.produce("foreign", b"v", b"k")
+        assert producer.flush(30) == 0
+
+    with pytest.raises(kind, match=why):
+        stage.lake.do("changelog", table=table, topic=topic)
+    assert stage.lake.server.status()["changelogs"] == []
+
+
+def test_a_topic_has_one_changelog_and_a_table_has_one(stage: Stage, topic: str) -> None:
+    stage.send(SALES, topic)
+    stage.until_told(SALES)
+
+    for table, other, why in (
+        (SALES, f"{topic}x", "a table has one"),
+        (LATEST, topic, "taken"),
+        (LATEST, f"{topic}.position", "taken"),
+    ):
+        with pytest.raises(UsageError) as error:
+            stage.lake.do("changelog", table=table, topic=other)
+        assert why in str(error.value)
+    stage.lake.do("changelog", table=SALES, topic=topic)
+    stage.lake.do("changelog", table=SALES, stop=True)
+    with pytest.raises(TwinlakeError, match="is not a changelog of"):
+        stage.lake.do("changelog", table=LATEST, topic=topic)
