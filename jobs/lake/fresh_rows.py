@@ -28,7 +28,7 @@ class FreshRows:
     def __init__(self, log: Log, rows: pa.Table) -> None:
         self._log = log
         self._rows = rows
-        self._files: dict[tuple[str, ...], ArrowFile] = {}
+        self._files: dict[tuple[tuple[str, str], ...], ArrowFile] = {}
         self._lock = threading.Lock()
 
     def file(self, read: Mapping[str, str]) -> ArrowFile:
@@ -37,9 +37,10 @@ class FreshRows:
         `read` is the log's by the plan that they are for: it may have gained fields since the batch.
         """
         with self._lock:
-            found = self._files.get(tuple(read))
+            key = tuple(read.items())
+            found = self._files.get(key)
             if found is None:
-                found = self._files[tuple(read)] = self._written(read)
+                found = self._files[key] = self._written(read)
             return found
 
     def _written(self, read: Mapping[str, str]) -> ArrowFile:
@@ -48,7 +49,7 @@ class FreshRows:
         valid = self._rows.select([*from_log, EVENT]).filter(chosen).combine_chunks()
         events = valid.column(EVENT)
         fields = [
-            pc.struct_field(events, name).combine_chunks()
+            _with_gained(pc.struct_field(events, name).combine_chunks(), _arrow_type(type_))
             if events.type.get_field_index(name) >= 0
             else pa.nulls(len(events), _arrow_type(type_))
             for name, type_ in read.items()
@@ -70,6 +71,19 @@ def schema(log: Log, read: Mapping[str, str]) -> StructType:
 
     columns = StructType.fromDDL(ddl(read))
     return StructType([columns[name] for name in (*_from_log(log), EVENT)])
+
+
+def _with_gained(values: pa.Array, type_: pa.DataType) -> pa.Array:
+    """The values with the fields that their records have gained since, all NULL."""
+    if not pa.types.is_struct(type_) or values.type == type_:
+        return values
+    fields = [
+        _with_gained(pc.struct_field(values, one.name), one.type)
+        if values.type.get_field_index(one.name) >= 0
+        else pa.nulls(len(values), one.type)
+        for one in type_
+    ]
+    return pa.StructArray.from_arrays(fields, [one.name for one in type_], mask=values.is_null())
 
 
 def _arrow_type(type_: str) -> pa.DataType:
