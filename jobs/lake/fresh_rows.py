@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Union
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from jobs.lake.kept_plan import ArrowFile
 from jobs.lake.log import EVENT, Log, ddl
 from jobs.topics import record_key
 from jobs.topics.contract import DELETE
+from jobs.topics.spark_type import is_record
 from jobs.topics.verdict import VALID
 
 if TYPE_CHECKING:
@@ -49,7 +51,7 @@ class FreshRows:
         valid = self._rows.select([*from_log, EVENT]).filter(chosen).combine_chunks()
         events = valid.column(EVENT)
         fields = [
-            _with_gained(pc.struct_field(events, name).combine_chunks(), _arrow_type(type_))
+            _with_gained(pc.struct_field(events, name).combine_chunks(), type_)
             if events.type.get_field_index(name) >= 0
             else pa.nulls(len(events), _arrow_type(type_))
             for name, type_ in read.items()
@@ -73,12 +75,16 @@ def schema(log: Log, read: Mapping[str, str]) -> StructType:
     return StructType([columns[name] for name in (*_from_log(log), EVENT)])
 
 
-def _with_gained(values: pa.Array, type_: pa.DataType) -> pa.Array:
+def _with_gained(values: pa.Array, type_: str) -> pa.Array:
     """The values with the fields that their records have gained since, all NULL."""
+    return _grown(values, _arrow_type(type_)) if is_record(type_) else values
+
+
+def _grown(values: pa.Array, type_: pa.DataType) -> pa.Array:
     if not pa.types.is_struct(type_) or values.type == type_:
         return values
     fields = [
-        _with_gained(pc.struct_field(values, one.name), one.type)
+        _grown(pc.struct_field(values, one.name), one.type)
         if values.type.get_field_index(one.name) >= 0
         else pa.nulls(len(values), one.type)
         for one in type_
@@ -86,6 +92,7 @@ def _with_gained(values: pa.Array, type_: pa.DataType) -> pa.Array:
     return pa.StructArray.from_arrays(fields, [one.name for one in type_], mask=values.is_null())
 
 
+@cache
 def _arrow_type(type_: str) -> pa.DataType:
     from pyspark.sql.pandas.types import to_arrow_type
     from pyspark.sql.types import StructType

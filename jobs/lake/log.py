@@ -224,12 +224,12 @@ class Log:
 
     def traced_sql(self, relation: str) -> str:
         """The rows of `valid_sql`, and of each the batch that it is of, as `_batch`."""
-        columns = ", ".join((*self.columns(), "batch AS `_batch`"))
-        return f"SELECT {columns} FROM {relation} WHERE verdict = '{VALID}'"
+        return self.valid_sql(relation, "batch AS `_batch`")
 
-    def valid_sql(self, relation: str) -> str:
-        """The same rows as SELECT text, of all that the relation has of the log."""
-        return f"SELECT {', '.join(self.columns())} FROM {relation} WHERE verdict = '{VALID}'"
+    def valid_sql(self, relation: str, *more: str) -> str:
+        """The same rows as SELECT text, of all that the relation has of the log; with more columns of it."""
+        columns = ", ".join((*self.columns(), *more))
+        return f"SELECT {columns} FROM {relation} WHERE verdict = '{VALID}'"
 
     def late_sql(self, relation: str) -> str:
         """SELECT text of records that came late: the columns of `rows`, and whether they were too late and
