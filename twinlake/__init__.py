@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["read", "told"]
 MOST_ROWS = 1_000_000
 """More is not read at once: `where` and `columns` ask for less, JDBC for more."""
+_TOLD = b"twinlake"
 
 
 @overload
@@ -67,5 +68,5 @@ def read(
 
 def told(found: pa.Table) -> dict[str, Any]:
     """What was told of a table that was read: the release and, where that was asked, what it is as of."""
-    answer: dict[str, Any] = json.loads(found.schema.metadata[client.TOLD.encode()])
+    answer: dict[str, Any] = json.loads(found.schema.metadata[_TOLD])
     return answer

@@ -12,10 +12,9 @@ from jobs.settings import Services
 
 ANSWER_S = 330.0
 """Somewhat longer than the server gives a statement."""
+
+
 ARROW = "application/vnd.apache.arrow.stream"
-"""Who accepts this gets the rows as an Arrow stream."""
-TOLD = "twinlake"
-"""Where an Arrow schema's metadata has what is told of the rows, as JSON."""
 
 
 def ask(services: Services, sql: str, limit: int = 10_000, as_of: str | None = None) -> dict[str, Any]:

@@ -28,7 +28,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from jobs.errors import BusyError, NotFoundError, TwinlakeError, UsageError, malformed, refused
 from jobs.lake.plans import Plans
 from jobs.reading import as_of
-from jobs.reading.client import ARROW
 from jobs.reading.explain import Question
 from jobs.reading.follower import Followed
 from jobs.reading.protection import Protection
@@ -52,6 +51,8 @@ WAIT_S = 30.0
 LOOK_S = 0.2
 """So often it is looked whether the client still waits, and whether a statement is a long one by now."""
 
+ARROW = "application/vnd.apache.arrow.stream"
+"""Who accepts this gets the rows as an Arrow stream, with what is told of them in its schema's metadata."""
 BASIC = HTTPBasic(realm="Twinlake", auto_error=False)
 REPORT_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",

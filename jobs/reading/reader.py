@@ -18,7 +18,6 @@ from uuid import uuid4
 from jobs.as_json import to_json
 from jobs.errors import BusyError, TwinlakeError, UsageError
 from jobs.lake.kept_plan import TooLargeError, computed, small
-from jobs.reading.client import TOLD
 from jobs.reading.explain import Question, explain
 from jobs.reading.follower import Followed
 from jobs.reading.past_tables import PastTables
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 T = TypeVar("T")
+TOLD = "twinlake"
 LONGEST_S = 300.0
 _AGAIN_S = 0.5
 """A statement that is being parsed or planned has no job to cancel yet; so it is tried until it has ended."""
