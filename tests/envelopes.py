@@ -28,7 +28,7 @@ SOURCES = {
         "thread": "bigint", "query": "string",
     },
 }  # fmt: skip
-_MAY_LACK = {"sequence", "txId", "lsn", "xmin", "table", "gtid", "thread", "query", "amount"}
+_MAY_LACK = {"sequence", "txId", "lsn", "xmin", "table", "gtid", "thread", "query", "amount", "city"}
 
 
 def properties(
@@ -64,8 +64,11 @@ def document(
     }  # fmt: skip
 
 
-def contract(name: str, database: str, **custom: str | None) -> Contract:
-    return parse_contract(document(name, database, **custom), name=name, file=f"contracts/{name}.yaml")
+def contract(name: str, database: str, *, columns: Mapping[str, str] = ROW, **custom: str | None) -> Contract:
+    promised = properties(database, columns)
+    return parse_contract(
+        document(name, database, promised, **custom), name=name, file=f"contracts/{name}.yaml"
+    )
 
 
 def row(id: int, name: str | None, amount: str | None = None) -> dict[str, Any]:
@@ -101,7 +104,7 @@ def as_json(value: Mapping[str, Any], *, wrapped: bool = False) -> bytes:
     return json.dumps({**whole, "payload": value} if wrapped else value).encode()
 
 
-def avro(database: str) -> dict[str, Any]:
+def avro(database: str, columns: Mapping[str, str] = ROW) -> dict[str, Any]:
     """The schema that Debezium registers for the table's topic, with what Connect leaves in it for itself."""
     namespace = "server.public.people"
     name = {"connect.version": 1, "connect.name": "io.debezium.data.Enum",
@@ -111,8 +114,8 @@ def avro(database: str) -> dict[str, Any]:
     for one in source:
         if one["name"] == "snapshot":
             one |= {"type": [{"type": "string", **name}, "null"], "default": "false"}
-    value = {"type": "record", "name": "Value", "fields": [_field(key, kind) for key, kind in ROW.items()],
-             "connect.name": f"{namespace}.Value"}  # fmt: skip
+    row = [_field(key, kind) for key, kind in columns.items()]
+    value = {"type": "record", "name": "Value", "fields": row, "connect.name": f"{namespace}.Value"}
     block = {
         "type": "record", "name": "block", "namespace": "event",
         "fields": [

@@ -84,7 +84,9 @@ class Changelogs:
             sender = self._senders.get(table)
             if sender is None:
                 on = ", ".join(sorted(self._senders)) or "none"
-                raise NotFoundError(f"table {table} has no changelog", f"tables that have: {on}", "")
+                raise NotFoundError(
+                    f"table {table} has no changelog", f"tables that have: {on}", "name one of them"
+                )
             sender.stop()
             (self._folder / f"{table}.json").unlink()
             del self._senders[table]

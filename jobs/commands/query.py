@@ -64,11 +64,11 @@ def explain_command(
         say(f"topic {topic}, read by ", "; ".join(ways))
     names = ("topic", "partition", "records", "offsets", "batches", "last appended")
     show_rows(names, map(_partition, found["partitions"]))
-    listed = ("partition", "offset", "batch", "timestamp", "id")
+    listed = ("topic", "partition", "offset", "batch", "timestamp", "id")
     records = found["records"]
     rows = ([_text(one[name]) for name in listed] for one in records)
     tell(f"the first {len(records)} of {sum(one['records'] for one in found['partitions']):,} records:")
-    show_rows(("partition", "offset", "batch", "appended", "id"), rows)
+    show_rows(("topic", "partition", "offset", "batch", "appended", "id"), rows)
     _tell_moment(found)
 
 

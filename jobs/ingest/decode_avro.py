@@ -109,6 +109,7 @@ def fields(topic: Topic, writer: Writer, whole: Collection[str] = ()) -> dict[st
         theirs = source(field, writer.fields)
         value = default_sql(field) if theirs is None else f"e{writer.id}.{quote.name(theirs.name)}"
         if is_nested(field.type) and field.name in whole:
+            value = value if theirs is None else promoted(value, theirs.type, field.type)
             found[field.name] = f"try_cast({value} AS {field.type})"  # decimals have had room for more digits
             continue
         if is_nested(field.type):
@@ -138,9 +139,8 @@ def by_writer(per_writer: Mapping[int, str]) -> str:
 
 def event_micros(topic: Topic, writers: Sequence[Writer]) -> str:
     """Event time in microseconds, straight from the number that was written."""
-    name = topic.contract.event_time
-    field = topic.newest.field(name or "")
-    if name is None or field is None:
+    field = topic.newest.field(topic.contract.event_time or "")
+    if field is None:
         return "CAST(NULL AS bigint)"
     per_writer = {}
     for writer in writers:
@@ -193,6 +193,8 @@ def _event(writer: Writer, event: Mapping[str, str]) -> str:
     theirs = {kept_as(event, name, type_): name for name, type_ in stored.items()}
     parts = []
     for name, type_ in event.items():
-        value = f"e{writer.id}.{quote.name(theirs[name])}" if name in theirs else "NULL"
+        value = "NULL"
+        if name in theirs:
+            value = promoted(f"e{writer.id}.{quote.name(theirs[name])}", stored[theirs[name]], type_)
         parts.append(f"{quote.string(name)}, CAST({value} AS {type_})")
     return f"CASE WHEN e{writer.id} IS NOT NULL THEN named_struct({', '.join(parts)}) END"

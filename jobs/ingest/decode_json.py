@@ -9,9 +9,10 @@ from collections.abc import Collection, Mapping
 
 from jobs import quote
 from jobs.ingest.decode_avro import SEPARATOR
+from jobs.lake.log_fields import kept_as
 from jobs.topics import json_sql, verdict
 from jobs.topics.json_sql import LONE_SURROGATE
-from jobs.topics.spark_type import Plain, is_nested, parse
+from jobs.topics.spark_type import NOTHING, Plain, Struct, Type, is_nested, parse
 from jobs.topics.topic import Topic
 
 SCHEMA_ID = "CAST(NULL AS int)"
@@ -74,16 +75,27 @@ def event_micros(topic: Topic) -> str:
 def event_columns(topic: Topic, event: Mapping[str, str]) -> tuple[tuple[str, ...], str]:
     """The second pass's decoding, as `decode_avro.event_columns`; fields that the contract names no more are
     NULL."""
-    known = {field.name: field.type for field in topic.newest.fields}
+    known = {kept_as(event, field.name, field.type): field for field in topic.newest.fields}
     parts = []
     for name, type_ in event.items():
-        sent = known.get(name) == type_
-        value = json_sql.value(json_sql.member("sound", name), parse(type_)) if sent else "NULL"
+        value = "NULL"
+        if name in known:
+            read = _unread(parse(type_), parse(known[name].type))
+            value = json_sql.value(json_sql.member("sound", known[name].name), read)
         parts.append(f"{quote.string(name)}, CAST({value} AS {type_})")
     doc = f"try_parse_json({_TEXT})"
     doc = _unwrapped(doc) if topic.contract.change_data else doc
     sound = f"CASE WHEN decodable AND value IS NOT NULL THEN {doc} END AS sound"
     return (sound,), f"CASE WHEN sound IS NOT NULL THEN named_struct({', '.join(parts)}) END"
+
+
+def _unread(kept: Type, promised: Type) -> Type:
+    """The log's type, of its records those fields without values that the contract names no more."""
+    if promised == NOTHING or not (isinstance(kept, Struct) and isinstance(promised, Struct)):
+        return NOTHING if promised == NOTHING else kept
+    there = dict(promised.fields)
+    fields = ((name, _unread(inner, there.get(name, NOTHING))) for name, inner in kept.fields)
+    return Struct(tuple(fields))
 
 
 def _unwrapped(doc: str) -> str:

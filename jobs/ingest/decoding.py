@@ -39,7 +39,7 @@ def decoding(topic: Topic, writers: Sequence[Writer], end_marker: bytes) -> Deco
             columns=decode_json.unchecked(end_marker, wrapped=bool(whole)),
             undecodable=_or_null(topic.contract, decode_json.undecodable(topic, end_marker)),
             fields=read,
-            event_micros=change_data.event_micros(f"({read['source']})")
+            event_micros=change_data.event_micros(f"({read[change_data.SOURCE]})")
             if whole
             else decode_json.event_micros(topic),
         )
@@ -48,8 +48,8 @@ def decoding(topic: Topic, writers: Sequence[Writer], end_marker: bytes) -> Deco
         field.name: decode_avro.by_writer({i: told[field.name] for i, told in per_writer.items()})
         for field in topic.newest.fields
     }
-    if whole:
-        micros = change_data.event_micros(f"({by_field['source']})") if writers else "CAST(NULL AS bigint)"
+    if whole and writers:
+        micros = change_data.event_micros(f"({by_field[change_data.SOURCE]})")
     else:
         micros = decode_avro.event_micros(topic, writers)
     return Decoding(

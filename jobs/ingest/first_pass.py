@@ -7,13 +7,13 @@ columns from the codes (`log_rows`). Whatever is decided is decided once: the se
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from jobs import quote
 from jobs.ingest.decode_avro import SEPARATOR
 from jobs.ingest.decoding import decoding, event_columns, of_values
 from jobs.ingest.writer_schema import Writer
+from jobs.kinds.windows import micros
 from jobs.lake.log import EVENT
 from jobs.topics import change_data, record_key, verdict
 from jobs.topics.contract import Contract
@@ -78,11 +78,6 @@ def bytes_in_memory(looked: pa.Table) -> float:
     import pyarrow.compute as pc
 
     return 200 + 4 * float(pc.mean(looked.column("sent_bytes")).as_py())
-
-
-def micros(duration: timedelta) -> int:
-    """The duration in microseconds."""
-    return duration // timedelta(microseconds=1)
 
 
 def identity(contract: Contract, column: Callable[[str], str], key: str) -> str | None:

@@ -10,9 +10,9 @@ from typing import Any
 
 from jobs.errors import StoppedTopicError, TwinlakeError, UnreachableError
 from jobs.ingest.decide import Decision
-from jobs.ingest.first_pass import micros
 from jobs.ingest.writer_schema import Writer, field_names, schema_hash
 from jobs.kinds.clock import LOG_APPEND_TIME, PROCESSING_TIME
+from jobs.kinds.windows import micros
 from jobs.lake.log_clock import risen
 from jobs.lake.log_fields import names_kept
 from jobs.times import EPOCH

@@ -137,7 +137,7 @@ class Feed:
     def view_sql(self, pin: Pin, scaled: tuple[str, ...] = ()) -> Iterator[str]:
         """The text of `view`, which can be analysed inside."""
         with self.states_sql(pin) as states:
-            yield self.definition.view({self.definition.name: states}, _moment(self.logs, pin), scaled)
+            yield self.definition.view({self.definition.name: states}, moment_at(self.logs, pin), scaled)
 
     def view(self, pin: Pin, scaled: tuple[str, ...] = ()) -> DataFrame:
         """What readers of the version saw when it was pinned; `scaled` as in `Kind.view`."""
@@ -178,7 +178,7 @@ class Computed:
     def view_sql(self, pin: Pin, scaled: tuple[str, ...] = ()) -> Iterator[str]:
         """The text of `view`, which can be analysed inside."""
         with self.states_sql(pin) as states:
-            moment = _moment(self.logs, pin)
+            moment = moment_at(self.logs, pin)
             yield self.definition.view({self.definition.name: states}, moment, scaled)
 
     def view(self, pin: Pin, scaled: tuple[str, ...] = ()) -> DataFrame:
@@ -225,7 +225,7 @@ class LogView:
                     relations[name] = self._among(
                         read, f"({opened.enter_context(read.view_sql(pin.reads[name]))})"
                     )
-            yield self.definition.view(relations, _moment(self.logs, pin), scaled)
+            yield self.definition.view(relations, moment_at(self.logs, pin), scaled)
 
     def _among(self, read: Readable, relation: str) -> str:
         by = self.definition.by
@@ -262,7 +262,8 @@ def as_computed(opened: Readable) -> Computed | LogView:
     return opened.computed if isinstance(opened, LogView) else opened
 
 
-def _moment(logs: Mapping[str, Log], pin: Pin) -> Moment:
+def moment_at(logs: Mapping[str, Log], pin: Pin) -> Moment:
+    """What views of these logs say about time at the pin."""
     watermarks = {name: moment_sql(pin.watermarks.get(name)) for name in logs}
     clocks = {
         (name, clock): moment_sql(at) for name in logs for clock, at in pin.clocks.get(name, {}).items()

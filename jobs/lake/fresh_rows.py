@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Union
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from jobs.lake.kept_plan import ArrowFile
 from jobs.lake.log import EVENT, Log, ddl
 from jobs.topics import record_key
 from jobs.topics.contract import DELETE
+from jobs.topics.spark_type import is_record
 from jobs.topics.verdict import VALID
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ class FreshRows:
     def __init__(self, log: Log, rows: pa.Table) -> None:
         self._log = log
         self._rows = rows
-        self._files: dict[tuple[str, ...], ArrowFile] = {}
+        self._files: dict[tuple[tuple[str, str], ...], ArrowFile] = {}
         self._lock = threading.Lock()
 
     def file(self, read: Mapping[str, str]) -> ArrowFile:
@@ -37,9 +39,10 @@ class FreshRows:
         `read` is the log's by the plan that they are for: it may have gained fields since the batch.
         """
         with self._lock:
-            found = self._files.get(tuple(read))
+            key = tuple(read.items())
+            found = self._files.get(key)
             if found is None:
-                found = self._files[tuple(read)] = self._written(read)
+                found = self._files[key] = self._written(read)
             return found
 
     def _written(self, read: Mapping[str, str]) -> ArrowFile:
@@ -48,7 +51,7 @@ class FreshRows:
         valid = self._rows.select([*from_log, EVENT]).filter(chosen).combine_chunks()
         events = valid.column(EVENT)
         fields = [
-            pc.struct_field(events, name).combine_chunks()
+            _with_gained(pc.struct_field(events, name).combine_chunks(), type_)
             if events.type.get_field_index(name) >= 0
             else pa.nulls(len(events), _arrow_type(type_))
             for name, type_ in read.items()
@@ -72,6 +75,24 @@ def schema(log: Log, read: Mapping[str, str]) -> StructType:
     return StructType([columns[name] for name in (*_from_log(log), EVENT)])
 
 
+def _with_gained(values: pa.Array, type_: str) -> pa.Array:
+    """The values with the fields that their records have gained since, all NULL."""
+    return _grown(values, _arrow_type(type_)) if is_record(type_) else values
+
+
+def _grown(values: pa.Array, type_: pa.DataType) -> pa.Array:
+    if not pa.types.is_struct(type_) or values.type == type_:
+        return values
+    fields = [
+        _grown(pc.struct_field(values, one.name), one.type)
+        if values.type.get_field_index(one.name) >= 0
+        else pa.nulls(len(values), one.type)
+        for one in type_
+    ]
+    return pa.StructArray.from_arrays(fields, [one.name for one in type_], mask=values.is_null())
+
+
+@cache
 def _arrow_type(type_: str) -> pa.DataType:
     from pyspark.sql.pandas.types import to_arrow_type
     from pyspark.sql.types import StructType

@@ -19,6 +19,8 @@ from jobs.lake.quarantine import latest_sql
 from jobs.lake.relations import relation_sql
 from jobs.times import moment_or_none, parse_moment
 from jobs.topics import coordinate, record_key
+from jobs.topics.contract import JSON
+from jobs.topics.spark_type import is_record
 from jobs.topics.verdict import TOO_LATE, VALID
 
 if TYPE_CHECKING:
@@ -167,15 +169,19 @@ class Log:
         there = self.event()
         missing = [one for one in fields.items() if log_fields.kept_as(there, *one) is None]
         try:
-            gained = {log_fields.new_field(there, *one): one[1] for one in missing}
+            gained = {
+                path: new for one in missing for path, new in log_fields.new_fields(there, *one).items()
+            }
         except ValueError as error:
             what = f"the log of topic {self.topic.name} cannot keep the events of {source}"
             raise StoppedTopicError(what, str(error), remedy) from error
         if gained:
-            columns = ", ".join(f"{EVENT}.{quote.name(name)} {type_}" for name, type_ in gained.items())
+            columns = ", ".join(
+                f"{'.'.join(map(quote.name, (EVENT, *path)))} {type_}" for path, type_ in gained.items()
+            )
             self.spark.sql(f"ALTER TABLE {relation_sql(self.path)} ADD COLUMNS ({columns})")
             self._appender = self._read = None  # it would refuse to go on with a table that was altered
-        return {**there, **gained}
+        return self.event()
 
     def all(self, after: int, to: int) -> DataFrame:
         """Every column of every record of the batches in (after, to]."""
@@ -218,12 +224,12 @@ class Log:
 
     def traced_sql(self, relation: str) -> str:
         """The rows of `valid_sql`, and of each the batch that it is of, as `_batch`."""
-        columns = ", ".join((*self.columns(), "batch AS `_batch`"))
-        return f"SELECT {columns} FROM {relation} WHERE verdict = '{VALID}'"
+        return self.valid_sql(relation, "batch AS `_batch`")
 
-    def valid_sql(self, relation: str) -> str:
-        """The same rows as SELECT text, of all that the relation has of the log."""
-        return f"SELECT {', '.join(self.columns())} FROM {relation} WHERE verdict = '{VALID}'"
+    def valid_sql(self, relation: str, *more: str) -> str:
+        """The same rows as SELECT text, of all that the relation has of the log; with more columns of it."""
+        columns = ", ".join((*self.columns(), *more))
+        return f"SELECT {columns} FROM {relation} WHERE verdict = '{VALID}'"
 
     def late_sql(self, relation: str) -> str:
         """SELECT text of records that came late: the columns of `rows`, and whether they were too late and
@@ -239,13 +245,20 @@ WHERE (verdict = '{VALID}' AND late) OR verdict = '{TOO_LATE}'"""
     def columns(self) -> tuple[str, ...]:
         """SQL of what every definition reads, over the log's columns; another one once a schema is met."""
         schemas: dict[str, list[str]] = self.metadata().get("schemas", {})
-        contract, fields = self.topic.contract, []
+        contract, fields, kept = self.topic.contract, [], self._kept()
         for field in self.topic.newest.fields:
-            value = log_fields.as_read(field, schemas)
+            value = log_fields.as_read(field, schemas, kept)
             if deleted := record_key.of_tombstone(contract, field.name):
                 value = f"CASE WHEN {EVENT} IS NULL THEN {deleted} ELSE {value} END"
             fields.append(f"{value} AS {quote.name(field.name)}")
         return (*fields, *record_key.from_log(contract), *coordinate.FROM_LOG)
+
+    def _kept(self) -> Mapping[str, str]:
+        """`read`, where how a field is read depends on it; else it is not looked up."""
+        newest, is_json = self.topic.newest, self.topic.contract.format == JSON
+        if not (is_json or any(is_record(field.type) for field in newest.fields)):
+            return log_fields.NOT_ASKED
+        return self.read if delta.exists(self.path) else log_fields.NOT_ASKED
 
 
 def late_after(logs: Mapping[str, Log]) -> dict[str, timedelta]:

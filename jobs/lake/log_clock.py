@@ -17,6 +17,7 @@ from jobs.kinds.windows import micros
 from jobs.lake import kept_commits
 from jobs.lake.relations import moment_sql
 from jobs.times import EPOCH, format_moment, from_micros
+from jobs.topics import change_data
 from jobs.topics.verdict import VALID
 
 if TYPE_CHECKING:
@@ -106,13 +107,10 @@ def folded(rows: Iterable[Mapping[str, Any]]) -> LogClock:
 
 def by_batch(log: Log, to: int) -> Iterable[Mapping[str, Any]]:
     """In order, per batch, epoch and partition what `LogEnd.after` and `judged_again` take of its records."""
-    time = log.topic.contract.event_time
-    shown = dict(zip((field.name for field in log.topic.newest.fields), log.columns(), strict=False))
-    event_time = "CAST(NULL AS TIMESTAMP)" if time is None else shown[time].rpartition(" AS ")[0]
     counted = f"verdict = '{VALID}' AND event_time <= timestamp"
     told = log.all(0, to).selectExpr(
         "batch", "epoch", "partition", "timestamp", "verdict", "ingested_at",
-        "coalesce(replay, false) AS copy", f"{event_time} AS event_time",
+        "coalesce(replay, false) AS copy", f"{_event_time(log)} AS event_time",
     )  # fmt: skip
     parts = told.groupBy("batch", "epoch", "partition").agg(
         *(
@@ -126,6 +124,15 @@ def by_batch(log: Log, to: int) -> Iterable[Mapping[str, Any]]:
     )
     rows: list[Mapping[str, Any]] = parts.orderBy("batch").toArrow().to_pylist()
     return rows
+
+
+def _event_time(log: Log) -> str:
+    contract = log.topic.contract
+    shown = dict(zip((field.name for field in log.topic.newest.fields), log.columns(), strict=False))
+    read = {name: sql.rpartition(" AS ")[0] for name, sql in shown.items()}
+    if contract.change_data:
+        return f"timestamp_micros({change_data.event_micros(f'({read[change_data.SOURCE]})')})"
+    return read.get(contract.event_time or "", "CAST(NULL AS TIMESTAMP)")
 
 
 def _column(sql: str, name: str) -> Any:

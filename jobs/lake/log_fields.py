@@ -3,38 +3,60 @@
 A field keeps the type that it was first sent with. Where it comes with another one that holds the same
 values, or whose values it holds, that has a field of its own beside it, `<name>:<type>`, which no producer's
 field can be called: nothing that is there is written anew, and nothing is converted before it is kept.
+A record gains the fields that it comes with for the first time, which are NULL in the rows before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from jobs import quote
-from jobs.topics.change import PROMOTIONS, holds
+from jobs.topics.change import PROMOTIONS, holds, promoted
 from jobs.topics.default_value import default_sql
 from jobs.topics.schema import Field
+from jobs.topics.spark_type import Struct, Type, covers, is_record, parse, text, united
 
 _APART = ":"
 _WIDER = {read for _, read in PROMOTIONS}
+NOT_ASKED: Mapping[str, str] = {}
 
 
 def kept_as(event: Mapping[str, str], name: str, type_: str) -> str | None:
-    """The field of `event` (name to Spark type) that values of this name and type are in, if there is one."""
-    return next((known for known in (name, f"{name}{_APART}{type_}") if event.get(known) == type_), None)
+    """The field of `event` (name to Spark type) that values of this name and type are in, if there is one:
+    for a record, one that has all of its fields."""
+    for known in (name, f"{name}{_APART}{type_}"):
+        kept = event.get(known)
+        if kept == type_ or (kept is not None and covers(parse(kept), parse(type_))):
+            return known
+    return None
 
 
-def new_field(event: Mapping[str, str], name: str, type_: str) -> str:
-    """What a field that `event` has no place for is called there; ValueError where none can be made."""
+def new_fields(event: Mapping[str, str], name: str, type_: str) -> dict[tuple[str, ...], str]:
+    """What `event` must gain to keep this field: by the names on the way there, the types; ValueError where
+    no place can be made."""
     same = next((known for known in event if known.lower() == name.lower()), None)
     if same is None:
-        return name
+        return {(name,): type_}
     if same != name:
         raise ValueError(f"its field {name!r} and {same!r}, which the log has, differ in case only")
+    kept = parse(event[name])
+    if isinstance(kept, Struct) and (both := united(kept, parse(type_))) is not None:
+        return dict(_gained(kept, both, (name,)))
     if holds(event[name], type_) or holds(type_, event[name]):
-        return f"{name}{_APART}{type_}"
+        return {(f"{name}{_APART}{type_}",): type_}
     raise ValueError(
         f"its field {name!r} is {type_}, and the log has it as {event[same]}: a field keeps its type"
     )
+
+
+def _gained(kept: Type, both: Type, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+    if isinstance(kept, Struct) and isinstance(both, Struct):
+        there = dict(kept.fields)
+        for name, inner in both.fields:
+            if name in there:
+                yield from _gained(there[name], inner, (*path, name))
+            else:
+                yield (*path, name), text(inner)
 
 
 def read_from(event: Mapping[str, str], fields: Sequence[Field]) -> dict[str, str]:
@@ -48,14 +70,18 @@ def names_kept(event: Mapping[str, str], stored: Mapping[str, str], names: Itera
     return [(name in stored and kept_as(event, name, stored[name])) or name for name in names]
 
 
-def as_read(field: Field, schemas: Mapping[str, Sequence[str]]) -> str:
+def as_read(field: Field, schemas: Mapping[str, Sequence[str]], kept: Mapping[str, str] = NOT_ASKED) -> str:
     """SQL of a field over the log's columns: what the record's writer sent under one of its names, else the
-    newest schema's default. `schemas` tells by id of the schemas met which fields their records are kept in.
+    newest schema's default. `schemas` tells by id of the schemas met which fields their records are kept in,
+    `kept` the types of those fields, which is asked of records and of JSON, whose records name no schema.
     """
     by_source: dict[str, list[int]] = {}
     for schema_id, names in schemas.items():
-        by_source.setdefault(_source(field, names), []).append(int(schema_id))
-    usual = _typed(field, field.name)
+        by_source.setdefault(_source(field, names, kept), []).append(int(schema_id))
+    usual = _typed(field, field.name, kept)
+    places = [name for name in kept if name.split(_APART)[0] == field.name]
+    if not schemas and len(places) > 1:  # JSON: a record has its value in one of them
+        return f"coalesce({', '.join(_typed(field, name, kept) for name in places)})"
     cases = [
         f"WHEN schema_id IN ({', '.join(map(str, sorted(ids)))}) THEN {sql}"
         for sql, ids in by_source.items()
@@ -64,13 +90,16 @@ def as_read(field: Field, schemas: Mapping[str, Sequence[str]]) -> str:
     return f"CASE {' '.join(cases)} ELSE {usual} END" if cases else usual
 
 
-def _source(field: Field, kept: Sequence[str]) -> str:
-    by_name = {name.split(_APART)[0]: name for name in kept}
+def _source(field: Field, names: Sequence[str], kept: Mapping[str, str]) -> str:
+    by_name = {name.split(_APART)[0]: name for name in names}
     found = next((by_name[name] for name in field.names if name in by_name), None)
-    return default_sql(field) if found is None else _typed(field, found)
+    return default_sql(field) if found is None else _typed(field, found, kept)
 
 
-def _typed(field: Field, kept: str) -> str:
-    """Spark drops a cast that changes nothing: which type the log has it as need not be known."""
-    value = f"event.{quote.name(kept)}"
+def _typed(field: Field, name: str, kept: Mapping[str, str]) -> str:
+    """Spark drops a cast that changes nothing: which type the log has it as need not be known, but for
+    records, which are cast by place and read by name."""
+    value = f"event.{quote.name(name)}"
+    if is_record(field.type) and name in kept:
+        return promoted(value, kept[name], field.type)
     return f"CAST({value} AS {field.type})" if field.type in _WIDER else value

@@ -21,11 +21,11 @@ from jobs import quote
 from jobs.kinds.all import from_json
 from jobs.kinds.kind import Kind, Moment, StoredKind, is_stored
 from jobs.lake import in_force, kept_commits, quarantine
-from jobs.lake.log import Log, late_after
+from jobs.lake.feed import moment_at
+from jobs.lake.log import Log
 from jobs.lake.log_clock import LogClock, clock_at
-from jobs.lake.relations import moment_sql
 from jobs.lake.table_state import TableState
-from jobs.lake.version import Version, load, version_file
+from jobs.lake.version import Pin, Version, load, version_file
 from jobs.reading import views
 from jobs.reading.as_of import AsOf, parse_as_of
 from jobs.reading.live import LiveTables, actions
@@ -214,7 +214,7 @@ class PastTexts:
         }
         bound = {table: one.definition for table, one in reads.items()}
         definition = from_json(version.definition).bound(bound)
-        moment = self._moment(definition, version.topics)
+        moment = self._moment(definition, version)
         if is_stored(definition):
             states = self._states(version, definition)
             sql = definition.view({definition.name: states}, moment)
@@ -242,20 +242,17 @@ class PastTexts:
         self.computed[version.table] = why
         return self.tables.computed_sql(f"{name}/log", definition, self.logs[topic], self._log_sql(topic))
 
-    def _moment(self, definition: Kind, topics: Iterable[str]) -> Moment:
+    def _moment(self, definition: Kind, version: Version) -> Moment:
         """What time says at the moment; not asked for a table that shows nothing of it."""
         if not definition.reads and definition.timeless == definition.output:
             return Moment()
-        clocks = {topic: self._clock(topic) for topic in topics}
-        return Moment(
-            watermarks={topic: moment_sql(clock.watermark) for topic, clock in clocks.items()},
-            clocks={
-                (topic, name): moment_sql(at)
-                for topic, clock in clocks.items()
-                for name, at in clock.clocks.items()
-            },
-            late_after=late_after(self.logs),
-        )
+        clocks = {topic: self._clock(topic) for topic in version.topics}
+        pin = Pin(
+            version=version, position=self.past.position,
+            watermarks={topic: clock.watermark for topic, clock in clocks.items()},
+            clocks={topic: clock.clocks for topic, clock in clocks.items()},
+        )  # fmt: skip
+        return moment_at({topic: self.logs[topic] for topic in version.topics}, pin)
 
     def _clock(self, topic: str) -> LogClock:
         if topic not in self._clocks:

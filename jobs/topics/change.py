@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from jobs import quote
 from jobs.topics.schema import Field, Schema
+from jobs.topics.spark_type import Struct, parse, text, united
 
 PROMOTIONS = {
     ("int", "bigint"): "CAST({value} AS bigint)",
@@ -42,10 +44,32 @@ def source(field: Field, writer: Sequence[Field]) -> Field | None:
 
 
 def holds(sent: str, read: str) -> bool:
-    """Whether every value of the type that was sent is one of the type that it is read as."""
-    return sent == read or (sent, read) in PROMOTIONS
+    """Whether every value of the type that was sent can be read as the other type.
+
+    Records are read by the names of their fields: one that only the reader has is NULL, whatever its default,
+    one that only the writer has is not shown, and one of both keeps its type.
+    """
+    return sent == read or (sent, read) in PROMOTIONS or united(parse(sent), parse(read)) is not None
 
 
 def promoted(value: str, sent: str, read: str) -> str:
-    """SQL of a value that was sent as one type and is read as another that `holds` it."""
-    return value if sent == read else PROMOTIONS[sent, read].format(value=value)
+    """SQL of a value that was sent as one type and is read as another that `holds` it; `value` is a name."""
+    if sent == read:
+        return value
+    if (sent, read) in PROMOTIONS:
+        return PROMOTIONS[sent, read].format(value=value)
+    theirs, ours = parse(sent), parse(read)
+    assert isinstance(theirs, Struct) and isinstance(ours, Struct)  # nothing else holds another type's values
+    return _by_name(value, theirs, ours)
+
+
+def _by_name(value: str, sent: Struct, read: Struct) -> str:
+    theirs, parts = dict(sent.fields), []
+    for name, type_ in read.fields:
+        inner, found = f"{value}.{quote.name(name)}", theirs.get(name)
+        if found is None:
+            inner = f"CAST(NULL AS {text(type_)})"
+        elif isinstance(found, Struct) and isinstance(type_, Struct) and found != type_:
+            inner = _by_name(inner, found, type_)
+        parts.append(f"{quote.string(name)}, {inner}")
+    return f"CASE WHEN {value} IS NOT NULL THEN named_struct({', '.join(parts)}) END"

@@ -22,11 +22,12 @@ POSITIONS = {
 }
 """Database -> the fields of `source` that say where in its log a change was, and their types."""
 DATABASES = tuple(POSITIONS)
-EVENT_TIME = "source.ts_ms"
+SOURCE = "source"
+EVENT_TIME = f"{SOURCE}.ts_ms"
 """When the database made the change. The envelope's own `ts_ms` is when the connector saw it: by that nothing
 would be late that waited in the database's log."""
 ROWS = ("before", "after")
-FIELDS = ("op", "source", *ROWS)
+FIELDS = ("op", SOURCE, *ROWS)
 """The fields of an envelope that its identity and its rules are made of."""
 OPERATIONS = ("r", "c", "u", "d", "t")
 """A snapshot's row, create, update, delete, truncate. Messages have a topic of their own, like heartbeats."""

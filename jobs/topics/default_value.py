@@ -7,7 +7,7 @@ from typing import Any
 from jobs import quote
 from jobs.topics.avro_type import without_null
 from jobs.topics.schema import Field, logical_type
-from jobs.topics.spark_type import Array, Map, Plain, Type, parse
+from jobs.topics.spark_type import Array, Map, Plain, Type, parse, text
 
 
 def default_sql(field: Field) -> str:
@@ -27,25 +27,25 @@ def _literal(value: Any, type_: Type, logical: str | None, avro: Any) -> str:
     inside = kept if isinstance(kept, dict) else {}
     if isinstance(type_, Array):
         items = (_inside(item, type_.element, inside.get("items")) for item in value)
-        return f"CAST(array({', '.join(items)}) AS {_text(type_)})"
+        return f"CAST(array({', '.join(items)}) AS {text(type_)})"
     if isinstance(type_, Map):
         pairs = (
             f"{quote.string(key)}, {_inside(item, type_.value, inside.get('values'))}"
             for key, item in value.items()
         )
-        return f"CAST(map({', '.join(pairs)}) AS {_text(type_)})"
+        return f"CAST(map({', '.join(pairs)}) AS {text(type_)})"
     fields = {field["name"]: field for field in inside.get("fields", [])}
     parts = []
     for name, inner in type_.fields:
         known = fields.get(name, {})
         given = value.get(name, known.get("default"))
         parts.append(f"{quote.string(name)}, {_inside(given, inner, known.get('type'))}")
-    return f"CAST(named_struct({', '.join(parts)}) AS {_text(type_)})"
+    return f"CAST(named_struct({', '.join(parts)}) AS {text(type_)})"
 
 
 def _inside(value: Any, type_: Type, avro: Any) -> str:
     if value is None:
-        return f"CAST(NULL AS {_text(type_)})"
+        return f"CAST(NULL AS {text(type_)})"
     kept, _ = without_null(avro)
     logical = kept.get("logicalType") if isinstance(kept, dict) else None
     return _literal(value, type_, logical, avro)
@@ -71,13 +71,3 @@ def _plain(value: Any, type_: Plain, logical: str | None) -> str:
     if type_.name == "string":
         return quote.string(str(value))
     return f"CAST({quote.string(str(value).lower())} AS {type_.name})"
-
-
-def _text(type_: Type) -> str:
-    if isinstance(type_, Plain):
-        return type_.name
-    if isinstance(type_, Array):
-        return f"array<{_text(type_.element)}>"
-    if isinstance(type_, Map):
-        return f"map<string,{_text(type_.value)}>"
-    return f"struct<{','.join(f'{name}:{_text(inner)}' for name, inner in type_.fields)}>"

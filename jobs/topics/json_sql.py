@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from jobs import quote
 from jobs.topics import verdict
-from jobs.topics.spark_type import Array, Map, Plain, Struct, Type
+from jobs.topics.spark_type import NOTHING, Array, Map, Plain, Struct, Type
 
 MOMENT = r"^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}(\\.\\d{1,6})?(Z|[+-]\\d{2}:\\d{2})$"
 DAY = r"^\\d{4}-\\d{2}-\\d{2}$"
@@ -29,6 +29,8 @@ def value(doc: str, type_: Type, depth: int = 0) -> str:
     """SQL of a document's value; NULL where it has none, or none of that type."""
     if isinstance(type_, Plain):
         text = _text(doc)
+        if type_ == NOTHING:
+            return "NULL"
         if type_.name == "string":
             return text
         return f"try_to_binary({text}, 'base64')" if type_.name == "binary" else _cast(text, type_)

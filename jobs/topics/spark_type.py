@@ -40,11 +40,18 @@ class Map:
 
 
 Type = Plain | Struct | Array | Map
+NOTHING = Plain("void")
+"""The type of NULL alone."""
 
 
 def is_nested(text: str) -> bool:
     """Whether values of the type have others inside."""
     return text.startswith(("struct<", "array<", "map<"))
+
+
+def is_record(text: str) -> bool:
+    """Whether values of the type have fields."""
+    return text.startswith("struct<")
 
 
 def parse(text: str) -> Type:
@@ -60,6 +67,41 @@ def parse(text: str) -> Type:
     if after:
         raise ValueError(f"{text!r} goes on after its end")
     return parsed
+
+
+def text(type_: Type) -> str:
+    """A tree's text; `parse` is its exact inverse."""
+    if isinstance(type_, Plain):
+        return type_.name
+    if isinstance(type_, Array):
+        return f"array<{text(type_.element)}>"
+    if isinstance(type_, Map):
+        return f"map<string,{text(type_.value)}>"
+    return f"struct<{','.join(f'{name}:{text(inner)}' for name, inner in type_.fields)}>"
+
+
+def covers(whole: Type, part: Type) -> bool:
+    """Whether a record has all fields of another one, by name and type, at any depth of records."""
+    if isinstance(whole, Struct) and isinstance(part, Struct):
+        there = dict(whole.fields)
+        return all(name in there and covers(there[name], inner) for name, inner in part.fields)
+    return whole == part
+
+
+def united(one: Type, other: Type) -> Type | None:
+    """The first record, with those fields of the second that it lacks at its end; None where they have a
+    field in common that has no such type, or whose names differ in case only."""
+    if not (isinstance(one, Struct) and isinstance(other, Struct)):
+        return one if one == other else None
+    fields, named = dict(one.fields), {name.lower(): name for name, _ in one.fields}
+    for name, inner in other.fields:
+        if named.get(name.lower(), name) != name:
+            return None
+        found = united(fields[name], inner) if name in fields else inner
+        if found is None:
+            return None
+        fields[name] = found
+    return Struct(tuple(fields.items()))
 
 
 def _type(stream: Iterator[str], head: str) -> tuple[Type, str]:

@@ -12,11 +12,13 @@ from pyspark.sql import Row, SparkSession
 from jobs.ingest import first_pass
 from jobs.kinds.latest import Latest
 from jobs.kinds.mirror import mirror
+from jobs.lake.log_clock import LogClock, by_batch, folded
 from jobs.topics.contract_file import parse_contract
 from jobs.topics.schema import parse_schema
 from jobs.topics.topic import Topic, json_topic
 from tests.envelopes import (
     AT_MS,
+    ROW,
     SOURCES,
     as_json,
     avro,
@@ -37,7 +39,7 @@ from tests.ingest.change_cases import (
     change,
 )
 from tests.ingest.fed import Fed, renamed
-from tests.ingest.stage import Stage
+from tests.ingest.stage import Stage, frame
 from tests.ingest.test_json import NOW
 from tests.ingest.test_verdicts import KAFKA
 from tests.laws.change_data import history
@@ -154,6 +156,10 @@ def of_avro(stage: Stage, database: str) -> None:
     stage.schema_id = stage.registry.register(stage.subject, stage.schema)
 
 
+GREW = {"city": "string", **{name: kind for name, kind in ROW.items() if name != "amount"}}
+"""The columns of people after one was added, and one dropped."""
+
+
 def people(stage: Stage, database: str) -> Latest:
     return Latest(
         name="people_now", inputs=(stage.topic.name,),
@@ -187,7 +193,9 @@ def test_json_of_postgresql_is_mirrored_with_its_tombstones_and_redeliveries(sta
     assert [one[3] for one in stage.verdicts(log)] == [
         *["valid"] * 5, "ignored", *["duplicate"] * 3, "ignored", "valid",
     ]  # fmt: skip
-    assert log.metadata()["watermark"] == AT_MS * 1000
+    metadata = log.metadata()
+    clock = LogClock(watermark=metadata["watermark"], clocks=metadata["clocks"])
+    assert clock.watermark == AT_MS * 1000 and folded(by_batch(log, log.end())) == clock
 
 
 @pytest.mark.usefixtures("way")
@@ -224,6 +232,59 @@ def test_avro_of_mysql_is_mirrored_with_a_snapshot_taken_anew_and_a_truncate(sta
     assert [one[3] for one in stage.verdicts(log)] == [
         *["valid"] * 4, "duplicate", "duplicate", *["valid"] * 5,
     ]  # fmt: skip
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("written", ["json", "avro"])
+def test_a_table_gains_and_loses_columns_without_a_stop_of_its_topic(stage: Stage, written: str) -> None:
+    (of_json if written == "json" else of_avro)(stage, "postgresql")
+    stage.create(partitions=1)
+    fed = Fed(stage, people(stage, "postgresql"))
+    old, newer = stage.schema, avro("postgresql", GREW)
+    newer_id = stage.registry.register(stage.subject, newer)
+
+    def told(schema: dict[str, Any], lsn: int, op: str, before: Any, after: Any) -> bytes:
+        value = change(op, {"lsn": lsn}, before=before, after=after)
+        if written == "json":
+            return as_json(value)
+        return frame(newer_id if schema is newer else stage.schema_id, schema, value)
+
+    bonn = {"id": 2, "name": "Ben", "city": "Bonn"}
+    stage.produce(told(old, 6, "c", None, ANNA))
+    fed.run()
+    stage.produce(told(newer, 7, "c", None, bonn))
+    log = fed.run()
+    shown = fed.shows()
+    early = [row.after for row in log.rows(0, log.end()).orderBy("_offset").collect()]
+    # only then the project is told
+    if written == "json":
+        grown = contract(stage.topic.name, "postgresql", columns=GREW, format="json")
+        stage.topic = json_topic(stage.topic.name, grown)
+    else:
+        file = parse_schema(newer, topic=stage.topic.name, number=2, file="schemas/people.v2.avsc")
+        grown = contract(stage.topic.name, "postgresql", columns=GREW)
+        stage.topic = replace(stage.topic, contract=grown, schemas=(*stage.topic.schemas, file))
+    cities = Latest(
+        name="cities", inputs=(stage.topic.name,),
+        **mirror("postgresql", keys=("id",), values=("name", "city")),
+    )  # fmt: skip
+    fed = Fed(stage, cities)
+    stage.produce(
+        told(newer, 8, "u", bonn, {**bonn, "city": "Lyon"}),
+        told(old, 9, "u", None, ANNE),
+        told(newer, 10, "c", None, {**bonn, "id": 3}),
+    )
+    log = fed.run()
+
+    assert shown == {(1, "Anna", "12.50"), (2, "Ben", None)}
+    assert early == [Row(**ANNA), Row(id=2, name="Ben", amount=None)]
+    assert fed.shows() == {(1, "Anne", None), (2, "Ben", "Lyon"), (3, "Ben", "Bonn")}
+    rows = (log.rows(0, log.end()), log.spark.sql(log.rows_sql(log.end())))
+    kept = None if written == "json" else "Bonn"  # what a contract does not name stays in the raw value
+    for found in rows:
+        cities_told = [row.after.city for row in found.orderBy("_offset").collect()]
+        assert cities_told == [None, kept, "Lyon", None, "Bonn"]
+    assert {one[3] for one in stage.verdicts(log)} == {"valid"}
 
 
 @pytest.mark.faults

@@ -110,6 +110,8 @@ def test_what_the_commits_have_told_can_be_folded_from_the_rows_when_they_are_go
         return stage.run()
 
     stage.create(partitions=2)
+    stage.orders("first", ordered_at=now - timedelta(minutes=660))  # the watermark rises, whatever is drawn
+    stage.run()
     stage.orders("lost", ordered_at=now - timedelta(minutes=1), status="lost")
     for number in range(3):
         batch(number)

@@ -125,3 +125,17 @@ def test_a_field_that_the_contract_gains_is_shown_from_then_on_and_rules_are_ask
     rows = log.rows(0, 9).orderBy("_offset").collect()
     assert [row.note for row in rows] == [None, "early"]
     assert [bytes(row.value) for row in log.all(0, 9).where("offset = 0").collect()] == [early]
+
+
+def test_a_field_that_gets_a_wider_type_is_shown_of_records_before_and_after(faked: Stage) -> None:
+    faked.create(partitions=1)
+    faked.registry.down = True  # type: ignore[union-attr]
+    name = faked.topic.name
+    written = b'{"at": "2026-01-31T12:00:00Z", "n": 7}'
+    for kind in ("int", "bigint"):
+        faked.topic = topic(name, {"name": "n", "logicalType": "integer", "physicalType": kind})
+        faked.produce(written)
+        log = faked.run()
+
+    assert [row.n for row in log.rows(0, 9).collect()] == [7, 7]
+    assert log.rows(0, 9).schema["n"].dataType.simpleString() == "bigint"

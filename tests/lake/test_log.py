@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
@@ -17,7 +18,7 @@ from jobs.kinds.evidence import SEGMENT
 from jobs.kinds.windows import ALL
 from jobs.lake import delta
 from jobs.lake.feed import Feed, open_version
-from jobs.lake.fresh_rows import FreshRows
+from jobs.lake.fresh_rows import FROM_LOG, FreshRows
 from jobs.lake.log import COLUMNS, Log
 from jobs.lake.segments import Closed
 from jobs.lake.version import Pin
@@ -25,6 +26,7 @@ from jobs.speed import advance as module
 from jobs.speed.advance import Standing, advance, cuts
 from jobs.speed.lags import Lags
 from jobs.topics.topic import load_topic
+from jobs.topics.verdict import VALID
 from tests.history import SALES, version_of
 from tests.written_log import write_batch
 
@@ -139,6 +141,19 @@ def test_rows_that_are_at_hand_are_taken_in_memory_however_many(
 
     expected = feed.definition.partial(log.rows(0, 1))
     assert expected.count() and not feed.rows().drop(SEGMENT).exceptAll(expected).count()
+
+
+def test_fresh_rows_have_nothing_in_a_field_that_their_record_has_gained_since(log: Log) -> None:
+    sent = pa.struct([("after", pa.struct([("id", pa.int32())]))])
+    events = pa.array([{"after": {"id": 7}}, {"after": None}], sent)
+    read = {"after": "struct<in:struct<a:string>,id:int>"}
+    rows = pa.table({**dict.fromkeys(FROM_LOG, [None] * 2), "verdict": [VALID] * 2, "event": events})
+
+    file = FreshRows(log, rows).file(read)
+
+    with pa.memory_map(str(file.path)) as written:
+        found = pa.ipc.open_stream(written).read_all().column("event").to_pylist()
+    assert found == [{"after": {"in": None, "id": 7}}, {"after": None}]
 
 
 def test_the_index_of_ids_reads_the_files_that_may_have_them(log: Log) -> None:

@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
-from jobs.lake.log_fields import as_read, kept_as, names_kept, new_field, read_from
+from jobs.lake.log_fields import as_read, kept_as, names_kept, new_fields, read_from
 from jobs.topics.schema import Field
 
-EVENT = {"id": "string", "count": "int", "count:bigint": "bigint", "price": "decimal(12,2)"}
+EVENT = {
+    "id": "string", "count": "int", "count:bigint": "bigint", "price": "decimal(12,2)",
+    "in": "struct<a:int>",
+}  # fmt: skip
 
 
 def field(name: str, type_: str, **more: Any) -> Field:
@@ -20,9 +23,41 @@ def test_a_type_that_comes_second_has_a_place_of_its_own() -> None:
     assert kept_as(EVENT, "count", "int") == "count"
     assert kept_as(EVENT, "count", "bigint") == "count:bigint"
     assert kept_as(EVENT, "count", "string") is None
-    assert new_field(EVENT, "note", "string") == "note"
-    assert new_field(EVENT, "id", "binary") == "id:binary"
-    assert new_field({"n": "bigint"}, "n", "int") == "n:int"
+    assert new_fields(EVENT, "note", "string") == {("note",): "string"}
+    assert new_fields(EVENT, "id", "binary") == {("id:binary",): "binary"}
+    assert new_fields({"n": "bigint"}, "n", "int") == {("n:int",): "int"}
+
+
+def test_a_record_gains_the_fields_that_it_lacks_and_keeps_those_that_it_has() -> None:
+    event = {"after": "struct<id:int,in:struct<a:int>>"}
+    sent = "struct<id:int,in:struct<b:array<int>,a:int>,city:string>"
+
+    assert kept_as(event, "after", sent) is None
+    assert new_fields(event, "after", sent) == {
+        ("after", "in", "b"): "array<int>", ("after", "city"): "string",
+    }  # fmt: skip
+    assert kept_as(event, "after", "struct<in:struct<a:int>>") == "after"
+    assert kept_as(event, "after", "struct<id:bigint>") is None
+
+
+def test_a_record_is_read_by_the_names_of_its_fields() -> None:
+    address = field("address", "struct<city:string,zip:int>")
+
+    found = as_read(address, {}, {"address": "struct<zip:int,street:string>"})
+
+    assert found == (
+        "CASE WHEN event.`address` IS NOT NULL THEN "
+        "named_struct('city', CAST(NULL AS string), 'zip', event.`address`.`zip`) END"
+    )
+    assert as_read(address, {}, {"address": address.type}) == "event.`address`"
+
+
+def test_a_field_of_json_is_read_from_each_place_that_it_has() -> None:
+    kept = {"n": "int", "n:bigint": "bigint"}
+
+    assert as_read(field("n", "bigint"), {}, kept) == (
+        "coalesce(CAST(event.`n` AS bigint), CAST(event.`n:bigint` AS bigint))"
+    )
 
 
 @pytest.mark.parametrize(
@@ -30,12 +65,14 @@ def test_a_type_that_comes_second_has_a_place_of_its_own() -> None:
     [
         ("price", "decimal(13,2)", "'price' is decimal(13,2), and the log has it as decimal(12,2)"),
         ("id", "int", "'id' is int, and the log has it as string"),
+        ("in", "struct<A:int>", "a field keeps its type"),
+        ("in", "struct<a:bigint>", "'in' is struct<a:bigint>, and the log has it as struct<a:int>"),
         ("Id", "string", "'Id' and 'id', which the log has, differ in case only"),
     ],
 )
 def test_a_type_that_has_nothing_to_do_with_the_first_has_no_place(name: str, type_: str, words: str) -> None:
     with pytest.raises(ValueError) as refused:
-        new_field(EVENT, name, type_)
+        new_fields(EVENT, name, type_)
 
     assert words in str(refused.value)
 

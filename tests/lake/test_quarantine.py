@@ -9,7 +9,10 @@ from jobs.errors import UsageError
 from jobs.lake.quarantine import reason_sql, refuse_unknown
 
 
-@pytest.mark.parametrize("reason", ["lost", "", "empty:", "empty:a b", "empty:region'", "empty:a:b", "Empty"])
+@pytest.mark.parametrize(
+    "reason",
+    ["lost", "", "empty:", "empty:a b", "empty:region'", "empty:a:b", "Empty", "missing:a.", "missing:.a"],
+)
 def test_what_is_no_published_reason_is_refused_by_name(reason: str) -> None:
     with pytest.raises(UsageError, match="there is no reason") as refused:
         refuse_unknown(["too_late", reason])
@@ -18,7 +21,7 @@ def test_what_is_no_published_reason_is_refused_by_name(reason: str) -> None:
 
 
 def test_a_duplicate_can_be_looked_at_and_not_be_judged_again() -> None:
-    refuse_unknown(["already_seen", "empty:region", "null_value"])
+    refuse_unknown(["already_seen", "empty:region", "null_value", "wrong_type:items[].price"])
 
     with pytest.raises(UsageError, match="not judged again"):
         refuse_unknown(["already_seen"], replays=True)

@@ -29,6 +29,10 @@ def field(type_: Any, name: str = "a", **more: Any) -> dict[str, Any]:
     return {"name": name, "type": type_, **more}
 
 
+def record(name: str = "In", **fields: Any) -> dict[str, Any]:
+    return {"type": "record", "name": name, "fields": [{"name": n, "type": t} for n, t in fields.items()]}
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -41,6 +45,9 @@ def field(type_: Any, name: str = "a", **more: Any) -> dict[str, Any]:
         ("int", field("int", "b", aliases=["a"])),
         ("int", field("long", "b", aliases=["x", "a"])),
         ("int", field("string", "b", default="-")),
+        (record(x="int"), field(record(x="int", y="string"))),
+        (record(x="int", y="string"), field(record(y="string"))),
+        (record(x=record("R", z="int")), field(record(y="long", x=record("R", w="int", z="int")))),
     ],
 )
 def test_records_survive_what_holds_every_value_that_was_sent(before: Any, after: dict[str, Any]) -> None:
@@ -55,6 +62,9 @@ def test_records_survive_what_holds_every_value_that_was_sent(before: Any, after
         ("int", field("float"), "fields[0].type", "was int and is float"),
         ("int", field("string", "b", aliases=["a"]), "fields[0].type", "field 'b' was int and is string"),
         ("int", field("int", "b"), "fields[0].default", "field 'b' has no default"),
+        (record(x="int"), field(record(x="long")), "fields[0].type", "was struct<x:int> and is struct<x:big"),
+        (record(x="int"), field(record(X="int")), "fields[0].type", "was struct<x:int> and is struct<X:int>"),
+        (record(x="int"), field({"type": "map", "values": "int"}), "fields[0].type", "was struct<x:int>"),
     ],
 )
 def test_what_loses_a_value_is_breaking_and_has_a_place(
