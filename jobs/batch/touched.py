@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import reduce
 from operator import and_
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
@@ -17,20 +17,25 @@ from jobs import quote
 from jobs.batch.diff import Side
 from jobs.lake import delta
 from jobs.lake.feed import Feed, LogView, Readable
+from jobs.lake.kept_commits import newest_told
 from jobs.lake.version import Pin
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+_STEPS = ("step", "close")
 _SAME_ROWS = ("close", "merge")
 """Commits that move rows and change none, whatever Delta notes of them."""
 
 
 def is_readable(opened: Readable, pin: Pin) -> bool:
     """Whether all that the pin names is still there: of every version that it is made of, the commits up to
-    its own and the files that they tell of. A log is never cleaned up."""
+    its own and the files that they tell of. A log is never cleaned up.
+
+    A lake that was restored and has gone on has other commits by the same numbers: those are not the pin's.
+    """
     if isinstance(opened, Feed):
-        return _is_kept(opened.path, pin.delta_version)
+        return _tells(opened.path, pin) and _is_kept(opened.path, pin.delta_version)
     return isinstance(opened, LogView) and all(
         name in pin.reads and is_readable(read, pin.reads[name]) for name, read in opened.reads.items()
     )
@@ -76,7 +81,7 @@ def _files(feed: Feed, old: Pin, new: Pin) -> list[str] | None:
         if commit is None:
             return None
         kind = commit.metadata.get("kind")
-        steps += kind in ("step", "close")
+        steps += kind in _STEPS
         if kind == "step":
             found += [feed.path / name for name in commit.added]
         elif kind not in _SAME_ROWS and commit.changes_data:
@@ -84,6 +89,27 @@ def _files(feed: Feed, old: Pin, new: Pin) -> list[str] | None:
     if steps != new.step - old.step or not all(map(Path.exists, found)):
         return None
     return [str(file) for file in found]
+
+
+def _tells(path: Path, pin: Pin) -> bool:
+    """Whether the table's last step before the pin is the one that the pin tells of, clocks and all."""
+    if not pin.step:
+        return True  # nothing had come
+    if pin.delta_version is None:
+        return False
+    told = newest_told(path, pin.delta_version, _step)
+    if told is None:
+        return False
+    (topic,) = pin.position
+    found = {name: told.metadata.get(name) for name in ("step", "position", "watermark", "clocks")}
+    return found == {
+        "step": pin.step, "position": pin.position, "watermark": pin.watermarks[topic],
+        "clocks": pin.clocks[topic],
+    }  # fmt: skip
+
+
+def _step(metadata: dict[str, Any]) -> int | None:
+    return metadata["step"] if metadata.get("kind") in _STEPS else None
 
 
 def _is_kept(path: Path, delta_version: int | None) -> bool:

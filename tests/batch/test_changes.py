@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from pyspark.sql import SparkSession
 from jobs.batch.diff import Side, changes
 from jobs.batch.pinned import exact_side
 from jobs.batch.touched import is_readable, only, touched
+from jobs.kinds.clock import PROCESSING_TIME
 from jobs.kinds.kind import StoredKind
 from jobs.lake.delta import LOG_FOLDER
 from jobs.lake.version import Pin
@@ -105,6 +107,18 @@ def test_lost_files_are_noticed(world: World) -> None:
 
     assert touched(world.feed, old, new) is None
     assert not is_readable(world.feed, old)
+
+
+def test_a_pin_of_a_history_that_was_restored_away_is_no_longer_there(world: World) -> None:
+    world.fill(2)
+    pin = world.pin()
+    assert pin.step is not None and is_readable(world.feed, pin)
+
+    others: tuple[dict[str, Any], ...] = (
+        {"watermarks": {"orders": 1}}, {"clocks": {"orders": {PROCESSING_TIME: 1}}},
+        {"position": {"orders": 1}}, {"step": pin.step - 1},
+    )  # fmt: skip
+    assert [is_readable(world.feed, replace(pin, **other)) for other in others] == [False] * len(others)
 
 
 def test_rows_of_other_columns_all_differ(spark: SparkSession) -> None:
