@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
+from pyarrow import dataset
 
 from jobs import quote
 from jobs.batch.diff import Side
@@ -23,6 +24,8 @@ from jobs.lake.version import Pin
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+MOST_VALUES = 1_000_000
+"""`only` holds the values in memory, twice as a join is made; a driver without memory ends."""
 _STEPS = ("step", "close")
 _SAME_ROWS = ("close", "merge")
 """Commits that move rows and change none, whatever Delta notes of them."""
@@ -45,7 +48,8 @@ def touched(feed: Feed, old: Pin, new: Pin) -> DataFrame | None:
     """The values of `by` of all rows of the view that may differ between two pins of the version, each once.
 
     None where the files do not tell: the table is not kept by such columns, a commit between the pins or a
-    step's file is cleaned up, or one of the commits is no step and changes rows all the same: a repair.
+    step's file is cleaned up, or one of the commits is no step and changes rows all the same: a repair. None
+    as well of more than MOST_VALUES.
     """
     by = feed.definition.by
     if not by or not set(by) <= set(feed.state_types):
@@ -54,7 +58,8 @@ def touched(feed: Feed, old: Pin, new: Pin) -> DataFrame | None:
     if files is None:
         return None
     rows = feed.spark.read.schema(feed.states).parquet(*files) if files else feed.rows().limit(0)
-    return rows.select(*map(quote.name, by)).distinct()
+    found = rows.select(*map(quote.name, by)).distinct()
+    return None if _rows(files) > MOST_VALUES and found.count() > MOST_VALUES else found
 
 
 def only(side: Side, keys: DataFrame) -> Side:
@@ -89,6 +94,11 @@ def _files(feed: Feed, old: Pin, new: Pin) -> list[str] | None:
     if steps != new.step - old.step or not all(map(Path.exists, found)):
         return None
     return [str(file) for file in found]
+
+
+def _rows(files: list[str]) -> int:
+    """How many rows files have, by their footers."""
+    return int(dataset.dataset(files, format="parquet").count_rows()) if files else 0
 
 
 def _tells(path: Path, pin: Pin) -> bool:

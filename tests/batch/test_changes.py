@@ -12,6 +12,7 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
+from jobs.batch import touched as module
 from jobs.batch.diff import Side, changes
 from jobs.batch.pinned import exact_side
 from jobs.batch.touched import is_readable, only, touched
@@ -80,6 +81,22 @@ def test_a_repair_touches_what_no_step_tells(world: World) -> None:
     old = world.pin()
     assert world.rebuild(repair=True).replaced
 
+    assert touched(world.feed, old, world.pin()) is None
+
+
+def test_more_values_than_are_held_in_memory_are_not_told(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = world.pin()
+    world.fill(3)
+    keys = touched(world.feed, old, world.pin())
+    assert keys is not None
+    count = keys.count()
+    assert world.feed.rows().count() > count
+
+    monkeypatch.setattr(module, "MOST_VALUES", count)
+    assert touched(world.feed, old, world.pin()) is not None
+    monkeypatch.setattr(module, "MOST_VALUES", count - 1)
     assert touched(world.feed, old, world.pin()) is None
 
 
