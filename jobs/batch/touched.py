@@ -8,29 +8,37 @@ from __future__ import annotations
 from functools import reduce
 from operator import and_
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
+from pyarrow import dataset
 
 from jobs import quote
 from jobs.batch.diff import Side
 from jobs.lake import delta
 from jobs.lake.feed import Feed, LogView, Readable
+from jobs.lake.kept_commits import newest_told
 from jobs.lake.version import Pin
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+MOST_VALUES = 1_000_000
+"""`only` holds the values in memory, twice as a join is made; a driver without memory ends."""
+_STEPS = ("step", "close")
 _SAME_ROWS = ("close", "merge")
 """Commits that move rows and change none, whatever Delta notes of them."""
 
 
 def is_readable(opened: Readable, pin: Pin) -> bool:
     """Whether all that the pin names is still there: of every version that it is made of, the commits up to
-    its own and the files that they tell of. A log is never cleaned up."""
+    its own and the files that they tell of. A log is never cleaned up.
+
+    A lake that was restored and has gone on has other commits by the same numbers: those are not the pin's.
+    """
     if isinstance(opened, Feed):
-        return _is_kept(opened.path, pin.delta_version)
+        return _tells(opened.path, pin) and _is_kept(opened.path, pin.delta_version)
     return isinstance(opened, LogView) and all(
         name in pin.reads and is_readable(read, pin.reads[name]) for name, read in opened.reads.items()
     )
@@ -40,7 +48,8 @@ def touched(feed: Feed, old: Pin, new: Pin) -> DataFrame | None:
     """The values of `by` of all rows of the view that may differ between two pins of the version, each once.
 
     None where the files do not tell: the table is not kept by such columns, a commit between the pins or a
-    step's file is cleaned up, or one of the commits is no step and changes rows all the same: a repair.
+    step's file is cleaned up, or one of the commits is no step and changes rows all the same: a repair. None
+    as well of more than MOST_VALUES.
     """
     by = feed.definition.by
     if not by or not set(by) <= set(feed.state_types):
@@ -49,7 +58,8 @@ def touched(feed: Feed, old: Pin, new: Pin) -> DataFrame | None:
     if files is None:
         return None
     rows = feed.spark.read.schema(feed.states).parquet(*files) if files else feed.rows().limit(0)
-    return rows.select(*map(quote.name, by)).distinct()
+    found = rows.select(*map(quote.name, by)).distinct()
+    return None if _rows(files) > MOST_VALUES and found.count() > MOST_VALUES else found
 
 
 def only(side: Side, keys: DataFrame) -> Side:
@@ -76,7 +86,7 @@ def _files(feed: Feed, old: Pin, new: Pin) -> list[str] | None:
         if commit is None:
             return None
         kind = commit.metadata.get("kind")
-        steps += kind in ("step", "close")
+        steps += kind in _STEPS
         if kind == "step":
             found += [feed.path / name for name in commit.added]
         elif kind not in _SAME_ROWS and commit.changes_data:
@@ -84,6 +94,32 @@ def _files(feed: Feed, old: Pin, new: Pin) -> list[str] | None:
     if steps != new.step - old.step or not all(map(Path.exists, found)):
         return None
     return [str(file) for file in found]
+
+
+def _rows(files: list[str]) -> int:
+    """How many rows files have, by their footers."""
+    return int(dataset.dataset(files, format="parquet").count_rows()) if files else 0
+
+
+def _tells(path: Path, pin: Pin) -> bool:
+    """Whether the table's last step before the pin is the one that the pin tells of, clocks and all."""
+    if not pin.step:
+        return True  # nothing had come
+    if pin.delta_version is None:
+        return False
+    told = newest_told(path, pin.delta_version, _step)
+    if told is None:
+        return False
+    (topic,) = pin.position
+    found = {name: told.metadata.get(name) for name in ("step", "position", "watermark", "clocks")}
+    return found == {
+        "step": pin.step, "position": pin.position, "watermark": pin.watermarks[topic],
+        "clocks": pin.clocks[topic],
+    }  # fmt: skip
+
+
+def _step(metadata: dict[str, Any]) -> int | None:
+    return metadata["step"] if metadata.get("kind") in _STEPS else None
 
 
 def _is_kept(path: Path, delta_version: int | None) -> bool:

@@ -14,8 +14,8 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from jobs import breakpoints
 from jobs.breakpoints import Point
 from jobs.changelog.position import Position
-from jobs.errors import DifferenceError, UnreachableError, UsageError
-from jobs.topics.kafka import Kafka
+from jobs.errors import DifferenceError, TwinlakeError, UnreachableError, UsageError
+from jobs.topics.kafka import Kafka, KafkaTopic
 
 COMPACTED = {"cleanup.policy": "compact"}
 ANSWER_S = 30.0
@@ -35,7 +35,7 @@ class Destination:
 
     def __init__(self, bootstrap_servers: str, topic: str, table: str, lake_id: str) -> None:
         self.topic = topic
-        self.topic_id = ""
+        self.topic_id, self.partitions = "", 0
         self.kafka = Kafka(bootstrap_servers)
         self._table = table
         self._lake_id = lake_id
@@ -48,13 +48,8 @@ class Destination:
     def refuse_foreign(self) -> None:
         """UsageError for topics that are there and cannot be this changelog's."""
         for name in (self.topic, self.position_topic):
-            policy = self.kafka.setting(name, "cleanup.policy") if self.kafka.topic(name) else "compact"
-            if policy != "compact":
-                raise UsageError(
-                    f"topic {name!r} has cleanup.policy={policy}",
-                    "a changelog is complete only in a topic that keeps the newest record of every key",
-                    "name another topic, or set its cleanup.policy to compact",
-                )
+            if self.kafka.topic(name):
+                self._refuse_forgetful(name)
         positions = self.kafka.topic(self.position_topic)
         if positions and len(positions.partitions) != 1:
             raise UsageError(
@@ -64,6 +59,8 @@ class Destination:
         told = self._position() if positions else None
         self._refuse_others(told)
         found = self.kafka.topic(self.topic)
+        if told is not None and found is not None:
+            self._refuse_more_partitions(told, found)
         if told is None and found is not None:
             begins = self.kafka.begins(self.topic, found.partitions)
             if self.kafka.ends(self.topic, found.partitions) != begins:
@@ -78,12 +75,14 @@ class Destination:
 
         In this order: what a fenced producer was about to commit is committed or aborted by then.
         """
-        self.kafka.create(self.topic, config=COMPACTED)
-        self.kafka.create(self.position_topic, partitions=1, config=COMPACTED)
+        if not self.kafka.create(self.topic, config=COMPACTED):
+            self._refuse_forgetful(self.topic)
+        if not self.kafka.create(self.position_topic, partitions=1, config=COMPACTED):
+            self._refuse_forgetful(self.position_topic)
         found = self.kafka.topic(self.topic)
         if found is None:
             raise self._unreachable("the broker does not know the topic that was just made")
-        self.topic_id = found.id
+        self.topic_id, self.partitions = found.id, len(found.partitions)
         producer = Producer(
             {
                 "bootstrap.servers": self.kafka.bootstrap_servers,
@@ -102,12 +101,15 @@ class Destination:
         self._producer = producer
         told = self._position()
         self._refuse_others(told)
+        if told is not None:
+            self._refuse_more_partitions(told, found)
         return told
 
     def send(self, records: Iterable[Record], headers: Mapping[str, str], position: Position) -> int:
         """All records and the position in one transaction; how many records that were.
 
-        UnreachableError when it is not known to be committed: `open` tells whether it was.
+        UnreachableError when it is not known to be committed, or when the topic is no longer the one that was
+        opened: `open` tells what was committed, and to which.
         """
         assert self._producer is not None, "it is not open"
         named: list[Header] = [(name, text.encode()) for name, text in headers.items()]
@@ -119,6 +121,7 @@ class Destination:
                 sent += 1
             self._produce(self.position_topic, self._table.encode(), position.to_bytes(), named)
             self._producer.flush(ANSWER_S)  # so that what is left to do is the commit
+            self._refuse_another_topic()
             breakpoints.at(Point.BEFORE_CHANGES, self._table)
             self._producer.commit_transaction(ANSWER_S)
             breakpoints.at(Point.AFTER_CHANGES, self._table)
@@ -173,6 +176,15 @@ class Destination:
         finally:
             consumer.close()
 
+    def _refuse_forgetful(self, name: str) -> None:
+        policy = self.kafka.setting(name, "cleanup.policy")
+        if policy != "compact":
+            raise UsageError(
+                f"topic {name!r} has cleanup.policy={policy}",
+                "a changelog is complete only in a topic that keeps the newest record of every key",
+                "name another topic, or set its cleanup.policy to compact",
+            )
+
     def _refuse_others(self, told: Position | None) -> None:
         if told is not None and (told.lake, told.table) != (self._lake_id, self._table):
             mine = "this lake" if told.lake == self._lake_id else f"another lake ({told.lake})"
@@ -181,7 +193,27 @@ class Destination:
                 f"it was sent from table {told.table} of {mine}", "name another topic",
             )  # fmt: skip
 
-    def _failed(self, error: KafkaException) -> UnreachableError:
+    def _refuse_another_topic(self) -> None:
+        """To a topic that somebody has made anew only what changed would have been sent."""
+        found = self.kafka.topic(self.topic)
+        if found is None or (found.id, len(found.partitions)) != (self.topic_id, self.partitions):
+            raise self._unreachable("the topic was deleted, made anew or given partitions in the meantime")
+
+    def _refuse_more_partitions(self, told: Position, found: KafkaTopic) -> None:
+        had, has = told.partitions, len(found.partitions)
+        if told.topic_id == found.id and had not in (None, has):
+            raise DifferenceError(
+                f"topic {self.topic!r} has {has} partitions",
+                f"it had {had} when its records were sent, so a key may have records in two of them now",
+                "stop the changelog and start one to another topic",
+            )
+
+    def _failed(self, error: KafkaException) -> TwinlakeError:
+        if error.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:
+            return UsageError(
+                f"a row of {self._table} is too large for {self.topic}", error.args[0].str(),
+                "leave its large columns out of the table, and read them by queries",
+            )  # fmt: skip
         return self._unreachable(error.args[0].str())
 
     def _unreachable(self, why: str) -> UnreachableError:

@@ -19,6 +19,7 @@ class Position:
     """The topic's newest records per key are what the table showed at this pin, in this release.
 
     `topic_id` is the broker's, which a topic of the same name has not; `key_id` the schema of its keys.
+    `partitions` are the topic's, None where a position of before did not tell.
     """
 
     lake: str
@@ -27,6 +28,7 @@ class Position:
     topic_id: str
     key_id: int
     pin: dict[str, Any]
+    partitions: int | None = None
 
     @property
     def version(self) -> str:
@@ -48,7 +50,11 @@ class Position:
 
     @classmethod
     def from_bytes(cls, told: bytes) -> Position:
-        return cls(**json.loads(told))
+        """ValueError for what is no position."""
+        try:
+            return cls(**json.loads(told))
+        except TypeError as error:
+            raise ValueError(str(error)) from error
 
 
 def pin_json(pin: Pin) -> dict[str, Any]:

@@ -153,7 +153,7 @@ class Sender:
         )  # fmt: skip
         new = Position(
             lake=self._lake_id, table=self.table, release=release, topic_id=destination.topic_id,
-            key_id=form.key_id, pin=pin_json(pin),
+            key_id=form.key_id, pin=pin_json(pin), partitions=destination.partitions,
         )  # fmt: skip
         headers = {"release": str(release), "position": json.dumps(pin.position, sort_keys=True)}
         self._records = destination.send(_each(found.records), headers, new)

@@ -25,12 +25,12 @@ def last_at(path: Path, place: Place, at: int) -> Commit | None:
     low, high = _oldest(path) - 1, newest
     while low < high:
         middle = (low + high + 1) // 2
-        told = _told(path, middle, place)
+        told = newest_told(path, middle, place)
         if told is None or (place(told.metadata) or 0) <= at:
             low = middle
         else:
             high = middle - 1
-    told = _told(path, low, place)
+    told = newest_told(path, low, place)
     return None if told is None else Commit(version=low, metadata=told.metadata)
 
 
@@ -46,7 +46,7 @@ def readable(path: Path, version: int, now_s: float) -> bool:
         return version == delta.newest_version(path)
 
 
-def _told(path: Path, version: int, place: Place) -> Commit | None:
+def newest_told(path: Path, version: int, place: Place) -> Commit | None:
     """The newest commit up to that version that tells a place."""
     while (found := delta.commit(path, version)) is not None:
         if place(found.metadata) is not None:

@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
 _NAMED = re.compile(r"\bserve`?\s*\.\s*`?(\w+)")
 MOST = 32
-"""So many moments keep their views: more than statements run at once, which need them only at their start."""
+"""So many moments keep their views: more than statements run at once, which need them only at their start.
+Those whose texts are being made keep theirs besides."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +61,7 @@ class PastTables:
         self._java.register(spark._jsparkSession)
         self._live = LiveTables(spark)
         self._schemas: OrderedDict[str, dict[tuple[str, str], str]] = OrderedDict()
+        self._making: list[str] = []
         self._lock = threading.Lock()
 
     @contextmanager
@@ -79,34 +81,39 @@ class PastTables:
     @contextmanager
     def texts(self, as_of: str | None, names: Collection[str]) -> Iterator[PastTexts]:
         """The texts of the tables, and of the topics' logs, whose views' names are among these (in lower
-        case), at a moment; without one where the live release is now. One at a time."""
+        case), at a moment; without one where the live release is now."""
         asked = parse_as_of(as_of) if as_of is not None else AsOf(text="now")
+        release = release_of(self._lake, asked, self.clock())
+        if as_of is None:
+            asked = replace(asked, release=release.number)
+        versions = [
+            load(version_file(self._lake, table, name))
+            for table, name in sorted(release.tables.items())
+            if {table.lower(), views.late_name(table).lower()} & set(names)
+        ]
+        of_logs = [
+            topic
+            for topic in sorted(self._topics(release.tables))
+            if set(quarantine.views(topic, "")) & set(names)
+        ]
+        topics = sorted({*of_logs, *(topic for version in versions for topic in version.topics)})
+        known = {topic: in_force.topic_in_force(self._lake, topic) for topic in topics}
+        logs = {name: Log(self._spark, self._lake, topic) for name, topic in known.items()}
+        past = Past(release=release, position=position_of(self._lake, asked, release, versions, logs))
+        made = PastTexts(tables=self, past=past, logs=logs, versions=versions, of_logs=of_logs)
         with self._lock:
-            release = release_of(self._lake, asked, self.clock())
-            if as_of is None:
-                asked = replace(asked, release=release.number)
-            versions = [
-                load(version_file(self._lake, table, name))
-                for table, name in sorted(release.tables.items())
-                if {table.lower(), views.late_name(table).lower()} & set(names)
-            ]
-            of_logs = [
-                topic
-                for topic in sorted(self._topics(release.tables))
-                if set(quarantine.views(topic, "")) & set(names)
-            ]
-            topics = sorted({*of_logs, *(topic for version in versions for topic in version.topics)})
-            known = {topic: in_force.topic_in_force(self._lake, topic) for topic in topics}
-            logs = {name: Log(self._spark, self._lake, topic) for name, topic in known.items()}
-            past = Past(release=release, position=position_of(self._lake, asked, release, versions, logs))
-            made = PastTexts(tables=self, past=past, logs=logs, versions=versions, of_logs=of_logs)
+            self._making.append(made.schema)
+        try:
             self._show(made.schema, ())
             yield made
+        finally:
+            with self._lock:
+                self._making.remove(made.schema)
 
     def _made(self, as_of: str, sql: str) -> tuple[str, dict[str, Any]]:
         names = _NAMED.findall(sql.lower())  # more, as in a comment, do no harm: nothing of them is read
         with self.texts(as_of, names) as made:
-            self._show(made.schema, made.views())
+            self._show(made.schema, [*made.views()])
             return made.schema, made.told
 
     def computed_sql(self, name: str, definition: StoredKind, log: Log, records: str) -> str:
@@ -138,18 +145,23 @@ class PastTables:
         return {topic for topics in found for topic in topics}
 
     def _show(self, schema: str, wanted: Iterable[View]) -> None:
-        """Makes the views that lack or say something else; the moment that was asked longest ago goes."""
-        if schema not in self._schemas:
-            self._spark.sql(f"CREATE DATABASE IF NOT EXISTS {schema}")
-        present = self._schemas.setdefault(schema, {})
-        self._schemas.move_to_end(schema)
-        for view, statement in views.statements(wanted, present, ()):
-            self._spark.sql(statement)
-            present[(view.schema, view.name)] = view.sql
-        if len(self._schemas) > MOST:
-            oldest, _ = self._schemas.popitem(last=False)
-            self._spark.sql(f"DROP DATABASE IF EXISTS {oldest} CASCADE")
-            self._java.drop(f"{oldest}/")
+        """Makes the views that lack or say something else; the moment that was asked longest ago goes.
+
+        Only this is done by one statement at a time: to look for a moment, or to fold its clocks, reads logs.
+        """
+        with self._lock:
+            if schema not in self._schemas:
+                self._spark.sql(f"CREATE DATABASE IF NOT EXISTS {schema}")
+            present = self._schemas.setdefault(schema, {})
+            self._schemas.move_to_end(schema)
+            for view, statement in views.statements(wanted, present, ()):
+                self._spark.sql(statement)
+                present[(view.schema, view.name)] = view.sql
+            oldest = next(one for one in self._schemas if one == schema or one not in self._making)
+            if len(self._schemas) > MOST and oldest != schema:
+                del self._schemas[oldest]
+                self._spark.sql(f"DROP DATABASE IF EXISTS {oldest} CASCADE")
+                self._java.drop(f"{oldest}/")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,11 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
+from jobs.batch import touched as module
 from jobs.batch.diff import Side, changes
 from jobs.batch.pinned import exact_side
 from jobs.batch.touched import is_readable, only, touched
+from jobs.kinds.clock import PROCESSING_TIME
 from jobs.kinds.kind import StoredKind
 from jobs.lake.delta import LOG_FOLDER
 from jobs.lake.version import Pin
@@ -81,6 +84,22 @@ def test_a_repair_touches_what_no_step_tells(world: World) -> None:
     assert touched(world.feed, old, world.pin()) is None
 
 
+def test_more_values_than_are_held_in_memory_are_not_told(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = world.pin()
+    world.fill(3)
+    keys = touched(world.feed, old, world.pin())
+    assert keys is not None
+    count = keys.count()
+    assert world.feed.rows().count() > count
+
+    monkeypatch.setattr(module, "MOST_VALUES", count)
+    assert touched(world.feed, old, world.pin()) is not None
+    monkeypatch.setattr(module, "MOST_VALUES", count - 1)
+    assert touched(world.feed, old, world.pin()) is None
+
+
 def test_lost_commits_are_noticed(world: World) -> None:
     world.fill(1)
     old = world.pin()
@@ -105,6 +124,18 @@ def test_lost_files_are_noticed(world: World) -> None:
 
     assert touched(world.feed, old, new) is None
     assert not is_readable(world.feed, old)
+
+
+def test_a_pin_of_a_history_that_was_restored_away_is_no_longer_there(world: World) -> None:
+    world.fill(2)
+    pin = world.pin()
+    assert pin.step is not None and is_readable(world.feed, pin)
+
+    others: tuple[dict[str, Any], ...] = (
+        {"watermarks": {"orders": 1}}, {"clocks": {"orders": {PROCESSING_TIME: 1}}},
+        {"position": {"orders": 1}}, {"step": pin.step - 1},
+    )  # fmt: skip
+    assert [is_readable(world.feed, replace(pin, **other)) for other in others] == [False] * len(others)
 
 
 def test_rows_of_other_columns_all_differ(spark: SparkSession) -> None:

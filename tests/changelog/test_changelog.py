@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import NewPartitions
 from pyspark.sql import SparkSession
 
 from jobs.changelog import sender
 from jobs.changelog.changes import ALL_KEYS, CONTENT, TOUCHED
 from jobs.changelog.destination import Destination
 from jobs.changelog.position import Position
-from jobs.errors import NotFoundError, TwinlakeError, UnreachableError, UsageError
+from jobs.errors import DifferenceError, NotFoundError, TwinlakeError, UnreachableError, UsageError
 from jobs.kinds.derived import Derived
 from jobs.kinds.kind import Kind
 from jobs.settings import PROJECT
@@ -100,6 +102,15 @@ class Stage:
 
         return wait_for(f"the changelog of {table}", told, 90, remedy=str(self.status(table)))
 
+    def until_refused(self, table: str, kind: type[TwinlakeError]) -> str:
+        """What is wrong with the changelog, once it is an error of this kind."""
+
+        def what() -> str | None:
+            error = self.status(table)["error"] or {}
+            return error["what"] if error.get("error") == kind.__name__ else None
+
+        return wait_for(f"the changelog of {table} to be refused", what, 90)
+
     def records(self, to: int | None = None) -> list[dict[str, Any]]:
         return [one for batch in self.batches[:to] for one in batch]
 
@@ -142,6 +153,15 @@ def _stopped(stage: Stage) -> Iterator[None]:
 def of_sales(table: dict[tuple[Any, ...], dict[str, Any]]) -> dict[Any, Any]:
     names = ("sales", "orders", "smallest", "largest", "customers")
     return {key: tuple(row[name] for name in names) for key, row in table.items()}
+
+
+def made_anew(stage: Stage, topic: str, policy: str = "compact") -> None:
+    """Somebody deletes the topic and makes another one of its name."""
+    kafka: Any = Kafka(stage.broker.bootstrap)
+    (gone,) = kafka._admin.delete_topics([topic]).values()
+    gone.result()
+    wait_for("the topic to go", lambda: kafka.topic(topic) is None or None, 30)
+    wait_for("the new topic", lambda: kafka.create(topic, config={"cleanup.policy": policy}) or None, 30)
 
 
 def test_at_every_position_the_records_make_what_an_oracle_says(stage: Stage, topic: str) -> None:
@@ -277,16 +297,58 @@ def test_a_topic_that_was_made_anew_is_filled_again(stage: Stage, topic: str) ->
     reader = stage.send(SALES, topic)
     stage.until_told(SALES)
     stage.lake.do("changelog", table=SALES, stop=True)
-    admin: Any = Kafka(stage.broker.bootstrap)._admin
-    for future in admin.delete_topics([topic]).values():
-        future.result()
-    wait_for("the topic to go", lambda: Kafka(stage.broker.bootstrap).topic(topic) is None or None, 30)
+    made_anew(stage, topic)
 
     stage.send(SALES, topic)
     stage.append(7000)
 
     stage.until_told(SALES)
     assert reader.table() == stage.view(SALES)
+
+
+def test_a_topic_that_was_made_anew_under_its_sender_is_filled_again(stage: Stage, topic: str) -> None:
+    reader = stage.send(LATEST, topic)
+    stage.until_told(LATEST)
+    made_anew(stage, topic)
+
+    stage.append(7100)
+
+    stage.until_told(LATEST)
+    assert reader.table() == stage.view(LATEST)
+
+
+def test_a_topic_that_forgets_is_not_filled_again(stage: Stage, topic: str) -> None:
+    stage.send(LATEST, topic)
+    stage.until_told(LATEST)
+    made_anew(stage, topic, policy="delete")
+
+    stage.append(7101)
+
+    assert stage.until_refused(LATEST, UsageError) == f"topic {topic!r} has cleanup.policy=delete"
+
+
+def test_a_row_that_no_message_holds_is_named_as_such(stage: Stage, topic: str) -> None:
+    reader = stage.send(SALES, topic)
+    stage.until_told(SALES)
+    stage.lake.do("changelog", table=SALES, stop=True)
+    told = Position(**reader.positions()[-1])
+    destination = Destination(stage.broker.bootstrap, topic, SALES, told.lake)
+    destination.open()
+
+    with pytest.raises(UsageError, match=f"a row of {SALES} is too large"):
+        destination.send([(b"k", bytes(2_000_000))], {}, told)
+
+
+def test_a_topic_that_gained_partitions_is_sent_no_more(stage: Stage, topic: str) -> None:
+    stage.send(LATEST, topic)
+    stage.until_told(LATEST)
+    admin: Any = Kafka(stage.broker.bootstrap)._admin
+    (grown,) = admin.create_partitions([NewPartitions(topic, 7)]).values()
+    grown.result()
+
+    stage.append(7200)
+
+    assert stage.until_refused(LATEST, DifferenceError) == f"topic {topic!r} has 7 partitions"
 
 
 @pytest.mark.faults
@@ -326,6 +388,7 @@ def test_of_two_senders_only_the_later_can_commit(stage: Stage, topic: str) -> N
         (SALES, "deleted", UsageError, "cleanup.policy=delete"),
         (SALES, "cut", UsageError, "has 4 partitions"),
         (SALES, "foreign", UsageError, "has records already"),
+        (SALES, "scribbled", UsageError, "holds something else than positions"),
     ],
 )
 def test_what_cannot_be_a_changelog_is_refused(
@@ -334,12 +397,11 @@ def test_what_cannot_be_a_changelog_is_refused(
     kafka = Kafka(stage.broker.bootstrap)
     kafka.create("deleted")
     kafka.create("cut.position", config={"cleanup.policy": "compact"})
-    if kafka.create("foreign", config={"cleanup.policy": "compact"}):
-        from confluent_kafka import Producer
-
-        producer = Producer({"bootstrap.servers": stage.broker.bootstrap})
-        producer.produce("foreign", b"v", b"k")
-        assert producer.flush(30) == 0
+    for name in ("foreign", "scribbled.position"):
+        if kafka.create(name, partitions=1, config={"cleanup.policy": "compact"}):
+            producer = Producer({"bootstrap.servers": stage.broker.bootstrap})
+            producer.produce(name, b"{}", b"k")
+            assert producer.flush(30) == 0
 
     with pytest.raises(kind, match=why):
         stage.lake.do("changelog", table=table, topic=topic)

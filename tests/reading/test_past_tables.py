@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 import shutil
+import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -215,3 +217,28 @@ def test_a_release_is_read_where_the_next_one_superseded_it(spark: SparkSession,
 
     assert history.told("release:1", "paid") == {"release": 1, "position": {"orders": 3}, "computed": []}
     assert history.told("2026-01-31T12:03:30Z", "paid")["release"] == 2
+
+
+def test_a_moment_that_is_looked_for_holds_up_no_other(
+    small: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looking, found = threading.Event(), threading.Event()
+
+    def clock() -> datetime:
+        if not looking.is_set():
+            looking.set()
+            assert found.wait(60)
+        return NOW
+
+    monkeypatch.setattr(small.past, "clock", clock)
+    with ThreadPoolExecutor(2) as threads:
+        slow = threads.submit(small.told, "position:orders=2", "paid")
+        assert looking.wait(60)
+        quick = threads.submit(small.told, "position:orders=3", "paid")
+        try:
+            told = quick.result(60)
+        finally:
+            found.set()
+
+    assert told["position"] == {"orders": 3}
+    assert slow.result()["position"] == {"orders": 2}
