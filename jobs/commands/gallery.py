@@ -111,6 +111,14 @@ def check_command(example: EXAMPLE) -> None:
     settings = load_settings()
     _refuse_unknown(example)
     settings.services()
+    from jobs.lake.release_log import live
+
+    release = live(settings.lake)
+    if lacking := [name for name in tables(example) if release is None or name not in release.tables]:
+        raise UsageError(
+            f"{example} cannot be checked yet", f"the live release lacks {', '.join(lacking)}",
+            "run `twinlake plan`, `twinlake build`, `twinlake promote`",
+        )  # fmt: skip
     compared = {
         table.name: (table.view_keys, [
             name for name in table.timeless if name not in (*table.view_keys, *table.implied)

@@ -86,6 +86,7 @@ def test_no_records_are_sent_of_what_is_not_added_or_not_open_yet(home: Path, re
     assert registry.asked == ["GET /subjects/trades-value/versions"]
 
 
+@pytest.mark.faults
 def test_a_topic_in_json_is_open_when_the_broker_has_it(
     home: Path, tmp_path: Path, registry: FakeRegistry
 ) -> None:
@@ -104,6 +105,14 @@ def test_a_topic_in_json_is_open_when_the_broker_has_it(
         "topic parcel_scans is not open yet", "run `twinlake down`, then `twinlake up`",
     )  # fmt: skip
     assert after.stdout.startswith("parcel_scans: 10 records acknowledged")
+
+
+def test_an_example_that_is_not_live_yet_is_not_checked(home: Path) -> None:
+    found = refused("check", "words")
+
+    assert (found.what, found.why) == (
+        "words cannot be checked yet", "the live release lacks word_count, error_lines",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("command", ["add", "produce", "check"])
