@@ -182,6 +182,7 @@ def test_only_touched_keys_are_sent_and_a_deleted_one_as_a_tombstone(stage: Stag
     assert reader.table() == stage.view(LATEST)
 
 
+@pytest.mark.faults
 def test_the_reader_that_the_docs_show_builds_the_table_back(stage: Stage, tmp_path: Path) -> None:
     (written,) = re.findall(r"```python\n(.*?)```", (PROJECT / "docs/changelog.md").read_text(), re.DOTALL)
     Services(bootstrap_servers=stage.broker.bootstrap, registry_url=stage.registry.url).save(
