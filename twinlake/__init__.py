@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from jobs import quote
-from jobs.errors import UsageError
+from jobs.errors import TwinlakeError, UsageError
 from jobs.reading import client
 from jobs.settings import Settings
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["read", "told"]
+__all__ = ["TwinlakeError", "read", "told"]
 MOST_ROWS = 1_000_000
 """More is not read at once: `where` and `columns` ask for less, JDBC for more."""
 _TOLD = b"twinlake"
@@ -49,13 +49,13 @@ def read(
     "2026-01-31T12:00:00Z") the table as it was.
 
     `where` is SQL over the view's columns. `home` is the state folder, else $TWINLAKE_HOME's. With `spark`
-    the rows are a DataFrame of that session. UsageError for what is wrong, or is more than MOST_ROWS rows.
+    the rows are a DataFrame of that session. TwinlakeError says what is wrong, as with more than MOST_ROWS
+    rows, why, and what to do.
     """
     import pyarrow as pa
 
     settings = Settings.of(os.environ if home is None else {"TWINLAKE_HOME": str(home)})
-    shown = "*" if columns is None else quote.names(tuple(columns))
-    sql = f"SELECT {shown} FROM serve.{quote.name(table)}"
+    sql = f"SELECT {_shown(columns)} FROM serve.{quote.name(table)}"
     if where is not None:
         sql += f" WHERE {quote.expression(where)}"
     with pa.ipc.open_stream(client.ask_arrow(settings.services(), sql, MOST_ROWS, as_of)) as stream:
@@ -64,6 +64,15 @@ def read(
         why = f"it has more than {MOST_ROWS:,} rows"
         raise UsageError(f"{table} was not read", why, "ask for less with `where`, or use JDBC")
     return found if spark is None else spark.createDataFrame(found)
+
+
+def _shown(columns: Iterable[str] | None) -> str:
+    if columns is None:
+        return "*"
+    names = [columns] if isinstance(columns, str) else [*columns]  # a text is not the list of its letters
+    if not names:
+        raise UsageError("no column is named", "columns is empty", "leave it out for all of them")
+    return quote.names(names)
 
 
 def told(found: pa.Table) -> dict[str, Any]:

@@ -65,5 +65,6 @@ if [ -x .venv/bin/uv ] && retry .venv/bin/uv pip install --python .venv/bin/pyth
 else
     retry .venv/bin/python -m pip install -c constraints.txt -e '.[dev]'
 fi
-.venv/bin/python -c 'import airflow, confluent_kafka, delta, duckdb, fastapi, pyspark' >/dev/null
+# isolated, as from any other folder: in this one the project's own packages would be found uninstalled
+.venv/bin/python -I -c 'import airflow, confluent_kafka, delta, duckdb, fastapi, jobs, pyspark, twinlake' >/dev/null
 touch "$stamp"

@@ -17,6 +17,7 @@ from jobs.changelog.sender import Sender
 from jobs.errors import NotFoundError, UsageError
 from jobs.files import replace_file
 from jobs.kinds.kind import Kind
+from jobs.lake import release_log
 from jobs.lake.open_lake import OpenLake
 from jobs.run import Run
 from jobs.topics import coordinate
@@ -103,10 +104,12 @@ class Changelogs:
         """Before anything is made: everything that can be known to be wrong."""
         name = lake.live_version(table)
         if name is None:
+            live = release_log.live(lake.path)
             raise NotFoundError(
-                f"table {table!r} has no live version", "a changelog tells what readers of a release see",
-                "check the name, or make the table live",
-            )  # fmt: skip
+                f"table {table!r} is not live",
+                f"live are: {', '.join(sorted(live.tables)) if live else 'none yet'}",
+                "name one of them, or make it live",
+            )
         version = lake.versions.get(table, name)
         opened = lake.versions.opened(version)
         _refuse_kind(opened.definition)

@@ -27,12 +27,13 @@ def changelog_command(
     as_json: AS_JSON = False,
 ) -> None:
     """Send the changes of a table to a Kafka topic from now on, or show those that are sent."""
-    if topic and stop:
+    if topic is not None and stop:
         raise UsageError("--topic and --stop are opposites", "", "give one of them")
-    if table is None and (topic or stop):
+    changes = topic is not None or stop
+    if table is None and changes:
         raise UsageError("no table is named", "a changelog is one table's", "name it before the options")
     client = lake_client()
-    if topic or stop:
+    if changes:
         asked = {"table": table, **({"stop": True} if stop else {"topic": topic})}
         found = [follow(client, client.submit("changelog", asked)).succeeded()]
     else:

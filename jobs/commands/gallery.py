@@ -78,6 +78,7 @@ def produce_command(
     if example not in settings.examples:
         raise UsageError(f"{example} is not added yet", "", f"run `twinlake gallery add {example}`")
     from jobs.topics.gallery import sequence
+    from jobs.topics.kafka import Kafka
     from jobs.topics.produce import produce
     from jobs.topics.registry import Registry
 
@@ -86,7 +87,7 @@ def produce_command(
     for topic in topic_names(GALLERY / example):
         is_json = load_topic(topic, GALLERY / example).contract.format == JSON
         known = {} if is_json else registry.schemas(f"{topic}-value")
-        if not known and not is_json:
+        if not (Kafka(services.bootstrap_servers).topic(topic) if is_json else known):
             raise UsageError(
                 f"topic {topic} is not open yet", f"{example} was added after the start",
                 "run `twinlake down`, then `twinlake up`",
@@ -110,6 +111,14 @@ def check_command(example: EXAMPLE) -> None:
     settings = load_settings()
     _refuse_unknown(example)
     settings.services()
+    from jobs.lake.release_log import live
+
+    release = live(settings.lake)
+    if lacking := [name for name in tables(example) if release is None or name not in release.tables]:
+        raise UsageError(
+            f"{example} cannot be checked yet", f"the live release lacks {', '.join(lacking)}",
+            "run `twinlake plan`, `twinlake build`, `twinlake promote`",
+        )  # fmt: skip
     compared = {
         table.name: (table.view_keys, [
             name for name in table.timeless if name not in (*table.view_keys, *table.implied)

@@ -31,7 +31,7 @@ def query_command(
     as_of: AsOf = None,
     as_json: Annotated[bool, typer.Option("--json", help="print a list of row objects")] = False,
 ) -> None:
-    """Run a query on the views of the live release."""
+    """Run a query on the views of the live release, or on tables as they were."""
     if not sql.strip():
         raise UsageError("there is no statement", "the text is empty", 'give one, like "SHOW VIEWS IN serve"')
     found = ask(load_settings().services(), sql, limit, as_of)
@@ -64,11 +64,11 @@ def explain_command(
         say(f"topic {topic}, read by ", "; ".join(ways))
     names = ("topic", "partition", "records", "offsets", "batches", "last appended")
     show_rows(names, map(_partition, found["partitions"]))
-    listed = ("topic", "partition", "offset", "batch", "timestamp", "id")
     records = found["records"]
-    rows = ([_text(one[name]) for name in listed] for one in records)
+    several = len({one["topic"] for one in found["partitions"]}) > 1
     tell(f"the first {len(records)} of {sum(one['records'] for one in found['partitions']):,} records:")
-    show_rows(("topic", "partition", "offset", "batch", "appended", "id"), rows)
+    listed = (("topic",) if several else ()) + ("partition", "offset", "batch", "appended", "id")
+    show_rows(listed, (_record(one)[-len(listed) :] for one in records))
     _tell_moment(found)
 
 
@@ -80,11 +80,17 @@ def _key(given: list[str]) -> dict[str, str | None]:
 
 
 def _partition(one: dict[str, Any]) -> list[str]:
-    epoch = f" of epoch {one['epoch']}" if one["epoch"] else ""
     batches = f"{one['batches']:,} in {one['first_batch']}-{one['last_batch']}"
     offsets = f"{one['first_offset']}-{one['last_offset']}"
-    place = f"{one['partition']}{epoch}"
-    return [one["topic"], place, f"{one['records']:,}", offsets, batches, one["last_appended"]]
+    return [one["topic"], _place(one), f"{one['records']:,}", offsets, batches, one["last_appended"]]
+
+
+def _record(one: dict[str, Any]) -> list[str]:
+    return [one["topic"], _place(one), *(_text(one[name]) for name in ("offset", "batch", "timestamp", "id"))]
+
+
+def _place(one: dict[str, Any]) -> str:
+    return f"{one['partition']} of epoch {one['epoch']}" if one["epoch"] else str(one["partition"])
 
 
 def _show(found: dict[str, Any]) -> None:

@@ -79,7 +79,8 @@ def status(as_json: Json = False) -> None:
     """Show every part, topic and table version, the live release and its tables' newest certificates.
 
     Exit code 3 when a part does not answer, 1 when a topic has an error, a version is stalled, speed and
-    batch of a live table differ, the SQL server cannot follow the lake, or the supervisor has ended.
+    batch of a live table differ, a changelog fails, the SQL server cannot follow the lake, or the supervisor
+    has ended.
     """
     settings = load_settings()
     parts = control.describe(settings)

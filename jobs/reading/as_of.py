@@ -34,7 +34,7 @@ def parse_as_of(text: str) -> AsOf:
         parts = [_BATCH.fullmatch(part) for part in found[1].split(",")]
         position = {part[1]: int(part[2]) for part in parts if part}
         if len(position) != len(parts):
-            why = "a position is a batch number for each topic, and names a topic once"
+            why = "a position is a batch number, from 1 on, for each topic, and names a topic once"
             raise UsageError(f"as of {text!r} names no moment", why, _FORMS)
         return AsOf(text=text, position=position)
     try:

@@ -69,7 +69,8 @@ def _condition(spark: SparkSession, asked: Question, keys: Mapping[str, str]) ->
     """That a row has the key."""
     if set(asked.key) != set(keys):
         columns = ", ".join(f"{name} ({type_})" for name, type_ in keys.items())
-        what = f"{_told(asked.key) or 'nothing'} is not a key of {asked.table}"
+        told = _told(asked.key)
+        what = f"{told} is not a key of {asked.table}" if told else f"no key of {asked.table} is given"
         remedy = f"give {' '.join(f'--key {name}=...' for name in keys)}"
         raise UsageError(what, f"its key columns are {columns}", remedy)
     values = {name: _value(name, asked.key[name], type_) for name, type_ in keys.items()}

@@ -95,11 +95,12 @@ def step_place(topic: str, metadata: Mapping[str, object]) -> int | None:
 def _given(asked: AsOf, log: Log) -> int:
     topic, end = log.topic.name, log.end()
     batch = asked.position.get(topic)
+    if not end:
+        why = "no batch was ever added to it"
+        raise UsageError(f"the log of {topic} is empty", why, "wait for its first records")
     if batch is None:
         why = f"a table of the query reads topic {topic}"
-        raise UsageError(
-            f"{asked.text} tells no position of {topic}", why, f"add it: {asked.text},{topic}={end}"
-        )
+        raise UsageError(f"{asked.text} tells no position of {topic}", why, f"name one, like {topic}={end}")
     if batch > end:
         why = f"its newest batch is {end}"
         raise UsageError(f"the log of {topic} has no batch {batch} yet", why, f"name {end} or one before it")

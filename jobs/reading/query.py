@@ -67,16 +67,16 @@ class Asked(BaseModel):
     model_config = ConfigDict(extra="forbid")
     sql: str = Field(min_length=1, max_length=LONGEST_SQL)
     limit: int = Field(default=DEFAULT_LIMIT, ge=1, le=LARGEST_LIMIT)
-    as_of: str | None = Field(default=None, min_length=1, max_length=as_of.LONGEST)
+    as_of: str | None = Field(default=None, max_length=as_of.LONGEST)
 
 
 class AskedWhy(BaseModel):
     """The body of POST /explain."""
 
     model_config = ConfigDict(extra="forbid")
-    table: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$", max_length=200)
+    table: str = Field(max_length=200)
     key: dict[str, Annotated[str, Field(max_length=10_000)] | None] = Field(max_length=100)
-    as_of: str | None = Field(default=None, min_length=1, max_length=as_of.LONGEST)
+    as_of: str | None = Field(default=None, max_length=as_of.LONGEST)
 
 
 class Turns:

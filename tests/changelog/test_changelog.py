@@ -4,7 +4,10 @@ Kafka."""
 from __future__ import annotations
 
 import itertools
+import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +25,7 @@ from jobs.changelog.position import Position
 from jobs.errors import DifferenceError, NotFoundError, TwinlakeError, UnreachableError, UsageError
 from jobs.kinds.derived import Derived
 from jobs.kinds.kind import Kind
-from jobs.settings import PROJECT
+from jobs.settings import PROJECT, Services, Settings
 from jobs.tables import TABLES
 from jobs.topics.kafka import Kafka
 from jobs.waiting import wait_for
@@ -197,6 +200,39 @@ def test_only_touched_keys_are_sent_and_a_deleted_one_as_a_tombstone(stage: Stag
     shown = {key: (row["order_id"], row["status"]) for key, row in reader.table().items()}
     assert shown == expected
     assert reader.table() == stage.view(LATEST)
+
+
+@pytest.mark.faults
+def test_the_reader_that_the_docs_show_builds_the_table_back(stage: Stage, tmp_path: Path) -> None:
+    (written,) = re.findall(r"```python\n(.*?)```", (PROJECT / "docs/changelog.md").read_text(), re.DOTALL)
+    Services(bootstrap_servers=stage.broker.bootstrap, registry_url=stage.registry.url).save(
+        Settings(home=tmp_path / ".twinlake").services_file
+    )
+    reader = stage.send(LATEST, "latest_order_changes")
+    stage.append(6001, customer="gone")
+    stage.until_told(LATEST)
+    stage.append(7001, customer="gone", status="cancelled")
+    stage.until_told(LATEST)
+    said = tmp_path / "said"
+
+    def shown() -> dict[str, str]:
+        lines = re.findall(r"^\d+ rows; {.*?}: (\(.*?\)) is (.*)$", said.read_text(), re.MULTILINE)
+        return {key: row for key, row in dict(lines).items() if row != "None"}
+
+    expected = {str(key): str(row) for key, row in reader.table().items()}
+    with (
+        said.open("w") as out,
+        subprocess.Popen(
+            [sys.executable, "-u", "-c", written], cwd=tmp_path, stdout=out, stderr=out
+        ) as shows,
+    ):
+        try:
+            wait_for("the reader", lambda: shown() == expected or None, 60, remedy=str(said))
+        finally:
+            shows.kill()
+
+    assert said.read_text().splitlines()[-1].startswith(f"{len(expected)} rows; ")
+    assert "('gone',) is None" in said.read_text()
 
 
 @pytest.mark.faults
@@ -381,7 +417,7 @@ def test_of_two_senders_only_the_later_can_commit(stage: Stage, topic: str) -> N
 @pytest.mark.parametrize(
     ("table", "topic", "kind", "why"),
     [
-        ("nothing", "t1", NotFoundError, "no live version"),
+        ("nothing", "t1", NotFoundError, "'nothing' is not live"),
         ("orders", "t1", UsageError, "has no keys"),
         (SALES, "orders", UsageError, "tables are made from it"),
         (SALES, "a b", UsageError, "no name of a topic"),

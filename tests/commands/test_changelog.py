@@ -63,6 +63,14 @@ def test_what_the_server_refuses_is_told(twinlake: Twinlake) -> None:
     assert done.exception.what == "topic 'orders' is taken"
 
 
+def test_an_empty_topic_is_asked_for_and_not_taken_for_none(twinlake: Twinlake) -> None:
+    answers = Answers(changelog=STARTING)
+
+    twinlake(answers, "changelog", "u", "--topic", "")
+
+    assert answers.asked == [{"kind": "changelog", "params": {"table": "u", "topic": ""}}]
+
+
 @pytest.mark.parametrize("given", [("t", "--topic", "x", "--stop"), ("--topic", "x"), ("--stop",)])
 def test_options_that_make_no_sense_are_refused(twinlake: Twinlake, given: tuple[str, ...]) -> None:
     answers = Answers()

@@ -14,6 +14,8 @@ from jobs.commands import gallery
 from jobs.commands.app import build_app
 from jobs.errors import TwinlakeError, UsageError
 from jobs.settings import GALLERY, Services, Settings
+from jobs.topics.kafka import Kafka
+from tests.broker import Broker
 from tests.registry import FakeRegistry
 
 
@@ -82,6 +84,35 @@ def test_no_records_are_sent_of_what_is_not_added_or_not_open_yet(home: Path, re
         "topic trades is not open yet", "run `twinlake down`, then `twinlake up`",
     )  # fmt: skip
     assert registry.asked == ["GET /subjects/trades-value/versions"]
+
+
+@pytest.mark.faults
+def test_a_topic_in_json_is_open_when_the_broker_has_it(
+    home: Path, tmp_path: Path, registry: FakeRegistry
+) -> None:
+    broker = Broker(tmp_path / "broker").start()
+    services = Services(bootstrap_servers=broker.bootstrap, registry_url=registry.url)
+    services.save(Settings(home=home).services_file)
+    asked("add", "parcels")
+    try:
+        before = refused("produce", "parcels")
+        Kafka(broker.bootstrap).create("parcel_scans")
+        after = asked("produce", "parcels", "--count", "10")
+    finally:
+        broker.stop()
+
+    assert (before.what, before.remedy) == (
+        "topic parcel_scans is not open yet", "run `twinlake down`, then `twinlake up`",
+    )  # fmt: skip
+    assert after.stdout.startswith("parcel_scans: 10 records acknowledged")
+
+
+def test_an_example_that_is_not_live_yet_is_not_checked(home: Path) -> None:
+    found = refused("check", "words")
+
+    assert (found.what, found.why) == (
+        "words cannot be checked yet", "the live release lacks word_count, error_lines",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("command", ["add", "produce", "check"])

@@ -174,6 +174,21 @@ def test_explain_shows_the_row_the_partitions_and_the_first_records(door: Door) 
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
+def test_records_of_several_topics_are_told_apart_and_those_of_a_recreated_one_by_epoch(door: Door) -> None:
+    other = {"topic": "customers", "epoch": 1}
+    door.answer = {
+        **WHY, "partitions": [PARTITION, {**PARTITION, **other}], "records": [RECORD, {**RECORD, **other}]
+    }  # fmt: skip
+
+    listed = explain("shares", "--key", "region=north").stdout.splitlines()[-3:]
+
+    assert listed == [
+        "topic      partition     offset  batch  appended              id",
+        "orders     2             5       1      2026-01-31T12:00:00Z  e5",
+        "customers  2 of epoch 1  5       1      2026-01-31T12:00:00Z  e5",
+    ]
+
+
 def test_explain_as_json_is_the_whole_answer(door: Door) -> None:
     door.answer = WHY
 

@@ -132,16 +132,19 @@ def test_python_reads_the_same_rows_as_arrow_and_in_a_spark_session(door: Door, 
     assert frame.count() == sum(one["status"] == "paid" for one in door.history.records(BATCHES))
     with pytest.raises(UsageError, match="the query failed"):
         twinlake.read("paid", columns=("nothing",), home=home)
+    with pytest.raises(twinlake.TwinlakeError, match="no column"):
+        twinlake.read("paid", columns=(), home=home)
+    assert twinlake.read("paid", columns="amount", home=home).column_names == ["amount"]
 
 
-def test_the_door_explains_a_row_and_refuses_a_table_that_is_no_name(door: Door) -> None:
+def test_the_door_explains_a_row_and_says_which_tables_there_are(door: Door) -> None:
     (row,) = door.rows("SELECT * FROM serve.sales_per_region LIMIT 1", "release:1")
     key = {"region": row["region"], "window_start": row["window_start"]}
 
     found = client.ask_why(door.server.services, "sales_per_region", key)
 
     assert sum(one["records"] for one in found["partitions"]) == row["orders"] == found["row"]["orders"]
-    with pytest.raises(UsageError, match="malformed"):
-        client.ask_why(door.server.services, "x; DROP", key)
-    with pytest.raises(UsageError, match="no table"):
-        client.ask_why(door.server.services, "nothing", key)
+    for wrong in ("nothing", "serve.sales_per_region", "x; DROP"):
+        with pytest.raises(UsageError, match="no table") as refused:
+            client.ask_why(door.server.services, wrong, key)
+        assert "sales_per_region" in refused.value.why

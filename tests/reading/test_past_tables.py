@@ -196,6 +196,8 @@ def test_the_live_release_is_where_all_of_its_tables_are(small: History) -> None
         ("position:orders=5", UsageError, "no batch 5 yet"),
         ("position:orders=1,orders=2", UsageError, "names a topic once"),
         ("position:payments=1", UsageError, "tells no position of orders"),
+        ("position:orders=0", UsageError, "names no moment"),
+        ("", UsageError, "names no moment"),
         ("2026-02-01T00:00:01Z", UsageError, "in the future"),
         ("2026-01-31T12:00:29Z", UsageError, "nothing had been released"),
         ("2026-01-31T12:00:31Z", UsageError, "was empty"),
