@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -14,7 +15,7 @@ import fastavro
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
-from jobs.errors import TimedOutError
+from jobs.errors import TimedOutError, UnreachableError
 from jobs.ingest.accept import Accepted, accept
 from jobs.ingest.ingest import RUNNING, Ingest
 from jobs.lake.fresh_rows import NewRows
@@ -94,6 +95,13 @@ class Stage:
             return True if found is not None and len(found.partitions) >= partitions else None
 
         wait_for("the topic's partitions", whole, 30, every_s=0)
+
+        def led() -> bool | None:
+            with suppress(UnreachableError):  # a partition is known before its leader knows of it
+                return bool(self.kafka.ends(name, range(partitions)))
+            return None
+
+        wait_for("the partitions' leaders", led, 30, every_s=0)
 
     def adopt(self, schema: dict[str, Any]) -> None:
         """The project's next schema file; the next ingest reads with it."""
