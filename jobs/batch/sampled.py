@@ -8,6 +8,7 @@ from uuid import uuid4
 from jobs import quote
 from jobs.batch.diff import Diff, Side, diff
 from jobs.batch.pinned import side
+from jobs.batch.touched import only
 from jobs.lake.certificates import SHOWN
 from jobs.lake.feed import LogView
 from jobs.lake.version import Pin
@@ -35,14 +36,8 @@ def sampled(view: LogView, pin: Pin, shown: Side) -> Diff | None:
     relation = f"sampled_{uuid4().hex}"
     view.spark.createDataFrame([tuple(row) for row in drawn], values.schema).createOrReplaceTempView(relation)
     try:
-        alone = side(replace(view, among=relation), pin)
         sample = view.spark.table(relation)
-        equal = F.expr(" AND ".join(f"given.{name} <=> wanted.{name}" for name in map(quote.name, by)))
-
-        def of_sample(one: Side) -> Side:
-            rows = one.rows.alias("given").join(sample.alias("wanted"), equal, "left_semi")
-            return replace(one, rows=rows)
-
-        return diff(of_sample(shown), of_sample(alone), view.definition.view_keys, shown=SHOWN)
+        alone = only(side(replace(view, among=relation), pin), sample)
+        return diff(only(shown, sample), alone, view.definition.view_keys, shown=SHOWN)
     finally:
         view.spark.catalog.dropTempView(relation)

@@ -199,8 +199,8 @@ class LogView:
     reads: Mapping[str, Readable] = field(default_factory=dict)
     """By table, the versions that it reads: never any others of the same table."""
     among: str | None = None
-    """A relation with the columns of `definition.by`: of tables that show them all, only rows with values
-    that stand in it are read."""
+    """A relation with the columns of `definition.by`: of the tables it reads, only rows behind its rows are
+    read, see `Kind.behind`."""
 
     @property
     def spark(self) -> SparkSession:
@@ -222,17 +222,12 @@ class LogView:
                 if self.definition.reads_states and not isinstance(read, LogView):
                     relations[name] = opened.enter_context(read.states_sql(pin.reads[name]))
                 else:
-                    relations[name] = self._among(
-                        read, f"({opened.enter_context(read.view_sql(pin.reads[name]))})"
-                    )
+                    relation = f"({opened.enter_context(read.view_sql(pin.reads[name]))})"
+                    if self.among is not None:
+                        columns = read.definition.output
+                        relation = f"({self.definition.behind(name, relation, columns, self.among)})"
+                    relations[name] = relation
             yield self.definition.view(relations, moment_at(self.logs, pin), scaled)
-
-    def _among(self, read: Readable, relation: str) -> str:
-        by = self.definition.by
-        if self.among is None or not set(by) <= set(read.definition.output):
-            return relation
-        equal = " AND ".join(f"given.{name} <=> wanted.{name}" for name in map(quote.name, by))
-        return f"(SELECT given.* FROM {relation} AS given LEFT SEMI JOIN {self.among} AS wanted ON {equal})"
 
     def view(self, pin: Pin, scaled: tuple[str, ...] = ()) -> DataFrame:
         """What readers of the version saw when it was pinned; `scaled` as in `Kind.view`."""
