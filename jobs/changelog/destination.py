@@ -201,7 +201,7 @@ class Destination:
 
     def _refuse_more_partitions(self, told: Position, found: KafkaTopic) -> None:
         had, has = told.partitions, len(found.partitions)
-        if told.topic_id == found.id and had not in (None, has):
+        if told.topic_id == found.id and had != has:
             raise DifferenceError(
                 f"topic {self.topic!r} has {has} partitions",
                 f"it had {had} when its records were sent, so a key may have records in two of them now",

@@ -18,8 +18,8 @@ Find = Callable[[str, str], Version]
 class Position:
     """The topic's newest records per key are what the table showed at this pin, in this release.
 
-    `topic_id` is the broker's, which a topic of the same name has not; `key_id` the schema of its keys.
-    `partitions` are the topic's, None where a position of before did not tell.
+    `topic_id` is the broker's, which a topic of the same name has not; `key_id` the schema of its keys,
+    `partitions` how many the topic had.
     """
 
     lake: str
@@ -28,7 +28,7 @@ class Position:
     topic_id: str
     key_id: int
     pin: dict[str, Any]
-    partitions: int | None = None
+    partitions: int
 
     @property
     def version(self) -> str:
