@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property
 from pathlib import Path
 
+from jobs import configuration_file
+from jobs.configuration import Configuration
 from jobs.errors import UnreachableError, UsageError
 from jobs.files import SECRET, replace_file
 
@@ -76,11 +79,13 @@ class Services:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Folders only; built once by `__main__` (or a DAG file) and handed down."""
+    """Folders, and what twinlake.toml says; built once by `__main__` (or a DAG file) and handed down."""
 
     home: Path
     """State of this installation ($TWINLAKE_HOME)."""
     project: Path = PROJECT
+    overrides: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    """What the environment says of `twinlake.toml`'s keys, secrets among it."""
 
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> Settings:
@@ -92,7 +97,16 @@ class Settings:
                 f"{' and '.join(sorted(foreign))} in its path mean something else to Spark and deltalake",
                 "set TWINLAKE_HOME (or --home) to another folder",
             )
-        return cls(home=home)
+        return cls(home=home, overrides=configuration_file.overrides(environ))
+
+    @property
+    def configuration_file(self) -> Path:
+        return self.home / "twinlake.toml"
+
+    @cached_property
+    def configuration(self) -> Configuration:
+        """What `twinlake.toml` and the environment say, read once; UsageError names what is wrong there."""
+        return configuration_file.load(self.configuration_file, self.overrides)
 
     @property
     def lake(self) -> Path:

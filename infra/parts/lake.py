@@ -41,7 +41,7 @@ def _command(context: Context) -> Command:
             sys.executable, "-m", "jobs.server",
             "--home", str(context.settings.home), "--port", str(context.ports["lake"]),
         ),
-        environ=spark_environment(context),
+        environ={**spark_environment(context), **context.settings.overrides},
     )  # fmt: skip
 
 

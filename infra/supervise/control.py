@@ -107,7 +107,7 @@ def _ensure_supervisor(settings: Settings, folders: Folders, environ: Mapping[st
     with open(log, "ab") as out:
         started = subprocess.Popen(
             [sys.executable, "-m", "infra.supervise.supervisor", "--home", str(settings.home)],
-            env={**passed_on(environ), MARK: folders.mark("supervisor")},
+            env={**passed_on(environ), **settings.overrides, MARK: folders.mark("supervisor")},
             cwd=settings.project, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
         )  # fmt: skip
 

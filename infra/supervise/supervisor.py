@@ -27,6 +27,7 @@ from infra.supervise import record
 from infra.supervise.keeper import Keeper, say
 from infra.supervise.process import identity_of
 from infra.supervise.record import Record
+from jobs.configuration_file import overrides
 from jobs.settings import Services, Settings
 
 _TICK_S = 0.25
@@ -40,7 +41,10 @@ class Supervisor:
     ) -> None:
         self.settings = settings
         self.folders = folders_of(settings)
-        self.environ: Mapping[str, str] = dict(environ)
+        # a part is given those settings that it reads, and no other's secrets
+        self.environ: Mapping[str, str] = {
+            name: value for name, value in environ.items() if name not in settings.overrides
+        }
         self.ending = threading.Event()
         self._parts = {part.name: part for part in parts}
         self._java_home = java_home
@@ -115,7 +119,7 @@ def main(parts: Callable[[], Sequence[Part]] = all_parts) -> None:
     """Runs until SIGTERM; the parts stay."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--home", type=Path, required=True)
-    settings = Settings(home=parser.parse_args().home)
+    settings = Settings(home=parser.parse_args().home, overrides=overrides(os.environ))
     folders = folders_of(settings)
     folders.make()
     if lock(folders) is None:

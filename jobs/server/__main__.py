@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import uvicorn
 
 from jobs import breakpoints, service_log
+from jobs.configuration_file import overrides
 from jobs.errors import TwinlakeError
 from jobs.server import lock
 from jobs.server.api import build_app
@@ -84,7 +85,7 @@ def main(arguments: list[str] | None = None) -> int:
     os.environ["TZ"] = "UTC"  # PySpark collects timestamps in the process's zone
     time.tzset()
     try:
-        return serve(Settings(home=given.home), given.port)
+        return serve(Settings(home=given.home, overrides=overrides(os.environ)), given.port)
     except TwinlakeError as error:
         print(error, file=sys.stderr)
         return error.exit_code

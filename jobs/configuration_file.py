@@ -1,0 +1,334 @@
+"""Reads `twinlake.toml` and the environment's words for it, and refuses what cannot be meant.
+
+`TWINLAKE_<SECTION>_<KEY>` goes before the file; neither need exist. All mistakes are told at once.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import stat
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import Field, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from jobs.configuration import (
+    PLAINTEXT,
+    SASL_SSL,
+    SECTIONS,
+    SSL,
+    Configuration,
+    Kafka,
+    Login,
+    Registry,
+    Spark,
+)
+from jobs.errors import UsageError
+
+PREFIX = "TWINLAKE_"
+_SECRETS = ("password", "secret", "token", "passphrase", "credential")
+_IN_SPARK = re.compile(r"secret|password|token|access[.-]?key|account[.-]?key", re.IGNORECASE)
+"""What Spark itself, and Hadoop, take for a secret by its name."""
+_LARGEST_SECRET = 64 << 10
+OPEN_TO_OTHERS = stat.S_IROTH | stat.S_IWOTH | stat.S_IWGRP
+
+
+def overrides(environ: Mapping[str, str]) -> dict[str, str]:
+    """What the environment says of settings; an empty variable says nothing."""
+    heads = tuple(f"{PREFIX}{name.upper()}_" for name in SECTIONS)
+    return {name: value for name, value in environ.items() if name.startswith(heads) and value}
+
+
+def load(file: Path, environ: Mapping[str, str]) -> Configuration:
+    """The settings of one installation; UsageError names every mistake with its place and its remedy."""
+    reading = _Reading(file=file, environ=overrides(environ))
+    made = reading.configuration()
+    if not reading.mistakes:
+        reading.mistakes += _inconsistent(made, reading)
+    if reading.mistakes:
+        raise UsageError(
+            "the settings are wrong" if len(reading.mistakes) == 1 else
+            f"the settings are wrong in {len(reading.mistakes)} places",
+            "\n".join(reading.mistakes),
+            "mend them, then ask `twinlake doctor`; `twinlake doctor --example` shows every key",
+            {"file": str(file)},
+        )  # fmt: skip
+    return made
+
+
+@dataclass(kw_only=True)
+class _Reading:
+    file: Path
+    environ: Mapping[str, str]
+    mistakes: list[str] = field(default_factory=list)
+    origins: dict[str, str] = field(default_factory=dict)
+    lines: dict[str, int] = field(default_factory=dict)
+    known: set[str] = field(default_factory=set)
+    """Every variable that there could be."""
+
+    def configuration(self) -> Configuration:
+        found = self._read()
+        self._refuse_unknown(found, SECTIONS, "")
+        made = {name: self._section(kind, name, found.get(name, {})) for name, kind in SECTIONS.items()}
+        for name in sorted(set(self.environ) - self.known):
+            self._wrong(name, f"there is no such setting{_nearest(name, self.known)}")
+        return Configuration(**made, origins=self.origins)
+
+    def place(self, name: str) -> str:
+        """Where a setting was given, or would have been."""
+        origin = self.origins.get(name, "")
+        return origin if origin.startswith(PREFIX) else self._line(name)
+
+    def _line(self, name: str) -> str:
+        line = self.lines.get(name)
+        return f"{self.file.name}:{line}: {name}" if line else f"{self.file.name}: {name}"
+
+    def _wrong(self, place: str, what: str) -> None:
+        self.mistakes.append(f"{place}: {what}")
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            text = self.file.read_bytes().decode("utf-8-sig")
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            why = str(error.strerror if isinstance(error, OSError) else error)
+            raise self._unread("cannot be read", why, "mend the file or its rights") from error
+        try:
+            found = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            remedy = "texts stand in quotes, one `key = value` on each line"
+            raise self._unread("is no TOML", str(error), remedy) from error
+        self.lines = lines_of(text)
+        return found
+
+    def _unread(self, what: str, why: str, remedy: str) -> UsageError:
+        return UsageError(f"{self.file} {what}", why, remedy, {"file": str(self.file)})
+
+    def _refuse_unknown(self, found: Mapping[str, Any], known: Mapping[str, Any], within: str) -> None:
+        for name in found:
+            full = f"{within}{name}"
+            if name in known:
+                continue
+            word = "section" if isinstance(found[name], dict) and not within else "key"
+            secret = f"{name}_file" in known or name.lower().endswith(_SECRETS)
+            if secret and within:
+                self._wrong(self._line(full), _inline(full, name, known))
+            else:
+                self._wrong(self._line(full), f"there is no such {word}{_nearest(name, known)}")
+
+    def _section(self, kind: type, name: str, found: Any) -> Any:
+        if not isinstance(found, dict):
+            self._wrong(self._line(name), f"it is a section: write [{name}], and its keys below")
+            found = {}
+        settable = {one.name: one for one in fields(kind) if "secret" not in one.metadata}
+        self._refuse_unknown(found, settable, f"{name}.")
+        made: dict[str, Any] = {}
+        for one in settable.values():
+            full = f"{name}.{one.name}"
+            if inner := one.metadata.get("section"):
+                made[one.name] = self._inner(inner, full, found.get(one.name))
+            else:
+                made.update(self._value(one, full, found))
+        for one in fields(kind):
+            if "secret" in one.metadata:
+                made[one.name] = self._secret(one, name, made.get(one.metadata["secret"]))
+        return kind(**made)
+
+    def _inner(self, kind: type, name: str, found: Any) -> Any:
+        head = f"{_variable(name)}_"
+        made = self._section(kind, name, {} if found is None else found)
+        is_given = found is not None or any(variable.startswith(head) for variable in self.environ)
+        return made if is_given else None
+
+    def _value(self, one: Field[Any], name: str, found: Mapping[str, Any]) -> dict[str, Any]:
+        variable = _variable(name)
+        self.known.add(variable)
+        place, value = self._line(name), found.get(one.name)
+        if (told := self.environ.get(variable)) is not None:
+            place, value = variable, self._of_environment(one, told)
+            if one.name == "conf" and isinstance(value, dict):
+                value = {**found.get(one.name, {}), **value}
+        if value is None:
+            return {}
+        self.origins[name] = place if place == variable else f"{self.file.name}:{self.lines.get(name, '?')}"
+        try:
+            parsed = one.metadata["kind"](value)
+            if isinstance(parsed, Path):
+                parsed = self.file.parent / parsed
+                _refuse_file(parsed, is_secret=one.name in _SECRET_FILES)
+            return {one.name: parsed}
+        except ValueError as error:
+            self._wrong(place, str(error))
+            return {}
+
+    def _of_environment(self, one: Field[Any], told: str) -> Any:
+        """Numbers and tables as TOML has them; everything else is text."""
+        if not str(one.type).startswith(("int", "Mapping")):
+            return told
+        try:
+            return tomllib.loads(f"value = {told}")["value"]
+        except tomllib.TOMLDecodeError:
+            return told
+
+    def _secret(self, one: Field[Any], within: str, held_in: Path | None) -> str:
+        variable = _variable(f"{within}.{one.name}")
+        self.known.add(variable)
+        if variable in self.environ:
+            self.origins[f"{within}.{one.name}"] = variable
+            return self.environ[variable]
+        if held_in is None:
+            return ""
+        try:
+            return read_secret(held_in)
+        except ValueError as error:
+            self._wrong(self.place(f"{within}.{one.metadata['secret']}"), str(error))
+            return ""
+
+
+_SECRET_FILES = ("password_file", "key_file", "key_password_file")
+
+
+def read_secret(file: Path) -> str:
+    """The one line that the file holds; ValueError where it holds no secret."""
+    try:
+        held = file.read_bytes()[:_LARGEST_SECRET].decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{file} cannot be read: {error}") from error
+    found = held.rstrip("\r\n")
+    if not found or "\n" in found or "\0" in found:
+        raise ValueError(f"{file} must hold one line, the password alone")
+    return found
+
+
+def _refuse_file(file: Path, *, is_secret: bool) -> None:
+    """ValueError for one that is not there, cannot be read, or is a secret that others can read."""
+    if not file.exists():
+        raise ValueError(f"there is no file {file}")
+    if not file.is_file():
+        raise ValueError(f"{file} is no file")
+    if not os.access(file, os.R_OK):
+        raise ValueError(f"this user may not read {file}")
+    if is_secret and file.stat().st_mode & OPEN_TO_OTHERS:
+        raise ValueError(f"everybody on this machine can read {file}, or more than its owner can change it: "
+                         f"`chmod 600 {file}`")  # fmt: skip
+
+
+def _inconsistent(made: Configuration, reading: _Reading) -> Iterator[str]:
+    """What each key allows, and no installation can mean together."""
+    yield from _of_kafka(made.kafka, reading)
+    yield from _of_registry(made.registry, reading)
+    yield from _of_spark(made.spark, reading)
+    if made.airflow.ca_file and not made.airflow.url:
+        yield f"{reading.place('airflow.ca_file')}: without url nobody asks for it"
+    taken: dict[int, str] = {}
+    for one in fields(made.ports):
+        port = getattr(made.ports, one.name)
+        if port in taken:
+            yield f"{reading.place(f'ports.{one.name}')}: {port} is {taken[port]}'s already"
+        elif port:
+            taken[port] = one.name
+
+
+def _of_kafka(kafka: Kafka, reading: _Reading) -> Iterator[str]:
+    logins: dict[str, Login] = {"kafka": kafka}
+    for role in ("producer", "changelog"):
+        if login := getattr(kafka, role):
+            logins[f"kafka.{role}"] = login
+    security = reading.place("kafka.security")
+    if not kafka.is_given:
+        if kafka.security == SSL:
+            yield f"{security}: the broker that is started here knows {PLAINTEXT} and {SASL_SSL}"
+        for name, login in logins.items():
+            if login.names_someone or name != "kafka":
+                yield (f"{reading.place(name)}: who clients are is for a Kafka of one's own, and "
+                       "kafka.bootstrap_servers is missing; the broker that is started here makes its own "
+                       "passwords")  # fmt: skip
+        if kafka.ca_file:
+            at = reading.place("kafka.ca_file")
+            yield f"{at}: it is for a Kafka of one's own; bootstrap_servers is missing"
+        return
+    for name, login in logins.items():
+        at = reading.place(name)
+        if kafka.security == SASL_SSL:
+            if not (login.username and login.password):
+                yield (f"{at}: {SASL_SSL} needs username and password_file (or {_variable(name)}_PASSWORD in "
+                       "the environment)")  # fmt: skip
+            if login.certificate_file or login.key_file:
+                yield f'{at}: certificate_file and key_file are for security = "{SSL}"'
+        if kafka.security == SSL:
+            if not (login.certificate_file and login.key_file):
+                yield f"{at}: {SSL} needs certificate_file and key_file"
+            if login.username or login.password:
+                yield f'{at}: username and password are for security = "{SASL_SSL}"'
+        if kafka.security == PLAINTEXT and login.names_someone:
+            yield f"{at}: with {PLAINTEXT} nobody asks who a client is; set security to {SASL_SSL} or {SSL}"
+    if kafka.security == PLAINTEXT and kafka.ca_file:
+        yield f"{reading.place('kafka.ca_file')}: with {PLAINTEXT} there are no certificates"
+    if kafka.security != SASL_SSL and "kafka.mechanism" in reading.origins:
+        yield f'{reading.place("kafka.mechanism")}: it is for security = "{SASL_SSL}"'
+
+
+def _of_registry(registry: Registry, reading: _Reading) -> Iterator[str]:
+    at = reading.place("registry")
+    if not registry.is_given:
+        if registry.username or registry.password or registry.ca_file:
+            yield f"{at}: url is missing; the registry that is started here asks for nothing"
+        return
+    if bool(registry.username) != bool(registry.password):
+        yield f"{at}: username and password_file (or {_variable('registry.password')}) need each other"
+    is_https = registry.url.startswith("https://")
+    if registry.ca_file and not is_https:
+        yield f"{reading.place('registry.ca_file')}: the url is not https://, there is no certificate"
+    if registry.password and not is_https and not is_loopback(registry.url):
+        yield f"{reading.place('registry.url')}: the password would be readable on the way; use https://"
+
+
+def _of_spark(spark: Spark, reading: _Reading) -> Iterator[str]:
+    if _variable("spark.conf") in reading.environ:
+        return
+    for name in spark.conf:
+        if _IN_SPARK.search(name) and not name.endswith((".provider", ".file", ".path")):
+            yield (f"{reading.place('spark.conf')}: {name} is a secret; give it in the environment: "
+                   f"{_variable('spark.conf')}='{{ \"{name}\" = \"...\" }}'")  # fmt: skip
+
+
+def is_loopback(address: str) -> bool:
+    """Whether an address stays on this machine."""
+    host = re.sub(r"^\w+://", "", address).split("/")[0]
+    host = host[1:].split("]")[0] if host.startswith("[") else host.split(":")[0]
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def _inline(full: str, name: str, known: Mapping[str, Any]) -> str:
+    said = "a secret does not stand in this file, which people show each other"
+    if f"{name}_file" not in known:
+        return said
+    return (f"{said}: write it into a file of its own (chmod 600) and name that by {name}_file, or "
+            f"give {_variable(full)} in the environment; and change it, others may have seen it")  # fmt: skip
+
+
+def _nearest(name: str, known: Mapping[str, Any] | set[str]) -> str:
+    if close := difflib.get_close_matches(name, list(known), 1, 0.6):
+        return f"; did you mean {close[0]}?"
+    return f"; known: {', '.join(known)}" if isinstance(known, Mapping) else ""
+
+
+def _variable(name: str) -> str:
+    return PREFIX + name.upper().replace(".", "_")
+
+
+def lines_of(text: str) -> dict[str, int]:
+    """The line of each section and key, as far as a plain look tells: `kafka`, `kafka.security`."""
+    found: dict[str, int] = {}
+    within = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        if header := re.match(r"\s*\[\s*([\w.\s\"'-]+?)\s*\]", line):
+            within = re.sub(r"[\s\"']", "", header[1])
+            found.setdefault(within, number)
+        elif pair := re.match(r"\s*([\w.-]+)\s*=", line):
+            found.setdefault(f"{within}.{pair[1]}" if within else pair[1], number)
+    return found
