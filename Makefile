@@ -1,6 +1,6 @@
 # Everything lives in the project's own folders: .venv, .jars and the state in $TWINLAKE_HOME (default .twinlake), the demo's in .twinlake-demo.
 .DEFAULT_GOAL := help
-.PHONY: help install jars demo test faults up down bench bench-long bench-idle bench-kinds lint ci clean
+.PHONY: help install jars demo test faults up down bench bench-long bench-idle bench-kinds bench-scale lint ci clean
 PY := .venv/bin/python
 INSTALLED := .venv/.installed
 JARS := .jars/.complete
@@ -16,6 +16,7 @@ help:
 	@echo "make bench-long  a cycle at the 50,000th step, rebuilds of 20 million records (about half an hour)"
 	@echo "make bench-idle  how long check and up take, and what every part costs when idle (about 8 minutes)"
 	@echo "make bench-kinds  every kind and measure against counting and summing (about 15 minutes)"
+	@echo "make bench-scale  what grows with ids, files, commits and partitions, without services (about a minute)"
 	@echo "make lint     ruff and mypy"
 	@echo "make ci       what CI runs: lint, types, import direction, check, tests, faults"
 	@echo "make install  only the virtual environment; 'make jars' that and the jars"
@@ -61,6 +62,9 @@ bench-long: jars
 
 bench-kinds: jars
 	@$(PY) -m benchmarks.kinds
+
+bench-scale: install
+	@$(PY) -m benchmarks.scale
 
 bench-idle: jars
 	@$(PY) -m benchmarks.idle
