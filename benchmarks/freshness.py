@@ -90,7 +90,7 @@ def observe(
         try:
             produce(
                 noted,
-                bootstrap_servers=platform.services.bootstrap_servers,
+                access=platform.services.kafka("producer"),
                 topic=platform.topic,
                 count=total,
                 rate=rate,

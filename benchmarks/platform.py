@@ -69,7 +69,7 @@ class Platform:
     def __enter__(self) -> Platform:
         self._remove()
         self.start()
-        self._consumer = Consumer({"bootstrap.servers": self.services.bootstrap_servers, "group.id": "bench"})
+        self._consumer = Consumer({**self.services.kafka("ingest").client(), "group.id": "twinlake-bench"})
         return self
 
     def __exit__(self, *raised: object) -> None:

@@ -37,7 +37,7 @@ def prove(
     all_ends: dict[int, int],
 ) -> Proof:
     """Recompute all of the topic for Twinlake, and what lies between `starts` and `ends` for the loop."""
-    records, _ = read(services.bootstrap_servers, topic, all_ends)
+    records, _ = read(services.kafka("ingest").client(), topic, all_ends)
     judged = judge(records, writer_schemas(services.registry_url, f"{topic}-value"))
     valid = tables.frame(records, judged, epoch=0)
     sales = tables.sales_per_region(valid, watermark(records, valid), without_cancelled=False)

@@ -5,6 +5,7 @@ TwinlakeError                 exit 1
 |  |- ContractError           exit 1   a contract or schema file is wrong (file, path)
 |  |- DefinitionError         exit 1   a table definition is wrong (file, line)
 |- UnreachableError           exit 3   a service does not answer
+|- DeniedError                exit 1   a service does not let us in, or does not let us do that
 |- TimedOutError              exit 1   something that was waited for did not happen in time
 |- FullDiskError              exit 1   a disk has no room left; nothing that was acknowledged is lost
 |- DifferenceError            exit 1   two results that must be equal are not
@@ -68,6 +69,10 @@ class UnreachableError(TwinlakeError):
     """A service that is needed does not answer."""
 
     exit_code = 3
+
+
+class DeniedError(TwinlakeError):
+    """A service that answers does not let us in, or does not let us do what was asked."""
 
 
 class TimedOutError(TwinlakeError):

@@ -9,9 +9,10 @@ from functools import cached_property
 from pathlib import Path
 
 from jobs import configuration_file
-from jobs.configuration import Configuration
+from jobs.configuration import Configuration, Role
 from jobs.errors import UnreachableError, UsageError
 from jobs.files import SECRET, replace_file
+from jobs.kafka_access import KafkaAccess
 
 PROJECT = Path(__file__).resolve().parent.parent
 GALLERY = PROJECT / "jobs" / "tables" / "gallery"
@@ -43,11 +44,17 @@ class Services:
     """With `sql_user`, what readers show at JDBC and at `sql_url`."""
     cluster_id: str = ""
     """Kafka's cluster id: another broker on the same port is not ours."""
+    kafka_access: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
+    """By role what it shows of itself to Kafka, as `KafkaAccess.of` reads it; nothing for an open broker."""
 
     @property
     def reader(self) -> tuple[str, str]:
         """User and password of the doors that only read."""
         return self.sql_user, self.sql_password
+
+    def kafka(self, role: Role) -> KafkaAccess:
+        """How a client in this role gets into Kafka."""
+        return KafkaAccess.of(self.bootstrap_servers, self.kafka_access.get(role, {}))
 
     def save(self, path: Path) -> None:
         """Write the file as a whole, readable by its owner only."""
@@ -73,7 +80,7 @@ class Services:
                 f"{path} cannot be read", error.strerror or str(error),
                 "use the account that has run `twinlake up`, or name another folder with --home",
             ) from error  # fmt: skip
-        known = {field.name for field in fields(cls)}
+        known = {one.name for one in fields(cls)}
         return cls(**{name: value for name, value in found.items() if name in known})
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from jobs.kafka_access import KafkaAccess
 from jobs.waiting import wait_for
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -42,6 +43,7 @@ class Broker:
         self.classpath = str(jars / "*")
         self.port = free_port()
         self.bootstrap = f"127.0.0.1:{self.port}"
+        self.access = KafkaAccess(bootstrap_servers=self.bootstrap)
         self.process: subprocess.Popen[bytes] | None = None
         folder.mkdir(parents=True, exist_ok=True)
         controller = free_port()

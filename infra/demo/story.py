@@ -215,7 +215,7 @@ class Story:
         self.summary.check(f"the reader sees the {phase} definition", seen)
 
     def _ends(self) -> dict[int, int]:
-        return end_offsets(self.services.bootstrap_servers, TOPIC)
+        return end_offsets(self.services.kafka("ingest").client(), TOPIC)
 
     def _topic(self) -> dict[str, Any]:
         found: dict[str, Any] = next(one for one in self.lake.status()["topics"] if one["name"] == TOPIC)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from infra.oracle.check import TABLES, check
 from infra.oracle.shown import SqlDoor
+from infra.oracle.topic import client_of
 
 
 def main() -> int:
@@ -26,7 +27,7 @@ def main() -> int:
     ends = None if asked.ends is None else {int(key): int(end) for key, end in json.loads(asked.ends).items()}
     services = json.loads(asked.services.read_text())
     found = check(
-        bootstrap_servers=services["bootstrap_servers"],
+        kafka=client_of(services),
         registry_url=services["registry_url"],
         door=SqlDoor(services["sql_url"], services["sql_user"], services["sql_password"]),
         topic=asked.topic,

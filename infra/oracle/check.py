@@ -11,7 +11,7 @@ from infra.oracle import shown, tables
 from infra.oracle.compare import Comparison, compare, same_sales
 from infra.oracle.judge import judge, writer_schemas
 from infra.oracle.mended import Mended, judge_mended
-from infra.oracle.topic import read
+from infra.oracle.topic import Client, read
 from infra.oracle.watermark import watermark
 
 QUESTIONS: dict[str, Callable[[shown.Door], Any]] = {
@@ -25,7 +25,7 @@ TABLES = tuple(QUESTIONS)
 
 def check(
     *,
-    bootstrap_servers: str,
+    kafka: Client,
     registry_url: str,
     door: shown.Door,
     topic: str = "orders",
@@ -42,7 +42,7 @@ def check(
     started = time.monotonic()
     asking = ThreadPoolExecutor(1)  # the door works while the records are read and judged here
     answers = {name: asking.submit(QUESTIONS[name], door) for name in only}
-    records, ends = read(bootstrap_servers, topic, ends)
+    records, ends = read(kafka, topic, ends)
     say(f"read {len(records):,} records of {topic} in {time.monotonic() - started:.1f} s")
     schemas = writer_schemas(registry_url, f"{topic}-value")
     judged = judge_mended(records, schemas, mended) if mended else judge(records, schemas)

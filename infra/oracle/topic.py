@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
 
@@ -11,6 +14,15 @@ ANSWER_SECONDS = 20.0
 SILENCE_SECONDS = 60.0
 PATIENCE_SECONDS = 0.5
 AT_ONCE = 20_000
+_OPTIONS = {
+    "security.protocol": "security", "sasl.mechanism": "mechanism", "sasl.username": "username",
+    "sasl.password": "password", "ssl.ca.location": "ca_file", "ssl.key.location": "key_file",
+    "ssl.certificate.location": "certificate_file", "ssl.key.password": "key_password",
+}  # fmt: skip
+
+
+Client = Mapping[str, str]
+"""The options by which librdkafka gets into the cluster."""
 
 
 class TopicError(Exception):
@@ -31,20 +43,18 @@ class Records:
         return len(self.offsets)
 
 
-def end_offsets(bootstrap_servers: str, topic: str) -> dict[int, int]:
+def end_offsets(kafka: Client, topic: str) -> dict[int, int]:
     """The offset after the newest committed record of each partition, now."""
-    consumer = _consumer(bootstrap_servers)
+    consumer = _consumer(kafka)
     try:
         return _ends(consumer, topic)
     finally:
         consumer.close()
 
 
-def read(
-    bootstrap_servers: str, topic: str, ends: dict[int, int] | None = None
-) -> tuple[Records, dict[int, int]]:
+def read(kafka: Client, topic: str, ends: dict[int, int] | None = None) -> tuple[Records, dict[int, int]]:
     """All records below `ends` (None: the end as it is now), and the ends."""
-    consumer = _consumer(bootstrap_servers)
+    consumer = _consumer(kafka)
     try:
         ends = _ends(consumer, topic) if ends is None else ends
         open_partitions = {partition for partition, end in ends.items() if end > 0}
@@ -73,10 +83,22 @@ def read(
         consumer.close()
 
 
-def _consumer(bootstrap_servers: str) -> Consumer:
+def client_of(services: Mapping[str, Any]) -> dict[str, str]:
+    """What services.json says of those who read topics."""
+    found = {"bootstrap.servers": services["bootstrap_servers"]}
+    shown = services.get("kafka_access", {}).get("ingest", {})
+    for option, name in _OPTIONS.items():
+        if file := shown.get(f"{name}_file"):
+            found[option] = Path(file).read_text().rstrip("\r\n")
+        elif shown.get(name):
+            found[option] = shown[name]
+    return found
+
+
+def _consumer(kafka: Client) -> Consumer:
     return Consumer(
         {
-            "bootstrap.servers": bootstrap_servers,
+            **kafka,
             "group.id": "twinlake-oracle",
             "enable.auto.commit": False,
             "isolation.level": "read_committed",

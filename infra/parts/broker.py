@@ -11,6 +11,7 @@ from pathlib import Path
 from infra.parts.part import Command, Context, Part
 from infra.parts.ports import HOST
 from jobs.files import SECRET, replace_file
+from jobs.kafka_access import KafkaAccess
 from jobs.topics.kafka import Kafka
 
 _LOG4J = """rootLogger.level = WARN
@@ -100,7 +101,7 @@ def _probe(context: Context) -> str:
     address = f"{HOST}:{context.ports['broker']}"
     # Fails at once where nobody listens; the client would go on trying.
     socket.create_connection((HOST, context.ports["broker"]), timeout=2).close()
-    found = Kafka(address).cluster_id()
+    found = Kafka(KafkaAccess(bootstrap_servers=address)).cluster_id()
     if found != cluster_id(context):
         raise ConnectionError(f"another broker (cluster {found}) answers at {address}")
     return address

@@ -26,7 +26,7 @@ def _prepare(context: Context) -> None:
     # here, because every command of `twinlake` knows this list of parts, and the client takes half a second
     from jobs.topics.registry import Registry
 
-    kafka = Kafka(context.services.bootstrap_servers)
+    kafka = Kafka(context.services.kafka("ingest"))
     registry = Registry(context.services.registry_url)
     sources = context.settings.sources
     for name in topic_names(*sources):

@@ -116,7 +116,8 @@ class Changelogs:
         _refuse_name(topic, [*topic_names(*lake.settings.sources)], others)
         view = opened.view(lake.versions.pin(version, run)).select(*opened.definition.timeless)
         schemas(table, opened.definition.view_keys, view.schema)
-        Destination(lake.settings.services().bootstrap_servers, topic, table, self._lake_id).refuse_foreign()
+        access = lake.settings.services().kafka("changelog")
+        Destination(access, topic, table, self._lake_id).refuse_foreign()
 
 
 def _refuse_kind(definition: Kind) -> None:

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 from jobs.batch.diff import Side, changes
 from jobs.batch.pinned import exact_side, side
 from jobs.batch.touched import is_readable, only, touched
+from jobs.changelog.destination import GROUPS
 from jobs.changelog.form import Form
 from jobs.changelog.position import Position
 from jobs.errors import TwinlakeError
+from jobs.kafka_access import KafkaAccess
 from jobs.lake.feed import Feed, Opened
 from jobs.lake.open_lake import LivingVersions
 from jobs.lake.version import Pin
@@ -70,13 +72,14 @@ def _opened(versions: LivingVersions, old: Pin | None) -> Opened | None:
         return None
 
 
-def content_of(spark: SparkSession, bootstrap_servers: str, topic: str) -> DataFrame:
+def content_of(spark: SparkSession, access: KafkaAccess, topic: str) -> DataFrame:
     """What a reader of the topic who knows its committed records holds: by key the newest value."""
     from pyspark.sql import functions as F
 
     records = (
         spark.read.format("kafka")
-        .option("kafka.bootstrap.servers", bootstrap_servers)
+        .options(**access.spark())
+        .option("groupIdPrefix", GROUPS)
         .option("kafka.isolation.level", "read_committed")
         .option("subscribe", topic)
         .option("startingOffsets", "earliest")

@@ -15,10 +15,13 @@ from jobs import breakpoints
 from jobs.breakpoints import Point
 from jobs.changelog.position import Position
 from jobs.errors import DifferenceError, TwinlakeError, UnreachableError, UsageError
+from jobs.kafka_access import KafkaAccess
 from jobs.topics.kafka import Kafka, KafkaTopic
 
 COMPACTED = {"cleanup.policy": "compact"}
 ANSWER_S = 30.0
+GROUPS = "twinlake-changelog"
+"""The consumer group, or how its name begins; nothing is committed to it."""
 TRANSACTION_MS = 900_000
 """The longest that a broker allows unless told otherwise: the first fill is one transaction, too."""
 Record = tuple[bytes, bytes | None]
@@ -33,10 +36,10 @@ def position_topic(topic: str) -> str:
 class Destination:
     """Ready after `open`. After any error: `close` it, and open it anew, which tells what was committed."""
 
-    def __init__(self, bootstrap_servers: str, topic: str, table: str, lake_id: str) -> None:
+    def __init__(self, access: KafkaAccess, topic: str, table: str, lake_id: str) -> None:
         self.topic = topic
         self.topic_id, self.partitions = "", 0
-        self.kafka = Kafka(bootstrap_servers)
+        self.kafka = Kafka(access)
         self._table = table
         self._lake_id = lake_id
         self._producer: Producer | None = None
@@ -85,7 +88,7 @@ class Destination:
         self.topic_id, self.partitions = found.id, len(found.partitions)
         producer = Producer(
             {
-                "bootstrap.servers": self.kafka.bootstrap_servers,
+                **self.kafka.access.client(),
                 "transactional.id": f"twinlake-{self._lake_id}-{self._table}",
                 "transaction.timeout.ms": TRANSACTION_MS,
                 "partitioner": "murmur2_random",
@@ -150,7 +153,7 @@ class Destination:
         """The newest committed one."""
         consumer = Consumer(
             {
-                "bootstrap.servers": self.kafka.bootstrap_servers, "group.id": "twinlake-changelog",
+                **self.kafka.access.client(), "group.id": GROUPS,
                 "isolation.level": "read_committed", "enable.auto.commit": False,
                 "enable.partition.eof": True, "log_level": 0,
             }

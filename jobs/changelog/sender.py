@@ -126,9 +126,8 @@ class Sender:
                 f"make it live again, or end this with `twinlake changelog {self.table} --stop`",
             )  # fmt: skip
         if self._destination is None:
-            made = Destination(
-                self._lake.settings.services().bootstrap_servers, self.topic, self.table, self._lake_id
-            )
+            access = self._lake.settings.services().kafka("changelog")
+            made = Destination(access, self.topic, self.table, self._lake_id)
             self.told = made.open()
             self._destination = made
         version = self._lake.versions.get(self.table, name)
@@ -149,7 +148,7 @@ class Sender:
         told = self.told if self.told and self.told.topic_id == destination.topic_id else None
         found = find_changes(
             self._lake.versions, told, opened, pin, form,
-            lambda: content_of(self._lake.spark, destination.kafka.bootstrap_servers, self.topic),
+            lambda: content_of(self._lake.spark, destination.kafka.access, self.topic),
         )  # fmt: skip
         new = Position(
             lake=self._lake_id, table=self.table, release=release, topic_id=destination.topic_id,

@@ -87,7 +87,7 @@ def produce_command(
     for topic in topic_names(GALLERY / example):
         is_json = load_topic(topic, GALLERY / example).contract.format == JSON
         known = {} if is_json else registry.schemas(f"{topic}-value")
-        if not (Kafka(services.bootstrap_servers).topic(topic) if is_json else known):
+        if not (Kafka(services.kafka("producer")).topic(topic) if is_json else known):
             raise UsageError(
                 f"topic {topic} is not open yet", f"{example} was added after the start",
                 "run `twinlake down`, then `twinlake up`",
@@ -97,7 +97,7 @@ def produce_command(
         )
         with stopped_by_signals() as stop, reporter(count) as report:
             sent = produce(
-                source, bootstrap_servers=services.bootstrap_servers, topic=topic, count=count, rate=None,
+                source, access=services.kafka("producer"), topic=topic, count=count, rate=None,
                 stop=stop, report=report,
             )  # fmt: skip
         say(f"{topic}: {sent.acknowledged:,} records acknowledged in {sent.seconds:.1f} s")

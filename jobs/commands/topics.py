@@ -94,7 +94,7 @@ def produce_command(
     with stopped_by_signals() as stop, reporter(count) as report:
         sent = produce(
             source,
-            bootstrap_servers=services.bootstrap_servers,
+            access=services.kafka("producer"),
             topic=topic,
             count=count or None,
             rate=rate or None,

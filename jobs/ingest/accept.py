@@ -55,7 +55,7 @@ def acceptable(
 ) -> tuple[Change, LogEnd, dict[int, tuple[int, int]]]:
     """What is to be accepted, as `accept` would; the same errors, and nothing is changed."""
     name = log.topic.name
-    kafka = kafka or Kafka(settings.services().bootstrap_servers)
+    kafka = kafka or Kafka(settings.services().kafka("ingest"))
     found = kafka.topic(name)
     if found is None:
         raise NotFoundError(f"Kafka has no topic {name}", "there is nothing to accept", "make it first")

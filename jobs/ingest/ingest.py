@@ -189,7 +189,7 @@ class Ingest:
     def _open(self) -> None:
         """Reads the log's own end and refuses to go on where that would mean guessing."""
         services = self.settings.services()
-        self._kafka = Kafka(services.bootstrap_servers)
+        self._kafka = Kafka(services.kafka("ingest"))
         self._app_id = "log:" + self.log.open()
         self._event = self.log.event()
         self.log_end = LogEnd.of(self.topic.name, self.log.metadata())
@@ -212,7 +212,7 @@ class Ingest:
         """A stream from the log's end. Its checkpoint is new each time, so no old one can mislead it."""
         shutil.rmtree(self._checkpoint, ignore_errors=True)
         records = source.stream(
-            self.spark, self._kafka.bootstrap_servers, self.topic.name, self._starts, self.records_per_batch
+            self.spark, self._kafka.access, self.topic.name, self._starts, self.records_per_batch
         )
         writer = records.writeStream.queryName(f"ingest-{self.topic.name}")
         return (
@@ -383,7 +383,7 @@ class Ingest:
 
     def broker_ends(self) -> dict[int, int]:
         """The offset after the last committed record of each partition, asked of the broker."""
-        kafka = Kafka(self.settings.services().bootstrap_servers)
+        kafka = Kafka(self.settings.services().kafka("ingest"))
         found = kafka.topic(self.topic.name)
         return kafka.ends(self.topic.name, found.partitions) if found else {}
 

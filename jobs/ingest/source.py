@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jobs.kafka_access import KafkaAccess
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -15,9 +17,12 @@ COLUMNS = {
     "headers": "array<struct<key string, value binary>>", "value": "binary",
 }  # fmt: skip
 """Those of a record that ingest looks at, as Kafka's reader names them, with their Spark types."""
+GROUPS = "twinlake-ingest"
+"""How the names of its consumer groups begin; nothing is committed to them."""
 # Measured: the defaults make a call to the broker for every 500 records.
 OPTIONS = {
     "includeHeaders": "true",
+    "groupIdPrefix": GROUPS,
     "failOnDataLoss": "true",
     "kafka.isolation.level": "read_committed",
     "kafka.max.poll.records": "20000",
@@ -32,14 +37,14 @@ OPTIONS = {
 
 
 def stream(
-    spark: SparkSession, servers: str, topic: str, starts: Mapping[int, int], records_per_batch: int
+    spark: SparkSession, access: KafkaAccess, topic: str, starts: Mapping[int, int], records_per_batch: int
 ) -> DataFrame:
     """The topic's records from these offsets on, by partition."""
     begin = {topic: {str(partition): offset for partition, offset in starts.items()}}
     return (
         spark.readStream.format("kafka")
         .options(**OPTIONS)
-        .option("kafka.bootstrap.servers", servers)
+        .options(**access.spark())
         .option("subscribe", topic)
         .option("startingOffsets", json.dumps(begin))
         .option("maxOffsetsPerTrigger", records_per_batch)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
+from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec
 
-from jobs.errors import UnreachableError
+from jobs.errors import TwinlakeError, UnreachableError
+from jobs.kafka_access import KafkaAccess
+from jobs.topics.refusal import ASK_S, Ear, metadata, refusal
 
 LOG_APPEND_TIME = "LogAppendTime"
 TIMEOUT_S = 10.0
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,35 +30,36 @@ class KafkaTopic:
 
 
 class Kafka:
-    """One connection to one cluster. Every call raises UnreachableError when the broker does not answer."""
+    """One connection to one cluster.
 
-    def __init__(self, bootstrap_servers: str) -> None:
-        self.bootstrap_servers = bootstrap_servers
-        self._admin = AdminClient(
-            {
-                "bootstrap.servers": bootstrap_servers,
-                "socket.timeout.ms": int(TIMEOUT_S * 1000),
-                "client.id": "twinlake",
-                "log_level": 0,
-            }
-        )
+    Every call raises UnreachableError when the broker does not answer, DeniedError when it refuses.
+    """
+
+    def __init__(self, access: KafkaAccess) -> None:
+        self.access = access
+        self._ear = Ear(access)
+        options: dict[str, Any] = {
+            **access.client(), "socket.timeout.ms": int(TIMEOUT_S * 1000), "client.id": "twinlake",
+            "log_level": 0, "error_cb": self._ear,
+        }  # fmt: skip
+        self._admin = AdminClient(options)
 
     def cluster_id(self) -> str:
         """The cluster's own id; another broker on the same port has another one."""
         try:
-            return str(self._admin.list_topics(timeout=TIMEOUT_S).cluster_id)
+            return str(metadata(self._admin, self._ear, None, TIMEOUT_S).cluster_id)
         except KafkaException as error:
-            raise self._unreachable(error) from error
+            raise self._failed(error) from error
 
     def topic(self, name: str) -> KafkaTopic | None:
         """The topic as it is now, None where there is none of that name."""
         (future,) = self._admin.describe_topics(TopicCollection([name]), request_timeout=TIMEOUT_S).values()
         try:
-            found = future.result()
+            found = self._answer(future)
         except KafkaException as error:
             if error.args[0].name() in ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC"):
                 return None
-            raise self._unreachable(error) from error
+            raise self._failed(error, f"describe topic {name!r}", f"DESCRIBE on topic {name}") from error
         return KafkaTopic(
             name=name,
             id=str(found.topic_id),
@@ -76,9 +82,10 @@ class Kafka:
             asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=TIMEOUT_S
         )
         try:
-            return {place.partition: int(future.result().offset) for place, future in found.items()}
+            return {place.partition: int(self._answer(one).offset) for place, one in found.items()}
         except KafkaException as error:
-            raise self._unreachable(error) from error
+            doing, rights = f"list the offsets of topic {name!r}", f"DESCRIBE on topic {name}"
+            raise self._failed(error, doing, rights) from error
 
     def timestamp_type(self, name: str) -> str:
         """`LogAppendTime` or `CreateTime`: who sets the timestamps of the topic's records."""
@@ -89,9 +96,10 @@ class Kafka:
         resource = ConfigResource(ConfigResource.Type.TOPIC, name)
         (future,) = self._admin.describe_configs([resource], request_timeout=TIMEOUT_S).values()
         try:
-            config: dict[str, Any] = future.result()
+            config = self._answer(future)
         except KafkaException as error:
-            raise self._unreachable(error) from error
+            doing, rights = f"read the settings of topic {name!r}", f"DESCRIBE_CONFIGS on topic {name}"
+            raise self._failed(error, doing, rights) from error
         return str(config[key].value)
 
     def create(self, name: str, partitions: int = 4, config: dict[str, str] | None = None) -> bool:
@@ -100,16 +108,37 @@ class Kafka:
         new = NewTopic(name, num_partitions=partitions, replication_factor=1, config=settings)
         (future,) = self._admin.create_topics([new], request_timeout=TIMEOUT_S).values()
         try:
-            future.result()
+            self._answer(future)
         except KafkaException as error:
             if error.args[0].name() == "TOPIC_ALREADY_EXISTS":
                 return False
-            raise self._unreachable(error) from error
+            raise self._failed(error, f"make topic {name!r}", f"CREATE on topic {name}") from error
         return True
 
-    def _unreachable(self, error: KafkaException) -> UnreachableError:
+    def _answer(self, future: Future[Answer]) -> Answer:
+        """Waits no longer than it takes the broker to refuse this client."""
+        until = time.monotonic() + 2 * TIMEOUT_S  # the client's own limit comes first
+        while True:
+            try:
+                found = future.result(ASK_S)
+            except TimeoutError:
+                self._admin.poll(0)
+                if refused := self._ear.refusal():
+                    raise refused from None
+                if time.monotonic() > until:
+                    raise self._unreachable(f"no answer in {2 * TIMEOUT_S:g} s") from None
+            else:
+                self._ear.forget()
+                return found
+
+    def _failed(self, error: KafkaException, doing: str = "", rights: str = "") -> TwinlakeError:
+        self._admin.poll(0)
+        refused = refusal(error.args[0], self.access, doing, rights) or self._ear.refusal(time_is_up=True)
+        return refused or self._unreachable(str(error.args[0]))
+
+    def _unreachable(self, why: str) -> UnreachableError:
         return UnreachableError(
-            what=f"Kafka at {self.bootstrap_servers} did not answer",
-            why=str(error.args[0]),
+            what=f"Kafka at {self.access.bootstrap_servers} did not answer",
+            why=why,
             remedy="see `twinlake status` and `twinlake logs broker`",
         )

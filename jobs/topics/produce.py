@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from jobs.errors import TwinlakeError, UnreachableError
+from jobs.errors import DeniedError, TwinlakeError, UnreachableError
+from jobs.kafka_access import KafkaAccess
+from jobs.topics.refusal import Ear, metadata, refusal
 
 if TYPE_CHECKING:
     from jobs.topics.sample_orders import Draw
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 CHUNK = 10_000
 TICK_SECONDS = 0.05
 FIRST_ANSWER_SECONDS = 15.0
+FLUSH_SECONDS = 1.0
 DELIVERY_SECONDS = 180.0
 SETTINGS: dict[str, object] = {
     "acks": "all",
@@ -65,7 +68,7 @@ class Clock:
 def produce(
     source: Source,
     *,
-    bootstrap_servers: str,
+    access: KafkaAccess,
     topic: str,
     count: int | None,
     rate: float | None,
@@ -76,19 +79,28 @@ def produce(
     """Send `count` records (None: until `stop` is set), at most `rate` a second (None: full speed).
 
     Every record that was sent is acknowledged by all replicas when this returns; otherwise it raises
-    UnreachableError (no broker) or TwinlakeError (records refused), saying how many were not taken.
+    UnreachableError (no broker), DeniedError (it does not let this client in, or not write), or TwinlakeError
+    (records refused), saying how many were not taken.
     """
     clock = clock or Clock()
     failures: list[KafkaError] = []
-    producer = _connect(bootstrap_servers, topic, linger_ms=5 if rate else 20)
+    ear = Ear(access)
+    producer = _connect(ear, topic, linger_ms=5 if rate else 20)
     sent = Sent()
+
+    def refuse() -> None:
+        if refused := ear.refusal():
+            told = f"{refused.what}, {len(producer):,} of {sent.sent:,} records are not acknowledged"
+            raise DeniedError(told, refused.why, refused.remedy)
+        _raise_on_failures(failures, access, topic, sent)
+
     started = clock.steady()
     while not stop.is_set() and (count is None or sent.sent < count):
         due = CHUNK if rate is None else int((clock.steady() - started) * rate) + 1 - sent.sent
         due = min(due, CHUNK, CHUNK if count is None else count - sent.sent)
         if due > 0:
             drawn = source.draw(due, clock.wall_ms())
-            _enqueue(producer, topic, drawn, failures, stop)
+            _enqueue(producer, topic, drawn, failures, refuse)
             sent.sent += due
             for fault, number in drawn.faults.items():
                 sent.faults[fault] = sent.faults.get(fault, 0) + number
@@ -96,15 +108,19 @@ def produce(
             producer.poll(TICK_SECONDS)
             stop.wait(max(0.0, TICK_SECONDS - (clock.steady() - started) % TICK_SECONDS))
         sent.seconds = clock.steady() - started
-        _raise_on_failures(failures, topic, sent)
+        refuse()
         report(sent)
-    unconfirmed = producer.flush(DELIVERY_SECONDS)
+    until = time.monotonic() + DELIVERY_SECONDS
+    while (unconfirmed := producer.flush(FLUSH_SECONDS)) and time.monotonic() < until:
+        refuse()
     sent.seconds = clock.steady() - started
-    _raise_on_failures(failures, topic, sent)
+    refuse()
     if unconfirmed:
+        if refused := ear.refusal(time_is_up=True):
+            raise refused
         raise UnreachableError(
             what=f"{unconfirmed:,} of {sent.sent:,} records to topic {topic!r} were not acknowledged",
-            why=f"the broker at {bootstrap_servers} did not answer within {DELIVERY_SECONDS:.0f} s",
+            why=f"the broker at {access.bootstrap_servers} did not answer within {DELIVERY_SECONDS:.0f} s",
             remedy="run `twinlake status`, bring the broker back with `twinlake up`, then produce again",
         )
     sent.acknowledged = sent.sent
@@ -112,28 +128,20 @@ def produce(
     return sent
 
 
-def _connect(bootstrap_servers: str, topic: str, linger_ms: int) -> Producer:
-    last: list[KafkaError] = []
+def _connect(ear: Ear, topic: str, linger_ms: int) -> Producer:
     producer = Producer(
-        {
-            **SETTINGS,
-            "bootstrap.servers": bootstrap_servers,
-            "linger.ms": linger_ms,
-            "error_cb": last.append,
-            "log_level": 2,
-        }
+        {**SETTINGS, **ear.access.client(), "linger.ms": linger_ms, "error_cb": ear, "log_level": 2}
     )
     try:
-        known = producer.list_topics(topic, timeout=FIRST_ANSWER_SECONDS).topics[topic]
+        known = metadata(producer, ear, topic, FIRST_ANSWER_SECONDS).topics[topic]
     except KafkaException as error:
-        why = last[-1].str() if last else error.args[0].str()
         raise UnreachableError(
-            what=f"no answer from the broker at {bootstrap_servers}",
-            why=why,
+            what=f"no answer from the broker at {ear.access.bootstrap_servers}",
+            why=ear.last or error.args[0].str(),
             remedy="start the services with `twinlake up`",
         ) from error
     if known.error is not None:
-        raise TwinlakeError(
+        raise _no_right(known.error, ear.access, topic) or TwinlakeError(
             what=f"topic {topic!r} cannot be written",
             why=known.error.str(),
             remedy="create the topic with `twinlake up`",
@@ -141,7 +149,13 @@ def _connect(bootstrap_servers: str, topic: str, linger_ms: int) -> Producer:
     return producer
 
 
-def _enqueue(producer: Producer, topic: str, drawn: Draw, failures: list[KafkaError], stop: Event) -> None:
+def _no_right(error: KafkaError, access: KafkaAccess, topic: str) -> TwinlakeError | None:
+    return refusal(error, access, f"write topic {topic!r}", f"WRITE and DESCRIBE on topic {topic}")
+
+
+def _enqueue(
+    producer: Producer, topic: str, drawn: Draw, failures: list[KafkaError], refuse: Callable[[], None]
+) -> None:
     """Hand over all records in order; wait whenever librdkafka's queue is full."""
 
     def refused(error: KafkaError | None, _: object) -> None:
@@ -155,13 +169,14 @@ def _enqueue(producer: Producer, topic: str, drawn: Draw, failures: list[KafkaEr
                 break
             except BufferError:
                 producer.poll(0.1)
-                if failures:
-                    return
+                refuse()
     producer.poll(0)
 
 
-def _raise_on_failures(failures: list[KafkaError], topic: str, sent: Sent) -> None:
+def _raise_on_failures(failures: list[KafkaError], access: KafkaAccess, topic: str, sent: Sent) -> None:
     if failures:
+        if refused := _no_right(failures[0], access, topic):
+            raise refused
         raise TwinlakeError(
             what=f"the broker did not take {len(failures):,} of {sent.sent:,} records to topic {topic!r}",
             why=failures[0].str(),

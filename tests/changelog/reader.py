@@ -11,6 +11,7 @@ from typing import Any
 import fastavro
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 
+from jobs.kafka_access import KafkaAccess
 from jobs.topics.registry import Registry
 
 Row = dict[str, Any]
@@ -27,8 +28,8 @@ class Told:
 
 
 class Reader:
-    def __init__(self, bootstrap: str, registry_url: str, topic: str) -> None:
-        self._bootstrap, self._registry, self._topic = bootstrap, Registry(registry_url), topic
+    def __init__(self, access: KafkaAccess, registry_url: str, topic: str) -> None:
+        self._access, self._registry, self._topic = access, Registry(registry_url), topic
         self._schemas: dict[int, Any] = {}
 
     def records(self) -> list[Told]:
@@ -53,7 +54,7 @@ class Reader:
     def _read(self, topic: str) -> list[Message]:
         consumer = Consumer(
             {
-                "bootstrap.servers": self._bootstrap, "group.id": "reader", "log_level": 0,
+                **self._access.client(), "group.id": "twinlake-reader", "log_level": 0,
                 "isolation.level": "read_committed", "enable.auto.commit": False,
                 "enable.partition.eof": True,
             }

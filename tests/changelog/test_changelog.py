@@ -88,7 +88,7 @@ class Stage:
 
     def send(self, table: str, topic: str) -> Reader:
         self.lake.do("changelog", table=table, topic=topic)
-        return Reader(self.broker.bootstrap, self.registry.url, topic)
+        return Reader(self.broker.access, self.registry.url, topic)
 
     def status(self, table: str) -> dict[str, Any]:
         (found,) = (one for one in self.lake.server.status()["changelogs"] if one["table"] == table)
@@ -160,7 +160,7 @@ def of_sales(table: dict[tuple[Any, ...], dict[str, Any]]) -> dict[Any, Any]:
 
 def made_anew(stage: Stage, topic: str, policy: str = "compact") -> None:
     """Somebody deletes the topic and makes another one of its name."""
-    kafka: Any = Kafka(stage.broker.bootstrap)
+    kafka: Any = Kafka(stage.broker.access)
     (gone,) = kafka._admin.delete_topics([topic]).values()
     gone.result()
     wait_for("the topic to go", lambda: kafka.topic(topic) is None or None, 30)
@@ -316,7 +316,7 @@ def test_a_lost_pin_is_made_up_for_from_the_topic(stage: Stage, topic: str) -> N
     stage.lake.do("changelog", table=LATEST, stop=True)
     told = reader.positions()[-1]
     with_other_version = Position(**{**told, "pin": {**told["pin"], "version": "gone-1"}})
-    lost = Destination(stage.broker.bootstrap, topic, LATEST, told["lake"])
+    lost = Destination(stage.broker.access, topic, LATEST, told["lake"])
     lost.open()
     lost.send([], {"release": "1", "position": "{}"}, with_other_version)
     stage.append(6001, 6002, status="cancelled")
@@ -368,7 +368,7 @@ def test_a_row_that_no_message_holds_is_named_as_such(stage: Stage, topic: str) 
     stage.until_told(SALES)
     stage.lake.do("changelog", table=SALES, stop=True)
     told = Position(**reader.positions()[-1])
-    destination = Destination(stage.broker.bootstrap, topic, SALES, told.lake)
+    destination = Destination(stage.broker.access, topic, SALES, told.lake)
     destination.open()
 
     with pytest.raises(UsageError, match=f"a row of {SALES} is too large"):
@@ -378,7 +378,7 @@ def test_a_row_that_no_message_holds_is_named_as_such(stage: Stage, topic: str) 
 def test_a_topic_that_gained_partitions_is_sent_no_more(stage: Stage, topic: str) -> None:
     stage.send(LATEST, topic)
     stage.until_told(LATEST)
-    admin: Any = Kafka(stage.broker.bootstrap)._admin
+    admin: Any = Kafka(stage.broker.access)._admin
     (grown,) = admin.create_partitions([NewPartitions(topic, 7)]).values()
     grown.result()
 
@@ -403,7 +403,7 @@ def test_of_two_senders_only_the_later_can_commit(stage: Stage, topic: str) -> N
     stage.lake.do("changelog", table=SALES, stop=True)
     told = reader.positions()
     position = Position(**told[-1])
-    first, second = (Destination(stage.broker.bootstrap, topic, SALES, position.lake) for _ in range(2))
+    first, second = (Destination(stage.broker.access, topic, SALES, position.lake) for _ in range(2))
     first.open()
     assert second.open() == position
 
@@ -430,7 +430,7 @@ def test_of_two_senders_only_the_later_can_commit(stage: Stage, topic: str) -> N
 def test_what_cannot_be_a_changelog_is_refused(
     stage: Stage, table: str, topic: str, kind: type[TwinlakeError], why: str
 ) -> None:
-    kafka = Kafka(stage.broker.bootstrap)
+    kafka = Kafka(stage.broker.access)
     kafka.create("deleted")
     kafka.create("cut.position", config={"cleanup.policy": "compact"})
     for name in ("foreign", "scribbled.position"):

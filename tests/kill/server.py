@@ -58,7 +58,7 @@ class LakeProcess:
         home.mkdir(parents=True)
         schema = json.loads((PROJECT / "schemas" / "orders.v1.avsc").read_text())
         registry.add("orders-value", SCHEMA_ID, schema)
-        Kafka(broker.bootstrap).create("orders")
+        Kafka(broker.access).create("orders")
         self.services = Services(
             bootstrap_servers=broker.bootstrap, registry_url=registry.url, lake=str(self.lake),
             api_url=f"http://127.0.0.1:{self.port}", api_token=secrets.token_urlsafe(32),
@@ -134,7 +134,7 @@ class LakeProcess:
             faults=FaultShares(),
         )  # fmt: skip
         produce(
-            sample, bootstrap_servers=self.broker.bootstrap, topic="orders", count=count, rate=None,
+            sample, access=self.broker.access, topic="orders", count=count, rate=None,
             stop=threading.Event(), report=lambda sent: None,
         )  # fmt: skip
 

@@ -21,7 +21,7 @@ import yaml
 from infra.oracle.gallery import EXAMPLES
 from infra.oracle.gallery.records import Record, valid
 from infra.oracle.shown import SqlDoor
-from infra.oracle.topic import Records, read
+from infra.oracle.topic import Records, client_of, read
 from infra.oracle.watermark import Watermark, watermark
 
 FOLDER = Path(__file__).resolve().parents[3] / "jobs" / "tables" / "gallery"
@@ -45,7 +45,8 @@ def main() -> int:
     door = SqlDoor(services["sql_url"], services["sql_user"], services["sql_password"])
     folder = FOLDER / asked.example
     topics = _topics(folder)
-    held = {topic: read(services["bootstrap_servers"], topic)[0] for topic in topics}
+    kafka = client_of(services)
+    held = {topic: read(kafka, topic)[0] for topic in topics}
     records = {topic: _valid(folder, topic, held[topic]) for topic in topics}
     given: dict[str, tuple[list[str], list[str]]] = json.loads(asked.tables)
     found = {

@@ -90,7 +90,7 @@ def test_a_second_up_is_quick_and_starts_nothing_anew(twinlake: Twinlake) -> Non
 
 
 def test_the_topic_has_four_partitions_and_the_broker_sets_its_timestamps(twinlake: Twinlake) -> None:
-    kafka = Kafka(twinlake.services.bootstrap_servers)
+    kafka = Kafka(twinlake.services.kafka("ingest"))
     topic = kafka.topic("orders")
 
     assert topic is not None
@@ -145,7 +145,7 @@ def test_an_incompatible_schema_is_refused_with_the_reason(twinlake: Twinlake) -
 def test_a_killed_broker_comes_back_with_its_topics_and_a_killed_registry_with_its_schemas(
     twinlake: Twinlake,
 ) -> None:
-    before = Kafka(twinlake.services.bootstrap_servers).topic("orders")
+    before = Kafka(twinlake.services.kafka("ingest")).topic("orders")
     schemas = Registry(twinlake.services.registry_url).schemas("orders-value")
     killed = _pids(twinlake.status())
     for pid in killed:
@@ -157,8 +157,8 @@ def test_a_killed_broker_comes_back_with_its_topics_and_a_killed_registry_with_i
 
     wait_for("new processes of all parts", back, 90)
 
-    assert Kafka(twinlake.services.bootstrap_servers).topic("orders") == before
-    assert Kafka(twinlake.services.bootstrap_servers).cluster_id() == twinlake.services.cluster_id
+    assert Kafka(twinlake.services.kafka("ingest")).topic("orders") == before
+    assert Kafka(twinlake.services.kafka("ingest")).cluster_id() == twinlake.services.cluster_id
     assert Registry(twinlake.services.registry_url).schemas("orders-value") == schemas
 
 

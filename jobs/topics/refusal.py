@@ -1,0 +1,146 @@
+"""Refusal: what is heard of a cluster that does not let a client in, or not do something, in words of ours.
+
+librdkafka goes on trying whatever happens; what its connections run into it only tells its `error_cb`. So a
+client is given an Ear, and whoever waits for it asks the Ear now and then.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from confluent_kafka import KafkaError, KafkaException
+
+from jobs.configuration import SASL_SSL, SSL
+from jobs.errors import DeniedError
+from jobs.kafka_access import KafkaAccess
+
+ASK_S = 0.5
+"""Between two questions whether what is waited for was refused."""
+_UNKNOWN = (
+    "_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "ILLEGAL_SASL_STATE", "UNSUPPORTED_SASL_MECHANISM",
+)  # fmt: skip
+_PROTOCOL = ("incorrect security.protocol", "connecting to a PLAINTEXT broker listener")
+_PASSING = (*_PROTOCOL, "Local:", "Disconnected", "reset by peer")
+"""A broker that is just ending makes a client say this as well: it is believed once the time is up."""
+_JAVA = re.compile(r"(\w*(Authentication|Authorization|SslHandshake|SSLHandshake)\w*Exception): ([^\n]*)")
+
+
+class Client(Protocol):
+    """A Producer or an AdminClient."""
+
+    def poll(self, timeout: float = ..., /) -> int: ...
+
+    def list_topics(self, topic: str | None = ..., timeout: float = ...) -> Any: ...
+
+
+@dataclass
+class Ear:
+    """The `error_cb` of one client; it hears while the client is polled."""
+
+    access: KafkaAccess
+    _heard: list[KafkaError] = field(default_factory=list)
+
+    def __call__(self, error: KafkaError) -> None:
+        self._heard = [*self._heard[-9:], error]
+
+    def forget(self) -> None:
+        """The client has been let in."""
+        self._heard = []
+
+    @property
+    def last(self) -> str:
+        """What went wrong last, as librdkafka says it; empty for nothing."""
+        return self._heard[-1].str() if self._heard else ""
+
+    def refusal(self, *, time_is_up: bool = False) -> DeniedError | None:
+        """The newest refusal of those heard; before the time is up only one that cannot be a broker's end."""
+        for error in reversed(self._heard):
+            if time_is_up or not any(words in error.str() for words in _PASSING):
+                if refused := refusal(error, self.access):
+                    return refused
+        return None
+
+
+def metadata(client: Client, ear: Ear, topic: str | None, limit_s: float) -> Any:
+    """What the cluster says of the topic (None: of all), once it lets the client in.
+
+    DeniedError as soon as it refuses, KafkaException when it has not answered in time.
+    """
+    until = time.monotonic() + limit_s
+    while True:
+        left = until - time.monotonic()
+        try:
+            found = client.list_topics(topic, timeout=max(0.05, min(ASK_S, left)))
+        except KafkaException as error:
+            client.poll(0)
+            if refused := ear.refusal(time_is_up=left <= ASK_S):
+                raise refused from error
+            if left <= ASK_S:
+                raise
+        else:
+            ear.forget()
+            return found
+
+
+def refusal(error: KafkaError, access: KafkaAccess, doing: str = "", rights: str = "") -> DeniedError | None:
+    """The error as a refusal, None for one of another kind.
+
+    `doing` says what was tried ("write topic 'orders'"), `rights` what it takes ("WRITE on topic orders").
+    """
+    name, why = error.name(), error.str()
+    if name in _UNKNOWN:
+        return _stranger(access, why)
+    if any(words in why for words in _PROTOCOL):
+        return _other_protocol(access, why)
+    if name == "_SSL":
+        return _distrust(access, why)
+    if name.endswith("_AUTHORIZATION_FAILED"):
+        return _no_right(access, why, doing or "do that", rights)
+    return None
+
+
+def refusal_in_java(text: str, access: KafkaAccess, doing: str, rights: str) -> DeniedError | None:
+    """The same for what Kafka's Java client has said, within a longer text."""
+    if not (found := _JAVA.search(text)):
+        return None
+    why = f"{found[1]}: {found[3]}"[:400]
+    if found[2] == "Authorization":
+        return _no_right(access, why, doing, rights)
+    return _distrust(access, why) if "ssl" in found[1].lower() else _stranger(access, why)
+
+
+def _stranger(access: KafkaAccess, why: str) -> DeniedError:
+    return DeniedError(
+        f"Kafka at {access.bootstrap_servers} does not let {access.who} in", why,
+        "put the right user and password into [kafka] of twinlake.toml and the file that password_file "
+        "names; for the broker that Twinlake runs itself: `twinlake down`, then `twinlake up`",
+    )  # fmt: skip
+
+
+def _distrust(access: KafkaAccess, why: str) -> DeniedError:
+    trusted = access.ca_file or "the authorities that this system trusts"
+    return DeniedError(
+        f"no trusted connection to Kafka at {access.bootstrap_servers}", f"{why} (trusted: {trusted})",
+        "have ca_file in [kafka] of twinlake.toml name the authority that signed the broker's certificate, "
+        "for the address as it is written there; a broker that asks for a client's certificate needs "
+        "certificate_file and key_file",
+    )  # fmt: skip
+
+
+def _other_protocol(access: KafkaAccess, why: str) -> DeniedError:
+    return DeniedError(
+        f"Kafka at {access.bootstrap_servers} does not speak {access.security}", why,
+        f"set security in [kafka] of twinlake.toml to what that listener speaks: {SASL_SSL}, {SSL} or "
+        "PLAINTEXT",
+    )  # fmt: skip
+
+
+def _no_right(access: KafkaAccess, why: str, doing: str, rights: str) -> DeniedError:
+    return DeniedError(
+        f"{access.who} may not {doing} of Kafka at {access.bootstrap_servers}", why,
+        f"have somebody who administers that cluster give it {rights or 'the right'}: docs/security.md has "
+        "what each user needs",
+    )  # fmt: skip

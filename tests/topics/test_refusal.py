@@ -1,0 +1,79 @@
+"""Refusals: what librdkafka and Java say, told apart from a broker that is just away."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import KafkaError
+
+from jobs.kafka_access import KafkaAccess
+from jobs.topics.refusal import Ear, refusal, refusal_in_java
+
+ACCESS = KafkaAccess(bootstrap_servers="here:1", security="SASL_SSL", username="ann", password="secret")
+PLAIN = "Disconnected while requesting ApiVersion: might be caused by incorrect security.protocol"
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "what"),
+    [
+        (KafkaError._AUTHENTICATION, "invalid credentials", "does not let user 'ann' in"),
+        (KafkaError._SSL, "certificate verify failed", "no trusted connection to Kafka at here:1"),
+        (KafkaError._TRANSPORT, PLAIN, "Kafka at here:1 does not speak SASL_SSL"),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed", "user 'ann' may not write it"),
+        (KafkaError.GROUP_AUTHORIZATION_FAILED, "Group authorization failed", "user 'ann' may not write it"),
+    ],
+)
+def test_a_refusal_says_who_was_refused_why_and_what_to_do(code: int, text: str, what: str) -> None:
+    told = refusal(KafkaError(code, text), ACCESS, "write it", "WRITE on it")
+
+    assert told is not None
+    assert what in told.what
+    assert text in told.why
+    assert told.remedy and "secret" not in str(told)
+
+
+@pytest.mark.parametrize("code", [KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN])
+def test_a_broker_that_is_away_refuses_nobody(code: int) -> None:
+    assert refusal(KafkaError(code, "Connection refused"), ACCESS) is None
+
+
+def test_what_a_broker_that_ends_makes_a_client_say_is_believed_when_time_is_up() -> None:
+    ear = Ear(ACCESS)
+    ear(
+        KafkaError(
+            KafkaError._AUTHENTICATION, "SaslAuthenticateRequest failed: Local: Broker transport failure"
+        )
+    )
+
+    assert ear.refusal() is None
+    assert ear.refusal(time_is_up=True) is not None
+
+
+def test_who_was_let_in_was_not_refused() -> None:
+    ear = Ear(ACCESS)
+    ear(KafkaError(KafkaError._AUTHENTICATION, "invalid credentials"))
+    refused_before = ear.refusal()
+    ear.forget()
+
+    assert refused_before is not None
+    assert ear.refusal(time_is_up=True) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("org.apache.kafka.common.errors.SaslAuthenticationException: bad", "does not let user 'ann' in"),
+        (
+            "x\norg.apache.kafka.common.errors.SslAuthenticationException: SSL handshake failed\n",
+            "no trusted",
+        ),
+        ("errors.TopicAuthorizationException: Not authorized to access topics: [o]", "may not read it"),
+    ],
+)
+def test_java_refuses_in_the_same_words(text: str, what: str) -> None:
+    told = refusal_in_java(f"Job aborted: {text}", ACCESS, "read it", "READ on it")
+
+    assert told is not None and what in told.what
+
+
+def test_other_errors_of_java_are_no_refusals() -> None:
+    assert refusal_in_java("java.lang.IllegalStateException: offset gone", ACCESS, "", "") is None
