@@ -96,7 +96,7 @@ class Platform:
     @property
     def schema_id(self) -> int:
         """The id of the newest registered schema of the topic."""
-        return max(Registry(self.services.registry_url).schemas(f"{self.topic}-value"))
+        return max(Registry(self.services.registry()).schemas(f"{self.topic}-value"))
 
     def ends(self) -> dict[int, int]:
         """The offset after the newest record of each partition."""

@@ -13,6 +13,7 @@ from jobs.configuration import Configuration, Role
 from jobs.errors import UnreachableError, UsageError
 from jobs.files import SECRET, replace_file
 from jobs.kafka_access import KafkaAccess
+from jobs.registry_access import RegistryAccess
 
 PROJECT = Path(__file__).resolve().parent.parent
 GALLERY = PROJECT / "jobs" / "tables" / "gallery"
@@ -46,6 +47,14 @@ class Services:
     """Kafka's cluster id: another broker on the same port is not ours."""
     kafka_access: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
     """By role what it shows of itself to Kafka, as `KafkaAccess.of` reads it; nothing for an open broker."""
+    registry_access: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """What a client shows the registry, as `RegistryAccess.of` reads it; nothing for an open one."""
+    given: list[str] = field(default_factory=list)
+    """The services that are used and not started, as twinlake.toml said when the others were."""
+    settings: str = ""
+    """A digest of the settings that were in force then."""
+    query_seconds: float = 300.0
+    """So long the SQL server gives a statement at `sql_url`."""
 
     @property
     def reader(self) -> tuple[str, str]:
@@ -55,6 +64,10 @@ class Services:
     def kafka(self, role: Role) -> KafkaAccess:
         """How a client in this role gets into Kafka."""
         return KafkaAccess.of(self.bootstrap_servers, self.kafka_access.get(role, {}))
+
+    def registry(self) -> RegistryAccess:
+        """How a client gets into the schema registry."""
+        return RegistryAccess.of(self.registry_url, self.registry_access)
 
     def save(self, path: Path) -> None:
         """Write the file as a whole, readable by its owner only."""

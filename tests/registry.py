@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -22,6 +23,8 @@ class FakeRegistry:
         self.refusal: tuple[int, Any] | None = None
         self.garbage: bytes | None = None
         self.calls = 0
+        self.login: tuple[str, str] | None = None
+        """Who may ask, where not everybody may."""
         self.asked: list[str] = []
         registry = self
 
@@ -39,6 +42,8 @@ class FakeRegistry:
                 registry.calls += 1
                 registry.asked.append(f"{self.command} {path}")
                 status, body = registry._answer(self.command, path, sent)
+                if not registry._admits(self.headers["Authorization"]):
+                    status, body = 401, {"error_code": 401, "message": "who are you?"}
                 content = json.dumps(body).encode() if registry.garbage is None else registry.garbage
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(content)))
@@ -61,20 +66,35 @@ class FakeRegistry:
         """The next version of a subject; the id that it was given."""
         return int(self._register(subject, {"schema": json.dumps(schema)})[1]["id"])
 
+    def _admits(self, shown: str | None) -> bool:
+        if self.login is None:
+            return True
+        return shown == "Basic " + base64.b64encode(":".join(self.login).encode()).decode()
+
     def _answer(self, method: str, path: str, sent: dict[str, Any]) -> tuple[int, Any]:
         if self.garbage is not None:
             return 200, None
         if self.down:
             return 503, {"error_code": 50301, "message": "down"}
-        _, kind, subject, *rest = path.split("/")
-        if method == "PUT" and kind == "config":
-            self.compatibility[subject] = sent["compatibility"]
-            return 200, sent
+        _, kind, subject, *rest = f"{path}/".split("/") if path.count("/") == 1 else path.split("/")
+        if kind == "config":
+            return self._rule(method, subject, sent)
+        if path == "/subjects":
+            return 200, list(self.subjects)
         if kind == "schemas":
             return self._by_id(int(rest[0]))
         if kind != "subjects":
             return 404, "no such page"
         return self._register(subject, sent) if method == "POST" else self._version(subject, rest[1:])
+
+    def _rule(self, method: str, subject: str, sent: dict[str, Any]) -> tuple[int, Any]:
+        """The rule of everything is that of the subject without a name."""
+        if method == "PUT":
+            self.compatibility[subject] = sent["compatibility"]
+            return 200, sent
+        if subject in self.compatibility:
+            return 200, {"compatibilityLevel": self.compatibility[subject]}
+        return 404, {"error_code": 40408, "message": "no rule of its own"}
 
     def _version(self, subject: str, version: list[str]) -> tuple[int, Any]:
         versions = self.subjects.get(subject)

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from infra.oracle.check import TABLES, check
+from infra.oracle.judge import Registry
 from infra.oracle.shown import SqlDoor
 from infra.oracle.topic import client_of
 
@@ -28,7 +29,7 @@ def main() -> int:
     services = json.loads(asked.services.read_text())
     found = check(
         kafka=client_of(services),
-        registry_url=services["registry_url"],
+        registry_url=Registry.of(services),
         door=SqlDoor(services["sql_url"], services["sql_user"], services["sql_password"]),
         topic=asked.topic,
         epoch=asked.epoch,

@@ -9,7 +9,7 @@ from typing import Any
 
 from infra.oracle import shown, tables
 from infra.oracle.compare import Comparison, compare, same_sales
-from infra.oracle.judge import judge, writer_schemas
+from infra.oracle.judge import Registry, judge, writer_schemas
 from infra.oracle.mended import Mended, judge_mended
 from infra.oracle.topic import Client, read
 from infra.oracle.watermark import watermark
@@ -26,7 +26,7 @@ TABLES = tuple(QUESTIONS)
 def check(
     *,
     kafka: Client,
-    registry_url: str,
+    registry_url: Registry | str,
     door: shown.Door,
     topic: str = "orders",
     epoch: int = 0,

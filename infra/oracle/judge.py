@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -53,9 +56,34 @@ class Judged:
         return counts
 
 
-def writer_schemas(registry_url: str, subject: str) -> dict[int, dict[str, Any]]:
+@dataclass(frozen=True, kw_only=True)
+class Registry:
+    """Where schemas are, and what is shown there."""
+
+    url: str
+    login: tuple[str, str] | None = None
+    ca_file: str | None = None
+
+    @classmethod
+    def of(cls, services: Mapping[str, Any]) -> Registry:
+        """What services.json says."""
+        told = services.get("registry_access", {})
+        password = told.get("password", "")
+        if file := told.get("password_file"):
+            password = Path(file).read_text().rstrip("\r\n")
+        login = (told["username"], password) if told.get("username") else None
+        return cls(url=services["registry_url"], login=login, ca_file=told.get("ca_file"))
+
+    def client(self) -> httpx.Client:
+        trust: Any = ssl.create_default_context(cafile=self.ca_file) if self.ca_file else True
+        return httpx.Client(
+            base_url=self.url.rstrip("/"), auth=self.login, verify=trust, timeout=20, trust_env=False
+        )
+
+
+def writer_schemas(at: Registry | str, subject: str) -> dict[int, dict[str, Any]]:
     """Every schema registered under the subject, by the id that record headers carry."""
-    with httpx.Client(base_url=registry_url.rstrip("/"), timeout=20, trust_env=False) as registry:
+    with (Registry(url=at) if isinstance(at, str) else at).client() as registry:
         versions = registry.get(f"/subjects/{subject}/versions").raise_for_status().json()
         found = [
             registry.get(f"/subjects/{subject}/versions/{version}").raise_for_status().json()

@@ -27,7 +27,7 @@ def _prepare(context: Context) -> None:
     from jobs.topics.registry import Registry
 
     kafka = Kafka(context.services.kafka("ingest"))
-    registry = Registry(context.services.registry_url)
+    registry = Registry(context.services.registry())
     sources = context.settings.sources
     for name in topic_names(*sources):
         topic = load_topic(name, *sources)

@@ -182,7 +182,7 @@ class Sender:
         if self._form is None or self._form[0] != name:
             definition = opened.definition
             rows = opened.view(pin).select(*definition.timeless).schema
-            registry = Registry(self._lake.settings.services().registry_url)
+            registry = Registry(self._lake.settings.services().registry())
             self._form = name, registered(registry, self.topic, self.table, definition.view_keys, rows)
         return self._form[1]
 

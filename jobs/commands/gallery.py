@@ -83,7 +83,7 @@ def produce_command(
     from jobs.topics.registry import Registry
 
     services, past_ms, run = settings.services(), span_ms(span), secrets.token_hex(6)
-    registry = Registry(services.registry_url)
+    registry = Registry(services.registry())
     for topic in topic_names(GALLERY / example):
         is_json = load_topic(topic, GALLERY / example).contract.format == JSON
         known = {} if is_json else registry.schemas(f"{topic}-value")

@@ -21,6 +21,7 @@ from jobs.errors import UnreachableError, UsageError
 from jobs.times import parse_duration
 
 if TYPE_CHECKING:
+    from jobs.registry_access import RegistryAccess
     from jobs.topics.produce import Sent
 
 SAMPLED = "orders"
@@ -86,7 +87,7 @@ def produce_command(
     source = Sample(
         seed=seed,
         run=run,
-        schema_id=_schema_id(services.registry_url, topic),
+        schema_id=_schema_id(services.registry(), topic),
         span_ms=past_ms,
         faults=FaultShares() if faults else None,
         remembered=min(REMEMBERED, int(rate * 1800) + 1) if rate else REMEMBERED,
@@ -120,12 +121,12 @@ def span_ms(text: str) -> int:
     return int(parse_duration(text).total_seconds() * 1000)
 
 
-def _schema_id(registry_url: str, topic: str) -> int:
+def _schema_id(access: RegistryAccess, topic: str) -> int:
     """The id under which the schema that the samples are written in is registered."""
     from jobs.topics.registry import Registry
     from jobs.topics.sample_orders import FIELDS
 
-    for schema_id, schema in Registry(registry_url).schemas(f"{topic}-value").items():
+    for schema_id, schema in Registry(access).schemas(f"{topic}-value").items():
         if tuple(one["name"] for one in schema["fields"]) == FIELDS:
             return schema_id
     raise UnreachableError(

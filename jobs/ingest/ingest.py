@@ -360,7 +360,7 @@ class Ingest:
 
     def writers(self) -> Writers:
         """The schemas of the topic's producers as the registry tells them now."""
-        registry = Registry(self.settings.services().registry_url)
+        registry = Registry(self.settings.services().registry())
         found = Writers(self.topic, registry, partial(decode_avro.decoded_type, self.spark))
         found.learn(self.log_end)
         return found

@@ -15,11 +15,15 @@ from confluent_kafka.schema_registry import (
     SchemaRegistryError,
 )
 
-from jobs.errors import DifferenceError, UnreachableError
+from jobs.errors import DeniedError, DifferenceError, UnreachableError
+from jobs.registry_access import RegistryAccess
 
 COMPATIBILITY = "BACKWARD"
 SUBJECT_UNKNOWN = 40401
 SCHEMA_UNKNOWN = 40403
+FITTING = ("BACKWARD", "BACKWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE")
+"""The rules by which the newest schema can read what was written before it."""
+DENIED = (401, 403)
 REFUSED = (409, 422)
 """HTTP's word for a schema that is not compatible, and for one that is no schema."""
 
@@ -27,8 +31,10 @@ REFUSED = (409, 422)
 class Registry:
     """One registry. Every call raises UnreachableError when it does not answer."""
 
-    def __init__(self, url: str, timeout_s: float = 10.0) -> None:
-        self.url = url.rstrip("/")
+    def __init__(self, access: RegistryAccess | str, timeout_s: float = 10.0) -> None:
+        """An address alone is of a registry that asks for nothing."""
+        self.access = RegistryAccess(url=access) if isinstance(access, str) else access
+        self.url = self.access.url.rstrip("/")
         try:
             # Whoever asks decides when to ask again, and without a timeout the client waits for ever.
             self._client = SchemaRegistryClient({"url": self.url, "timeout": timeout_s, "max.retries": 0})
@@ -37,7 +43,10 @@ class Registry:
         # The client uses the environment's proxies, and has no option against it; no proxy reaches a
         # registry on the loopback interface.
         rest = self._client._rest_client
-        rest.session = httpx2.Client(verify=rest.verify, timeout=rest.timeout, trust_env=False)
+        verify = self.access.trust() if self.url.startswith("https://") else rest.verify
+        rest.session = httpx2.Client(
+            verify=verify, auth=self.access.login, timeout=rest.timeout, trust_env=False
+        )
 
     def schemas(self, subject: str) -> dict[int, dict[str, Any]]:
         """Every schema of the subject by its id: what its records' headers may name."""
@@ -66,7 +75,8 @@ class Registry:
             return dict(json.loads(text or ""))
 
     def register(self, subject: str, schema: dict[str, Any]) -> int:
-        """Makes the subject BACKWARD compatible, registers the schema (once) and returns its id.
+        """Registers the schema (once) and returns its id, after it has seen to the subject's rule: one that
+        the newest schema can read older records by is left as it is, any other becomes BACKWARD.
 
         A schema that cannot read the records of the one before it is refused with the registry's reasons.
         """
@@ -75,7 +85,8 @@ class Registry:
         # what it holds now.
         self._client.clear_caches()
         with self._asking(subject):
-            self._client.set_compatibility(subject, COMPATIBILITY)
+            if (self._rule(subject) or self._rule(None)) not in FITTING:
+                self._client.set_compatibility(subject, COMPATIBILITY)
             try:
                 # Apicurio's compatibility check says no without a reason; the refusal here has one.
                 return int(self._client.register_schema(subject, asked, normalize_schemas=False))
@@ -84,6 +95,24 @@ class Registry:
                     raise self._refused(subject, error) from error
                 raise
 
+    def rule(self, subject: str) -> str | None:
+        """Which changes of its schema the registry lets pass, by the subject's own rule; None without one."""
+        with self._asking(subject):
+            return self._rule(subject)
+
+    def subjects(self) -> list[str]:
+        """Every subject that this client may see."""
+        with self._asking("subjects"):
+            return list(self._client.get_subjects())
+
+    def _rule(self, subject: str | None) -> str | None:
+        try:
+            return str(self._client.get_compatibility(subject))
+        except SchemaRegistryError as error:
+            if error.http_status_code == 404:  # the subject, or a rule of its own
+                return None
+            raise
+
     @contextmanager
     def _asking(self, subject: str) -> Iterator[None]:
         """One error for all that the client raises when no registry answers, or something else does."""
@@ -91,6 +120,8 @@ class Registry:
             yield
         except SchemaRegistryError as error:
             said = str(error.error_message or "it gave no reason")[:500]
+            if error.http_status_code in DENIED:
+                raise self._denied(f"{subject}: HTTP {error.http_status_code}: {said}") from error
             raise self._unreachable(f"{subject}: HTTP {error.http_status_code}: {said}") from error
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise self._unreachable(str(error) or type(error).__name__) from error
@@ -103,6 +134,14 @@ class Registry:
             what=f"the schema registry at {self.url} did not answer",
             why=why,
             remedy="see `twinlake status` and `twinlake logs registry`",
+        )
+
+    def _denied(self, why: str) -> DeniedError:
+        return DeniedError(
+            what=f"the schema registry at {self.url} does not let {self.access.who} do that",
+            why=why,
+            remedy="mend username and password_file in [registry] of twinlake.toml, or have it given the "
+            "rights; `twinlake doctor` tries them",
         )
 
     def _refused(self, subject: str, error: SchemaRegistryError) -> DifferenceError:

@@ -6,11 +6,14 @@ import logging
 import socket
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jobs.errors import DifferenceError, UnreachableError
+from infra.oracle import judge
+from jobs.errors import DeniedError, DifferenceError, UnreachableError
+from jobs.registry_access import RegistryAccess
 from jobs.topics.registry import Registry
 from tests.registry import FakeRegistry
 
@@ -76,8 +79,54 @@ def test_a_subject_is_made_backward_compatible_before_its_schema_is_registered(
 ) -> None:
     assert registry.register(SUBJECT, schema("a")) == 1
     assert server.compatibility == {SUBJECT: "BACKWARD"}
-    assert server.asked == [f"PUT /config/{SUBJECT}", f"POST /subjects/{SUBJECT}/versions"]
+    assert server.asked == [
+        f"GET /config/{SUBJECT}", "GET /config", f"PUT /config/{SUBJECT}",
+        f"POST /subjects/{SUBJECT}/versions",
+    ]  # fmt: skip
     assert registry.schemas(SUBJECT) == {1: schema("a")}
+
+
+@pytest.mark.parametrize("of", [SUBJECT, ""], ids=["of the subject", "of everything"])
+def test_a_rule_that_is_stricter_is_left_as_it_is(server: FakeRegistry, registry: Registry, of: str) -> None:
+    server.compatibility = {of: "FULL_TRANSITIVE"}
+
+    registry.register(SUBJECT, schema("a"))
+
+    assert server.compatibility == {of: "FULL_TRANSITIVE"}
+
+
+def test_a_registry_that_asks_who_we_are_is_told(server: FakeRegistry) -> None:
+    server.login = ("twin", "l:ake")
+    server.add(SUBJECT, 5, schema("a"))
+    access = RegistryAccess(url=server.url, username="twin", password="l:ake")
+
+    assert Registry(access).schemas(SUBJECT) == {5: schema("a")}
+    oracles = judge.Registry(url=server.url, login=("twin", "l:ake"))
+    assert judge.writer_schemas(oracles, SUBJECT) == {5: schema("a")}
+
+
+@pytest.mark.parametrize("username", ["", "twin"])
+def test_a_registry_that_lets_us_do_nothing_is_told_apart_from_one_away(
+    server: FakeRegistry, username: str
+) -> None:
+    server.login = ("twin", "lake")
+    access = RegistryAccess(url=server.url, username=username, password="wrong-one")
+
+    with pytest.raises(DeniedError, match=access.who) as refused:
+        Registry(access).schemas(SUBJECT)
+
+    assert "HTTP 401: who are you?" in refused.value.why and "wrong-one" not in str(refused.value)
+    assert "wrong-one" not in repr(access)
+
+
+def test_a_new_password_in_its_file_holds_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    told = {"username": "u", "password_file": str(file)}
+    file.write_text("one\n")
+    before = RegistryAccess.of("http://r", told)
+    file.write_text("two")
+
+    assert (before.password, RegistryAccess.of("http://r", told).password) == ("one", "two")
 
 
 def test_a_schema_that_is_registered_answers_with_its_id(server: FakeRegistry, registry: Registry) -> None:
