@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from datetime import timedelta
 from typing import Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import Param, dag, get_current_context, task
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
-from lake_jobs import log, report_link, run_job, settings
-
-from jobs.errors import TwinlakeError
-from jobs.git import commit_of
-from jobs.kinds.all import from_json
-from jobs.kinds.defined import defined
+from lake_jobs import log, report_of, run_job
 
 MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_{}[]()<>#+-.!|~"})
-
-
-def definitions(given: dict[str, Any] | None) -> dict[str, dict[str, Any]]:
-    """The definitions to release: the given ones in their checked form, else jobs/tables as it is now."""
-    if given is not None:
-        return {name: from_json(one).to_json() for name, one in given.items()}
-    for name in [name for name in sys.modules if name.split(".")[:2] == ["jobs", "tables"]]:
-        del sys.modules[name]
-    return {table.name: table.to_json() for table in defined(settings().examples)}
 
 
 def as_list(lines: list[str]) -> str:
@@ -62,7 +47,8 @@ def difference_lines(diffs: list[dict[str, Any]]) -> list[str]:
             None,
             type=["null", "object"],
             title="Definitions",
-            description="empty: jobs/tables as it is now; else all tables as {name: definition as JSON}",
+            description="empty: jobs/tables as it is now beside the lake server; else all tables as "
+            "{name: definition as JSON}",
         ),
     },
     doc_md=__doc__,
@@ -72,11 +58,7 @@ def release() -> None:
     def plan() -> dict[str, Any]:
         """What changes, why, and what it will cost; nothing to change ends the run as skipped."""
         given = get_current_context()["params"].get("definitions")
-        try:
-            asked = {"definitions": definitions(given), "git_commit": commit_of(settings().project)}
-        except TwinlakeError as error:
-            raise AirflowFailException(str(error)) from error
-        made = run_job("plan", asked)
+        made = run_job("plan", {} if given is None else {"definitions": given})
         for line in made["lines"]:
             log.info("%s", line)
         if made["empty"]:
@@ -121,10 +103,10 @@ def release() -> None:
         if not found["passed"]:
             failed = [f"{one['table']} {one['name']}" for one in found["checks"] if not one["passed"]]
             raise AirflowFailException(f"the gate refused plan {made['id']}: {', '.join(failed)}")
-        link = report_link(made["id"])
-        log.info("report: %s", link)
+        report = report_of(made["id"], found.get("report"))
+        log.info("%s", report)
         said = [*made["lines"], *compared, f"gate: {len(found['checks'])} checks passed"]
-        return f"{as_list(said)}\n- [report]({link})"
+        return f"{as_list(said)}\n- {report}"
 
     approve = ApprovalOperator(
         task_id="approve",

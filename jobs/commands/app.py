@@ -13,6 +13,7 @@ from jobs.errors import UsageError
 
 _COMMANDS = (
     "services", "topics", "check", "batch", "jobs", "releases", "query", "quarantine", "changelog", "gallery",
+    "dags",
 )  # fmt: skip
 
 

@@ -16,11 +16,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from jobs.errors import NotFoundError, TwinlakeError, UsageError, malformed, refused
 from jobs.server.jobs import Jobs
+from jobs.version import VERSION
 
 LONGEST_WAIT_S = 60.0
 MOST_WAITS = 20
 """More are answered at once: the threads that wait are those that everybody else needs, too."""
 LARGEST_BODY = 4 << 20
+TOKEN = "take api_token from the lake server's services.json; for an Airflow elsewhere see docs/airflow.md"
 
 
 class Served(Protocol):
@@ -74,7 +76,7 @@ def build_app(server: Served, token: str) -> FastAPI:
     async def _admit(request: Request, go_on: Callable[[Request], Awaitable[Response]]) -> Response:
         given = request.headers.get("authorization", "").encode()
         if request.url.path != "/health" and not secrets.compare_digest(given, f"Bearer {token}".encode()):
-            return _error(401, "the token is missing or wrong", "", "take api_token from services.json")
+            return _error(401, "the token is missing or wrong", "", TOKEN)
         return await go_on(request)
 
     @app.exception_handler(TwinlakeError)
@@ -93,8 +95,8 @@ def build_app(server: Served, token: str) -> FastAPI:
 
     @app.get("/health")
     def health() -> dict[str, Any]:
-        """Whether it is ready, and which lake it serves."""
-        return {"ready": server.ready, "lake_id": server.lake_id}
+        """Whether it is ready, which lake it serves, and by which version of Twinlake."""
+        return {"ready": server.ready, "lake_id": server.lake_id, "version": VERSION}
 
     @app.get("/status")
     def status() -> dict[str, Any]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+import ssl
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import httpx
 
-from jobs.errors import NotFoundError, TimedOutError, UnreachableError, error_of
+from jobs.errors import NotFoundError, TimedOutError, TwinlakeError, UnreachableError, UsageError, error_of
 from jobs.run import Job
 from jobs.settings import Services
+from jobs.version import VERSION, fits
 from jobs.waiting import wait_for
 
 TIMEOUT_S = 30.0
@@ -19,15 +21,21 @@ WAIT_S = 2.0
 """One look at a job waits so long for a change; progress is shown as often."""
 AGAIN_S = 0.1
 TOLD_S = 5.0
+AWAY_BEHIND_A_PROXY = (502, 503, 504)
+"""What a proxy says when the server that it stands before does not answer."""
 AWAY_S = 120.0
 """A restarting lake server is waited for so long while a job is followed."""
 
 
 class LakeClient:
-    def __init__(self, url: str, token: str, transport: httpx.BaseTransport | None = None) -> None:
+    """`ca_file` has the certificates that an https address is trusted by; the system's unless given."""
+
+    def __init__(
+        self, url: str, token: str, transport: httpx.BaseTransport | None = None, ca_file: str | None = None
+    ) -> None:
         self._http = httpx.Client(
             base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=TIMEOUT_S,
-            transport=transport, trust_env=False,
+            transport=transport, trust_env=False, verify=_trusted(ca_file) if _is_tls(url) else True,
         )  # fmt: skip
 
     @classmethod
@@ -37,6 +45,17 @@ class LakeClient:
                 "the lake server is not running", "it has no address", "start it with `twinlake up`"
             )
         return cls(services.api_url, services.api_token)
+
+    def refuse_other_version(self, remedy: str) -> None:
+        """UsageError, with this remedy, where the server is of a version that this client does not know."""
+        told = self._ask("GET", "/health")
+        theirs = str(told.get("version") or "an older one") if isinstance(told, dict) else "none"
+        if not fits(theirs):
+            raise UsageError(
+                "this code and the lake server do not understand each other",
+                f"its version is {VERSION}, that of the lake server {theirs}",
+                remedy,
+            )
 
     def status(self) -> dict[str, Any]:
         """What the server knows now: topics, versions, release, certificates."""
@@ -87,18 +106,51 @@ class LakeClient:
         try:
             answer = self._http.request(method, path, **more)
         except httpx.HTTPError as error:
+            if (untrusted := _untrusted(error)) is not None:
+                raise UsageError(
+                    "the certificate of the lake server's address is not trusted",
+                    f"{self._http.base_url}: {untrusted.verify_message}",
+                    "name the file with the certificates to trust (`ca_file`), or mend the address",
+                ) from error
             raise UnreachableError(
                 "the lake server does not answer",
                 f"{self._http.base_url}: {error or type(error).__name__}",
                 "see `twinlake status` and `twinlake logs lake`, or start it with `twinlake up`",
             ) from error
-        if answer.is_success:
-            return answer.json()
         try:
             told = answer.json()
-        except ValueError:
-            told = {"what": f"the lake server answered {answer.status_code}", "why": answer.text[:300]}
-        raise error_of(told)
+        except ValueError as error:
+            away = answer.status_code in AWAY_BEHIND_A_PROXY
+            raise (UnreachableError if away else TwinlakeError)(
+                f"the lake server answered {answer.status_code}, which is not JSON",
+                answer.text[:300],
+                f"see what answers at {self._http.base_url}",
+            ) from error
+        if answer.is_success:
+            return told
+        raise error_of(told if isinstance(told, dict) else {"what": f"it answered {answer.status_code}"})
+
+
+def _is_tls(url: str) -> bool:
+    return url.lower().startswith("https:")
+
+
+def _trusted(ca_file: str | None) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except OSError as error:  # an SSLError is one, too
+        raise UsageError(
+            f"the certificates in {ca_file} cannot be read", error.strerror or str(error),
+            "name a file with certificates in PEM",
+        ) from error  # fmt: skip
+
+
+def _untrusted(error: BaseException) -> ssl.SSLCertVerificationError | None:
+    """What the TLS library said, somewhere below what httpx makes of it."""
+    at: BaseException | None = error
+    while at is not None and not isinstance(at, ssl.SSLCertVerificationError):
+        at = at.__cause__ or at.__context__
+    return at
 
 
 def _checked(id: str) -> str:

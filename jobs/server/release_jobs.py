@@ -12,6 +12,8 @@ from pydantic import Field
 
 from jobs.defaults import KEPT_RELEASES
 from jobs.errors import NotFoundError
+from jobs.git import commit_of
+from jobs.kinds.written import written
 from jobs.lake.open_lake import OpenLake
 from jobs.lake.plans import Plan
 from jobs.lake.version import Version
@@ -29,7 +31,7 @@ from jobs.server.job_kinds import JobKind, Params
 
 
 class PlanParams(Params):
-    definitions: dict[str, dict[str, Any]] = Field(min_length=1)
+    definitions: dict[str, dict[str, Any]] | None = Field(default=None, min_length=1)
     git_commit: str | None = Field(default=None, max_length=64)
 
 
@@ -84,8 +86,13 @@ class Reported:
 
 
 def do_plan(lake: OpenLake, params: PlanParams, run: Run) -> Planned:
-    """What making these definitions live would change."""
-    return Planned(plan=propose(lake, params.definitions, params.git_commit, run))
+    """What making these definitions live would change; unless given, jobs/tables beside the lake server."""
+    if params.definitions is not None:
+        return Planned(plan=propose(lake, params.definitions, params.git_commit, run))
+    run.say("reading jobs/tables")
+    settings = lake.settings
+    definitions = written(settings.project, settings.examples)
+    return Planned(plan=propose(lake, definitions, commit_of(settings.project), run))
 
 
 def do_build(lake: OpenLake, params: BuildParams, run: Run) -> Built | Failed:

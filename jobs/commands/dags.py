@@ -1,0 +1,88 @@
+"""`twinlake dags`: the DAGs for an Airflow elsewhere, as one folder with all of `jobs` that they need."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jobs.commands.output import load_settings, say, tell
+from jobs.errors import UsageError
+from jobs.files import replace_file
+from jobs.version import VERSION
+
+MARK = ".twinlake.json"
+"""What was written into the folder, so that the next version takes away what it has no more."""
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("dags")(dags_command)
+
+
+def dags_command(
+    folder: Annotated[Path, typer.Argument(help="is made, or replaced where this command has made it")],
+) -> None:
+    """Write the DAGs for an Airflow of your own: one folder that needs only Airflow (docs/airflow.md)."""
+    project = load_settings().project
+    files = dag_files(project)
+    write(files, folder.absolute())
+    say(f"{folder}: Twinlake {VERSION}, {len(files)} files")
+    tell("next: give it to Airflow as a bundle of DAGs, and add the connection twinlake_default")
+
+
+def dag_files(project: Path) -> dict[str, Path]:
+    """By its place in the folder, each file: what is in `dags/`, and what it imports of `jobs`."""
+    folder = project / "dags"
+    found = {".airflowignore": folder / ".airflowignore"}
+    left = sorted(folder.glob("*.py"))
+    found |= {file.name: file for file in left}
+    while left:
+        for file in _imported(left.pop(), project):
+            place = file.relative_to(project).as_posix()
+            if place not in found:
+                found[place] = file
+                left.append(file)
+    return dict(sorted(found.items()))
+
+
+def write(files: dict[str, Path], folder: Path) -> None:
+    """The files into the folder; UsageError where it has others' files in it.
+
+    A scheduler may read it meanwhile: every file is replaced as a whole, after those that it imports.
+    """
+    mark = folder / MARK
+    if folder.exists() and not mark.exists() and any(folder.iterdir()):
+        raise UsageError(
+            f"{folder} is not empty", "`twinlake dags` has not made it, and replaces only what it made",
+            "name a new folder",
+        )  # fmt: skip
+    before = json.loads(mark.read_text())["files"] if mark.exists() else []
+    replace_file(mark, json.dumps({"version": VERSION, "files": sorted({*before, *files})}))
+    for place in sorted(files, key=lambda place: (-place.count("/"), not place.startswith((".", "lake_")))):
+        replace_file(folder / place, files[place].read_bytes())
+    for place in set(before) - set(files):
+        if ".." not in Path(place).parts and not Path(place).is_absolute():  # somebody may have written it
+            (folder / place).unlink(missing_ok=True)
+    replace_file(mark, json.dumps({"version": VERSION, "files": sorted(files)}))
+
+
+def _imported(file: Path, project: Path) -> Iterator[Path]:
+    """The files of this project that a module imports anywhere in it, their packages included."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for parts in (name.split(".") for name in names if name.split(".")[0] == "jobs"):
+            for end in range(1, len(parts) + 1):
+                module = project.joinpath(*parts[:end])
+                for one in (module / "__init__.py", module.with_suffix(".py")):
+                    if one.is_file():
+                        yield one
