@@ -11,10 +11,12 @@ import httpx
 import lake_jobs
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from lake_connection import Lake
 
 from jobs import waiting
 from jobs.server import client
 from jobs.server.client import LakeClient
+from jobs.version import VERSION
 
 JOB: dict[str, Any] = {
     "state": "running", "progress": {}, "result": None, "error": None, "attempt": 1,
@@ -30,6 +32,7 @@ class FakeLake:
         self.jobs: dict[str, dict[str, Any]] = {}
         self.keys: list[str] = []
         self.tables: list[dict[str, Any]] = []
+        self.version = VERSION
 
     def client(self) -> LakeClient:
         return LakeClient("http://lake", "token", transport=httpx.MockTransport(self._answer))
@@ -40,6 +43,8 @@ class FakeLake:
             self.keys.append(asked["key"])
             job = self.jobs.setdefault(asked["key"], {**JOB, "id": f"job{len(self.jobs)}", **asked})
             return httpx.Response(202, json=job)
+        if request.url.path == "/health":
+            return httpx.Response(200, json={"ready": True, "version": self.version})
         if request.url.path == "/status":
             return httpx.Response(200, json={"tables": self.tables})
         job = next(job for job in self.jobs.values() if request.url.path.endswith(job["id"]))
@@ -52,8 +57,7 @@ def lake(monkeypatch: pytest.MonkeyPatch) -> FakeLake:
     fake = FakeLake(lambda job: {"state": "succeeded", "result": {"table": job["params"]["table"]}})
     task = SimpleNamespace(dag_id="batch", run_id="manual__1", task_id="rebuild", map_index=2, try_number=1)
     monkeypatch.setattr(lake_jobs, "get_current_context", lambda: {"ti": task})
-    monkeypatch.setattr(lake_jobs, "settings", lambda: SimpleNamespace(services=lambda: None))
-    monkeypatch.setattr(lake_jobs.LakeClient, "of", lambda services: fake.client())
+    monkeypatch.setattr(lake_jobs, "lake", lambda: Lake(client=fake.client()))
     return fake
 
 
@@ -63,6 +67,55 @@ def test_a_task_is_skipped_while_nothing_is_live(lake: FakeLake) -> None:
 
     lake.tables = [{"name": "t", "version": "v-1", "stored": True, "windows": False}]
     assert lake_jobs.live_tables() == lake.tables
+
+
+@pytest.mark.parametrize("version", ["0.0.9", "1.1.0", None])
+def test_a_lake_server_of_another_version_is_asked_for_nothing(lake: FakeLake, version: str | None) -> None:
+    lake.version = version
+
+    for ask in (lake_jobs.live_tables, lambda: lake_jobs.run_job("promote", {"plan": "p"})):
+        with pytest.raises(AirflowFailException, match="do not understand each other") as refused:
+            ask()
+        assert f"its version is {VERSION}, that of the lake server" in str(refused.value)
+        assert "`twinlake dags FOLDER`" in str(refused.value)
+    assert lake.keys == []
+
+
+def test_a_lake_server_that_differs_in_the_last_number_is_asked(lake: FakeLake) -> None:
+    lake.version = f"{VERSION.rpartition('.')[0]}.999"
+
+    assert lake_jobs.run_job("rebuild", {"table": "t"}) == {"table": "t"}
+
+
+def test_a_wrong_token_is_not_tried_again_and_a_server_that_is_away_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told = {"error": "UsageError", "what": "the token is missing or wrong", "why": "", "remedy": "take it"}
+    refusing = lambda request: httpx.Response(401, json=told)  # noqa: E731
+
+    def away(request: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("connection refused")
+
+    for answer, raised in ((refusing, AirflowFailException), (away, RuntimeError)):
+        client = LakeClient("http://lake", "token", transport=httpx.MockTransport(answer))
+        monkeypatch.setattr(lake_jobs, "lake", lambda client=client: Lake(client=client))
+        with pytest.raises(raised) as caught:
+            lake_jobs.live_tables()
+        assert isinstance(caught.value, AirflowFailException) == (raised is AirflowFailException)
+
+
+def test_the_approver_reads_where_the_report_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = LakeClient("http://lake", "token")
+    shown = []
+    for url in ("https://data.example/twinlake/", None):
+        lake = Lake(client=client, report_url=url)
+        monkeypatch.setattr(lake_jobs, "lake", lambda lake=lake: lake)
+        shown.append(lake_jobs.report_of("p1", "/home/lake/plans/p1/report.html"))
+
+    assert shown == [
+        "[report](https://data.example/twinlake/reports/p1)",
+        "report: `/home/lake/plans/p1/report.html`, where the lake server runs",
+    ]
 
 
 def test_a_task_that_is_tried_again_finds_its_job_again(lake: FakeLake) -> None:

@@ -1,39 +1,14 @@
-"""The release DAG releases what jobs/tables says when it runs, or the definitions it is given."""
+"""The release DAG plans the definitions that it is given, else the lake server's; what an approver reads."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import release as dag_file
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowSkipException
 from markdown_it import MarkdownIt
-
-from jobs.errors import TwinlakeError
-from jobs.tables import TABLES
-
-
-def test_without_definitions_it_reads_those_of_the_project() -> None:
-    assert dag_file.definitions(None) == {table.name: table.to_json() for table in TABLES}
-
-
-def test_it_reads_them_anew_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    stale = sys.modules["jobs.tables"]
-    monkeypatch.setattr(stale, "TABLES", ())
-
-    assert set(dag_file.definitions(None)) == {table.name for table in TABLES}
-    assert sys.modules["jobs.tables"] is not stale
-
-
-def test_given_definitions_are_checked() -> None:
-    sales = next(table for table in TABLES if table.name == "sales_per_region").to_json()
-
-    given = {"sales_per_region": {**sales, "where": "status <> 'cancelled'"}}
-    assert dag_file.definitions(given) == given
-    with pytest.raises(TwinlakeError, match="wher"):
-        dag_file.definitions({"sales_per_region": {**sales, "wher": "status <> 'cancelled'"}})
 
 
 def test_text_of_the_approval_cannot_become_markup() -> None:
@@ -69,15 +44,32 @@ MADE = {"id": "p", "empty": False, "changes": [], "lines": ["plan p: from releas
 
 @pytest.fixture
 def plan(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """The task `plan`, run here: `plan(made, definitions)` with what the lake server answers."""
+    """The task `plan`, run here: `plan(made, definitions)` with what the lake server answers.
+
+    `plan.asked` has what it was asked.
+    """
 
     def run(made: dict[str, Any], definitions: dict[str, Any] | None = None) -> Any:
-        monkeypatch.setattr(dag_file, "run_job", lambda kind, params: {"plan": made}[kind])
+        def answer(kind: str, params: dict[str, Any]) -> dict[str, Any]:
+            asked.append((kind, params))
+            return made
+
+        monkeypatch.setattr(dag_file, "run_job", answer)
         context = {"params": {"definitions": definitions}}
         monkeypatch.setattr(dag_file, "get_current_context", lambda: context)
         return dag_file.release().get_task("plan").python_callable()
 
+    asked: list[tuple[str, dict[str, Any]]] = []
+    run.asked = asked  # type: ignore[attr-defined]
     return run
+
+
+def test_without_definitions_the_lake_server_takes_its_own(plan: Callable[..., Any]) -> None:
+    plan(MADE)
+    plan(MADE, {"t": {"kind": "aggregate"}})
+
+    given = {"definitions": {"t": {"kind": "aggregate"}}}
+    assert plan.asked == [("plan", {}), ("plan", given)]  # type: ignore[attr-defined]
 
 
 def test_the_plan_s_lines_are_logged_and_handed_on(
@@ -93,8 +85,3 @@ def test_the_plan_s_lines_are_logged_and_handed_on(
 def test_a_plan_that_changes_nothing_ends_the_run_as_skipped(plan: Callable[..., Any]) -> None:
     with pytest.raises(AirflowSkipException, match="plan p changes nothing"):
         plan({**MADE, "empty": True})
-
-
-def test_definitions_that_are_none_are_not_tried_again(plan: Callable[..., Any]) -> None:
-    with pytest.raises(AirflowFailException, match="unknown table kind"):
-        plan(MADE, {"t": {"kind": "nothing"}})

@@ -1,0 +1,69 @@
+"""`twinlake dags` writes one folder that has all that the DAGs import, and takes away only what it wrote."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from jobs.commands import dags
+from jobs.commands.app import build_app
+from jobs.errors import UsageError
+from jobs.settings import PROJECT
+from jobs.version import VERSION
+
+HEAVY = ("pyspark", "tables", "kinds", "lake/", "topics", "commands")
+
+
+def shown(folder: Path) -> set[str]:
+    return {file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()}
+
+
+def test_the_folder_has_the_dags_and_what_they_import_and_nothing_else(home: Path, tmp_path: Path) -> None:
+    done = CliRunner().invoke(build_app(), ["dags", str(tmp_path / "made")])
+
+    found = shown(tmp_path / "made")
+    assert done.exit_code == 0 and f"Twinlake {VERSION}, {len(found) - 1} files" in done.stdout
+    assert {"release.py", "lake_connection.py", ".airflowignore", "jobs/server/client.py"} <= found
+    assert not [place for place in found if place.startswith("jobs/") and any(one in place for one in HEAVY)]
+    assert "twinlake_default" in done.stderr
+    for place in found - {dags.MARK}:
+        source = PROJECT / (place if place.startswith("jobs/") else f"dags/{place}")
+        assert (tmp_path / "made" / place).read_bytes() == source.read_bytes()
+
+
+def test_no_module_of_the_folder_imports_one_that_is_not_in_it() -> None:
+    files = dags.dag_files(PROJECT)
+    modules = {place.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for place in files}
+
+    for place, file in files.items():
+        for node in ast.walk(ast.parse(file.read_text())) if place.endswith(".py") else ():
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in ("jobs", "infra"):
+                assert node.module in modules, (place, node.module)
+
+
+def test_what_an_earlier_version_wrote_goes_and_what_others_wrote_stays(tmp_path: Path) -> None:
+    files, folder = dags.dag_files(PROJECT), tmp_path / "made"
+    outside = tmp_path / "outside.py"
+    outside.write_text("mine")
+    dags.write({**files, "jobs/former.py": files["jobs/version.py"]}, folder)
+    (folder / "theirs.py").write_text("theirs")
+    mark = json.loads((folder / dags.MARK).read_text())
+    (folder / dags.MARK).write_text(json.dumps({**mark, "files": [*mark["files"], "../outside.py"]}))
+
+    dags.write(files, folder)
+
+    assert shown(folder) == {*files, "theirs.py", dags.MARK}
+    assert outside.exists()
+
+
+def test_a_folder_of_others_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "theirs.py").write_text("theirs")
+
+    with pytest.raises(UsageError, match="is not empty"):
+        dags.write(dags.dag_files(PROJECT), tmp_path)
+
+    assert shown(tmp_path) == {"theirs.py"}
