@@ -20,7 +20,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import bulk, freshness, many, small
+from benchmarks import bulk, freshness, many, scale, small
 from benchmarks.alongside import alongside
 from benchmarks.bulk import Bulk
 from benchmarks.freshness import Freshness
@@ -165,6 +165,7 @@ def measure(platform: Platform, folder: Path, asked: argparse.Namespace, started
         "restart_s": round(restart, 1),
         "verified": proof.equal and all_of.rebuilds_equal,
         "differing": proof.differing,
+        "stored": [scale.held(path) for path in (platform.log, *platform.stored())],
         "records": asked.records,
         "rebuild_records": sum(ends.values()),
         "rate": asked.rate,

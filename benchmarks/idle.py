@@ -21,6 +21,7 @@ from benchmarks.meter import cpu_seconds, tree
 from benchmarks.platform import command, refuse_failure, twinlake
 from infra.parts.all import all_parts
 from infra.supervise import record
+from jobs.commands.gallery import names
 from jobs.commands.output import load_settings
 from jobs.files import replace_file
 from jobs.settings import Settings
@@ -36,12 +37,15 @@ def main() -> int:
     )
     parser.add_argument("--settle", type=float, default=120.0, help="seconds of peace before it is measured")
     parser.add_argument("--seconds", type=float, default=180.0, help="how long the idle parts are measured")
+    parser.add_argument("--gallery", action="store_true", help="with topics and tables of all its examples")
     asked = parser.parse_args()
     folder = load_settings().home / "bench" / "idle"
     settings = Settings(home=folder / "home")
     if settings.home.exists():
         twinlake(settings, "down")
         shutil.rmtree(settings.home)
+    for example in names() if asked.gallery else ():
+        twinlake(settings, "gallery", "add", example)
     try:
         result = {f"first_{name}": seconds for name, seconds in up(settings).items()}
         twinlake(settings, "produce", "orders", "--count", str(RECORDS))
@@ -56,9 +60,11 @@ def main() -> int:
         print(f"check: {result['check_s']} s", flush=True)
     finally:
         twinlake(settings, "down")
-    parts["all"] = {key: round(sum(part[key] for part in parts.values()), 3) for key in ("cores", "mib")}
+    parts["all"] = {
+        key: round(sum(part[key] for part in parts.values()), 3) for key in ("cores", "mib", "threads")
+    }
     for name, part in parts.items():
-        print(f"{name:<20} {part['cores']:6.3f} cores {part['mib']:8,.0f} MiB")
+        print(f"{name:<20} {part['cores']:6.3f} cores {part['mib']:8,.0f} MiB {part['threads']:6} threads")
     replace_file(folder / "idle.json", json.dumps({**result, "parts": parts}, indent=2) + "\n")
     print(f"written to {folder / 'idle.json'}")
     return 0
@@ -78,7 +84,7 @@ def up(settings: Settings) -> dict[str, float]:
 
 
 def costs(settings: Settings, seconds: float) -> dict[str, dict[str, float]]:
-    """Per part, and for the supervisor that watches them: cores and MiB."""
+    """Per part, and for the supervisor that watches them: cores, MiB and threads."""
     roots = {
         name: identity.pid
         for name in (*(part.name for part in all_parts()), SUPERVISOR)
@@ -90,6 +96,7 @@ def costs(settings: Settings, seconds: float) -> dict[str, dict[str, float]]:
         name: {
             "cores": round((cpu_seconds(processes_of(name, pid)) - before[name]) / seconds, 3),
             "mib": round(mib(processes_of(name, pid))),
+            "threads": threads(processes_of(name, pid)),
         }
         for name, pid in roots.items()
     }
@@ -101,6 +108,14 @@ def mib(processes: list[psutil.Process]) -> float:
         with suppress(psutil.NoSuchProcess):
             total += process.memory_full_info().pss
     return total / 2**20
+
+
+def threads(processes: list[psutil.Process]) -> int:
+    total = 0
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            total += process.num_threads()
+    return total
 
 
 def processes_of(name: str, pid: int) -> list[psutil.Process]:
