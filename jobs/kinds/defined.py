@@ -40,7 +40,7 @@ def _listed(module: str) -> tuple[Kind, ...]:
         raise
     except SyntaxError as error:
         raise _at(error.filename or "jobs/tables", error.lineno, error.msg) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # `sys.exit(0)` would pass for a check that found nothing
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "tables" in frame.filename]
         if not frames:
             raise
@@ -73,7 +73,7 @@ def shown_path(file: str) -> str:
     return str(Path(file).relative_to(PROJECT)) if Path(file).is_relative_to(PROJECT) else file
 
 
-def _plain(error: Exception) -> str:
+def _plain(error: BaseException) -> str:
     """Python's words for a field too many or too few of a kind, measure or window, said as what they mean."""
     needs = re.fullmatch(r"(\w+)\.__init__\(\) missing \d+ required [\w-]+ arguments?: (.+)", str(error))
     if needs:

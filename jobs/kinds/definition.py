@@ -55,6 +55,10 @@ class Definition:
 
     def __post_init__(self) -> None:
         for where, value, declared in misfits(self):
+            if isinstance(value, type):
+                raise self.error(
+                    f"{where} is the class {value.__name__} itself", f"write {value.__name__}(...)"
+                )
             alone = isinstance(value, str) and declared.startswith("a tuple")
             remedy = f'write {where}=("{value}",), with the comma' if alone else f"make it {declared}"
             raise self.error(f"{where} is {value!r}, not {declared}", remedy)
