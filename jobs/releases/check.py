@@ -17,6 +17,7 @@ from jobs.reading.views import late_name
 from jobs.settings import sources_of
 from jobs.topics.contract import Contract
 from jobs.topics.contract_file import load_contract
+from jobs.topics.schema import FILE_NAME
 from jobs.topics.topic import Topic, contract_file, load_topic, topic_names
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def check(project: Path, start_spark: Callable[[], SparkSession], examples: Sequ
     """
     report = Report()
     sources = sources_of(project, examples)
+    _refuse_schema_names(sources, report)
     topics = {name: topic for name in topic_names(*sources) if (topic := _topic(name, sources, report))}
     tables = _tables(examples, report)
     contracts = _contracts(sources, topics, report)
@@ -99,6 +101,14 @@ def _tables(examples: Sequence[str], report: Report) -> tuple[Kind, ...]:
     except TwinlakeError as error:
         report.problems.append(error)
         return ()
+
+
+def _refuse_schema_names(sources: Sequence[Path], report: Report) -> None:
+    """Nobody reads a schema under another name: its fields would be missing, without a word."""
+    for path in sorted(path for source in sources for path in (source / "schemas").glob("[!.]*")):
+        if not FILE_NAME.fullmatch(path.name):
+            why = "the file name is not <topic>.v<N>.avsc, like orders.v2.avsc"
+            report.problems.append(ContractError(path, "", why, "rename the file"))
 
 
 def _topic(name: str, sources: Sequence[Path], report: Report) -> Topic | None:

@@ -68,6 +68,18 @@ def test_a_broken_contract_is_reported_with_file_and_path(project: Path) -> None
     assert not report.ok
 
 
+@pytest.mark.parametrize("name", ["orders-v2.avsc", "orders.v02.avsc", "Orders.v2.avsc", "orders.v2.json"])
+def test_a_schema_whose_name_nobody_reads_is_reported(
+    project: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(module, "defined", lambda examples: ())
+    shutil.copy(project / "schemas/orders.v1.avsc", project / "schemas" / name)
+
+    report = check(project, _no_spark)
+
+    assert [problem.file for problem in report.problems] == [str(project / "schemas" / name)]
+
+
 def test_tables_contracts_and_files_that_do_not_match_are_reported(
     project: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
