@@ -241,6 +241,7 @@ class Ports:
     """Ports on the loopback interface."""
 
     broker: int | None = _port("Kafka", 19092)
+    broker_admin: int | None = _port("Kafka's door for the supervisor, with SASL_SSL", 19094)
     controller: int | None = _port("Kafka's controller", 19093)
     registry: int | None = _port("the schema registry", 18081)
     registry_management: int | None = _port("its health", 18082)

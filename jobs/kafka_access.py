@@ -109,9 +109,9 @@ class KafkaAccess:
         )
 
 
-def given(kafka: KafkaSettings) -> dict[Role, dict[str, str]]:
+def given(kafka: KafkaSettings) -> dict[str, dict[str, str]]:
     """What `services.json` tells of the roles of a Kafka of one's own; of secrets in files, where."""
-    found: dict[Role, dict[str, str]] = {}
+    found: dict[str, dict[str, str]] = {}
     if kafka.security == PLAINTEXT:
         return found
     for role in ROLES:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 
-from infra.parts import airflow, broker, registry, sql
+from infra.parts import airflow, broker, lock, registry, sql
 from infra.parts.part import Context
 from infra.parts.ports import HOST
 from jobs.settings import Services
@@ -27,6 +27,7 @@ def addresses(context: Context) -> Services:
         airflow_password=airflow.password(context),
         lake=str(context.settings.lake),
         cluster_id=broker.cluster_id(context),
+        kafka_access=lock.shown(context),
     )
 
 

@@ -8,10 +8,10 @@ import subprocess
 import uuid
 from pathlib import Path
 
+from infra.parts.lock import certificates, is_locked, listeners, supervisor_access
 from infra.parts.part import Command, Context, Part
 from infra.parts.ports import HOST
 from jobs.files import SECRET, replace_file
-from jobs.kafka_access import KafkaAccess
 from jobs.topics.kafka import Kafka
 
 _LOG4J = """rootLogger.level = WARN
@@ -28,7 +28,7 @@ appender.out.layout.pattern = %d{ISO8601} %p %c{1} - %m%n
 def parts() -> tuple[Part, ...]:
     return (
         Part(
-            name="broker", service="broker", ports=("broker", "controller"),
+            name="broker", service="broker", ports=("broker", "broker_admin", "controller"),
             prepare=_prepare, command=_command, probe=_probe,
         ),
     )  # fmt: skip
@@ -36,6 +36,8 @@ def parts() -> tuple[Part, ...]:
 
 def _prepare(context: Context) -> None:
     folder = _folder(context)
+    if is_locked(context.settings):
+        certificates(context).make()
     replace_file(folder / "log4j2.properties", _LOG4J)
     # A static voter list, so that the address of the controller is not part of the stored state.
     replace_file(
@@ -43,11 +45,7 @@ def _prepare(context: Context) -> None:
         f"""process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@{HOST}:{context.ports["controller"]}
-listeners=PLAINTEXT://{HOST}:{context.ports["broker"]},CONTROLLER://{HOST}:{context.ports["controller"]}
-advertised.listeners=PLAINTEXT://{HOST}:{context.ports["broker"]}
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
-controller.listener.names=CONTROLLER
-inter.broker.listener.name=PLAINTEXT
+{listeners(context)}controller.listener.names=CONTROLLER
 log.dirs={folder / "data"}
 num.partitions=4
 log.message.timestamp.type=LogAppendTime
@@ -101,7 +99,7 @@ def _probe(context: Context) -> str:
     address = f"{HOST}:{context.ports['broker']}"
     # Fails at once where nobody listens; the client would go on trying.
     socket.create_connection((HOST, context.ports["broker"]), timeout=2).close()
-    found = Kafka(KafkaAccess(bootstrap_servers=address)).cluster_id()
+    found = Kafka(supervisor_access(context)).cluster_id()
     if found != cluster_id(context):
         raise ConnectionError(f"another broker (cluster {found}) answers at {address}")
     return address

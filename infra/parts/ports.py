@@ -13,7 +13,8 @@ from jobs.files import replace_file
 
 HOST = "127.0.0.1"
 NAMES = (
-    "broker", "controller", "registry", "registry_management", "lake", "sql", "jdbc", "airflow",
+    "broker", "broker_admin", "controller", "registry", "registry_management", "lake", "sql", "jdbc",
+    "airflow",
 )  # fmt: skip
 
 

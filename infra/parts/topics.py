@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from infra.parts.lock import is_locked, supervisor_access
 from infra.parts.part import Context, Part
+from infra.parts.rights import admit
 from jobs.errors import ContractError
 from jobs.topics.change import REMEDY, breaking
 from jobs.topics.contract import JSON
@@ -26,9 +28,11 @@ def _prepare(context: Context) -> None:
     # here, because every command of `twinlake` knows this list of parts, and the client takes half a second
     from jobs.topics.registry import Registry
 
-    kafka = Kafka(context.services.kafka("ingest"))
+    kafka = Kafka(supervisor_access(context))
     registry = Registry(context.services.registry())
     sources = context.settings.sources
+    if is_locked(context.settings):
+        admit(context, topic_names(*sources))
     for name in topic_names(*sources):
         topic = load_topic(name, *sources)
         register(registry, topic)

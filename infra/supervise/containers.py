@@ -25,8 +25,8 @@ from jobs.files import replace_file
 from jobs.settings import Services, Settings
 
 PORTS = {
-    "broker": 19092, "controller": 19093, "registry": 18081, "registry_management": 18082,
-    "lake": 18090, "sql": 18091, "jdbc": 18092, "airflow": 18080,
+    "broker": 19092, "broker_admin": 19094, "controller": 19093, "registry": 18081,
+    "registry_management": 18082, "lake": 18090, "sql": 18091, "jdbc": 18092, "airflow": 18080,
 }  # fmt: skip
 
 

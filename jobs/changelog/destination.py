@@ -6,17 +6,18 @@ committed records that has read the position has read all that led to it, and no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from jobs import breakpoints
 from jobs.breakpoints import Point
 from jobs.changelog.position import Position
-from jobs.errors import DifferenceError, TwinlakeError, UnreachableError, UsageError
+from jobs.errors import DeniedError, DifferenceError, TwinlakeError, UnreachableError, UsageError
 from jobs.kafka_access import KafkaAccess
 from jobs.topics.kafka import Kafka, KafkaTopic
+from jobs.topics.refusal import RIGHTS, refusal
 
 COMPACTED = {"cleanup.policy": "compact"}
 ANSWER_S = 30.0
@@ -24,6 +25,10 @@ GROUPS = "twinlake-changelog"
 """The consumer group, or how its name begins; nothing is committed to it."""
 TRANSACTION_MS = 900_000
 """The longest that a broker allows unless told otherwise: the first fill is one transaction, too."""
+NAMED_OTHERWISE = (
+    "name a topic that begins with `changelog.` where Twinlake runs the broker itself; elsewhere have "
+    "somebody who administers the cluster give it what docs/security.md names, on both its topics"
+)
 Record = tuple[bytes, bytes | None]
 Header = tuple[str, str | bytes | None]
 
@@ -31,6 +36,17 @@ Header = tuple[str, str | bytes | None]
 def position_topic(topic: str) -> str:
     """Where the positions of a changelog are."""
     return f"{topic}.position"
+
+
+@contextmanager
+def _naming_all_rights() -> Iterator[None]:
+    """Where one right is missing, others are, too."""
+    try:
+        yield
+    except DeniedError as error:
+        if RIGHTS not in error.facts:
+            raise
+        raise DeniedError(error.what, error.why, NAMED_OTHERWISE, error.facts) from error
 
 
 class Destination:
@@ -48,6 +64,7 @@ class Destination:
     def position_topic(self) -> str:
         return position_topic(self.topic)
 
+    @_naming_all_rights()
     def refuse_foreign(self) -> None:
         """UsageError for topics that are there and cannot be this changelog's."""
         for name in (self.topic, self.position_topic):
@@ -73,6 +90,7 @@ class Destination:
                     "name a topic that is empty, or not there",
                 )
 
+    @_naming_all_rights()
     def open(self) -> Position | None:
         """Make the topics, fence whoever sent before, then read what was told last; None before the first.
 
@@ -108,6 +126,7 @@ class Destination:
             self._refuse_more_partitions(told, found)
         return told
 
+    @_naming_all_rights()
     def send(self, records: Iterable[Record], headers: Mapping[str, str], position: Position) -> int:
         """All records and the position in one transaction; how many records that were.
 
@@ -169,6 +188,8 @@ class Destination:
                     newest = message.value()
                 elif error.code() == KafkaError._PARTITION_EOF:
                     return None if newest is None else Position.from_bytes(newest)
+                elif refused := self._refusal(error):
+                    raise refused
                 elif not error.retriable():
                     raise self._unreachable(error.str())
         except ValueError as error:
@@ -217,7 +238,14 @@ class Destination:
                 f"a row of {self._table} is too large for {self.topic}", error.args[0].str(),
                 "leave its large columns out of the table, and read them by queries",
             )  # fmt: skip
-        return self._unreachable(error.args[0].str())
+        return self._refusal(error.args[0]) or self._unreachable(error.args[0].str())
+
+    def _refusal(self, error: KafkaError) -> DeniedError | None:
+        return refusal(
+            error, self.kafka.access, f"send the changelog of {self._table} to {self.topic}",
+            f"WRITE and READ on {self.topic} and {self.position_topic}, WRITE on transactional ids and READ "
+            "on groups that begin with twinlake-",
+        )  # fmt: skip
 
     def _unreachable(self, why: str) -> UnreachableError:
         return UnreachableError(

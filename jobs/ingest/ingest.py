@@ -178,6 +178,8 @@ class Ingest:
             return full
         if isinstance(error, TwinlakeError):
             return error
+        if refused := source.refusal(error, self._kafka.access, self.topic.name):
+            return refused
         return TwinlakeError(
             what=f"ingest of topic {self.topic.name} failed after batch {self.log_end.batch}",
             why=f"{type(error).__name__}: {str(error)[:2000]}",

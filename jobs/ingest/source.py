@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jobs.errors import DeniedError
 from jobs.kafka_access import KafkaAccess
+from jobs.topics.refusal import refusal_in_java
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -50,6 +52,12 @@ def stream(
         .option("maxOffsetsPerTrigger", records_per_batch)
         .load()
     )
+
+
+def refusal(error: BaseException, access: KafkaAccess, topic: str) -> DeniedError | None:
+    """What Spark tells of a cluster that does not let it in, or not read; None for anything else."""
+    rights = f"READ and DESCRIBE on topic {topic}, READ on groups that begin with {GROUPS}"
+    return refusal_in_java(str(error), access, f"read topic {topic!r}", rights)
 
 
 def ends(checkpoint: Path, batch: int, topic: str) -> dict[int, int]:

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetS
 
 from jobs.errors import TwinlakeError, UnreachableError
 from jobs.kafka_access import KafkaAccess
-from jobs.topics.refusal import ASK_S, Ear, metadata, refusal
+from jobs.topics.refusal import ASK_S, Ear, metadata, refusal, unusable
 
 LOG_APPEND_TIME = "LogAppendTime"
 TIMEOUT_S = 10.0
@@ -42,7 +42,10 @@ class Kafka:
             **access.client(), "socket.timeout.ms": int(TIMEOUT_S * 1000), "client.id": "twinlake",
             "log_level": 0, "error_cb": self._ear,
         }  # fmt: skip
-        self._admin = AdminClient(options)
+        try:
+            self._admin = AdminClient(options)
+        except KafkaException as error:
+            raise unusable(error, access) from error
 
     def cluster_id(self) -> str:
         """The cluster's own id; another broker on the same port has another one."""
@@ -123,8 +126,7 @@ class Kafka:
                 found = future.result(ASK_S)
             except TimeoutError:
                 self._admin.poll(0)
-                if refused := self._ear.refusal():
-                    raise refused from None
+                self._ear.refuse()
                 if time.monotonic() > until:
                     raise self._unreachable(f"no answer in {2 * TIMEOUT_S:g} s") from None
             else:
@@ -134,7 +136,7 @@ class Kafka:
     def _failed(self, error: KafkaException, doing: str = "", rights: str = "") -> TwinlakeError:
         self._admin.poll(0)
         refused = refusal(error.args[0], self.access, doing, rights) or self._ear.refusal(time_is_up=True)
-        return refused or self._unreachable(str(error.args[0]))
+        return refused or self._unreachable("; ".join(filter(None, (str(error.args[0]), self._ear.last))))
 
     def _unreachable(self, why: str) -> UnreachableError:
         return UnreachableError(

@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from jobs.errors import DeniedError, TwinlakeError, UnreachableError
 from jobs.kafka_access import KafkaAccess
-from jobs.topics.refusal import Ear, metadata, refusal
+from jobs.topics.refusal import Ear, metadata, refusal, unusable
 
 if TYPE_CHECKING:
     from jobs.topics.sample_orders import Draw
@@ -129,9 +129,11 @@ def produce(
 
 
 def _connect(ear: Ear, topic: str, linger_ms: int) -> Producer:
-    producer = Producer(
-        {**SETTINGS, **ear.access.client(), "linger.ms": linger_ms, "error_cb": ear, "log_level": 2}
-    )
+    options = {**SETTINGS, **ear.access.client(), "linger.ms": linger_ms, "error_cb": ear, "log_level": 2}
+    try:
+        producer = Producer(options)
+    except KafkaException as error:
+        raise unusable(error, ear.access) from error
     try:
         known = metadata(producer, ear, topic, FIRST_ANSWER_SECONDS).topics[topic]
     except KafkaException as error:

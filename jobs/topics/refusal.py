@@ -7,18 +7,22 @@ client is given an Ear, and whoever waits for it asks the Ear now and then.
 from __future__ import annotations
 
 import re
+import socket
+import ssl
 import time
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from confluent_kafka import KafkaError, KafkaException
 
-from jobs.configuration import SASL_SSL, SSL
+from jobs.configuration import PLAINTEXT, SASL_SSL, SSL
 from jobs.errors import DeniedError
 from jobs.kafka_access import KafkaAccess
 
 ASK_S = 0.5
 """Between two questions whether what is waited for was refused."""
+RIGHTS = "rights"
+"""The fact of an error that says which rights are missing."""
 _UNKNOWN = (
     "_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "ILLEGAL_SASL_STATE", "UNSUPPORTED_SASL_MECHANISM",
 )  # fmt: skip
@@ -55,12 +59,23 @@ class Ear:
         """What went wrong last, as librdkafka says it; empty for nothing."""
         return self._heard[-1].str() if self._heard else ""
 
+    def refuse(self, *, time_is_up: bool = False) -> None:
+        """Raises the refusal, if there is one."""
+        refused = self.refusal(time_is_up=time_is_up)
+        try:
+            if refused:
+                raise refused
+        finally:
+            del refused  # else error and frame hold each other, and keep the client alive
+
     def refusal(self, *, time_is_up: bool = False) -> DeniedError | None:
         """The newest refusal of those heard; before the time is up only one that cannot be a broker's end."""
         for error in reversed(self._heard):
-            if time_is_up or not any(words in error.str() for words in _PASSING):
-                if refused := refusal(error, self.access):
-                    return refused
+            passes = any(words in error.str() for words in _PASSING)
+            if (time_is_up or not passes) and (refused := refusal(error, self.access)):
+                return refused
+        if time_is_up and self.access.security == PLAINTEXT and (server := _speaking_tls(self.access)):
+            return _other_protocol(self.access, f"{server} speaks TLS, and closes what does not")
         return None
 
 
@@ -74,15 +89,19 @@ def metadata(client: Client, ear: Ear, topic: str | None, limit_s: float) -> Any
         left = until - time.monotonic()
         try:
             found = client.list_topics(topic, timeout=max(0.05, min(ASK_S, left)))
-        except KafkaException as error:
+        except KafkaException:
             client.poll(0)
-            if refused := ear.refusal(time_is_up=left <= ASK_S):
-                raise refused from error
+            ear.refuse(time_is_up=left <= ASK_S)
             if left <= ASK_S:
                 raise
         else:
             ear.forget()
             return found
+
+
+def unusable(error: KafkaException, access: KafkaAccess) -> DeniedError:
+    """librdkafka makes no client of this."""
+    return _distrust(access, error.args[0].str())
 
 
 def refusal(error: KafkaError, access: KafkaAccess, doing: str = "", rights: str = "") -> DeniedError | None:
@@ -95,7 +114,7 @@ def refusal(error: KafkaError, access: KafkaAccess, doing: str = "", rights: str
         return _stranger(access, why)
     if any(words in why for words in _PROTOCOL):
         return _other_protocol(access, why)
-    if name == "_SSL":
+    if name == "_SSL" or "SSL routines" in why:
         return _distrust(access, why)
     if name.endswith("_AUTHORIZATION_FAILED"):
         return _no_right(access, why, doing or "do that", rights)
@@ -110,6 +129,21 @@ def refusal_in_java(text: str, access: KafkaAccess, doing: str, rights: str) -> 
     if found[2] == "Authorization":
         return _no_right(access, why, doing, rights)
     return _distrust(access, why) if "ssl" in found[1].lower() else _stranger(access, why)
+
+
+def _speaking_tls(access: KafkaAccess) -> str:
+    """The first of the servers that does; librdkafka says no more of it than that it went away."""
+    asking = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    asking.check_hostname, asking.verify_mode = False, ssl.CERT_NONE  # nothing is told, nothing is believed
+    for server in map(str.strip, access.bootstrap_servers.split(",")):
+        host, _, port = server.rpartition(":")
+        try:
+            with socket.create_connection((host.strip("[]"), int(port)), timeout=2) as wire:
+                asking.wrap_socket(wire, server_hostname=host.strip("[]")).close()
+            return server
+        except (OSError, ValueError):
+            continue
+    return ""
 
 
 def _stranger(access: KafkaAccess, why: str) -> DeniedError:
@@ -142,5 +176,5 @@ def _no_right(access: KafkaAccess, why: str, doing: str, rights: str) -> DeniedE
     return DeniedError(
         f"{access.who} may not {doing} of Kafka at {access.bootstrap_servers}", why,
         f"have somebody who administers that cluster give it {rights or 'the right'}: docs/security.md has "
-        "what each user needs",
+        "what each user needs", {RIGHTS: rights},
     )  # fmt: skip
