@@ -7,9 +7,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -250,6 +252,11 @@ class Ports:
     jdbc: int | None = _port("JDBC", 18092)
     airflow: int | None = _port("Airflow", 18080)
 
+    @property
+    def fixed(self) -> dict[str, int]:
+        """Those that are set."""
+        return {name: port for name, port in asdict(self).items() if port is not None}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
@@ -280,8 +287,33 @@ class Configuration:
     airflow: Airflow = field(default_factory=Airflow)
     ports: Ports = field(default_factory=Ports)
     limits: Limits = field(default_factory=Limits)
-    origins: Mapping[str, str] = field(default_factory=dict)
+    origins: Mapping[str, str] = field(default_factory=dict, compare=False)
     """`kafka.security` -> the line of the file, or the variable, that gave it; defaults are not in it."""
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The services that are used and not started."""
+        services = {
+            "broker": self.kafka.is_given, "registry": self.registry.is_given,
+            "airflow": self.airflow.is_given,
+        }  # fmt: skip
+        return tuple(name for name, is_given in services.items() if is_given)
+
+    @property
+    def digest(self) -> str:
+        """Tells these settings from others; what a secret's file holds is read whenever it is used."""
+        told = {name: value for name, value in asdict(self).items() if name != "origins"}
+        text = json.dumps(_without_read(told), sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _without_read(told: Mapping[str, Any]) -> dict[str, Any]:
+    read = {name for name in told if told.get(f"{name}_file")}
+    return {
+        name: _without_read(value) if isinstance(value, dict) else value
+        for name, value in told.items()
+        if name not in read
+    }
 
 
 SECTIONS: Mapping[str, type] = {

@@ -135,7 +135,10 @@ class _Reading:
                 made.update(self._value(one, full, found))
         for one in fields(kind):
             if "secret" in one.metadata:
-                made[one.name] = self._secret(one, name, made.get(one.metadata["secret"]))
+                holder = one.metadata["secret"]
+                made[one.name] = self._secret(one, name, made.get(holder))
+                if f"{name}.{one.name}" in self.origins:
+                    made[holder] = None  # the environment goes before what the file names
         return kind(**made)
 
     def _inner(self, kind: type, name: str, found: Any) -> Any:

@@ -260,3 +260,15 @@ def test_every_key_says_what_it_is_for() -> None:
     ]
 
     assert silent == []
+
+
+def test_the_digest_tells_settings_apart_but_for_where_they_stand(tmp_path: Path) -> None:
+    held(tmp_path)
+    text = f'[kafka]\n{SASL}username = "u"\npassword_file = "password"\n'
+    first = load(written(tmp_path, text), {}).digest
+    held(tmp_path, content="hunter3")
+
+    assert load(written(tmp_path, f"# later\n{text}"), {}).digest == first, "the file is read when it is used"
+    assert load(written(tmp_path, text), {"TWINLAKE_KAFKA_USERNAME": "v"}).digest != first
+    by_environment = {load(written(tmp_path, text), {"TWINLAKE_KAFKA_PASSWORD": one}).digest for one in "ab"}
+    assert len(by_environment | {first}) == 3

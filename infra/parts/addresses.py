@@ -1,33 +1,39 @@
-"""What services.json says: where each part listens, and the secrets that go with it."""
+"""What services.json says: where each part listens or is given, and the secrets that go with it."""
 
 from __future__ import annotations
 
 import secrets
+from pathlib import Path
 
-from infra.parts import airflow, broker, lock, registry, sql
+from infra.parts import airflow, broker, given, lock, registry, sql
 from infra.parts.part import Context
 from infra.parts.ports import HOST
+from jobs.configuration import Registry
 from jobs.settings import Services
 
 
 def addresses(context: Context) -> Services:
     """Every address by the ports as they are; secrets that exist are kept, missing ones made."""
-    ports = context.ports
+    ports, told = context.ports, context.settings.configuration
     return Services(
-        bootstrap_servers=f"{HOST}:{ports['broker']}",
-        registry_url=registry.url(ports["registry"]),
+        bootstrap_servers=told.kafka.bootstrap_servers or f"{HOST}:{ports['broker']}",
+        registry_url=told.registry.url or registry.url(ports["registry"]),
+        registry_access=shown(told.registry),
         api_url=f"http://{HOST}:{ports['lake']}",
         api_token=context.services.api_token or secrets.token_urlsafe(32),
         sql_user=sql.USER,
         sql_password=context.services.sql_password or secrets.token_urlsafe(24),
         sql_url=f"http://{HOST}:{ports['sql']}",
         jdbc_url=f"jdbc:hive2://{HOST}:{ports['jdbc']}/",
-        airflow_url=f"http://{HOST}:{ports['airflow']}",
-        airflow_user=airflow.USER,
-        airflow_password=airflow.password(context),
+        airflow_url=told.airflow.url or f"http://{HOST}:{ports['airflow']}",
+        airflow_user="" if told.airflow.is_given else airflow.USER,
+        airflow_password="" if told.airflow.is_given else airflow.password(context),
         lake=str(context.settings.lake),
-        cluster_id=broker.cluster_id(context),
         kafka_access=lock.shown(context),
+        cluster_id=_cluster_id(context),
+        given=list(told.given),
+        settings=told.digest,
+        query_seconds=float(told.limits.query_seconds),
     )
 
 
@@ -37,3 +43,18 @@ def publish(context: Context) -> Services:
     services.save(context.settings.services_file)
     sql.hand_over(services, context.folders)
     return services
+
+
+def _cluster_id(context: Context) -> str:
+    if not context.settings.configuration.kafka.is_given:
+        return broker.cluster_id(context)
+    file = given.cluster_file(context.folders)
+    return file.read_text() if file.exists() else ""  # it was not asked yet
+
+
+def shown(registry: Registry) -> dict[str, str]:
+    told: dict[str, str | Path | None] = {
+        "username": registry.username, "ca_file": registry.ca_file, "password_file": registry.password_file,
+        "password": "" if registry.password_file else registry.password,
+    }  # fmt: skip
+    return {name: str(value) for name, value in told.items() if value}

@@ -20,7 +20,6 @@ from jobs.times import format_moment, utc_now
 
 USER = "admin"
 _AUTH_MANAGER = "airflow.api_fastapi.auth.managers.simple.simple_auth_manager.SimpleAuthManager"
-KEEP = timedelta(days=30)
 _COMPONENTS = ("scheduler", "dag-processor", "triggerer")
 
 
@@ -124,11 +123,13 @@ def _db(context: Context, *arguments: str) -> None:
         )
 
 
-def forget_old(context: Context, keep: timedelta = KEEP) -> None:
+def forget_old(context: Context, keep: timedelta | None = None) -> None:
     """Delete the runs that ended so long ago, what else the database keeps of that time, and their logs.
 
     96 runs of `batch` a day would fill both for ever. TwinlakeError in Airflow's words where it refuses.
     """
+    if keep is None:
+        keep = timedelta(days=context.settings.configuration.limits.airflow_keep_days)
     before = utc_now() - keep
     cleaned = ("--clean-before-timestamp", format_moment(before), "--skip-archive", "--yes")
     _db(context, "clean", *cleaned, "--error-on-cleanup-failure")

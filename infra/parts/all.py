@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from infra.parts import airflow, broker, lake, registry, sql, topics
+from collections.abc import Collection
+
+from infra.parts import airflow, broker, given, lake, registry, sql, topics
 from infra.parts.part import Part
 
 
-def all_parts() -> tuple[Part, ...]:
-    """Every part there is; a new service is one more line here."""
-    return (
+def all_parts(given_services: Collection[str] = ()) -> tuple[Part, ...]:
+    """Every part there is; a new service is one more line here. What is given is only asked."""
+    embedded = (
         *broker.parts(),
         *registry.parts(),
         *topics.parts(),
@@ -16,6 +18,8 @@ def all_parts() -> tuple[Part, ...]:
         *sql.parts(),
         *airflow.parts(),
     )
+    instead = {part.service: part for part in given.parts() if part.service in given_services}
+    return tuple(dict.fromkeys(instead.get(part.service, part) for part in embedded))
 
 
 def service_names(parts: tuple[Part, ...]) -> tuple[str, ...]:

@@ -48,6 +48,8 @@ class Part:
     name: str
     service: str
     """The name a person knows it by; the components of Airflow are one service."""
+    given: bool = False
+    """Whether it is one of the user's own: it is asked, and neither started nor ended."""
     needs: tuple[str, ...] = ()
     ports: tuple[str, ...] = ()
     prepare: Callable[[Context], None] = _nothing

@@ -6,9 +6,10 @@ import json
 import random
 import socket
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from jobs.errors import UsageError
 from jobs.files import replace_file
 
 HOST = "127.0.0.1"
@@ -21,14 +22,20 @@ NAMES = (
 class Ports:
     """The port of each name. One object per supervisor; thread-safe."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, fixed: Mapping[str, int] = {}) -> None:
+        """Those that somebody has fixed are never chosen."""
         self._file = file
+        self._fixed = dict(fixed)
         self._lock = threading.Lock()
         try:
             known = json.loads(file.read_text())
         except (FileNotFoundError, ValueError):
             known = {}
-        self._ports: dict[str, int] = {name: known[name] for name in NAMES if name in known}
+        before = {name: known[name] for name in NAMES if name in known}
+        others = {name: port for name, port in before.items() if port not in self._fixed.values()}
+        self._ports: dict[str, int] = {**others, **self._fixed}
+        if self._ports != before:
+            replace_file(file, json.dumps(self._ports, indent=2))
         if missing := [name for name in NAMES if name not in self._ports]:
             self._choose(missing)
 
@@ -36,9 +43,14 @@ class Ports:
         return self._ports[name]
 
     def renew_taken(self, names: Iterable[str]) -> list[str]:
-        """Chooses again for those of the names that someone else listens on, and says which."""
+        """Chooses again for those of the names that someone else listens on, and says which.
+
+        UsageError where somebody has fixed one of them.
+        """
         with self._lock:
-            taken = [name for name in names if not _is_free(self._ports[name])]
+            taken = [name for name in names if not is_free(self._ports[name])]
+            if fixed := [name for name in taken if name in self._fixed]:
+                raise taken_error(fixed[0], self._fixed[fixed[0]])
             if taken:
                 self._choose(taken)
             return taken
@@ -59,7 +71,7 @@ def free_port(without: set[int] | None = None) -> int:
     first, last = 20_000, _outgoing_start() - 1
     candidates = random.SystemRandom().sample(range(first, last), 500)
     for port in candidates:
-        if port not in (without or ()) and _is_free(port):
+        if port not in (without or ()) and is_free(port):
             return port
     raise OSError(f"no free port between {first} and {last} on {HOST}")
 
@@ -72,7 +84,14 @@ def _outgoing_start() -> int:
     return start if start > 21_000 else 65_000
 
 
-def _is_free(port: int) -> bool:
+def taken_error(name: str, port: int) -> UsageError:
+    return UsageError(
+        f"port {port} is taken", f"something else listens there, and [ports] {name} fixes it",
+        f"stop that (`ss -ltnp 'sport = :{port}'` names it), or set another port in twinlake.toml",
+    )  # fmt: skip
+
+
+def is_free(port: int) -> bool:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -86,13 +86,7 @@ def password_file(folders: Folders) -> Path:
 
 def _prepare(context: Context) -> None:
     if not (context.in_container or namespaces() or unconfined_file(context.folders).exists()):
-        raise UsageError(
-            "the SQL server was not started",
-            "this system gives it no file system view of its own (unshare --mount), "
-            "so it could write the lake and read services.json",
-            "run `twinlake up` as root, allow user namespaces, or accept it: "
-            f"touch {unconfined_file(context.folders)}",
-        )
+        raise unconfined_error(context.folders)
     context.settings.lake.mkdir(mode=0o755, exist_ok=True)
     scratch = context.folders.of("sql")
     scratch.mkdir(exist_ok=True)
@@ -103,6 +97,15 @@ def _prepare(context: Context) -> None:
         scratch.chmod(0o700)
 
 
+def unconfined_error(folders: Folders) -> UsageError:
+    return UsageError(
+        "the SQL server was not started",
+        "this system gives it no file system view of its own (unshare --mount), "
+        "so it could write the lake and read services.json",
+        f"run `twinlake up` as root, allow user namespaces, or accept it: touch {unconfined_file(folders)}",
+    )
+
+
 def unconfined_file(folders: Folders) -> Path:
     """Where it exists, the operator has accepted a SQL server that nothing but its own rules hold back."""
     return folders.home / "accept-unconfined-sql"
@@ -111,9 +114,12 @@ def unconfined_file(folders: Folders) -> Path:
 def _command(context: Context) -> Command:
     home, scratch = str(context.settings.home), str(context.folders.of("sql"))
     access = password_file(context.folders)
+    limits = context.settings.configuration.limits  # it sees no settings itself
     server = (
         sys.executable, "-m", "jobs.reading.sql_server", "--home", home, "--port", str(context.ports["sql"]),
         "--jdbc-port", str(context.ports["jdbc"]), "--scratch", scratch, "--password-file", str(access),
+        "--query-seconds", str(limits.query_seconds), "--jdbc-seconds", str(limits.jdbc_seconds),
+        "--memory", limits.sql_memory,
     )  # fmt: skip
     environ = {
         **spark_environment(context), "TMPDIR": scratch, "HOME": scratch, "HADOOP_USER_NAME": "nobody",

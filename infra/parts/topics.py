@@ -36,7 +36,8 @@ def _prepare(context: Context) -> None:
     for name in topic_names(*sources):
         topic = load_topic(name, *sources)
         register(registry, topic)
-        kafka.create(topic.name)
+        if kafka.topic(topic.name) is None:  # where it is given, we may have no right to make one
+            kafka.create(topic.name)
 
 
 def register(registry: Registry, topic: Topic) -> None:
@@ -50,11 +51,11 @@ def register(registry: Registry, topic: Topic) -> None:
     known = list(registry.schemas(subject).values())
     for schema in topic.schemas:
         if dict(schema.avro) not in known:
-            _refuse_breaking(schema, known)
+            refuse_breaking(schema, known)
             registry.register(subject, dict(schema.avro))
 
 
-def _refuse_breaking(schema: Schema, known: list[dict[str, Any]]) -> None:
+def refuse_breaking(schema: Schema, known: list[dict[str, Any]]) -> None:
     """In the words of `twinlake check`, which cannot know what producers have registered; the registry has
     rules of its own, and says no more than that it refuses."""
     for avro in known:

@@ -21,6 +21,7 @@ from infra.parts.part import Context, Part
 from infra.parts.ports import Ports
 from infra.setup.java import find_java
 from infra.supervise.process import passed_on
+from jobs.configuration_file import overrides
 from jobs.files import replace_file
 from jobs.settings import Services, Settings
 
@@ -32,7 +33,7 @@ PORTS = {
 
 def context_of(home: Path) -> Context:
     """What the parts may know; a container without services.json (the SQL server's) knows addresses only."""
-    settings = Settings(home=home)
+    settings = Settings(home=home, overrides=overrides(os.environ))
     folders = folders_of(settings)
     folders.make()
     ports_file = folders.run / "ports.json"

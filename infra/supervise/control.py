@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from infra.parts import given
 from infra.parts.all import all_parts, service_names
 from infra.parts.folders import Folders, folders_of
 from infra.parts.part import Context, Part
@@ -23,8 +24,6 @@ from jobs.errors import TimedOutError, TwinlakeError, UnreachableError, UsageErr
 from jobs.settings import Settings
 from jobs.waiting import wait_for
 
-PATIENCE_S = 180.0
-"""Without any part becoming ready for this long, `up` gives up."""
 _ATTEMPTS = 3
 """A part that ended this often without ever being ready is reported."""
 
@@ -36,11 +35,17 @@ class Ready:
     service: str
     answer: str
     seconds: float
+    given: bool = False
 
 
-def choose(only: Collection[str], without: Collection[str]) -> tuple[Part, ...]:
-    """The parts of the named services and all that they need; UsageError for a wrong name, or no part."""
-    parts = all_parts()
+def choose(
+    only: Collection[str], without: Collection[str], given_services: Collection[str] = ()
+) -> tuple[Part, ...]:
+    """The parts of the named services and all that they need; UsageError for a wrong name, or no part.
+
+    `given_services` are those that somebody has already.
+    """
+    parts = all_parts(given_services)
     known = service_names(parts)
     if unknown := {*only, *without} - set(known):
         names = ", ".join(sorted(unknown))
@@ -67,9 +72,10 @@ def choose(only: Collection[str], without: Collection[str]) -> tuple[Part, ...]:
 
 def bring_up(settings: Settings, parts: tuple[Part, ...], environ: Mapping[str, str]) -> Iterator[Ready]:
     """Asks for the parts and yields each service when all of it answers; UnreachableError when one fails."""
-    _check_prerequisites(settings, environ)
+    check_prerequisites(settings, environ)
     folders = folders_of(settings)
     _refuse_containers(folders, "up --wait")
+    _refuse_other_settings(settings)
     folders.make()
     before = {part.name: record.load(folders, part.name).restarts for part in parts}
     record.want(folders, record.wanted(folders) | {part.name for part in parts})
@@ -85,7 +91,21 @@ def _refuse_containers(folders: Folders, instead: str) -> None:
         )  # fmt: skip
 
 
-def _check_prerequisites(settings: Settings, environ: Mapping[str, str]) -> None:
+def _refuse_other_settings(settings: Settings) -> None:
+    """What runs would go on as it was started."""
+    if not supervisor_alive(settings) or not settings.services_file.exists():
+        return
+    was = settings.services().settings
+    if was and was != settings.configuration.digest:
+        raise UsageError(
+            "the settings have changed since the services were started",
+            f"{settings.configuration_file.name}, or a variable TWINLAKE_..., is not as it was then",
+            "`twinlake down`, then `twinlake up`",
+        )
+
+
+def check_prerequisites(settings: Settings, environ: Mapping[str, str]) -> None:
+    """UsageError where there is no Java, or no jars."""
     try:
         find_java(environ)
     except NoJava as error:
@@ -142,13 +162,14 @@ def _wait(
             if is_ready and (answer := _answer(context, its_parts)) is not None:
                 del pending[service]
                 moved = time.monotonic()
-                yield Ready(service=service, answer=answer, seconds=moved - began)
+                is_given = all(part.given for part in its_parts)
+                yield Ready(service=service, answer=answer, seconds=moved - began, given=is_given)
                 continue
             for part, its_record in zip(its_parts, records, strict=True):
                 tried = its_record.restarts - before[part.name]
                 if its_record.failures and tried and (its_record.error or tried >= _ATTEMPTS):
                     raise _failure(folders, part, its_record)
-        if pending and time.monotonic() - moved > PATIENCE_S:
+        if pending and time.monotonic() - moved > settings.configuration.limits.start_seconds:
             part = next(iter(pending.values()))[-1]
             raise _failure(folders, part, record.load(folders, part.name))
         time.sleep(0.15)
@@ -191,8 +212,7 @@ def bring_down(settings: Settings, say: Callable[[str], None]) -> None:
     record.want(folders, ())
     end(record.load(folders, "supervisor").identity, folders.mark("supervisor"), 10)
     record.forget(folders, "supervisor")
-    parts = all_parts()
-    left = {part.name: part for part in parts}
+    left = {part.name: part for part in (*given.parts(), *all_parts())}  # whichever were wanted
     with ThreadPoolExecutor(8) as pool:
         while left:
             needed = {need for part in left.values() for need in part.needs}
@@ -214,9 +234,9 @@ def _end(folders: Folders, part: Part, say: Callable[[str], None]) -> None:
 def describe(settings: Settings) -> list[dict[str, Any]]:
     """Every part as it is now: state, pid, restarts, and whether it answers at this moment."""
     folders = folders_of(settings)
-    parts = all_parts()
     if not settings.services_file.exists():
         return []
+    parts = all_parts(_given(settings))
     context = context_of(settings)
     wanted = record.wanted(folders)
     if folders.containers.exists():
@@ -242,6 +262,7 @@ def _describe(context: Context, part: Part) -> dict[str, Any]:
     return {
         "part": part.name,
         "service": part.service,
+        "given": part.given,
         "state": state,
         "answers": answers and state == "ready",
         "answer": answer,
@@ -251,6 +272,11 @@ def _describe(context: Context, part: Part) -> dict[str, Any]:
         "note": part.note(context),
         "error": its_record.error or (wrong and wrong.to_json()),
     }
+
+
+def _given(settings: Settings) -> Collection[str]:
+    """The services that were given when the others were started."""
+    return settings.services().given if settings.services_file.exists() else ()
 
 
 def supervisor_alive(settings: Settings) -> bool:
@@ -268,12 +294,21 @@ def supervisor_error(settings: Settings) -> TwinlakeError | None:
     )  # fmt: skip
 
 
+def part_of_port(name: str) -> str:
+    """Which part listens on the port of that name."""
+    return next(part.name for part in all_parts() if name in part.ports)
+
+
 def log_files(settings: Settings, name: str) -> list[Path]:
     """The logs of a part, or of all parts of a service, written yet or not."""
-    parts = all_parts()
+    parts = all_parts(_given(settings))
     names = [part.name for part in parts if name in (part.name, part.service)]
     if name == "supervisor":
         names = ["supervisor"]
+    if any(part.given for part in parts if part.name in names):
+        raise UsageError(
+            f"the {name} is not ours", "it is given in twinlake.toml, its log is where it runs", "look there"
+        )
     if not names:
         known = ", ".join(dict.fromkeys(n for p in parts for n in (p.service, p.name)))
         raise UsageError(f"there is no part {name}", "", f"known: {known}, supervisor")

@@ -49,7 +49,7 @@ class Supervisor:
         self._parts = {part.name: part for part in parts}
         self._java_home = java_home
         self._keepers: dict[str, Keeper] = {}
-        self._ports = Ports(self.folders.run / "ports.json")
+        self._ports = Ports(self.folders.run / "ports.json", settings.configuration.ports.fixed)
         self._lock = threading.Lock()
         self._services = Services()
         self._write_services()
@@ -115,7 +115,7 @@ def lock(folders: Folders) -> int | None:
     return descriptor
 
 
-def main(parts: Callable[[], Sequence[Part]] = all_parts) -> None:
+def main(parts: Callable[[Sequence[str]], Sequence[Part]] = all_parts) -> None:
     """Runs until SIGTERM; the parts stay."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--home", type=Path, required=True)
@@ -127,7 +127,8 @@ def main(parts: Callable[[], Sequence[Part]] = all_parts) -> None:
     os.umask(0o022)  # the SQL server reads the lake as another user; secrets set their mode themselves
     me = identity_of(os.getpid())
     record.save(folders, Record(part="supervisor", state="ready", identity=me).become("ready"))
-    supervisor = Supervisor(settings, os.environ, find_java(os.environ), parts())
+    wanted = parts(settings.configuration.given)
+    supervisor = Supervisor(settings, os.environ, find_java(os.environ), wanted)
     signal.signal(signal.SIGTERM, lambda *_: supervisor.ending.set())
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     supervisor.run()

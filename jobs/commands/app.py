@@ -12,8 +12,8 @@ import typer
 from jobs.errors import UsageError
 
 _COMMANDS = (
-    "services", "topics", "check", "batch", "jobs", "releases", "query", "quarantine", "changelog", "gallery",
-    "dags",
+    "services", "doctor", "topics", "check", "batch", "jobs", "releases", "query", "quarantine", "changelog",
+    "gallery", "dags",
 )  # fmt: skip
 
 

@@ -37,23 +37,29 @@ def up(
 ) -> None:
     """Start the services, wait until each really answers, and make the first release where there is none."""
     settings = load_settings()
+    from jobs.commands.doctor import check_given
     from jobs.commands.first_release import ensure_release
 
-    parts = control.choose(_names(only), _names(without))
+    given = settings.configuration.given
+    parts = control.choose(_names(only), _names(without), given)
     missing = {part.service for part in parts} & {"lake", "sql"}  # what the first release takes
     needs_release = "lake" in missing
+    with console.status("asking what is given ..."):
+        check_given(settings, [name for name in given if name in {part.service for part in parts}])
     with console.status("starting ...") as waiting:
         for ready in control.bring_up(settings, parts, os.environ):
             took = (f"  {ready.seconds:.1f} s", "dim")
-            say(("ok", "green"), f" {ready.service:<9} {ready.answer}", took)
+            whose = "given" if ready.given else "embedded"
+            say(("ok", "green"), f" {ready.service:<9} {whose:<9} {ready.answer}", took)
             missing.discard(ready.service)
             if needs_release and not missing:
                 needs_release = False
                 if made := ensure_release(settings, waiting.update):
-                    say(("ok", "green"), f" {'release':<9} {made}")
+                    say(("ok", "green"), f" {'release':<9} {'':<9} {made}")
     services = settings.services()
     logins = {"airflow": ("airflow", services.airflow_user), "sql": ("JDBC and reports", services.sql_user)}
-    for door, user in (login for service, login in logins.items() if service in {p.service for p in parts}):
+    started = {part.service for part in parts if not part.given}
+    for door, user in (login for service, login in logins.items() if service in started):
         say(f"   {'login':<9} {user} for {door}; its password is in {settings.services_file}")
 
 
@@ -231,7 +237,8 @@ def _show_parts(parts: list[dict[str, Any]]) -> None:
         state = part["state"] if part["answers"] or part["state"] != "ready" else "does not answer"
         answer = (part["error"] or {}).get("what") or part["answer"]
         colour = "green" if part["answers"] else "red"
-        words = "; ".join(filter(None, [answer, part["note"]]))
+        whose = "given" if part.get("given") else ""
+        words = "; ".join(filter(None, [whose, answer, part["note"]]))
         pid, restarts = str(part["pid"] or ""), str(part["restarts"])
         rows.append((part["part"], (state, colour), pid, restarts, words))
     show_rows(("part", "state", "pid", "restarts", "answer"), rows)

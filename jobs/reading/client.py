@@ -10,8 +10,8 @@ import httpx
 from jobs.errors import TwinlakeError, UnreachableError, UsageError
 from jobs.settings import Services
 
-ANSWER_S = 330.0
-"""Somewhat longer than the server gives a statement."""
+MORE_S = 30.0
+"""So much longer than the server gives a statement is waited for its answer."""
 
 
 ARROW = "application/vnd.apache.arrow.stream"
@@ -53,7 +53,7 @@ def _post(
         answer = httpx.post(
             f"{url}/{door}", json=asked, headers={"X-Twinlake-Query": "1", "Accept": accepts},
             auth=services.reader,
-            timeout=httpx.Timeout(ANSWER_S, connect=5), trust_env=False,
+            timeout=httpx.Timeout(services.query_seconds + MORE_S, connect=5), trust_env=False,
         )  # fmt: skip
     except httpx.HTTPError as error:
         raise UnreachableError(

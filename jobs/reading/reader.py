@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
 from jobs.as_json import to_json
+from jobs.configuration import Limits
 from jobs.errors import BusyError, TwinlakeError, UsageError
 from jobs.lake.kept_plan import TooLargeError, computed, small
 from jobs.reading.explain import Question, explain
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 TOLD = "twinlake"
-LONGEST_S = 300.0
 _AGAIN_S = 0.5
 """A statement that is being parsed or planned has no job to cancel yet; so it is tried until it has ended."""
 
@@ -43,7 +43,7 @@ class Reader:
         followed: Callable[[], Followed],
         release: Callable[[], int | None],
         past: PastTables | None = None,
-        longest_s: float = LONGEST_S,
+        longest_s: float = Limits().query_seconds,
     ) -> None:
         """`release` is that of this thread's last statement; without `past` nobody reads AS OF a moment."""
         self._spark = spark

@@ -22,6 +22,7 @@ import structlog
 
 from jobs import quote, service_log
 from jobs import spark as spark_edge
+from jobs.configuration import Limits
 from jobs.errors import TwinlakeError
 from jobs.jvm import end_together
 from jobs.passwords import fits
@@ -35,8 +36,7 @@ if TYPE_CHECKING:
     from jobs.reading.reader import Reader
 
 HOST = "127.0.0.1"
-MEMORY = "1500m"
-LONGEST_JDBC_S = 3600
+DEFAULT = Limits()
 TURNS = """<allocations><pool name="default"><schedulingMode>FAIR</schedulingMode></pool></allocations>"""
 """Stages of no statement get free slots by turns, as the pools that statements are do (FairSlots)."""
 WARM_S = 0.2
@@ -53,7 +53,11 @@ def main(arguments: list[str] | None = None) -> int:
     os.environ["TZ"] = "UTC"
     time.tzset()
     settings = Settings(home=given.home.absolute(), project=given.project.absolute())
-    spark = session(settings, given.scratch.absolute(), given.jdbc_port, given.password_file.absolute())
+    limits = Limits(
+        sql_memory=given.memory, jdbc_seconds=given.jdbc_seconds, query_seconds=given.query_seconds
+    )
+    scratch, password_file = given.scratch.absolute(), given.password_file.absolute()
+    spark = session(settings, scratch, given.jdbc_port, password_file, limits)
     end_together(spark.sparkContext._gateway.proc)
     restrict_others(spark)
     share_slots(spark)
@@ -76,14 +80,16 @@ def main(arguments: list[str] | None = None) -> int:
         return fits(given.password_file.read_text(encoding="utf-8"), user, password)
 
     past = PastTables(spark, settings.lake)
-    reader = Reader(spark, followed, releases.of_last_statement, past)
+    reader = Reader(spark, followed, releases.of_last_statement, past, given.query_seconds)
     threading.Thread(target=_warm, args=(reader, followed), name="warm-up", daemon=True).start()
     _serve(build_app(reader, followed, settings, admits), given.port)
     follower.stop()
     return 0
 
 
-def session(settings: Settings, scratch: Path, jdbc_port: int, password_file: Path) -> SparkSession:
+def session(
+    settings: Settings, scratch: Path, jdbc_port: int, password_file: Path, limits: Limits = DEFAULT
+) -> SparkSession:
     """A small session whose every file is below `scratch`, its readers restricted."""
     temporary = scratch / "tmp"
     for folder in (temporary, scratch / "hive-local"):
@@ -121,12 +127,12 @@ def session(settings: Settings, scratch: Path, jdbc_port: int, password_file: Pa
         # rows that are computed while they are fetched cannot be cancelled: the client sends no second call
         "spark.sql.thriftServer.incrementalCollect": "false",
         "spark.sql.thriftServer.interruptOnCancel": "true",
-        "spark.sql.thriftServer.queryTimeout": f"{LONGEST_JDBC_S}s",
+        "spark.sql.thriftServer.queryTimeout": f"{limits.jdbc_seconds}s",
         "spark.sql.thriftserver.ui.retainedSessions": "20",
         "spark.sql.thriftserver.ui.retainedStatements": "20",
     }
     own = Settings(home=scratch, project=settings.project)
-    return spark_edge.session(own, "twinlake-sql", memory=MEMORY, cores=SLOTS, more=more)
+    return spark_edge.session(own, "twinlake-sql", memory=limits.sql_memory, cores=SLOTS, more=more)
 
 
 def restrict_others(spark: SparkSession) -> None:
@@ -174,6 +180,9 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--jdbc-port", type=int, required=True, help="loopback port of JDBC")
     parser.add_argument("--scratch", type=Path, required=True, help="writable folder for temporary files")
     parser.add_argument("--password-file", type=Path, required=True, help="the readers' user and hash")
+    parser.add_argument("--query-seconds", type=int, default=DEFAULT.query_seconds, help="longest, over HTTP")
+    parser.add_argument("--jdbc-seconds", type=int, default=DEFAULT.jdbc_seconds, help="longest, over JDBC")
+    parser.add_argument("--memory", default=DEFAULT.sql_memory, help="its heap")
     parser.add_argument("--project", type=Path, default=PROJECT, help="where the jars are")
     return parser.parse_args(arguments)
 

@@ -75,7 +75,8 @@ class TopicIngest(RunningIngest, Protocol):
 
 def kafka_ingest(settings: Settings, log: Log, on_batch: OnBatch, clock: Clock) -> TopicIngest:
     """The ingest that reads the topic of this log from Kafka."""
-    return Ingest(log.spark, settings, log.topic, log, on_batch, clock)
+    most = settings.configuration.limits.records_per_batch
+    return Ingest(log.spark, settings, log.topic, log, on_batch, clock, records_per_batch=most)
 
 
 class LakeServer:

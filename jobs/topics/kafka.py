@@ -108,8 +108,16 @@ class Kafka:
     def create(self, name: str, partitions: int = 4, config: dict[str, str] | None = None) -> bool:
         """Creates the topic with LogAppendTime; False where it exists already (and is left as it is)."""
         settings = {"message.timestamp.type": LOG_APPEND_TIME, **(config or {})}
-        new = NewTopic(name, num_partitions=partitions, replication_factor=1, config=settings)
-        (future,) = self._admin.create_topics([new], request_timeout=TIMEOUT_S).values()
+        return self._create(name, partitions, settings)
+
+    def try_to_create(self, name: str, partitions: int = 4) -> bool:
+        """The same without making it: whether it would be made, or why not."""
+        return self._create(name, partitions, {"message.timestamp.type": LOG_APPEND_TIME}, validate_only=True)
+
+    def _create(self, name: str, partitions: int, config: dict[str, str], **more: Any) -> bool:
+        # as many replicas as the cluster makes by default: 1 is no safe choice where there are more brokers
+        new = NewTopic(name, num_partitions=partitions, replication_factor=-1, config=config)
+        (future,) = self._admin.create_topics([new], request_timeout=TIMEOUT_S, **more).values()
         try:
             self._answer(future)
         except KafkaException as error:
@@ -117,6 +125,27 @@ class Kafka:
                 return False
             raise self._failed(error, f"make topic {name!r}", f"CREATE on topic {name}") from error
         return True
+
+    def rights(self, name: str) -> set[str]:
+        """What this client may do with the topic: READ, WRITE, DESCRIBE, ...; all where nobody asks."""
+        (future,) = self._admin.describe_topics(
+            TopicCollection([name]), include_authorized_operations=True, request_timeout=TIMEOUT_S
+        ).values()
+        try:
+            return {one.name for one in self._answer(future).authorized_operations or ()}
+        except KafkaException as error:
+            raise self._failed(error, f"describe topic {name!r}", f"DESCRIBE on topic {name}") from error
+
+    def newest(self, name: str, partitions: Iterable[int]) -> int | None:
+        """The newest timestamp of the topic's records, in milliseconds; None where there are none."""
+        asked = {TopicPartition(name, partition): OffsetSpec.max_timestamp() for partition in partitions}
+        found = self._admin.list_offsets(asked, request_timeout=TIMEOUT_S)
+        try:
+            times = [int(self._answer(one).timestamp) for one in found.values()]
+        except KafkaException as error:
+            doing, rights = f"list the offsets of topic {name!r}", f"DESCRIBE on topic {name}"
+            raise self._failed(error, doing, rights) from error
+        return max((time for time in times if time >= 0), default=None)
 
     def _answer(self, future: Future[Answer]) -> Answer:
         """Waits no longer than it takes the broker to refuse this client."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import httpx2  # what Confluent's client speaks HTTP with; httpx is another library, with other errors
@@ -105,6 +107,12 @@ class Registry:
         with self._asking("subjects"):
             return list(self._client.get_subjects())
 
+    def clock(self) -> datetime | None:
+        """What time the registry has, by the header of an answer; None where it does not say."""
+        with self._asking("subjects"):
+            said = self._client._rest_client.session.get(f"{self.url}/subjects").headers.get("date")
+            return parsedate_to_datetime(said) if said else None
+
     def _rule(self, subject: str | None) -> str | None:
         try:
             return str(self._client.get_compatibility(subject))
@@ -133,7 +141,8 @@ class Registry:
         return UnreachableError(
             what=f"the schema registry at {self.url} did not answer",
             why=why,
-            remedy="see `twinlake status` and `twinlake logs registry`",
+            remedy="see `twinlake status` and `twinlake logs registry`; for one of your own, see to it, or "
+            "mend [registry] in twinlake.toml",
         )
 
     def _denied(self, why: str) -> DeniedError:

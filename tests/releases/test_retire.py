@@ -11,10 +11,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.batch.maintain import KEEP_FILES_HOURS, drop_retired
+from jobs.configuration import LONGEST_STATEMENT_S
 from jobs.errors import NotFoundError
 from jobs.lake.release_log import Release
 from jobs.lake.version import Version, load, version_file
-from jobs.reading import reader, sql_server
 from jobs.releases.retire import unused
 from jobs.tables import TABLES
 from jobs.times import format_moment, parse_moment, utc_now
@@ -63,7 +63,7 @@ def test_a_table_that_is_no_longer_released_is_retired_with_it() -> None:
 
 
 def test_files_outlive_every_reader() -> None:
-    assert KEEP_FILES_HOURS * 3600 > max(sql_server.LONGEST_JDBC_S, reader.LONGEST_S)
+    assert KEEP_FILES_HOURS * 3600 > LONGEST_STATEMENT_S
 
 
 @pytest.fixture(scope="module")

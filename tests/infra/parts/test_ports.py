@@ -1,7 +1,11 @@
+import json
 import socket
 from pathlib import Path
 
+import pytest
+
 from infra.parts.ports import HOST, NAMES, Ports, free_port
+from jobs.errors import UsageError
 
 
 def test_ports_are_chosen_once_and_all_differ(tmp_path: Path) -> None:
@@ -32,3 +36,26 @@ def test_only_the_port_that_a_stranger_holds_is_chosen_again(tmp_path: Path) -> 
     assert ports["broker"] != before["broker"]
     assert {**{name: ports[name] for name in NAMES}, "broker": before["broker"]} == before
     assert Ports(tmp_path / "ports.json")["broker"] == ports["broker"]
+
+
+def test_a_port_that_somebody_has_fixed_is_taken_and_written_down(tmp_path: Path) -> None:
+    before = Ports(tmp_path / "ports.json")
+
+    found = Ports(tmp_path / "ports.json", {"jdbc": before["sql"], "lake": 4711})
+
+    assert (found["jdbc"], found["lake"], found["broker"]) == (before["sql"], 4711, before["broker"])
+    assert len({found[name] for name in NAMES}) == len(NAMES), "the one that had it got another"
+    assert json.loads((tmp_path / "ports.json").read_text()) == {name: found[name] for name in NAMES}
+
+
+def test_a_fixed_port_that_a_stranger_holds_is_refused_and_not_chosen_again(tmp_path: Path) -> None:
+    with socket.socket() as stranger:
+        stranger.bind((HOST, 0))
+        stranger.listen()
+        port = stranger.getsockname()[1]
+        ports = Ports(tmp_path / "ports.json", {"jdbc": port})
+
+        with pytest.raises(UsageError, match=f"port {port} is taken") as refused:
+            ports.renew_taken(["sql", "jdbc"])
+
+    assert ports["jdbc"] == port and "[ports] jdbc" in refused.value.why

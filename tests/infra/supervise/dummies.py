@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 from infra.parts.part import Command, Context, Part
@@ -19,7 +20,7 @@ def _refuse(context: Context) -> None:
         raise UnreachableError("the second part may not start", "nobody allowed it", "allow it")
 
 
-def parts() -> tuple[Part, ...]:
+def parts(given: Collection[str] = ()) -> tuple[Part, ...]:
     return (
         Part(
             name="first", service="first", command=_sleep, probe=lambda context: "here",

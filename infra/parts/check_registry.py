@@ -1,0 +1,68 @@
+"""What is asked of a registry of one's own before anything uses it: subjects, their rules, their schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from infra.parts.addresses import shown
+from infra.parts.finding import Finding, refuse_clock, tried
+from infra.parts.topics import refuse_breaking
+from jobs.errors import UsageError
+from jobs.registry_access import RegistryAccess
+from jobs.settings import Settings
+from jobs.times import Clock
+from jobs.topics.contract import JSON
+from jobs.topics.topic import Topic, load_topic, topic_names
+
+if TYPE_CHECKING:
+    from jobs.topics.registry import Registry
+
+SERVICE = "registry"
+
+
+def findings(settings: Settings, clock: Clock) -> Iterator[Finding]:
+    """Every check; the first one decides whether there are others."""
+    from jobs.topics.registry import Registry  # here: half a second that no other command needs
+
+    told = settings.configuration.registry
+    registry = Registry(RegistryAccess.of(told.url, shown(told)))
+    reached = tried(SERVICE, told.url, lambda: f"{len(registry.subjects())} subjects")
+    yield reached
+    if reached.error:
+        return
+    yield tried(SERVICE, "its clock", lambda: refuse_clock("the registry", registry.clock(), clock))
+    for name in topic_names(*settings.sources):
+        yield tried(SERVICE, f"subject {name}-value", partial(_refuse_unfit, settings, registry, name))
+
+
+def _refuse_unfit(settings: Settings, registry: Registry, name: str) -> str:
+    from jobs.topics.registry import COMPATIBILITY, FITTING
+
+    topic = load_topic(name, *settings.sources)
+    if topic.contract.format == JSON:
+        return "none is needed: its records are JSON"
+    subject = f"{name}-value"
+    rule = registry.rule(subject)
+    if rule is not None and rule not in FITTING:
+        raise UsageError(
+            f"subject {subject} has the rule {rule}",
+            "a producer could register a schema by which records of before cannot be read",
+            f"curl -X PUT -H 'Content-Type: application/vnd.schemaregistry.v1+json' "
+            f'--data \'{{"compatibility": "{COMPATIBILITY}"}}\' {registry.url}/config/{subject} '
+            f"(or one of {', '.join(FITTING[1:])})",
+        )
+    missing = _missing(topic, list(registry.schemas(subject).values()))
+    words = f"rule {rule}" if rule else "no rule of its own yet"
+    return f"{words}, `twinlake up` registers {', '.join(missing)}" if missing else f"{words}, all schemas"
+
+
+def _missing(topic: Topic, known: list[dict[str, object]]) -> list[str]:
+    """The files that are not registered yet; ContractError for one that cannot be."""
+    missing = []
+    for schema in topic.schemas:
+        if dict(schema.avro) not in known:
+            refuse_breaking(schema, known)
+            missing.append(str(schema.file).rsplit("/", 1)[-1])
+    return missing
