@@ -1,12 +1,20 @@
-"""Writes a twinlake.toml with every key, commented out, from what `configuration.py` says of each."""
+"""Writes a twinlake.toml with every key, commented out, from what `configuration.py` says of each.
+
+`python -m jobs.configuration_example` puts it into docs/settings.md.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import Field, fields
+from pathlib import Path
 from typing import Any
 
 from jobs.configuration import SECTIONS
+from jobs.settings import PROJECT
+
+DOCUMENT = PROJECT / "docs" / "settings.md"
+_BEGIN, _END = "## Every key\n\n```toml\n", "```\n"
 
 _HEAD = """\
 # Twinlake's settings. This file belongs into $TWINLAKE_HOME, and need not exist: every key has a default.
@@ -49,3 +57,13 @@ def _section(name: str, kind: type, doc: str = "") -> Iterator[str]:
     yield ""
     for one in inner:
         yield from _section(f"{name}.{one.name}", one.metadata["section"], one.metadata["doc"])
+
+
+def document(file: Path = DOCUMENT) -> str:
+    """The documentation with the example as it is now."""
+    head, _, rest = file.read_text().partition(_BEGIN)
+    return head + _BEGIN + example() + _END + rest.partition(_END)[2]
+
+
+if __name__ == "__main__":
+    DOCUMENT.write_text(document())
