@@ -268,6 +268,12 @@ class Limits:
     records_per_batch: int = key(
         whole(1_000, 10_000_000), "records that ingest takes at once, at most", "50000", 200_000
     )
+    cycle_milliseconds: int = key(
+        whole(100, 20_000),
+        "between two batches of a topic, at least: fewer commits, later tables",
+        "2000",
+        250,
+    )
     start_seconds: int = key(
         whole(10, 3_600), "`twinlake up` gives up when nothing has got ready for so long", "600", 180
     )

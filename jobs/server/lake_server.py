@@ -75,8 +75,11 @@ class TopicIngest(RunningIngest, Protocol):
 
 def kafka_ingest(settings: Settings, log: Log, on_batch: OnBatch, clock: Clock) -> TopicIngest:
     """The ingest that reads the topic of this log from Kafka."""
-    most = settings.configuration.limits.records_per_batch
-    return Ingest(log.spark, settings, log.topic, log, on_batch, clock, records_per_batch=most)
+    limits = settings.configuration.limits
+    return Ingest(
+        log.spark, settings, log.topic, log, on_batch, clock,
+        records_per_batch=limits.records_per_batch, floor_s=limits.cycle_milliseconds / 1000,
+    )  # fmt: skip
 
 
 class LakeServer:

@@ -10,10 +10,14 @@ from typing import Any
 import pytest
 
 from jobs.errors import BusyError
+from jobs.ingest.ingest import CYCLE_FLOOR_S, RECORDS_PER_BATCH
 from jobs.ingest.log_end import LogEnd
 from jobs.lake.version import Health, Version
+from jobs.server import lake_server
 from jobs.server.lake_server import LakeServer
+from jobs.settings import Settings
 from jobs.tables import orders
+from jobs.times import utc_now
 from tests.unopened import certificate, make_live, unopened
 
 
@@ -96,3 +100,21 @@ def test_records_that_came_while_the_versions_were_asked_are_not_shown_yet(
     (topic,) = server.status()["topics"]
 
     assert topic["records"] == 0
+
+
+def test_ingest_takes_its_limits_from_the_settings_and_its_own_without_any(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lake_server, "Ingest", lambda *_, **given: given)
+    log: Any = SimpleNamespace(spark=None, topic=None)
+    limited = tmp_path / "limited"
+    limited.mkdir()
+    (limited / "twinlake.toml").write_text("[limits]\ncycle_milliseconds = 2000\nrecords_per_batch = 5000\n")
+
+    by_default, found = (
+        lake_server.kafka_ingest(Settings(home=home), log, lambda *_: None, utc_now)
+        for home in (tmp_path, limited)
+    )
+
+    assert by_default == {"records_per_batch": RECORDS_PER_BATCH, "floor_s": CYCLE_FLOOR_S}
+    assert found == {"records_per_batch": 5_000, "floor_s": 2.0}
