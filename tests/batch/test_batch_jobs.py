@@ -209,6 +209,7 @@ def test_a_difference_fails_the_job_and_is_replaced_only_when_told(sales: Sales,
     assert sales.shown() == sales.expected()
 
 
+@pytest.mark.faults
 def test_what_is_due_is_what_the_log_has_gained_until_a_difference_makes_it_everything(sales: Sales) -> None:
     def done(kind: str) -> dict[str, Any]:
         result = sales.ended(sales.submit(kind, due=True)).result
@@ -250,6 +251,7 @@ def test_what_a_backfill_has_replaced_is_verified_with_what_is_due(sales: Sales)
     assert made and made.windows == [{"from": start, "to": end}] and made.covers_all
 
 
+@pytest.mark.faults
 def test_a_difference_that_is_found_beside_a_due_rebuild_stands(sales: Sales, asked: Path) -> None:
     sales.ended(sales.submit("rebuild"))
     sales.append(1)
@@ -287,6 +289,7 @@ def test_what_was_changed_in_the_open_segment_is_seen_and_repaired(sales: Sales)
     assert changed and sales.shown() == sales.expected()
 
 
+@pytest.mark.faults
 def test_what_a_running_job_has_pinned_is_cleaned_up_only_after_its_end(
     sales: Sales, monkeypatch: pytest.MonkeyPatch
 ) -> None:

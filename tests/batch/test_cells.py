@@ -19,6 +19,7 @@ from jobs.kinds.sessions import Sessions
 from jobs.kinds.windows import Hopping, Windows
 from jobs.lake.segments import Closed
 from tests.history import MINUTE, START
+from tests.longer import some
 from tests.world import World
 
 GAP, SIZE = timedelta(seconds=15), 3 * MINUTE
@@ -67,7 +68,7 @@ def expected(world: World) -> Shown:
 
 
 @TABLES
-@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("number", some(range(3)))
 def test_any_interleaving_of_steps_and_batch_work_on_any_cells_shows_what_the_oracle_does(
     spark: SparkSession, tmp_path: Path, table: Any, number: int, seed: int
 ) -> None:
@@ -121,6 +122,7 @@ def test_what_is_changed_in_one_cell_is_found_and_repaired_there(
 
 
 @TABLES
+@pytest.mark.faults
 def test_the_cells_of_new_records_are_rebuilt_and_verified_and_the_rest_by_what_it_counted(
     spark: SparkSession, tmp_path: Path, table: Any
 ) -> None:

@@ -19,6 +19,7 @@ from jobs.kinds.measures.counts import Count
 from jobs.kinds.windows import Tumbling, Windows, micros
 from jobs.times import EPOCH
 from tests.history import MINUTE, START, sales
+from tests.longer import some
 from tests.world import World
 
 ARRIVED = Aggregate(
@@ -51,7 +52,7 @@ def shown(world: World) -> dict[tuple[str, datetime], tuple[int, bool]]:
 
 
 @TABLES
-@pytest.mark.parametrize("number", range(2))
+@pytest.mark.parametrize("number", some(range(2)))
 def test_any_interleaving_of_steps_and_batch_work_shows_the_windows_of_the_log_s_clock(
     spark: SparkSession, tmp_path: Path, table: Any, number: int, seed: int
 ) -> None:

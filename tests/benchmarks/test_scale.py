@@ -12,6 +12,7 @@ from benchmarks import scale
 from jobs.lake.appender import Appender
 
 
+@pytest.mark.faults
 def test_it_tells_of_as_many_ids_and_files_as_were_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -310,6 +310,7 @@ def test_after_a_repair_all_keys_are_compared(stage: Stage, topic: str) -> None:
     assert of_sales(reader.table()) == sales(stage.records())
 
 
+@pytest.mark.faults
 def test_a_lost_pin_is_made_up_for_from_the_topic(stage: Stage, topic: str) -> None:
     reader = stage.send(LATEST, topic)
     stage.until_told(LATEST)
@@ -342,6 +343,7 @@ def test_a_topic_that_was_made_anew_is_filled_again(stage: Stage, topic: str) ->
     assert reader.table() == stage.view(SALES)
 
 
+@pytest.mark.faults
 def test_a_topic_that_was_made_anew_under_its_sender_is_filled_again(stage: Stage, topic: str) -> None:
     reader = stage.send(LATEST, topic)
     stage.until_told(LATEST)
@@ -353,6 +355,7 @@ def test_a_topic_that_was_made_anew_under_its_sender_is_filled_again(stage: Stag
     assert reader.table() == stage.view(LATEST)
 
 
+@pytest.mark.faults
 def test_a_topic_that_forgets_is_not_filled_again(stage: Stage, topic: str) -> None:
     stage.send(LATEST, topic)
     stage.until_told(LATEST)
@@ -375,6 +378,7 @@ def test_a_row_that_no_message_holds_is_named_as_such(stage: Stage, topic: str) 
         destination.send([(b"k", bytes(2_000_000))], {}, told)
 
 
+@pytest.mark.faults
 def test_a_topic_that_gained_partitions_is_sent_no_more(stage: Stage, topic: str) -> None:
     stage.send(LATEST, topic)
     stage.until_told(LATEST)

@@ -145,6 +145,7 @@ def test_a_backfill_of_a_range_in_which_nothing_lies_fails(installation: Install
     ]  # fmt: skip
 
 
+@pytest.mark.faults
 def test_a_release_is_approved_goes_live_is_rolled_back_and_what_it_left_is_retired(
     installation: Installation,
 ) -> None:

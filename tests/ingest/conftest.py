@@ -17,6 +17,7 @@ from jobs.ingest import ingest
 from tests.apicurio import Apicurio
 from tests.broker import Broker
 from tests.ingest.stage import Stage
+from tests.longer import some
 from tests.registry import FakeRegistry
 
 NUMBERS = itertools.count(1)
@@ -43,7 +44,7 @@ def apicurio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Apicurio]:
     found.stop()
 
 
-@pytest.fixture(params=["small", "large"])
+@pytest.fixture(params=some(["small", "large"]))
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How batches are taken: in memory by a kept plan, or in two passes by Spark, as large ones are."""
     if request.param == "large":

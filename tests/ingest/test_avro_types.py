@@ -7,6 +7,8 @@ from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Any
 
+import pytest
+
 from jobs.kinds.events import Events
 from jobs.kinds.latest import Latest
 from jobs.topics.schema import parse_schema
@@ -83,6 +85,7 @@ def promised(name: str, type_: str) -> dict[str, Any]:
     return {**one, "logicalType": plain[type_], **required}
 
 
+@pytest.mark.faults
 def test_a_value_of_every_type_reaches_a_table_exactly(stage: Stage, way: str) -> None:
     name = renamed(stage)
     schema = parse_schema(AVRO, topic=name, number=1, file="schemas/things.v1.avsc")

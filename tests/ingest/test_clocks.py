@@ -95,6 +95,7 @@ def test_a_log_of_before_gains_the_column_and_goes_on(spark: Any, tmp_path: Any)
     assert log.appender.schema().names == list(COLUMNS)
 
 
+@pytest.mark.faults
 def test_what_the_commits_have_told_can_be_folded_from_the_rows_when_they_are_gone(
     stage: Stage, seed: int
 ) -> None:

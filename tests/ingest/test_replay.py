@@ -205,6 +205,7 @@ def test_a_schema_that_is_registered_late_makes_its_records_valid_with_all_their
     assert set(ingest.log.metadata()["schemas"]) == {"99"}
 
 
+@pytest.mark.faults
 def test_verdicts_do_not_depend_on_how_a_replay_is_cut_or_on_being_cancelled_in_between(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

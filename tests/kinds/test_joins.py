@@ -76,6 +76,7 @@ def files_read(frame: DataFrame) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("how", IntervalJoin.hows)
+@pytest.mark.faults
 def test_a_filter_on_the_cell_reads_the_files_of_both_sides_with_that_cell_only(
     spark: SparkSession, tmp_path: Path, how: str
 ) -> None:

@@ -36,6 +36,7 @@ def hadoop_path(spark: SparkSession, path: Path) -> JavaObject:
     return jvm_of(spark).org.apache.hadoop.fs.Path(f"file:{path}")
 
 
+@pytest.mark.faults
 def test_no_process_is_started_by_commits_and_micro_batches(spark: SparkSession, tmp_path: Path) -> None:
     """Without Hadoop's native library its own file system starts about nine for every micro-batch."""
     flight = jvm_of(spark).jdk.jfr

@@ -107,6 +107,7 @@ def test_a_version_is_built_alike_whatever_clean_up_and_compaction_have_left_of_
     assert compacted == cleaned == before
 
 
+@pytest.mark.faults
 def test_records_are_counted_up_to_any_batch_after_clean_up_and_after_compaction(log: Log) -> None:
     expected = [sum(SIZES[:to]) for to in range(len(SIZES) + 1)]
 

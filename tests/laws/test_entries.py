@@ -26,6 +26,7 @@ from jobs.lake.kept_plan import ArrowFile, KeptPlan, computed
 from tests.laws.entries import ENTRIES, agrees, expected, plain
 from tests.laws.histories import START, History, Record, generated, packed
 from tests.laws.tables import stored, view_text
+from tests.longer import some
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -256,7 +257,7 @@ MUTANTS: dict[str, Mutate] = {
 }
 
 
-@pytest.mark.parametrize("mutant", MUTANTS)
+@pytest.mark.parametrize("mutant", some(MUTANTS, 2))
 def test_a_planted_bug_is_caught(
     spark: SparkSession, mutant: str, many: list[History], monkeypatch: pytest.MonkeyPatch
 ) -> None:
