@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 DEFAULT = Limits()
-TURNS = """<allocations><pool name="default"><schedulingMode>FAIR</schedulingMode></pool></allocations>"""
+TURNS = """<allocations>
+  <pool name="default"><schedulingMode>FAIR</schedulingMode><weight>1</weight><minShare>0</minShare></pool>
+</allocations>"""
 """Stages of no statement get free slots by turns, as the pools that statements are do (FairSlots)."""
 WARM_S = 0.2
 SLOTS = 8
