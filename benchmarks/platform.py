@@ -18,6 +18,7 @@ from typing import Any
 import psutil
 from confluent_kafka import Consumer, TopicPartition
 
+from jobs.configuration_file import without_overrides
 from jobs.lake import delta
 from jobs.lake.feed import stores_rows
 from jobs.lake.version import stored_versions
@@ -39,7 +40,7 @@ def command(settings: Settings, *arguments: str) -> dict[str, Any]:
     return {
         "args": [sys.executable, "-m", "jobs", *arguments],
         "cwd": settings.project,
-        "env": {**os.environ, "TWINLAKE_HOME": str(settings.home)},
+        "env": {**without_overrides(os.environ), "TWINLAKE_HOME": str(settings.home)},
     }
 
 

@@ -42,6 +42,12 @@ def overrides(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environ.items() if name.startswith(heads) and value}
 
 
+def without_overrides(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment without them: for those who must not come near anything of somebody else's."""
+    told = overrides(environ)
+    return {name: value for name, value in environ.items() if name not in told}
+
+
 def load(file: Path, environ: Mapping[str, str]) -> Configuration:
     """The settings of one installation; UsageError names every mistake with its place and its remedy."""
     reading = _Reading(file=file, environ=overrides(environ))

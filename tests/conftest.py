@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ import hypothesis
 import pytest
 
 from jobs import service_log
+from jobs.configuration_file import overrides
 from jobs.settings import Settings
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Every run draws other histories, and can be repeated with the seed that it prints."""
+    for name in overrides(os.environ):  # no test comes near anything of somebody else's
+        del os.environ[name]
     if config.option.seed is None:
         config.option.seed = random.SystemRandom().randrange(2**32)
     config.option.hypothesis_seed = config.option.hypothesis_seed or str(config.option.seed)

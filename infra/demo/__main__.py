@@ -11,6 +11,7 @@ from rich.markup import escape
 
 from infra.demo.story import Story
 from infra.demo.summary import DemoError, Summary
+from jobs.configuration_file import overrides
 from jobs.errors import TwinlakeError
 from jobs.settings import PROJECT, Settings
 
@@ -19,8 +20,13 @@ HOME = PROJECT / ".twinlake-demo"
 
 
 def main() -> int:
+    for name in overrides(os.environ):  # it makes topics anew and kills brokers: only its own
+        del os.environ[name]
     os.environ["TWINLAKE_HOME"] = str(HOME)  # for every command that it runs
     settings = Settings.of(os.environ)
+    if given := settings.configuration.given:
+        sys.exit(f"the demo makes everything anew, and would not spare the {given[0]} that "
+                 f"{settings.configuration_file} names: take it out there")  # fmt: skip
     console = Console(highlight=False, emoji=False)
     console.print(
         f"the demo's state is in {HOME}, and made anew by every demo; no other state is touched",

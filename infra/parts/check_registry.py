@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from infra.parts.addresses import shown
 from infra.parts.finding import Finding, refuse_clock, tried
 from infra.parts.topics import refuse_breaking
-from jobs.errors import UsageError
+from jobs.errors import UnreachableError, UsageError
 from jobs.registry_access import RegistryAccess
 from jobs.settings import Settings
 from jobs.times import Clock
@@ -28,13 +28,25 @@ def findings(settings: Settings, clock: Clock) -> Iterator[Finding]:
 
     told = settings.configuration.registry
     registry = Registry(RegistryAccess.of(told.url, shown(told)))
-    reached = tried(SERVICE, told.url, lambda: f"{len(registry.subjects())} subjects")
+    reached = tried(SERVICE, told.url, lambda: _reach(registry))
     yield reached
     if reached.error:
         return
     yield tried(SERVICE, "its clock", lambda: refuse_clock("the registry", registry.clock(), clock))
     for name in topic_names(*settings.sources):
         yield tried(SERVICE, f"subject {name}-value", partial(_refuse_unfit, settings, registry, name))
+
+
+def _reach(registry: Registry) -> str:
+    try:
+        return f"{len(registry.subjects())} subjects"
+    except UnreachableError as error:
+        if "HTTP 404" not in error.why:
+            raise
+        raise UnreachableError(
+            f"there is no schema registry at {registry.url}", error.why,
+            "have url in [registry] end where Confluent's API begins: for Apicurio at /apis/ccompat/v7",
+        ) from error  # fmt: skip
 
 
 def _refuse_unfit(settings: Settings, registry: Registry, name: str) -> str:

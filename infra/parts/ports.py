@@ -86,8 +86,9 @@ def _outgoing_start() -> int:
 
 def taken_error(name: str, port: int) -> UsageError:
     return UsageError(
-        f"port {port} is taken", f"something else listens there, and [ports] {name} fixes it",
-        f"stop that (`ss -ltnp 'sport = :{port}'` names it), or set another port in twinlake.toml",
+        f"port {port} is taken, or this user may not have it",
+        f"[ports] {name} fixes it, and no other is chosen",
+        f"stop what listens there (`ss -ltnp 'sport = :{port}'` names it), or set another in twinlake.toml",
     )  # fmt: skip
 
 

@@ -93,7 +93,9 @@ def _refuse_containers(folders: Folders, instead: str) -> None:
 
 def _refuse_other_settings(settings: Settings) -> None:
     """What runs would go on as it was started."""
-    if not supervisor_alive(settings) or not settings.services_file.exists():
+    names = ("supervisor", *(part.name for part in all_parts()))
+    runs = any(record.of(settings, name).alive for name in names)
+    if not runs or not settings.services_file.exists():
         return
     was = settings.services().settings
     if was and was != settings.configuration.digest:

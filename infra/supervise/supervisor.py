@@ -27,7 +27,7 @@ from infra.supervise import record
 from infra.supervise.keeper import Keeper, say
 from infra.supervise.process import identity_of
 from infra.supervise.record import Record
-from jobs.configuration_file import overrides
+from jobs.configuration_file import overrides, without_overrides
 from jobs.settings import Services, Settings
 
 _TICK_S = 0.25
@@ -42,9 +42,7 @@ class Supervisor:
         self.settings = settings
         self.folders = folders_of(settings)
         # a part is given those settings that it reads, and no other's secrets
-        self.environ: Mapping[str, str] = {
-            name: value for name, value in environ.items() if name not in settings.overrides
-        }
+        self.environ: Mapping[str, str] = without_overrides(environ)
         self.ending = threading.Event()
         self._parts = {part.name: part for part in parts}
         self._java_home = java_home

@@ -237,11 +237,11 @@ def _show_parts(parts: list[dict[str, Any]]) -> None:
         state = part["state"] if part["answers"] or part["state"] != "ready" else "does not answer"
         answer = (part["error"] or {}).get("what") or part["answer"]
         colour = "green" if part["answers"] else "red"
-        whose = "given" if part.get("given") else ""
-        words = "; ".join(filter(None, [whose, answer, part["note"]]))
+        whose = "given" if part["given"] else "embedded"
+        words = "; ".join(filter(None, [answer, part["note"]]))
         pid, restarts = str(part["pid"] or ""), str(part["restarts"])
-        rows.append((part["part"], (state, colour), pid, restarts, words))
-    show_rows(("part", "state", "pid", "restarts", "answer"), rows)
+        rows.append((part["part"], whose, (state, colour), pid, restarts, words))
+    show_rows(("part", "is", "state", "pid", "restarts", "answer"), rows)
     say("")
 
 

@@ -24,7 +24,7 @@ from tests.unopened import certificate, make_live, unopened
 
 PART = {
     "part": "lake", "state": "ready", "answers": True, "pid": 12, "restarts": 0, "answer": "http://lake",
-    "error": None, "note": "",
+    "error": None, "note": "", "given": False,
 }  # fmt: skip
 TOPIC = {
     "name": "orders", "state": "running", "error": None, "batch": 7, "epoch": 0,
@@ -56,18 +56,22 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_part_is_shown_with_its_answer(capsys: pytest.CaptureFixture[str]) -> None:
-    assert shown(capsys) == ["part  state  pid  restarts  answer", "lake  ready  12   0         http://lake"]
+    assert shown(capsys) == [
+        "part  is        state  pid  restarts  answer",
+        "lake  embedded  ready  12   0         http://lake",
+    ]
 
 
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"answers": False}, "lake does not answer 12 0 http://lake"),
+        ({"answers": False}, "lake embedded does not answer 12 0 http://lake"),
         (
             {"answers": False, "state": "failed", "pid": None, "error": {"what": "it [died]"}},
-            "lake failed 0 it [died]",
+            "lake embedded failed 0 it [died]",
         ),
-        ({"note": "restarted"}, "lake ready 12 0 http://lake; restarted"),
+        ({"note": "restarted"}, "lake embedded ready 12 0 http://lake; restarted"),
+        ({"given": True, "pid": None}, "lake given ready 0 http://lake"),
     ],
 )
 def test_a_part_that_is_not_well_says_why(

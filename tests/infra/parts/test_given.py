@@ -170,6 +170,14 @@ def test_a_registry_that_is_away_or_does_not_let_us_in_is_asked_nothing_more(
     assert "twinlake.toml" in denied[0].remedy and "twinlake.toml" in away[0].remedy
 
 
+def test_a_registry_whose_address_lacks_its_path_is_told_so(tmp_path: Path, registry: FakeRegistry) -> None:
+    settings = told(tmp_path, f'[registry]\nurl = "{registry.url}/elsewhere"\n')
+
+    (error,) = wrong(check_registry.findings(settings, utc_now))
+
+    assert "no schema registry" in error.what and "/apis/ccompat/v7" in error.remedy
+
+
 def test_an_airflow_is_asked_for_its_health_its_version_and_its_time(
     tmp_path: Path, airflow: FakeAirflow
 ) -> None:
