@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import ssl
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 
@@ -123,6 +125,13 @@ class FakeRegistry:
         schema_id = max(ids, default=0) + 1
         self.add(subject, schema_id, schema)
         return 200, {"id": schema_id}
+
+    def speak_tls(self, certificate: Path, key: Path) -> None:
+        """From now on no other way."""
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(certificate, key)
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        self.url = self.url.replace("http://", "https://")
 
     def close(self) -> None:
         """Frees the port."""

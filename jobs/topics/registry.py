@@ -17,7 +17,7 @@ from confluent_kafka.schema_registry import (
     SchemaRegistryError,
 )
 
-from jobs.errors import DeniedError, DifferenceError, UnreachableError
+from jobs.errors import DeniedError, DifferenceError, TwinlakeError, UnreachableError
 from jobs.registry_access import RegistryAccess
 
 COMPATIBILITY = "BACKWARD"
@@ -137,7 +137,14 @@ class Registry:
             # The client does not check a 200: no JSON is a ValueError, JSON of another shape one of the rest.
             raise self._unreachable(f"{subject}: the answer is no schema registry's: {error}") from error
 
-    def _unreachable(self, why: str) -> UnreachableError:
+    def _unreachable(self, why: str) -> TwinlakeError:
+        if "CERTIFICATE_VERIFY_FAILED" in why:
+            return DeniedError(
+                what=f"no trusted connection to the schema registry at {self.url}",
+                why=f"{why} (trusted: {self.access.ca_file or 'the authorities that this system trusts'})",
+                remedy="have ca_file in [registry] of twinlake.toml name the authority that signed its "
+                "certificate, for the address as it is written there",
+            )
         return UnreachableError(
             what=f"the schema registry at {self.url} did not answer",
             why=why,

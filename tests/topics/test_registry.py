@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from infra.oracle import judge
-from jobs.errors import DeniedError, DifferenceError, UnreachableError
+from infra.parts.certificates import BROKER, Certificates
+from jobs.errors import DeniedError, DifferenceError, UnreachableError, UsageError
 from jobs.registry_access import RegistryAccess
 from jobs.topics.registry import Registry
 from tests.registry import FakeRegistry
@@ -117,6 +118,30 @@ def test_a_registry_that_lets_us_do_nothing_is_told_apart_from_one_away(
 
     assert "HTTP 401: who are you?" in refused.value.why and "wrong-one" not in str(refused.value)
     assert "wrong-one" not in repr(access)
+
+
+def test_a_registry_is_spoken_to_over_tls_where_its_certificate_is_trusted(
+    server: FakeRegistry, tmp_path: Path
+) -> None:
+    held, others = Certificates(tmp_path / "tls"), Certificates(tmp_path / "others")
+    held.make()
+    others.make()
+    server.speak_tls(held.certificate(BROKER), held.key(BROKER))
+    server.login = ("twin", "lake")
+    server.add(SUBJECT, 5, schema("a"))
+
+    def access(ca_file: Path | str) -> RegistryAccess:
+        return RegistryAccess(url=server.url, username="twin", password="lake", ca_file=str(ca_file))
+
+    assert Registry(access(held.authority)).schemas(SUBJECT) == {5: schema("a")}
+    oracles = judge.Registry(url=server.url, login=("twin", "lake"), ca_file=str(held.authority))
+    assert judge.writer_schemas(oracles, SUBJECT) == {5: schema("a")}
+    for other in (others.authority, ""):
+        with pytest.raises(DeniedError, match="no trusted connection") as refused:
+            Registry(access(other)).schemas(SUBJECT)
+        assert "ca_file in [registry]" in refused.value.remedy
+    with pytest.raises(UsageError, match="holds no certificates"):
+        Registry(access(held.key(BROKER)))
 
 
 def test_a_new_password_in_its_file_holds_at_once(tmp_path: Path) -> None:
