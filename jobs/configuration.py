@@ -295,6 +295,8 @@ class Configuration:
     limits: Limits = field(default_factory=Limits)
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
     """`kafka.security` -> the line of the file, or the variable, that gave it; defaults are not in it."""
+    lacks: tuple[str, ...] = field(default=(), compare=False)
+    """Secrets that only who starts the services needs: they may be in the environment of that shell alone."""
 
     @property
     def given(self) -> tuple[str, ...]:
@@ -308,7 +310,7 @@ class Configuration:
     @property
     def digest(self) -> str:
         """Tells these settings from others; what a secret's file holds is read whenever it is used."""
-        told = {name: value for name, value in asdict(self).items() if name != "origins"}
+        told = {name: value for name, value in asdict(self).items() if name not in ("origins", "lacks")}
         text = json.dumps(_without_read(told), sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -10,8 +10,8 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import Field, dataclass, field, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,14 +55,24 @@ def load(file: Path, environ: Mapping[str, str]) -> Configuration:
     if not reading.mistakes:
         reading.mistakes += _inconsistent(made, reading)
     if reading.mistakes:
-        raise UsageError(
-            "the settings are wrong" if len(reading.mistakes) == 1 else
-            f"the settings are wrong in {len(reading.mistakes)} places",
-            "\n".join(reading.mistakes),
-            "mend them, then ask `twinlake doctor`; `twinlake doctor --example` shows every key",
-            {"file": str(file)},
-        )  # fmt: skip
-    return made
+        raise _wrong(file, reading.mistakes)
+    return replace(made, lacks=tuple(_lacking(made, reading)))
+
+
+def refuse_incomplete(file: Path, made: Configuration) -> None:
+    """UsageError where a secret is lacking that the services cannot be started without."""
+    if made.lacks:
+        raise _wrong(file, made.lacks)
+
+
+def _wrong(file: Path, mistakes: Sequence[str]) -> UsageError:
+    count = len(mistakes)
+    return UsageError(
+        "the settings are wrong" + ("" if count == 1 else f" in {count} places"),
+        "\n".join(mistakes),
+        "mend them, then ask `twinlake doctor`; `twinlake doctor --example` shows every key",
+        {"file": str(file)},
+    )
 
 
 @dataclass(kw_only=True)
@@ -242,6 +252,22 @@ def _inconsistent(made: Configuration, reading: _Reading) -> Iterator[str]:
             taken[port] = one.name
 
 
+def _lacking(made: Configuration, reading: _Reading) -> Iterator[str]:
+    """Passwords that nobody has given here."""
+    logins = {
+        "kafka": made.kafka,
+        "kafka.producer": made.kafka.producer,
+        "kafka.changelog": made.kafka.changelog,
+    }
+    for name, login in logins.items():
+        if made.kafka.is_given and made.kafka.security == SASL_SSL and login and not login.password:
+            yield (f"{reading.place(name)}: {SASL_SSL} needs a password: password_file, or "
+                   f"{_variable(name)}_PASSWORD in the environment")  # fmt: skip
+    if made.registry.username and not made.registry.password:
+        yield (f"{reading.place('registry')}: username needs a password: password_file, or "
+               f"{_variable('registry.password')} in the environment")  # fmt: skip
+
+
 def _of_kafka(kafka: Kafka, reading: _Reading) -> Iterator[str]:
     logins: dict[str, Login] = {"kafka": kafka}
     for role in ("producer", "changelog"):
@@ -263,9 +289,8 @@ def _of_kafka(kafka: Kafka, reading: _Reading) -> Iterator[str]:
     for name, login in logins.items():
         at = reading.place(name)
         if kafka.security == SASL_SSL:
-            if not (login.username and login.password):
-                yield (f"{at}: {SASL_SSL} needs username and password_file (or {_variable(name)}_PASSWORD in "
-                       "the environment)")  # fmt: skip
+            if not login.username:
+                yield f"{at}: {SASL_SSL} needs username and password_file"
             if login.certificate_file or login.key_file:
                 yield f'{at}: certificate_file and key_file are for security = "{SSL}"'
         if kafka.security == SSL:
@@ -287,8 +312,8 @@ def _of_registry(registry: Registry, reading: _Reading) -> Iterator[str]:
         if registry.username or registry.password or registry.ca_file:
             yield f"{at}: url is missing; the registry that is started here asks for nothing"
         return
-    if bool(registry.username) != bool(registry.password):
-        yield f"{at}: username and password_file (or {_variable('registry.password')}) need each other"
+    if registry.password and not registry.username:
+        yield f"{at}: username and password_file need each other"
     is_https = registry.url.startswith("https://")
     if registry.ca_file and not is_https:
         yield f"{reading.place('registry.ca_file')}: the url is not https://, there is no certificate"

@@ -128,6 +128,10 @@ class Settings:
         """What `twinlake.toml` and the environment say, read once; UsageError names what is wrong there."""
         return configuration_file.load(self.configuration_file, self.overrides)
 
+    def refuse_incomplete(self) -> None:
+        """UsageError where something is lacking that services cannot be started without."""
+        configuration_file.refuse_incomplete(self.configuration_file, self.configuration)
+
     @property
     def lake(self) -> Path:
         return self.home / "lake"

@@ -168,7 +168,7 @@ def test_a_secret_in_the_file_is_refused_with_how_to_give_it(tmp_path: Path, tex
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        (SASL, "SASL_SSL needs username and password_file (or TWINLAKE_KAFKA_PASSWORD in the environment)"),
+        (SASL, "SASL_SSL needs username and password_file"),
         ('bootstrap_servers = "k:1"\nsecurity = "SSL"', "SSL needs certificate_file and key_file"),
         ('bootstrap_servers = "k:1"\nusername = "u"', "with PLAINTEXT nobody asks who a client is"),
         ('bootstrap_servers = "k:1"\nmechanism = "PLAIN"', 'it is for security = "SASL_SSL"'),
@@ -176,7 +176,7 @@ def test_a_secret_in_the_file_is_refused_with_how_to_give_it(tmp_path: Path, tex
         ('security = "SASL_SSL"\nusername = "u"', "kafka.bootstrap_servers is missing"),
         ('[kafka.producer]\nusername = "u"', "kafka.bootstrap_servers is missing"),
         ('[registry]\nusername = "u"', "url is missing"),
-        ('[registry]\nurl = "https://r"\nusername = "u"', "need each other"),
+        ('[registry]\nurl = "https://r"\npassword_file = "secret"', "need each other"),
         ('[registry]\nurl = "http://r"\nca_file = "ca"', "the url is not https://"),
         ('[registry]\nurl = "http://r"\nusername = "u"\npassword_file = "secret"', "use https://"),
         ('[airflow]\nca_file = "ca"', "without url nobody asks for it"),
@@ -189,6 +189,23 @@ def test_settings_that_do_not_go_together_are_refused(tmp_path: Path, text: str,
     (only,) = refused(tmp_path, text if text.startswith("[") else f"[kafka]\n{text}")
 
     assert told in only
+
+
+def test_a_password_is_needed_by_those_only_who_start_the_services(tmp_path: Path) -> None:
+    text = f'[kafka]\n{SASL}username = "u"\n[kafka.producer]\nusername = "p"\n[registry]\nurl = "https://r"\n'
+    written(tmp_path, f'{text}username = "u"\n')
+
+    with pytest.raises(UsageError, match="wrong in 3 places") as told:
+        Settings(home=tmp_path).refuse_incomplete()
+    Settings.of(
+        {
+            "TWINLAKE_HOME": str(tmp_path), "TWINLAKE_KAFKA_PASSWORD": "a", "TWINLAKE_REGISTRY_PASSWORD": "b",
+            "TWINLAKE_KAFKA_PRODUCER_PASSWORD": "c",
+        }
+    ).refuse_incomplete()  # fmt: skip
+
+    assert Settings(home=tmp_path).configuration.kafka.username == "u", "other commands go on without it"
+    assert "TWINLAKE_KAFKA_PRODUCER_PASSWORD" in told.value.why
 
 
 def test_a_password_may_go_to_a_registry_on_this_machine_in_the_clear(tmp_path: Path) -> None:

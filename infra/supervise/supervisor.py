@@ -118,6 +118,7 @@ def main(parts: Callable[[Sequence[str]], Sequence[Part]] = all_parts) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--home", type=Path, required=True)
     settings = Settings(home=parser.parse_args().home, overrides=overrides(os.environ))
+    settings.refuse_incomplete()
     folders = folders_of(settings)
     folders.make()
     if lock(folders) is None:

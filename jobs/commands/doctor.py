@@ -52,6 +52,7 @@ def doctor(
     settings = load_settings()
     try:
         told, wrong = settings.configuration, None
+        settings.refuse_incomplete()
     except UsageError as error:
         told, wrong = Configuration(), error
     rows = list(shown(told)) if wrong is None else []

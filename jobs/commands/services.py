@@ -40,6 +40,7 @@ def up(
     from jobs.commands.doctor import check_given
     from jobs.commands.first_release import ensure_release
 
+    settings.refuse_incomplete()
     given = settings.configuration.given
     parts = control.choose(_names(only), _names(without), given)
     missing = {part.service for part in parts} & {"lake", "sql"}  # what the first release takes
@@ -89,6 +90,7 @@ def status(as_json: Json = False) -> None:
     has ended.
     """
     settings = load_settings()
+    _ = settings.configuration  # what is wrong there is told once, not by every part that asks
     parts = control.describe(settings)
     if not parts:
         raise UnreachableError(

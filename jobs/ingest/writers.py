@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from jobs.errors import TwinlakeError, UnreachableError
+from jobs.errors import DeniedError, TwinlakeError, UnreachableError
 from jobs.ingest.log_end import LogEnd
 from jobs.ingest.writer_schema import Writer, learn, meant
 from jobs.topics.contract import JSON
@@ -54,14 +54,15 @@ class Writers:
     def check(self, met: Iterable[Writer], end: LogEnd) -> None:
         """Refuses a batch some of whose schemas mean something else in the registry by now.
 
-        A registry that does not answer says nothing against what it said before: ingest goes on without it.
+        A registry that does not answer, or not us, says nothing against what it said before: ingest goes on
+        without it.
         """
         if time.monotonic() < self._silent_until:
             return
         for writer in met:
             try:
                 avro = self._registry.schema(writer.id)
-            except UnreachableError as error:
+            except (UnreachableError, DeniedError) as error:
                 self._silent_until = time.monotonic() + REGISTRY_SILENT_S
                 journal.warning("schemas cannot be checked", topic=self._topic.name, why=str(error))
                 return

@@ -94,11 +94,14 @@ def test_a_schema_whose_version_was_deleted_is_still_known_by_its_id(faked: Stag
     assert [row[3] for row in faked.verdicts(faked.run())] == ["valid", "valid"]
 
 
-def test_a_registry_that_does_not_answer_stops_no_topic_whose_schemas_are_known(faked: Stage) -> None:
+@pytest.mark.parametrize("silence", [{"down": True}, {"login": ("somebody", "else")}], ids=["away", "denied"])
+def test_a_registry_that_does_not_answer_stops_no_topic_whose_schemas_are_known(
+    faked: Stage, silence: dict[str, Any]
+) -> None:
     faked.create(partitions=1)
     faked.orders("a")
     ingest = faked.caught_up(faked.ingest())
-    faked.registry.down = True  # type: ignore[union-attr]
+    vars(faked.registry).update(silence)
     faked.orders("b")
     faked.caught_up(ingest)
 
