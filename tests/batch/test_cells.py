@@ -3,77 +3,38 @@
 from __future__ import annotations
 
 import random
-from collections import defaultdict
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from jobs.batch.due import Scope, gained
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.measures.counts import Count
-from jobs.kinds.measures.totals import Sum
-from jobs.kinds.sessions import Sessions
-from jobs.kinds.windows import Hopping, Windows
+from jobs.kinds.windows import Windows
 from jobs.lake.segments import Closed
 from tests.history import MINUTE, START
 from tests.longer import some
+from tests.tables import GAP, SLIDING, VISITS, Case, Shown
 from tests.world import World
 
-GAP, SIZE = timedelta(seconds=15), 3 * MINUTE
-_SHARED: dict[str, Any] = {
-    "inputs": ("orders",),
-    "columns": {"customer": "customer", "at": "ordered_at", "amount": "amount"},
-    "keys": ("customer",), "measures": {"sales": Sum("amount"), "orders": Count()},
-}  # fmt: skip
-VISITS = Sessions(name="visits", on="at", gap="15 seconds", grid="1 minute", **_SHARED)
-SLIDING = Aggregate(name="sliding", window=Hopping(on="at", size="3 minutes", every="1 minute"), **_SHARED)
-TABLES = pytest.mark.parametrize("table", [VISITS, SLIDING], ids=lambda table: table.name)
-Shown = dict[tuple[str, datetime], tuple[Any, ...]]
+CASES = pytest.mark.parametrize("case", [VISITS, SLIDING], ids=lambda case: case.table.name)
 
 
-def shown(world: World) -> Shown:
-    """By customer and start: the end, the sales, the orders."""
-    rows = world.feed.view(world.pin()).drop("final").collect()
-    found = {
-        (customer, start.astimezone(UTC)): (end.astimezone(UTC), *values)
-        for customer, start, end, *values in rows
-    }
-    assert len(found) == len(rows)
-    return found
+def shown(world: World, case: Case) -> Shown:
+    return case.shown(world.feed.view(world.pin()).collect())
 
 
-def expected(world: World) -> Shown:
-    """By definition, without states."""
-    records = [record for batch in world.log.batches[: world.at.position] for record in batch]
-    groups: dict[tuple[str, datetime], list[dict[str, Any]]] = defaultdict(list)
-    ends: dict[tuple[str, datetime], datetime] = {}
-    newest: dict[str, tuple[str, datetime]] = {}
-    for record in sorted(records, key=lambda one: one["ordered_at"]):
-        customer, at = record["customer"], record["ordered_at"]
-        if world.table is SLIDING:
-            minute = at.replace(second=0, microsecond=0)
-            for start in (minute, minute - MINUTE, minute - 2 * MINUTE):
-                groups[customer, start].append(record)
-                ends[customer, start] = start + SIZE
-            continue
-        session = newest.get(customer)
-        if session is None or at - ends[session] > GAP:
-            session = newest[customer] = (customer, at)
-        groups[session].append(record)
-        ends[session] = at
-    return {key: (ends[key], sum(one["amount"] for one in held), len(held)) for key, held in groups.items()}
+def expected(world: World, case: Case) -> Shown:
+    return case.oracle([record for batch in world.log.batches[: world.at.position] for record in batch])
 
 
-@TABLES
+@CASES
 @pytest.mark.parametrize("number", some(range(3)))
 def test_any_interleaving_of_steps_and_batch_work_on_any_cells_shows_what_the_oracle_does(
-    spark: SparkSession, tmp_path: Path, table: Any, number: int, seed: int
+    spark: SparkSession, tmp_path: Path, case: Case, number: int, seed: int
 ) -> None:
     draw = random.Random(f"{seed}-{number}")
-    world = World(spark=spark, lake=tmp_path, table=table, seed=draw.randrange(10**6))
+    world = World(spark=spark, lake=tmp_path, table=case.table, seed=draw.randrange(10**6))
     did = []
     for operation in ("step", *draw.sample(("step", "close", "merge", "rebuild", "range", "restart"), 5)):
         did.append(operation)
@@ -96,16 +57,16 @@ def test_any_interleaving_of_steps_and_batch_work_on_any_cells_shows_what_the_or
     world.step()
 
     assert world.verify().equal, did
-    assert shown(world) == expected(world), did
+    assert shown(world, case) == expected(world, case), did
 
 
-@TABLES
+@CASES
 def test_what_is_changed_in_one_cell_is_found_and_repaired_there(
-    spark: SparkSession, tmp_path: Path, table: Any
+    spark: SparkSession, tmp_path: Path, case: Case
 ) -> None:
-    world = World(spark=spark, lake=tmp_path, table=table)
+    world = World(spark=spark, lake=tmp_path, table=case.table)
     world.fill(segments=2)
-    grid = table.cells.column
+    grid = case.table.cells.column
     spark.sql(
         f"UPDATE delta.`{world.feed.path}` SET orders__n = orders__n + 1000"
         f" WHERE {grid} = TIMESTAMP '{START + 4 * MINUTE}'"
@@ -118,16 +79,16 @@ def test_what_is_changed_in_one_cell_is_found_and_repaired_there(
     assert {one["cause"] for one in wrong.differences} == {"state_differs"} and not wrong.equal
     assert beside.certificate.equal and beside.certificate.rows_compared > 0
     assert there.replaced and not there.certificate.equal
-    assert world.verify().equal and shown(world) == expected(world)
+    assert world.verify().equal and shown(world, case) == expected(world, case)
 
 
-@TABLES
+@CASES
 @pytest.mark.faults
 def test_the_cells_of_new_records_are_rebuilt_and_verified_and_the_rest_by_what_it_counted(
-    spark: SparkSession, tmp_path: Path, table: Any
+    spark: SparkSession, tmp_path: Path, case: Case
 ) -> None:
     """A late record lies in one cell of sessions, and in three windows."""
-    world = World(spark=spark, lake=tmp_path, table=table)
+    world = World(spark=spark, lake=tmp_path, table=case.table)
     world.fill(segments=2)
     rebuilt, verified = world.rebuild().certificate, world.verify()
     late = {**world.orders.record(), "ordered_at": START + 4 * MINUTE + GAP}
@@ -138,13 +99,12 @@ def test_the_cells_of_new_records_are_rebuilt_and_verified_and_the_rest_by_what_
     def due(closed: Closed) -> Scope:
         return Scope(windows=touched, base=rebuilt.as_base)
 
-    assert touched == Windows.between(START + (4 if table is VISITS else 2) * MINUTE, START + 5 * MINUTE)
+    assert touched == Windows.between(START + (4 if case is VISITS else 2) * MINUTE, START + 5 * MINUTE)
     assert world.rebuild(windows=due).certificate.equal
     scope = Scope(windows=touched, base=verified.as_base)
     composed = world.verify(scope)
-    assert composed.equal and composed.covers_all and shown(world) == expected(world)
-    spark.sql(
-        f"DELETE FROM delta.`{world.feed.path}` WHERE {table.cells.column} = TIMESTAMP '{START + 7 * MINUTE}'"
-    )
+    assert composed.equal and composed.covers_all and shown(world, case) == expected(world, case)
+    seventh = f"{case.table.cells.column} = TIMESTAMP '{START + 7 * MINUTE}'"
+    spark.sql(f"DELETE FROM delta.`{world.feed.path}` WHERE {seventh}")
     (lost,) = world.verify(scope).differences
     assert lost["cause"] == "elsewhere"

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from jobs.kinds.all import KINDS
 from jobs.kinds.kind import Moment
-from tests.speed.tables import CASES
+from tests.tables import CASES
 from tests.world import World
 
 HISTORIES, OFTEN = 24, len(CASES)

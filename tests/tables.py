@@ -79,7 +79,7 @@ def _sliding(records: Records) -> Shown:
         while one[AT] < start + SIZE:
             held[one["region"], start].append(one)
             start -= EVERY
-    return {key: _added(found) for key, found in held.items()}
+    return {(region, start): (start + SIZE, *_added(found)) for (region, start), found in held.items()}
 
 
 def _sessions(records: Records) -> Shown:
@@ -117,24 +117,24 @@ _TOTALS = Aggregate(
     name="totals", inputs=("orders",), columns={name: name for name in ("region", "customer", AT, "amount")},
     keys=("region",), measures=_ADDED,
 )  # fmt: skip
-_MINUTES = ("sales", "orders", "smallest", "largest", "customers")
+_MEASURED = ("sales", "orders", "smallest", "largest", "customers")
+SLIDING = Case(
+    table=replace(_TOTALS, name="sliding", window=Hopping(on=AT, size="3 minutes", every="1 minute")),
+    keys=("region", "window_start"), values=("window_end", "sales", "orders"), oracle=_sliding,
+)  # fmt: skip
+VISITS = Case(
+    table=Sessions(
+        name="visits", inputs=("orders",), columns=_TOTALS.columns, keys=("customer",), on=AT,
+        gap="40 seconds", grid="1 minute", measures=_ADDED,
+    ),
+    keys=("customer", "session_start"), values=("session_end", "sales", "orders"), oracle=_sessions,
+)  # fmt: skip
 CASES = (
-    Case(table=SALES, keys=("region", "window_start"), values=_MINUTES, oracle=sales),
+    Case(table=SALES, keys=("region", "window_start"), values=_MEASURED, oracle=sales),
     Case(table=LATEST, keys=("customer",), values=("order_id", "status"), oracle=latest),
     Case(table=_TOTALS, keys=("region",), values=("sales", "orders"), oracle=_totals),
-    Case(
-        table=replace(
-            _TOTALS, name="sliding", window=Hopping(on=AT, size="3 minutes", every="1 minute")
-        ),
-        keys=("region", "window_start"), values=("sales", "orders"), oracle=_sliding,
-    ),
-    Case(
-        table=Sessions(
-            name="visits", inputs=("orders",), columns=_TOTALS.columns, keys=("customer",), on=AT,
-            gap="40 seconds", grid="2 minutes", measures=_ADDED,
-        ),
-        keys=("customer", "session_start"), values=("session_end", "sales", "orders"), oracle=_sessions,
-    ),
+    SLIDING,
+    VISITS,
     Case(
         table=replace(
             _TOTALS, name="buyers",
