@@ -11,7 +11,7 @@ import typer
 from jobs.commands.jobs import AS_JSON, KEY, follow
 from jobs.commands.output import Words, load_settings, print_json, say, show_rows, tell
 from jobs.defaults import KEPT_RELEASES
-from jobs.errors import NotFoundError, UnreachableError, UsageError
+from jobs.errors import DefinitionError, NotFoundError, UnreachableError, UsageError
 from jobs.git import commit_of
 from jobs.lake.plans import Plans
 from jobs.lake.version import batches_text
@@ -42,11 +42,18 @@ def plan_command(key: KEY = None, as_json: AS_JSON = False) -> None:
     from jobs.kinds.defined import defined
 
     settings = load_settings()
+    tables = {table.name: table for table in defined(settings.examples)}
     asked = {
-        "definitions": {table.name: table.to_json() for table in defined(settings.examples)},
+        "definitions": {name: table.to_json() for name, table in tables.items()},
         "git_commit": commit_of(settings.project),
     }
-    result = _run(settings, "plan", asked, key)
+    try:
+        result = _run(settings, "plan", asked, key)
+    except DefinitionError as error:
+        table = tables.get(error.facts.get("table", ""))
+        if table is None:
+            raise
+        raise table.error(error.facts["why"], error.remedy) from error  # the lake server knows no file
     if as_json:
         print_json(result)
         return

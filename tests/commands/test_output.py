@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from jobs.commands import output
-from jobs.errors import UsageError
+from jobs.errors import DefinitionError, UsageError
 
 NAMES, ROWS = ("customer", "note"), [("c95881234", "x" * 100), ("c1", "two words")]
 AS_THEY_ARE = [
@@ -132,3 +132,9 @@ def test_an_error_keeps_its_lines_and_gives_no_orders_to_a_terminal(
     assert told.err.splitlines() == [
         r"no [x] \x1b[2J", "why: at:", "        SELECT :a:", "        ^", "do:  mend\\",
     ]  # fmt: skip
+
+
+def test_what_an_error_of_a_file_says_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    output.report_error(DefinitionError("t", "t.py", 3, "it is wrong", "mend it"), as_json=False)
+
+    assert capsys.readouterr().err.splitlines() == ["t.py:3: table t: it is wrong", "do:  mend it"]

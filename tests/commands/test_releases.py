@@ -12,7 +12,7 @@ import pytest
 from click.testing import Result
 
 from jobs.defaults import KEPT_RELEASES
-from jobs.errors import DifferenceError, NotFoundError, UsageError
+from jobs.errors import DefinitionError, DifferenceError, NotFoundError, UsageError
 from jobs.lake import release_log
 from jobs.lake.plans import Change, Plans
 from jobs.lake.release_log import Release
@@ -20,6 +20,7 @@ from jobs.releases.promote import Refused
 from jobs.run import Failed
 from jobs.server.release_jobs import Planned, RetireParams
 from jobs.settings import Services, Settings
+from jobs.tables import orders
 from tests.commands.answers import PLAN, Answers, lines
 from tests.releases.test_report import DIFF, GATE, NASTY
 
@@ -63,6 +64,17 @@ def test_a_plan_that_changes_nothing_leads_nowhere(twinlake: Twinlake) -> None:
     done = twinlake(Answers(plan=Planned(plan=EMPTY).to_json()), "plan")
 
     assert lines(done)[1:] == [f"plan {EMPTY.id}: nothing to change, every table means what release 1 means"]
+
+
+def test_a_definition_that_the_lake_server_refuses_is_told_with_its_file_and_line(twinlake: Twinlake) -> None:
+    refused = DefinitionError("orders", "", 0, "where: there is no such column", "mend it")
+    done = twinlake(Answers(plan=refused), "plan")
+
+    assert isinstance(done.exception, DefinitionError)
+    assert (
+        done.exception.to_json() == orders.TABLE.error("where: there is no such column", "mend it").to_json()
+    )
+    assert done.exception.what.startswith("jobs/tables/orders.py:")
 
 
 def test_plan_as_json_is_the_plan_with_its_lines(twinlake: Twinlake) -> None:
