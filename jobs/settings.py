@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
@@ -16,6 +17,8 @@ from jobs.kafka_access import KafkaAccess
 from jobs.registry_access import RegistryAccess
 
 PROJECT = Path(__file__).resolve().parent.parent
+_FOREIGN = re.compile(r"[^!-~]|[%{}\[\]*?]")
+"""Java's options are parted at blanks, and its files of properties are no UTF-8."""
 GALLERY = PROJECT / "jobs" / "tables" / "gallery"
 """Examples: a folder each, with definitions, `schemas/` and `contracts/` of its own."""
 
@@ -111,10 +114,11 @@ class Settings:
     def of(cls, environ: Mapping[str, str]) -> Settings:
         """The installation in use: $TWINLAKE_HOME, or .twinlake in the project."""
         home = Path(environ.get("TWINLAKE_HOME") or PROJECT / ".twinlake").expanduser().absolute()
-        if foreign := set("%{}[]*?") & set(str(home)):
+        if foreign := set(_FOREIGN.findall(str(home))):
             raise UsageError(
                 f"the state folder cannot be {home}",
-                f"{' and '.join(sorted(foreign))} in its path mean something else to Spark and deltalake",
+                f"{' and '.join(map(repr, sorted(foreign)))} in its path means something else to Java, Spark "
+                "or deltalake",
                 "set TWINLAKE_HOME (or --home) to another folder",
             )
         return cls(home=home, overrides=configuration_file.overrides(environ))

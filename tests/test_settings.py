@@ -26,9 +26,12 @@ def test_nothing_started_is_not_reachable(tmp_path: Path) -> None:
         Settings(home=tmp_path).services()
 
 
-def test_a_state_folder_that_others_would_read_otherwise_is_refused() -> None:
-    with pytest.raises(UsageError, match="% in its path"):
-        Settings.of({"TWINLAKE_HOME": "/tmp/a%20b"})
+@pytest.mark.parametrize(("folder", "named"), [("a%20b", "'%'"), ("a b", "' '"), ("zürich", "'ü'")])
+def test_a_state_folder_that_others_would_read_otherwise_is_refused(folder: str, named: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        Settings.of({"TWINLAKE_HOME": f"/tmp/{folder}"})
+
+    assert refused.value.why.startswith(f"{named} in its path means")
 
 
 def test_a_home_shows_the_examples_that_its_file_names(tmp_path: Path) -> None:
