@@ -116,7 +116,7 @@ class _Reading:
         try:
             found = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
-            remedy = "texts stand in quotes, one `key = value` on each line"
+            remedy = "texts stand in quotes, one `key = value` on each line, each key and section once"
             raise self._unread("is no TOML", str(error), remedy) from error
         self.lines = lines_of(text)
         return found

@@ -41,8 +41,14 @@ def _command(context: Context) -> Command:
             sys.executable, "-m", "jobs.server",
             "--home", str(context.settings.home), "--port", str(context.ports["lake"]),
         ),
-        environ={**spark_environment(context), **context.settings.overrides},
+        environ={**spark_environment(context), **_overrides(context)},
     )  # fmt: skip
+
+
+def _overrides(context: Context) -> dict[str, str]:
+    """What the environment said of settings, without the passwords: those are in services.json."""
+    told = context.settings.overrides
+    return {name: value for name, value in told.items() if not name.endswith("_PASSWORD")}
 
 
 def _probe(context: Context) -> str:

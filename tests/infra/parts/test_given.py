@@ -221,3 +221,14 @@ def test_a_check_that_cannot_be_made_is_told_beside_the_others() -> None:
     found = tried("service", "a thing", broken)
 
     assert found.error is not None and "LookupError: no such thing" in found.error.why
+
+
+def test_the_lake_server_sees_settings_of_the_environment_but_for_passwords(context: Context) -> None:
+    told = {"TWINLAKE_KAFKA_PASSWORD": "hunter2", "TWINLAKE_SPARK_MASTER": "local[3]"}
+    given = replace(context, settings=replace(context.settings, overrides=told))
+    (part,) = (part for part in all_parts() if part.name == "lake")
+    assert part.command is not None
+
+    environ = part.command(given).environ
+
+    assert environ["TWINLAKE_SPARK_MASTER"] == "local[3]" and "hunter2" not in environ.values()
