@@ -62,8 +62,8 @@ MEASURED: dict[str, str] = {
 
 
 _QUICKLY_COMPILED = "-XX:TieredStopAtLevel=1"
-"""Java's thorough compiler takes more time than it saves where much is planned and little computed: two
-thirds of all in a run of the tests."""
+"""Java's thorough compiler takes more time than it saves in a process of seconds; in one of minutes it saves a
+third of all, however few the rows."""
 
 
 def java_options(settings: Settings) -> str:
@@ -114,7 +114,7 @@ def session(
 ) -> SparkSession:
     """The Spark session of this process; the first call starts the JVM (4 to 10 s).
 
-    With `plans_only` its JVM is made for many plans over few rows, and would be slow with many.
+    With `plans_only` its JVM is made for a few plans, and would be slow in a process of minutes.
     """
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable

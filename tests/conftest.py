@@ -83,10 +83,10 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 @pytest.fixture(scope="session")
 def spark(settings: Settings) -> Iterator[SparkSession]:
-    """The session that production runs with, started once, on two cores; but its rows are few."""
+    """The session that production runs with, started once, on two cores."""
     from jobs.spark import session
 
-    found = session(settings, name="twinlake-tests", memory="2g", cores=2, plans_only=True)
+    found = session(settings, name="twinlake-tests", memory="2g", cores=2)
     yield found
     found.stop()
 
