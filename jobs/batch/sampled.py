@@ -11,6 +11,7 @@ from jobs.batch.pinned import side
 from jobs.batch.touched import only
 from jobs.lake.certificates import SHOWN
 from jobs.lake.feed import LogView
+from jobs.lake.local_rows import local_rows
 from jobs.lake.version import Pin
 
 SAMPLES = 8
@@ -34,7 +35,7 @@ def sampled(view: LogView, pin: Pin, shown: Side) -> Diff | None:
         return None
     drawn = values.orderBy(F.xxhash64(*map(quote.name, by)), *map(quote.name, by)).limit(wanted).collect()
     relation = f"sampled_{uuid4().hex}"
-    view.spark.createDataFrame([tuple(row) for row in drawn], values.schema).createOrReplaceTempView(relation)
+    local_rows(view.spark, drawn, values.schema).createOrReplaceTempView(relation)
     try:
         sample = view.spark.table(relation)
         alone = only(side(replace(view, among=relation), pin), sample)

@@ -19,6 +19,7 @@ from jobs.kinds.kind import Moment
 from jobs.kinds.windows import Windows
 from jobs.lake.certificates import NOTHING, SHOWN, Base, Certificate, Outcome, Work
 from jobs.lake.feed import Feed, LogView, Opened
+from jobs.lake.local_rows import local_rows
 from jobs.lake.version import Pin
 from jobs.run import Run
 from jobs.topics import coordinate
@@ -224,7 +225,7 @@ def _seen(feed: Feed, states: Sequence[Row]) -> dict[str, dict[str, Any]]:
     if not states:
         return found
     schema = feed.states
-    stated = feed.spark.createDataFrame([tuple(row[name] for name in schema.names) for row in states], schema)
+    stated = local_rows(feed.spark, [[row[name] for name in schema.names] for row in states], schema)
     relation = f"certificate_{uuid4().hex}"
     stated.createOrReplaceTempView(relation)
     try:
