@@ -9,13 +9,17 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jobs import spark_cluster
 from jobs.errors import UnreachableError
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
+    from jobs.configuration import Spark
     from jobs.settings import Settings
+
+HOST = "127.0.0.1"
 
 # Avro trusts the lengths it reads; without a limit five foreign bytes can ask for gigabytes.
 LARGEST_FIELD_BYTES = 64 * 1024 * 1024
@@ -28,6 +32,8 @@ MEASURED: dict[str, str] = {
     "spark.hadoop.fs.file.impl": "twinlake.lake.LocalFiles",
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "twinlake.lake.LocalFiles$Context",
     "spark.delta.logStore.file.impl": "twinlake.lake.LinkedCommits",
+    # a path without a scheme is one of this machine, whatever Hadoop's own files say
+    "spark.hadoop.fs.defaultFS": "file:///",
     # the same results whatever the machine's zone is
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
@@ -62,23 +68,25 @@ MEASURED: dict[str, str] = {
 
 
 _QUICKLY_COMPILED = "-XX:TieredStopAtLevel=1"
-"""Java's thorough compiler takes more time than it saves in a process of seconds; in one of minutes it saves a
-third of all, however few the rows."""
+"""Java's thorough compiler takes more time than it saves in a process of seconds; in one of minutes it saves
+a third of all, however few the rows."""
+
+
+_LIMITS = " ".join(
+    f"-Dorg.apache.avro.limits.{kind}={LARGEST_FIELD_BYTES}"
+    for kind in ("bytes.maxLength", "string.maxLength", "collectionItems.maxLength")
+)
 
 
 def java_options(settings: Settings) -> str:
     """JVM options every Twinlake Spark driver starts with."""
-    limits = " ".join(
-        f"-Dorg.apache.avro.limits.{kind}={LARGEST_FIELD_BYTES}"
-        for kind in ("bytes.maxLength", "string.maxLength", "collectionItems.maxLength")
-    )
     archive = settings.class_archive
     # an archive of another Java or of other jars is passed over, without a word on stdout
     shared = f"-XX:SharedArchiveFile={archive} -Xlog:cds=off -Xlog:cds+dynamic=off"
     mapped = archive.exists() and " " not in str(archive)  # where Spark parts the options
     # small work is done outside of Spark's tasks, which would end a JVM that has run out of memory
     always = "-XX:+UseParallelGC -XX:+ExitOnOutOfMemoryError -Djava.net.preferIPv4Stack=true"
-    return f"{limits} {always}" + (f" {shared}" if mapped else "")
+    return f"{_LIMITS} {always}" + (f" {shared}" if mapped else "")
 
 
 def class_path(settings: Settings) -> list[Path]:
@@ -111,16 +119,14 @@ def session(
     cores: int | None = None,
     more: dict[str, str] | None = None,
     plans_only: bool = False,
+    given: Spark | None = None,
 ) -> SparkSession:
     """The Spark session of this process; the first call starts the JVM (4 to 10 s).
 
-    With `plans_only` its JVM is made for a few plans, and would be slow in a process of minutes.
+    With `plans_only` its JVM is made for a few plans, and would be slow in a process of minutes. `given` is
+    what twinlake.toml says, for the driver that may have executors elsewhere; UnreachableError where their
+    master does not take it.
     """
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    from pyspark.sql import SparkSession
-
     scratch = _scratch_folder(settings, name)
     temporary = scratch / "tmp"
     temporary.mkdir(parents=True, exist_ok=True)
@@ -129,23 +135,52 @@ def session(
         options += f" {_QUICKLY_COMPILED}"
     if " " not in str(temporary):  # where Spark parts the options
         options += f" -Djava.io.tmpdir={temporary}"
-    builder = (
-        SparkSession.builder.appName(name)
-        .master(f"local[{cores or '*'}]")
-        .config("spark.driver.extraClassPath", ":".join(map(str, class_path(settings))))
-        .config("spark.driver.extraJavaOptions", options)
-        .config("spark.driver.memory", memory)
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.local.dir", str(scratch))
-        .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
-    )
-    for key, value in {**MEASURED, **(more or {})}.items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    jars = class_path(settings)
+    conf = {
+        "spark.app.name": name,
+        "spark.master": given.master if given else f"local[{cores or '*'}]",
+        "spark.driver.extraClassPath": ":".join(map(str, jars)),
+        "spark.driver.extraJavaOptions": options,
+        "spark.driver.memory": given.driver_memory if given else memory,
+        "spark.driver.host": HOST,
+        "spark.driver.bindAddress": HOST,
+        "spark.local.dir": str(scratch),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        **MEASURED,
+        **(more or {}),
+    }
+    secrets: dict[str, str] = {}
+    if given:
+        spark_cluster.refuse(given.conf)
+        if given.is_given:
+            conf |= spark_cluster.cluster_conf(given, jars, _LIMITS)
+        secrets = spark_cluster.secrets(given)
+        conf = spark_cluster.merged(conf, given.conf)
+    spark = _started({name: conf[name] for name in conf if name not in secrets}, secrets, given)
     spark.sparkContext.setLogLevel("ERROR")
     _say_errors_once()
     return spark
+
+
+def _started(conf: dict[str, str], secrets: dict[str, str], given: Spark | None) -> SparkSession:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = conf["spark.driver.bindAddress"]
+    from py4j.protocol import Py4JError
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    try:
+        if secrets:
+            # the JVM's command line, which everybody can read, has all that is known before it starts
+            SparkContext._ensure_initialized(conf=SparkConf().setAll([*conf.items()]))
+            SparkContext.getOrCreate(SparkConf().setAll([*secrets.items()]))
+        return SparkSession.builder.config(map=conf).getOrCreate()
+    except (Py4JError, PySparkException) as error:
+        if given and given.is_given:
+            raise spark_cluster.not_taken(given, error) from error
+        raise
 
 
 def _scratch_folder(settings: Settings, name: str) -> Path:

@@ -23,6 +23,7 @@ from jobs.configuration import Configuration
 from jobs.configuration_example import example, own_first
 from jobs.errors import TwinlakeError, UsageError
 from jobs.settings import Settings
+from jobs.spark_cluster import check_master
 from jobs.times import utc_now
 
 HIDDEN = "(given)"
@@ -90,6 +91,7 @@ def checks(settings: Settings) -> Iterator[Finding]:
     yield tried("sql", "what holds the SQL server", lambda: _confinement(settings))
     for name, port in told.ports.fixed.items():
         yield tried("ports", f"{name} = {port}", partial(_port, settings, name, port))
+    yield tried("spark", told.spark.master, partial(check_master, told))
     yield from _of_given(settings, told.given)
 
 

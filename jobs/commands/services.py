@@ -39,6 +39,7 @@ def up(
     settings = load_settings()
     from jobs.commands.doctor import check_given
     from jobs.commands.first_release import ensure_release
+    from jobs.spark_cluster import check_master
 
     settings.refuse_incomplete()
     given = settings.configuration.given
@@ -46,6 +47,8 @@ def up(
     missing = {part.service for part in parts} & {"lake", "sql"}  # what the first release takes
     needs_release = "lake" in missing
     with console.status("asking what is given ..."):
+        if needs_release:
+            check_master(settings.configuration)
         check_given(settings, [name for name in given if name in {part.service for part in parts}])
     with console.status("starting ...") as waiting:
         for ready in control.bring_up(settings, parts, os.environ):
@@ -161,7 +164,7 @@ def _names(text: str) -> list[str]:
 
 def _lake_status(settings: Settings, parts: list[dict[str, Any]]) -> dict[str, Any]:
     nothing: dict[str, Any] = {
-        "topics": [], "versions": [], "release": None, "certificates": [], "changelogs": []
+        "topics": [], "versions": [], "release": None, "certificates": [], "changelogs": [], "spark": None
     }  # fmt: skip
     if not any(part["part"] == "lake" and part["answers"] for part in parts):
         return nothing
@@ -192,6 +195,8 @@ def _show(parts: list[dict[str, Any]], lake: dict[str, Any]) -> None:
     if lake["changelogs"]:
         say("")
         show_changelogs(lake["changelogs"])
+    if spark := lake["spark"]:
+        say(f"spark: {spark['master']}, {spark['executors']} executors with {spark['cores']} cores")
 
 
 def _show_problems(found: list[Problem]) -> None:
@@ -221,6 +226,8 @@ def problems(
         if not certificate["equal"]
     ]
     found += [(f"changelog of {one['table']}", one["error"]) for one in lake["changelogs"] if one["error"]]
+    if spark_error := (lake.get("spark") or {}).get("error"):
+        found.append(("spark", spark_error))
     if lake.get("error"):
         found.append(("lake server", lake["error"]))
     return found

@@ -35,11 +35,13 @@ from jobs.lake.runs import Runs
 from jobs.lake.version import load, version_file
 from jobs.run import Failed, Result, Run
 from jobs.server import batch_jobs, changelog_jobs, release_jobs
+from jobs.server.executors import Executors
 from jobs.server.job_kinds import JobKind
 from jobs.server.jobs import Jobs
 from jobs.server.spark_progress import watched
 from jobs.settings import Settings
 from jobs.spark import cancel, drop_scratch, session
+from jobs.spark_cluster import check_master
 from jobs.speed.versions import Versions
 from jobs.times import Clock, format_moment, from_micros
 from jobs.topics.topic import load_topic, topic_names
@@ -109,6 +111,7 @@ class LakeServer:
         self._broken: dict[str, TwinlakeError] = {}
         """Topics whose contract or schema is wrong: stopped until the next start, the others run."""
         self._lags: dict[str, int | None] = {}
+        self._executors: Executors | None = None
         self._ending = threading.Event()
         self._housekeeping = threading.Thread(target=self._keep_house, name="housekeeping", daemon=True)
 
@@ -125,6 +128,11 @@ class LakeServer:
         """Open Spark and the logs, then the versions (which close their segments), then read the topics."""
         spark = self._session(self.settings)
         delta.refuse_overwriting_store(spark)
+        given = self.settings.configuration.spark
+        if given.is_given:
+            executors = Executors(spark, given, str(self.settings.lake))
+            executors.begin()
+            self._executors = executors
         logs, sources = {}, self.settings.sources
         for name in topic_names(*sources):
             try:
@@ -185,6 +193,7 @@ class LakeServer:
             "tables": _tables(self.settings.lake, found) if found else [],
             "certificates": self._newest_certificates(found) if found else [],
             "changelogs": self._changelogs.status(),
+            "spark": self._executors.status() if self._executors else None,
         }
 
     def _newest_certificates(self, live: Release) -> list[dict[str, Any]]:
@@ -235,6 +244,8 @@ class LakeServer:
         self.lake.spark.sparkContext.setLocalProperty("spark.scheduler.pool", "batch")
         maintained_at = time.monotonic()
         while not self._ending.is_set():
+            if self._executors:
+                self._executors.look()
             for name, ingest in self.ingests.items():
                 try:
                     self._lags[name] = ingest.behind(ingest.broker_ends())
@@ -256,10 +267,12 @@ class LakeServer:
 
 def lake_session(settings: Settings) -> SparkSession:
     """The lake server's Spark driver, ending with its JVM; the stream's small tasks go before a job's."""
+    check_master(settings.configuration)
     pools = settings.run_dir / "pools.xml"
     replace_file(pools, POOLS)
     drop_scratch(settings, SESSION)
-    spark = session(settings, SESSION, more={"spark.scheduler.allocation.file": pools.as_uri()})
+    turns, given = {"spark.scheduler.allocation.file": pools.as_uri()}, settings.configuration.spark
+    spark = session(settings, SESSION, more=turns, given=given)
     end_together(spark.sparkContext._gateway.proc)
     return spark
 

@@ -105,6 +105,18 @@ def test_a_fixed_port_that_somebody_holds_is_told(home: Path) -> None:
     assert code == 1 and f"port {port} is taken" in error["what"]
 
 
+def test_a_spark_master_that_is_away_is_told_by_doctor_and_by_up(home: Path) -> None:
+    (home / "twinlake.toml").write_text('[spark]\nmaster = "spark://127.0.0.1:1"\n')
+
+    code, found = as_json()
+    done = CliRunner().invoke(build_app(), ["up"])
+
+    (error,) = [one["error"] for one in found["checks"] if not one["ok"]]
+    assert code == 1 and error["what"] == "no Spark master answers at spark://127.0.0.1:1"
+    assert isinstance(done.exception, UnreachableError) and done.exception.what == error["what"]
+    assert not (home / "run").exists()
+
+
 def test_it_leaves_nothing_behind(home: Path) -> None:
     (home / "twinlake.toml").write_text("[ports]\njdbc = 4711\n")
 

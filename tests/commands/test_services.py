@@ -39,7 +39,7 @@ STORED = Health(
 )  # fmt: skip
 VIEW = Health(table="events", version="v-2", position={"orders": 7, "returns": 3})
 NOTHING: dict[str, Any] = {
-    "topics": [], "versions": [], "release": None, "certificates": [], "changelogs": []
+    "topics": [], "versions": [], "release": None, "certificates": [], "changelogs": [], "spark": None,
 }  # fmt: skip
 
 

@@ -30,14 +30,22 @@ def batches(spark: SparkSession) -> list[DataFrame]:
     return [*(packed(spark, part) for part in cuts), packed(spark, many[:1]).limit(0)]
 
 
+def adaptive(spark: SparkSession) -> SparkSession:
+    """A session whose plans Spark changes while they run, as an operator of a cluster may want it."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.adaptive.enabled", "true")
+    return session
+
+
+@pytest.mark.parametrize("is_adaptive", [False, True], ids=["fixed", "adaptive"])
 @pytest.mark.parametrize("table", [WINDOWED, TOTALS, NEWEST, WORDS], ids=lambda table: table.name)
 def test_a_kept_plan_says_of_each_batch_what_a_fresh_one_says(
-    spark: SparkSession, table: Aggregate | Latest, batches: list[DataFrame]
+    spark: SparkSession, table: Aggregate | Latest, batches: list[DataFrame], is_adaptive: bool
 ) -> None:
-    schema = batches[0].schema
-    partial = KeptPlan(spark, schema, table.partial)
+    schema, session = batches[0].schema, adaptive(spark) if is_adaptive else spark
+    partial = KeptPlan(session, schema, table.partial)
     states = table.partial(batches[0]).schema
-    merge = KeptPlan(spark, states, table.merge)
+    merge = KeptPlan(session, states, table.merge)
 
     for rows in batches:
         fresh = computed(table.partial(rows.coalesce(1)))
@@ -52,8 +60,9 @@ def test_a_kept_plan_says_of_each_batch_what_a_fresh_one_says(
 def test_a_plan_with_an_exchange_is_refused(spark: SparkSession) -> None:
     schema = spark.range(0).schema
 
-    with pytest.raises(Exception, match="an exchange cannot be kept"):
-        KeptPlan(spark, schema, lambda source: source.repartition(2).groupBy("id").count())
+    for session in (spark, adaptive(spark)):
+        with pytest.raises(Exception, match="an exchange cannot be kept"):
+            KeptPlan(session, schema, lambda source: source.repartition(2).groupBy("id").count())
 
 
 def test_a_name_of_an_exchange_is_none(spark: SparkSession) -> None:

@@ -39,6 +39,7 @@ def test_the_status_is_answered_before_the_lake_is_open(server: LakeServer) -> N
         "lake_id": server.lake_id, "topics": [], "versions": [], "tables": [], "release": None,
         "certificates": [],
         "changelogs": [],
+        "spark": None,
     }  # fmt: skip
     assert not server.ready
 

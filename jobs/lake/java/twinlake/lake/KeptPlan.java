@@ -12,6 +12,7 @@ import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec;
 import org.apache.spark.sql.execution.arrow.ArrowBatchStreamWriter;
 import org.apache.spark.sql.execution.exchange.Exchange;
 import org.apache.spark.sql.internal.SQLConf;
@@ -46,6 +47,9 @@ public final class KeptPlan {
   private static void refuseExchange(SparkPlan part) {
     if (part instanceof Exchange) {
       throw new IllegalArgumentException("a plan with an exchange cannot be kept: " + part.nodeName());
+    }
+    if (part instanceof AdaptiveSparkPlanExec) {
+      refuseExchange(((AdaptiveSparkPlanExec) part).initialPlan());
     }
     CollectionConverters.asJava(part.children()).forEach(KeptPlan::refuseExchange);
   }

@@ -36,7 +36,6 @@ public final class Slots {
   private static final ConcurrentHashMap<String, Function<TaskContext, Iterator<InternalRow>>> FILLED =
       new ConcurrentHashMap<>();
 
-
   @SuppressWarnings({"unchecked", "rawtypes"})
   private static final Seq<Dependency<?>> NO_DEPENDENCIES = (Seq) Nil$.MODULE$;
 
@@ -80,7 +79,7 @@ public final class Slots {
     public scala.collection.Iterator<InternalRow> compute(Partition only, TaskContext task) {
       Function<TaskContext, Iterator<InternalRow>> filled = FILLED.get(slot);
       if (filled == null) {
-        throw new IllegalStateException("the slot " + slot + " is empty");
+        throw new IllegalStateException("the slot " + slot + " is empty; only the driver's own threads can fill one");
       }
       return CollectionConverters.asScala(filled.apply(task));
     }

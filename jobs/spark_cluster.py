@@ -1,0 +1,210 @@
+"""A Spark cluster of one's own: what executors are told, what may be set, whether its master is there."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jobs.errors import UnreachableError, UsageError
+
+if TYPE_CHECKING:
+    from jobs.configuration import Configuration, Spark
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+STANDALONE = "spark://"
+ANSWER_S = 5.0
+REST_PORT = 6066
+"""Where a standalone master tells its version, if it was not told otherwise."""
+SECRET, SECRET_FILE = "spark.authenticate.secret", "spark.authenticate.secret.file"
+ON_WORKERS = "spark.executor.extraClassPath"
+BIND = "spark.driver.bindAddress"
+
+FREE = (
+    "spark.sql.shuffle.partitions", "spark.sql.adaptive.", "spark.sql.autoBroadcastJoinThreshold",
+    "spark.sql.broadcastTimeout", "spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes",
+    "spark.sql.files.minPartitionNum", "spark.sql.files.maxPartitionNum", "spark.sql.objectHashAggregate.",
+    "spark.sql.leafNodeDefaultParallelism", "spark.sql.sources.parallelPartitionDiscovery.",
+)  # fmt: skip
+"""Of Spark's SQL those that decide how fast an answer is, and never what it is."""
+REFUSED = {
+    "spark.master": "it is `master` of [spark]",
+    "spark.submit.deployMode": "the lake server itself is the driver",
+    "spark.driver.memory": "it is `driver_memory` of [spark]",
+    "spark.driver.host": "it is `advertised_host` of [spark]",
+    "spark.driver.extraClassPath": "the driver runs with the jars of `make jars`",
+    "spark.driver.extraJavaOptions": "the driver runs with options that its work needs",
+    "spark.driver.userClassPathFirst": "the driver runs with the jars of `make jars`",
+    "spark.executor.userClassPathFirst": "executors must run the driver's Spark",
+    "spark.local.dir": "the driver's is in $TWINLAKE_HOME; that of executors is set where they run, "
+    "by SPARK_LOCAL_DIRS",
+    "spark.scheduler.": "the stream's tasks go before those of jobs by it",
+    "spark.sql.": "it may change what an answer is, and a table would not equal the one of another day",
+    "spark.delta.": "commits would not be made once, or could overwrite each other",
+    "spark.databricks.": "commits would not be made once, or could overwrite each other",
+    "spark.hadoop.fs.defaultFS": "a path without a scheme is one of this machine",
+    "spark.hadoop.fs.file.impl": "commits on a disk are made by a file system of the project's own",
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "commits on a disk are made by a file system of the "
+    "project's own",
+    "spark.hadoop.mapreduce.fileoutputcommitter.": "what a lost executor has half written could be taken "
+    "for whole",
+    SECRET: f'a secret stands in a file of its own: "{SECRET_FILE}"',
+}
+"""Settings, or beginnings of their names, that nobody may give, and why."""
+
+
+_SECRETS = re.compile(r"secret|password|token|access[.-]?key|account[.-]?key", re.IGNORECASE)
+
+
+def refuse(conf: Mapping[str, str]) -> None:
+    """UsageError for settings of Spark's that Twinlake's answers depend on."""
+    for name in conf:
+        if name.startswith(FREE):
+            continue
+        why = next((why for known, why in REFUSED.items() if _is_of(name, known)), None)
+        if why:
+            raise UsageError(
+                f"[spark] conf may not set {name}", why,
+                "remove it from twinlake.toml (or from TWINLAKE_SPARK_CONF)",
+            )  # fmt: skip
+
+
+def _is_of(name: str, known: str) -> bool:
+    return name.startswith(known) if known.endswith(".") else name == known
+
+
+def cluster_conf(given: Spark, jars: Sequence[Path], limits: str) -> dict[str, str]:
+    """Settings of a driver whose executors are elsewhere; `limits` are Java options that these need as well.
+
+    The driver hands its jars to them, unless they have the same ones on their own class path.
+    """
+    host = given.advertised_host
+    if host not in LOOPBACK and "spark.authenticate" not in given.conf:
+        raise UsageError(
+            f"executors are to reach the lake server by {host}, and nothing asks who they are",
+            "whoever reaches its port could run programs as the lake server",
+            'in [spark] conf set "spark.authenticate" = "true", with a standalone master also '
+            f'"{SECRET_FILE}"; in a network of your own "false"',
+        )  # fmt: skip
+    # as the driver does: times in UTC whatever the host says, and lengths in records limited
+    options = f"{limits} -Duser.timezone=UTC -Dfile.encoding=UTF-8"
+    made = {
+        "spark.driver.host": host,
+        BIND: given.conf.get(BIND, host),
+        "spark.executor.extraJavaOptions": options,
+    }
+    if ON_WORKERS not in given.conf:
+        made["spark.jars"] = ",".join(map(str, jars))
+    return made
+
+
+def merged(ours: Mapping[str, str], conf: Mapping[str, str]) -> dict[str, str]:
+    """Ours and the operator's, whose word counts; of two lists both count."""
+    found = {**ours, **{name: value for name, value in conf.items() if name != SECRET_FILE}}
+    for name, separator in (("spark.jars", ","), ("spark.executor.extraJavaOptions", " ")):
+        if name in ours and name in conf:
+            found[name] = f"{ours[name]}{separator}{conf[name]}"
+    return found
+
+
+def secrets(given: Spark) -> dict[str, str]:
+    """The settings that must not stand on a command line, which everybody can read; with what driver and
+    executors of a standalone cluster show each other, read from its file."""
+    found = {
+        name: value for name, value in given.conf.items() if _SECRETS.search(name) and name != SECRET_FILE
+    }
+    named = given.conf.get(SECRET_FILE, "")
+    if not named:
+        return found
+    try:
+        shown = Path(named).expanduser().read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"{SECRET_FILE}, {named}, cannot be read", str(error), "name a file that the lake server may read"
+        ) from error
+    if not shown:
+        raise UsageError(f"{SECRET_FILE}, {named}, is empty", "", "write the cluster's secret into it")
+    return {**found, SECRET: shown}
+
+
+def check_master(configuration: Configuration, wait_s: float = ANSWER_S) -> str:
+    """That the master can be used, as far as it tells without a driver; in words.
+
+    UsageError for settings that cannot be, or another version of Spark; UnreachableError where no master
+    listens. What executors run is asked of them when the lake server has some.
+    """
+    given = configuration.spark
+    refuse(given.conf)
+    if not given.is_given:
+        return f"{given.master}: inside the lake server"
+    if given.advertised_host not in LOOPBACK and not configuration.kafka.is_given:
+        raise UsageError(
+            "executors on other machines cannot read this machine's own Kafka",
+            f"it listens on {LOOPBACK[0]}, and they reach the lake server by {given.advertised_host}",
+            "name a Kafka that they reach too, by `bootstrap_servers` of [kafka] in twinlake.toml",
+        )
+    if not given.master.startswith(STANDALONE):
+        return f"{given.master}: asked when the lake server starts"
+    places = [_place(one) for one in given.master.removeprefix(STANDALONE).split(",")]
+    refused = [f"{host}:{port}: {why}" for host, port in places if (why := _refusal(host, port, wait_s))]
+    if len(refused) == len(places):
+        raise UnreachableError(
+            f"no Spark master answers at {given.master}", "; ".join(refused),
+            "start it, or mend `master` of [spark] in twinlake.toml; without it Spark runs on this machine",
+        )  # fmt: skip
+    mine = _version()
+    told = next((found for host, _ in places if (found := _told_version(host, wait_s))), "")
+    if told and told != mine:
+        raise UsageError(
+            f"the Spark master at {given.master} is {told}",
+            f"the lake server is {mine}, and they speak no common language",
+            f"run master and workers of Spark {mine}",
+        )
+    return f"{given.master}: answers" + (f", Spark {told}" if told else "")
+
+
+def not_taken(given: Spark, error: Exception) -> UnreachableError:
+    """The error of a driver that the master did not take."""
+    said = re.sub(r"\s+", " ", str(error))
+    return UnreachableError(
+        f"the Spark master {given.master} did not take the lake server", said[:600],
+        f"it must run Spark {_version()}, with the same `spark.authenticate` and secret, and reach "
+        f"this host by {given.advertised_host} (`advertised_host` of [spark]); its log tells more",
+    )  # fmt: skip
+
+
+def _version() -> str:
+    from importlib.metadata import version  # here: every command imports this module, few ask
+
+    return version("pyspark")
+
+
+def _place(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def _refusal(host: str, port: int, wait_s: float) -> str:
+    try:
+        socket.create_connection((host, port), timeout=wait_s).close()
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
+
+
+def _told_version(host: str, wait_s: float) -> str:
+    """The version by the master's other door, '' where that is closed."""
+    from http.client import HTTPException
+    from urllib.request import ProxyHandler, build_opener
+
+    place = f"[{host}]" if ":" in host else host
+    opener = build_opener(ProxyHandler({}))
+    try:
+        with opener.open(f"http://{place}:{REST_PORT}/v1/submissions/status/none", timeout=wait_s) as answer:
+            found = json.load(answer).get("serverSparkVersion")
+    except (OSError, ValueError, AttributeError, HTTPException):
+        return ""
+    return found if isinstance(found, str) else ""
