@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 
 class TwinlakeError(Exception):
@@ -46,6 +46,11 @@ class TwinlakeError(Exception):
         if self.remedy:
             parts.append(f"Do: {self.remedy}")
         return "\n".join(parts)
+
+    def alone(self) -> Self:
+        """Without the frames it was raised in: who keeps an error would keep their clients alive."""
+        self.__traceback__ = self.__cause__ = self.__context__ = None
+        return self
 
     def to_json(self) -> dict[str, str]:
         """The same three parts and the facts, for the API and for `--json`."""

@@ -48,7 +48,7 @@ def admit(context: Context, topics: Iterable[str]) -> None:
         _admit(admin, context)
         wanted = set(rights(topics))
         has = {right for role in ROLES for right in _rights_of(admin, role)}
-        _all(admin.delete_acls([_filter_of(right) for right in has - wanted]) if has - wanted else {})
+        _all(admin.delete_acls([filter_of(right) for right in has - wanted]) if has - wanted else {})
         _all(admin.create_acls(list(wanted - has)) if wanted - has else {})
     except KafkaException as error:
         raise UnreachableError(
@@ -85,7 +85,7 @@ def rights(topics: Iterable[str]) -> list[AclBinding]:
     operations = ("CREATE", "WRITE", "READ", "DESCRIBE", "DESCRIBE_CONFIGS")
     found += may("changelog", "TOPIC", CHANGELOGS, "PREFIXED", *operations)
     found += may("changelog", "TRANSACTIONAL_ID", "twinlake-", "PREFIXED", "WRITE", "DESCRIBE")
-    found += may("changelog", "GROUP", "twinlake-changelog", "PREFIXED", "READ")
+    found += may("changelog", "GROUP", "twinlake-", "PREFIXED", "READ")
     return found
 
 
@@ -111,7 +111,7 @@ def _rights_of(admin: Any, role: str) -> list[AclBinding]:
     return found
 
 
-def _filter_of(right: AclBinding) -> Any:
+def filter_of(right: AclBinding) -> Any:
     return AclBindingFilter(
         right.restype, right.name, right.resource_pattern_type, right.principal, right.host, right.operation,
         right.permission_type,

@@ -104,7 +104,7 @@ class Sender:
 
     def _fail(self, error: Exception) -> None:
         self._journal.error("the changelog is not sent", exc_info=error)
-        self.error = error if isinstance(error, TwinlakeError) else TwinlakeError(
+        self.error = error.alone() if isinstance(error, TwinlakeError) else TwinlakeError(
             f"the changelog of {self.table} is not sent", str(error).strip()[:600] or type(error).__name__,
             "mend what the error names; it is tried again by itself, and nothing is left out",
         )  # fmt: skip

@@ -160,7 +160,7 @@ class Ingest:
                 self._query.awaitTermination()
             except Exception as error:
                 if self._failure is not None or not self._ending.is_set():
-                    self.error = self._explained(self._failure or error)
+                    self.error = self._explained(self._failure or error).alone()
                     told = self.error.to_json()
                     journal.warning("ingest fails", topic=self.topic.name, batch=self.log_end.batch, why=told)
             finally:

@@ -84,14 +84,14 @@ def produce(
     """
     clock = clock or Clock()
     failures: list[KafkaError] = []
-    ear = Ear(access)
+    ear = Ear(access, *_writing(topic))
     producer = _connect(ear, topic, linger_ms=5 if rate else 20)
     sent = Sent()
 
     def refuse() -> None:
         if refused := ear.refusal():
-            told = f"{refused.what}, {len(producer):,} of {sent.sent:,} records are not acknowledged"
-            raise DeniedError(told, refused.why, refused.remedy)
+            lost = f": {len(producer):,} of {sent.sent:,} records are not acknowledged" if sent.sent else ""
+            raise DeniedError(refused.what + lost, refused.why, refused.remedy, refused.facts)
         _raise_on_failures(failures, access, topic, sent)
 
     started = clock.steady()
@@ -152,7 +152,12 @@ def _connect(ear: Ear, topic: str, linger_ms: int) -> Producer:
 
 
 def _no_right(error: KafkaError, access: KafkaAccess, topic: str) -> TwinlakeError | None:
-    return refusal(error, access, f"write topic {topic!r}", f"WRITE and DESCRIBE on topic {topic}")
+    return refusal(error, access, *_writing(topic))
+
+
+def _writing(topic: str) -> tuple[str, str]:
+    """What a producer does, and the rights that takes."""
+    return f"write topic {topic!r}", f"WRITE and DESCRIBE on topic {topic}"
 
 
 def _enqueue(
@@ -172,6 +177,13 @@ def _enqueue(
             except BufferError:
                 producer.poll(0.1)
                 refuse()
+            except KafkaException as error:  # this client will never send again
+                producer.poll(0)
+                refuse()
+                raise TwinlakeError(
+                    f"no more records can be sent to topic {topic!r}", error.args[0].str(),
+                    "see `twinlake logs broker`, then produce again; ids do not repeat",
+                ) from error  # fmt: skip
     producer.poll(0)
 
 

@@ -26,7 +26,7 @@ RIGHTS = "rights"
 _UNKNOWN = (
     "_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "ILLEGAL_SASL_STATE", "UNSUPPORTED_SASL_MECHANISM",
 )  # fmt: skip
-_PROTOCOL = ("incorrect security.protocol", "connecting to a PLAINTEXT broker listener")
+_PROTOCOL = ("security.protocol", "connecting to a PLAINTEXT broker listener")
 _PASSING = (*_PROTOCOL, "Local:", "Disconnected", "reset by peer")
 """A broker that is just ending makes a client say this as well: it is believed once the time is up."""
 _JAVA = re.compile(r"(\w*(Authentication|Authorization|SslHandshake|SSLHandshake)\w*Exception): ([^\n]*)")
@@ -45,6 +45,9 @@ class Ear:
     """The `error_cb` of one client; it hears while the client is polled."""
 
     access: KafkaAccess
+    doing: str = ""
+    """What the client is for, and the rights that takes, as `refusal` wants them."""
+    rights: str = ""
     _heard: list[KafkaError] = field(default_factory=list)
 
     def __call__(self, error: KafkaError) -> None:
@@ -71,8 +74,9 @@ class Ear:
     def refusal(self, *, time_is_up: bool = False) -> DeniedError | None:
         """The newest refusal of those heard; before the time is up only one that cannot be a broker's end."""
         for error in reversed(self._heard):
-            passes = any(words in error.str() for words in _PASSING)
-            if (time_is_up or not passes) and (refused := refusal(error, self.access)):
+            if any(words in error.str() for words in _PASSING) and not time_is_up:
+                continue
+            if refused := refusal(error, self.access, self.doing, self.rights):
                 return refused
         if time_is_up and self.access.security == PLAINTEXT and (server := _speaking_tls(self.access)):
             return _other_protocol(self.access, f"{server} speaks TLS, and closes what does not")

@@ -130,7 +130,7 @@ def test_nobody_has_more_rights_than_the_role_needs() -> None:
     }
     others = {
         ("User:ingest", "GROUP", "twinlake-", "PREFIXED", "READ"),
-        ("User:changelog", "GROUP", "twinlake-changelog", "PREFIXED", "READ"),
+        ("User:changelog", "GROUP", "twinlake-", "PREFIXED", "READ"),
         ("User:changelog", "TRANSACTIONAL_ID", "twinlake-", "PREFIXED", "WRITE"),
         ("User:changelog", "TRANSACTIONAL_ID", "twinlake-", "PREFIXED", "DESCRIBE"),
     }
