@@ -134,7 +134,7 @@ def remove_state(folders: Folders) -> None:
     """Removes what Twinlake made in its home, and the home itself when nothing else is in it."""
     names = (
         "lake", "kafka", "registry", "airflow", "sql", "access", "run", "logs", "demo", "bench",
-        "services.json",
+        "services.json", "gallery.json",
     )  # fmt: skip
     for name in names:
         path = folders.home / name

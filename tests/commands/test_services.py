@@ -289,13 +289,16 @@ def test_reset_asks_and_removes_what_twinlake_made_and_nothing_else(tmp_path: Pa
     for name in ("lake", "run", "mine"):
         (home / name).mkdir(parents=True)
     (home / "run" / "ports.json").write_text("{}")
+    (home / "gallery.json").write_text('["trades"]')
+    (home / "twinlake.toml").write_text("")
 
     unasked = invoke(home, "reset")
 
     assert isinstance(unasked.exception, UsageError) and "--yes" in unasked.exception.remedy
-    assert sorted(path.name for path in home.iterdir()) == ["lake", "mine", "run"]
+    kept = ["mine", "twinlake.toml"]
+    assert sorted(path.name for path in home.iterdir()) == sorted(["lake", "run", "gallery.json", *kept])
     assert invoke(home, "reset", "--yes").exit_code == 0
-    assert [path.name for path in home.iterdir()] == ["mine"]
+    assert sorted(path.name for path in home.iterdir()) == kept
     again = invoke(tmp_path / "nothing", "reset", "--yes")
     assert again.exit_code == 0 and "there is no state to remove" in again.stderr
 
