@@ -200,7 +200,8 @@ def test_status_tells_of_the_parts_and_topics_and_ends_with_1_where_one_has_an_e
     ended, out, err = twinlake(home, lake, "status")
 
     assert (ended, err) == (code, [])
-    assert out[1].split()[:3] == ["lake", "ready", str(os.getpid())] and out[4].split()[0] == "orders"
+    assert out[1].split()[:4] == ["lake", "embedded", "ready", str(os.getpid())]
+    assert out[4].split()[0] == "orders"
     assert out[6:] == (
         ["", "topic orders: the topic was recreated", "why: it has another id", "do:  accept it"]
         if code

@@ -21,7 +21,7 @@ from jobs.run import Failed
 from jobs.server.release_jobs import Planned, RetireParams
 from jobs.settings import Services, Settings
 from jobs.tables import orders
-from tests.commands.answers import PLAN, Answers, lines
+from tests.commands.answers import PLAN, Answers, Ended, lines
 from tests.releases.test_report import DIFF, GATE, NASTY
 
 Twinlake = Callable[..., Result]
@@ -68,7 +68,7 @@ def test_a_plan_that_changes_nothing_leads_nowhere(twinlake: Twinlake) -> None:
 
 def test_a_definition_that_the_lake_server_refuses_is_told_with_its_file_and_line(twinlake: Twinlake) -> None:
     refused = DefinitionError("orders", "", 0, "where: there is no such column", "mend it")
-    done = twinlake(Answers(plan=refused), "plan")
+    done = twinlake(Answers(plan=Ended(error=refused)), "plan")
 
     assert isinstance(done.exception, DefinitionError)
     assert (
