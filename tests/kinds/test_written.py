@@ -51,12 +51,12 @@ def test_a_definition_that_is_wrong_is_told_with_its_line(project: Path) -> None
 
 
 def test_a_definition_that_ends_the_process_ends_only_that_one(project: Path) -> None:
-    (project / "jobs/tables/orders.py").write_text("raise SystemExit('enough')\n")
+    (project / "jobs/tables/orders.py").write_text("import os\nos._exit(3)\n")
 
     with pytest.raises(UsageError, match="jobs/tables cannot be read") as refused:
         written(project, ())
 
-    assert "exit code 1: enough" in refused.value.why
+    assert "exit code 3" in refused.value.why
 
 
 def test_a_definition_that_does_not_end_is_given_up(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
