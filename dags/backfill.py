@@ -10,6 +10,7 @@ from typing import Any
 from airflow.sdk import Param, dag, get_current_context, task
 from airflow.sdk.exceptions import AirflowFailException
 from lake_jobs import live_tables, run_job
+from lake_names import named
 
 from jobs.errors import UsageError
 from jobs.times import format_moment, parse_moment
@@ -52,6 +53,7 @@ def refuse_nothing(table: str, start: str, end: str, rebuilt: Iterable[dict[str,
 
 
 @dag(
+    dag_id=named("backfill"),
     schedule=None,
     catchup=False,
     max_active_runs=1,

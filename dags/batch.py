@@ -11,11 +11,13 @@ import pendulum
 from airflow.sdk import Param, dag, get_current_context, task, task_group
 from airflow.sdk.exceptions import AirflowFailException
 from lake_jobs import live_tables, run_job
+from lake_names import named
 
 DUE, ALL = "due", "all"
 
 
 @dag(
+    dag_id=named("batch"),
     schedule="*/15 * * * *",
     start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
     catchup=False,

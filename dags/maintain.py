@@ -8,11 +8,13 @@ from typing import Any
 import pendulum
 from airflow.sdk import Param, dag, get_current_context, task
 from lake_jobs import run_job
+from lake_names import named
 
 from jobs.defaults import KEPT_RELEASES
 
 
 @dag(
+    dag_id=named("maintain"),
     schedule="30 3 * * *",
     start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
     catchup=False,

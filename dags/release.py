@@ -9,6 +9,7 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import Param, dag, get_current_context, task
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from lake_jobs import log, report_of, run_job
+from lake_names import named
 
 MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_{}[]()<>#+-.!|~"})
 
@@ -35,6 +36,7 @@ def difference_lines(diffs: list[dict[str, Any]]) -> list[str]:
 
 
 @dag(
+    dag_id=named("release"),
     schedule=None,
     catchup=False,
     max_active_runs=1,

@@ -7,12 +7,14 @@ from typing import Any
 
 from airflow.sdk import Param, dag, get_current_context, task
 from lake_jobs import run_job
+from lake_names import named
 
 NAME = "^[a-z][a-z0-9_]*$"
 REASON = "^[a-z][a-z0-9_]*(:[A-Za-z][A-Za-z0-9_]*)?$"
 
 
 @dag(
+    dag_id=named("replay"),
     schedule=None,
     catchup=False,
     max_active_runs=1,

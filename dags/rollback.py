@@ -7,9 +7,11 @@ from typing import Any
 
 from airflow.sdk import Param, dag, get_current_context, task
 from lake_jobs import log, run_job
+from lake_names import named
 
 
 @dag(
+    dag_id=named("rollback"),
     schedule=None,
     catchup=False,
     max_active_runs=1,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,7 +17,8 @@ from jobs.files import replace_file
 from jobs.version import VERSION
 
 MARK = ".twinlake.json"
-"""What was written into the folder, so that the next version takes away what it has no more."""
+"""What was written into the folder, so that the next version takes away what it has no more; and the prefix
+of the DAGs' names, which `dags/lake_names.py` reads."""
 
 
 def register(app: typer.Typer) -> None:
@@ -26,11 +28,15 @@ def register(app: typer.Typer) -> None:
 
 def dags_command(
     folder: Annotated[Path, typer.Argument(help="is made, or replaced where this command has made it")],
+    prefix: Annotated[
+        str | None,
+        typer.Option(help="of the DAGs' names, such as twinlake_; unless given as before, at first none"),
+    ] = None,
 ) -> None:
     """Write the DAGs for an Airflow of your own: one folder that needs only Airflow (docs/airflow.md)."""
     project = load_settings().project
     files = dag_files(project)
-    write(files, folder.absolute())
+    write(files, folder.absolute(), prefix)
     say(f"{folder}: Twinlake {VERSION}, {len(files)} files")
     tell("next: give it to Airflow as a bundle of DAGs, and add the connection twinlake_default")
 
@@ -50,7 +56,7 @@ def dag_files(project: Path) -> dict[str, Path]:
     return dict(sorted(found.items()))
 
 
-def write(files: dict[str, Path], folder: Path) -> None:
+def write(files: dict[str, Path], folder: Path, prefix: str | None = None) -> None:
     """The files into the folder; UsageError where it has others' files in it.
 
     A scheduler may read it meanwhile: every file is replaced as a whole, after those that it imports.
@@ -61,14 +67,21 @@ def write(files: dict[str, Path], folder: Path) -> None:
             f"{folder} is not empty", "`twinlake dags` has not made it, and replaces only what it made",
             "name a new folder",
         )  # fmt: skip
-    before = json.loads(mark.read_text())["files"] if mark.exists() else []
-    replace_file(mark, json.dumps({"version": VERSION, "files": sorted({*before, *files})}))
+    if prefix is not None and not re.fullmatch(r"[A-Za-z0-9_.-]{0,100}", prefix):
+        raise UsageError(
+            f"no DAG can be called {prefix!r}", "names of DAGs have letters, digits, _, . and -",
+            "choose another --prefix",
+        )  # fmt: skip
+    known: dict[str, Any] = json.loads(mark.read_text()) if mark.exists() else {"files": [], "prefix": ""}
+    before: list[str] = known["files"]
+    told = {"version": VERSION, "prefix": known["prefix"] if prefix is None else prefix}
+    replace_file(mark, json.dumps({**told, "files": sorted({*before, *files})}))
     for place in sorted(files, key=lambda place: (-place.count("/"), not place.startswith((".", "lake_")))):
         replace_file(folder / place, files[place].read_bytes())
     for place in set(before) - set(files):
         if ".." not in Path(place).parts and not Path(place).is_absolute():  # somebody may have written it
             (folder / place).unlink(missing_ok=True)
-    replace_file(mark, json.dumps({"version": VERSION, "files": sorted(files)}))
+    replace_file(mark, json.dumps({**told, "files": sorted(files)}))
 
 
 def _imported(file: Path, project: Path) -> Iterator[Path]:

@@ -60,6 +60,23 @@ def test_what_an_earlier_version_wrote_goes_and_what_others_wrote_stays(tmp_path
     assert outside.exists()
 
 
+def test_the_prefix_of_names_stays_until_another_is_given(tmp_path: Path) -> None:
+    files, seen = dags.dag_files(PROJECT), []
+    for prefix in (None, "shop_", None, ""):
+        dags.write(files, tmp_path / "made", prefix)
+        seen.append(json.loads((tmp_path / "made" / dags.MARK).read_text())["prefix"])
+
+    assert seen == ["", "shop_", "shop_", ""]
+
+
+@pytest.mark.parametrize("prefix", ["a b", "../", "a/b", "é", "x" * 101])
+def test_a_prefix_that_no_name_can_have_is_refused(tmp_path: Path, prefix: str) -> None:
+    with pytest.raises(UsageError, match="no DAG can be called"):
+        dags.write(dags.dag_files(PROJECT), tmp_path / "made", prefix)
+
+    assert not (tmp_path / "made").exists()
+
+
 def test_a_folder_of_others_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "theirs.py").write_text("theirs")
 

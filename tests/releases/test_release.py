@@ -11,11 +11,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.errors import DifferenceError, NotFoundError, UsageError
+from jobs.git import commit_of
 from jobs.kinds.kind import Kind
 from jobs.lake import release_log
 from jobs.releases import gate as ask_gate
 from jobs.releases import promote
 from jobs.run import Run
+from jobs.settings import PROJECT
 from jobs.tables import TABLES
 from jobs.times import utc_now
 from tests.releases.lake import Lake, following_sql_server, order
@@ -80,6 +82,16 @@ def test_a_plan_that_changes_nothing_says_so_and_promoting_it_commits_nothing(
     assert {change["action"] for change in made["changes"]} == {"unchanged"}
     assert lake.promote(made["id"])["changed"] is False
     assert live(lake) == before
+
+
+def test_without_definitions_those_beside_the_lake_server_are_planned_and_their_commit_is_told(
+    lake: Lake, back_to_first: None
+) -> None:
+    made = lake.do("plan")
+
+    assert made["definitions"] == {name: table.to_json() for name, table in DEFINED.items()}
+    assert made["empty"] and made["git_commit"] == commit_of(PROJECT)
+    assert lake.do("plan", definitions=made["definitions"])["git_commit"] is None
 
 
 def test_a_plan_tells_what_changes_and_what_it_costs(lake: Lake, back_to_first: None) -> None:

@@ -121,3 +121,19 @@ def test_an_answer_that_is_not_json_is_told_in_part() -> None:
     with pytest.raises(TwinlakeError, match="the lake server answered 502") as caught:
         looks.client().job("j")
     assert caught.value.why == "<html>bad gateway</html>"
+
+
+def test_a_server_that_is_away_behind_a_proxy_is_waited_for_as_well(naps: list[float]) -> None:
+    bad_gateway = httpx.Response(502, text="<html>bad gateway</html>")
+
+    assert Looks([RUNNING, bad_gateway, bad_gateway, DONE]).client().follow("j").state == "succeeded"
+    assert naps == [1, 1]
+
+
+def test_a_page_where_an_answer_should_be_is_told_with_the_address() -> None:
+    looks = Looks([httpx.Response(200, text="<html>please log in</html>")])
+
+    with pytest.raises(TwinlakeError, match="which is not JSON") as caught:
+        looks.client().status()
+    assert not isinstance(caught.value, UnreachableError)
+    assert "http://lake" in caught.value.remedy

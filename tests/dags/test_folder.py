@@ -1,0 +1,55 @@
+"""The folder that `twinlake dags` writes is all that an Airflow needs, and to parse it takes no network."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from jobs.commands import dags
+from jobs.settings import PROJECT
+from tests.dags.airflow_alone import airflow_alone
+
+DAGS = {"backfill", "batch", "maintain", "release", "replay", "rollback"}
+PARSE = """
+import importlib.util, json, pathlib, socket, sys
+
+def refuse(*given):
+    raise AssertionError("a network, or a connection, is asked for at parse time")
+
+socket.socket.connect = refuse
+from airflow.sdk import BaseHook
+BaseHook.get_connection = refuse
+from airflow.dag_processing.dagbag import BundleDagBag
+bag = BundleDagBag(dag_folder=sys.argv[1], bundle_path=pathlib.Path(sys.argv[1]), bundle_name="twinlake")
+names = ("pyspark", "infra", "confluent_kafka")
+found = {name: importlib.util.find_spec(name) is not None for name in names}
+from jobs.server import client
+print(json.dumps({"dags": sorted(bag.dags), "errors": bag.import_errors, "found": found, "path": sys.path,
+                  "client": client.__file__}))
+"""
+
+
+@pytest.fixture(scope="module")
+def parsed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+    """What a Python that has Airflow alone finds in the folder; `folder` is where that is."""
+    home = tmp_path_factory.mktemp("alone")
+    folder = home / "bundle"
+    dags.write(dags.dag_files(PROJECT), folder, prefix="shop_")
+    python = airflow_alone(home / "venv", more=())
+    done = subprocess.run(
+        [str(python), "-c", PARSE, str(folder)], cwd=home, capture_output=True, text=True, timeout=120,
+        env={"AIRFLOW_HOME": str(home / "airflow"), "HOME": str(home), "PATH": "/usr/bin:/bin"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return {**json.loads(done.stdout.splitlines()[-1]), "folder": str(folder)}
+
+
+def test_all_dags_are_found_without_the_project_and_without_spark(parsed: dict[str, object]) -> None:
+    assert parsed["errors"] == {}
+    assert set(parsed["dags"]) == {f"shop_{dag}" for dag in DAGS}  # type: ignore[attr-defined]
+    assert parsed["found"] == {"pyspark": False, "infra": False, "confluent_kafka": False}
+    assert not [place for place in parsed["path"] if Path(place) in (PROJECT, PROJECT / "dags")]  # type: ignore[attr-defined]
+    assert parsed["client"] == f"{parsed['folder']}/jobs/server/client.py"
