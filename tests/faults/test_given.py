@@ -28,6 +28,7 @@ from jobs.settings import PROJECT, Services, Settings
 from jobs.topics.kafka import Kafka
 from jobs.topics.registry import Registry
 from jobs.waiting import wait_for
+from tests.gate import Gate
 
 RECORDS = 2_000
 
@@ -54,6 +55,10 @@ class Twinlake:
     @property
     def services(self) -> Services:
         return Settings(home=self.home).services()
+
+    @property
+    def services_json(self) -> str:
+        return (self.home / "services.json").read_text()
 
     def settings(self, text: str) -> None:
         self.home.mkdir(exist_ok=True)
@@ -132,8 +137,26 @@ def remake(theirs: Twinlake, topic: str, **config: str) -> None:
     wait_for("the topic", lambda: kafka.topic(topic), 20)
 
 
-def test_what_another_installation_runs_is_used_and_not_started(ours: Twinlake, theirs: Twinlake) -> None:
+@pytest.fixture
+def gate(theirs: Twinlake, tmp_path: Path) -> Iterator[Gate]:
+    """Their registry, over TLS and with a password."""
+    made = Gate(theirs.services.registry_url, tmp_path / "tls", ("twin", "first-password"))
+    yield made
+    made.close()
+
+
+def test_what_another_installation_runs_is_used_and_not_started(
+    ours: Twinlake, theirs: Twinlake, gate: Gate
+) -> None:
     before = theirs.parts()
+    password = ours.home / "password"
+    password.write_text("first-password\n")
+    password.chmod(0o600)
+    ours.settings(
+        f'[kafka]\nbootstrap_servers = "{theirs.services.bootstrap_servers}"\n'
+        f'[registry]\nurl = "{gate.url}"\n'
+        f'username = "twin"\npassword_file = "password"\nca_file = "{gate.ca_file}"\n'
+    )
 
     up = ours("up", "--without", "airflow")
 
@@ -163,6 +186,16 @@ def test_what_another_installation_runs_is_used_and_not_started(ours: Twinlake, 
     counted = ours.told("query", "SELECT count(*) AS n FROM serve.orders")
     assert counted[0]["n"] > 0.9 * RECORDS
     assert ours.wrong() == []
+    assert gate.answers[200] and not gate.answers[401]
+    shown = ours("doctor").stdout + ours("doctor", "--json").stdout + ours("status", "--json").stdout
+    assert "password_file" in shown and "first-password" not in shown + ours.services_json
+
+    gate.login = ("twin", "second-password")
+    denied = ours("produce", "orders", "--count", "1")
+    password.write_text("second-password\n")
+
+    assert denied.returncode == 1 and "does not let user 'twin'" in denied.stderr
+    assert ours("produce", "orders", "--count", "1").returncode == 0, "a new password needs no restart"
     assert "not ours" in ours("logs", "broker").stderr
 
     changed = ours("up", "--without", "airflow", TWINLAKE_LIMITS_JDBC_SECONDS="60")
