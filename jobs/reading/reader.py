@@ -147,7 +147,8 @@ class Reader:
                     raise BusyError(
                         "the query was stopped",
                         f"it ran longer than {self._longest_s:g} s",
-                        "ask for less, or use JDBC for long queries",
+                        "ask for less, use JDBC for long queries, or set query_seconds in [limits] of "
+                        "twinlake.toml",
                     ) from error
                 raise
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from infra.parts.ports import free_port
 from infra.supervise.process import MARK
 from jobs.settings import PROJECT, Services, Settings
 from jobs.topics.kafka import Kafka
@@ -31,6 +33,8 @@ from jobs.waiting import wait_for
 from tests.gate import Gate
 
 RECORDS = 2_000
+ENDLESS = """SELECT count(*) FROM serve.orders a CROSS JOIN serve.orders b CROSS JOIN serve.orders c
+    WHERE sqrt(a.order_id + b.order_id) + c.order_id < 0"""
 
 
 @dataclass(frozen=True)
@@ -81,9 +85,12 @@ class Twinlake:
 def theirs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twinlake]:
     """A broker and a registry without any topic or schema of ours, but for those of their home."""
     made = Twinlake(tmp_path_factory.mktemp("theirs") / "home")
+    port = free_port()
+    made.settings(f"[ports]\nbroker = {port}\n")
     started = made("up", "--only", "broker,registry")
     try:
         assert started.returncode == 0, started.stderr
+        assert made.services.bootstrap_servers == f"127.0.0.1:{port}", "a fixed port"
         yield made
     finally:
         ended = made("down")
@@ -156,6 +163,7 @@ def test_what_another_installation_runs_is_used_and_not_started(
         f'[kafka]\nbootstrap_servers = "{theirs.services.bootstrap_servers}"\n'
         f'[registry]\nurl = "{gate.url}"\n'
         f'username = "twin"\npassword_file = "password"\nca_file = "{gate.ca_file}"\n'
+        "[limits]\nquery_seconds = 20\n"
     )
 
     up = ours("up", "--without", "airflow")
@@ -185,6 +193,8 @@ def test_what_another_installation_runs_is_used_and_not_started(
     }  # fmt: skip
     counted = ours.told("query", "SELECT count(*) AS n FROM serve.orders")
     assert counted[0]["n"] > 0.9 * RECORDS
+    endless = ours("query", ENDLESS)
+    assert endless.returncode != 0 and "longer than 20 s" in endless.stderr
     assert ours.wrong() == []
     assert gate.answers[200] and not gate.answers[401]
     shown = ours("doctor").stdout + ours("doctor", "--json").stdout + ours("status", "--json").stdout
@@ -302,3 +312,16 @@ def test_a_broker_that_goes_away_is_told_by_status_and_comes_back_by_itself(
     answers = {part["part"]: part["answers"] for part in away["parts"]}
     assert (answers["broker"], answers["registry"], code) == (False, False, 3)
     assert back.returncode == 0, back.stdout
+
+
+def test_a_fixed_port_that_somebody_else_holds_keeps_its_part_from_starting(tmp_path: Path) -> None:
+    made = Twinlake(tmp_path / "home")
+    with socket.socket() as stranger:
+        stranger.bind(("127.0.0.1", 0))
+        stranger.listen()
+        made.settings(f"[ports]\nbroker = {stranger.getsockname()[1]}\n")
+
+        up = made("up", "--only", "broker")
+
+    assert made("down").returncode == 0 and made.parts() == set()
+    assert up.returncode == 3 and "[ports] broker fixes it" in up.stderr
