@@ -52,6 +52,10 @@ def main(arguments: Sequence[str]) -> None:
     task, *names = arguments
     context = context_of(Path(os.environ["TWINLAKE_HOME"]))
     if task == "prepare":
+        if given := context.settings.configuration.given:
+            file = context.settings.configuration_file
+            sys.exit(f"docker-compose.yml runs everything itself, and {file} names a {given[0]}: "
+                     "take it out there, or use `twinlake up` on the host")  # fmt: skip
         context.folders.containers.touch()
         publish(context)
     elif task == "probe":

@@ -117,3 +117,15 @@ def test_in_containers_status_asks_every_part_and_up_and_down_are_refused(
         list(control.bring_up(settings, all_parts(), os.environ))
     with pytest.raises(UsageError, match="run in containers"):
         control.bring_down(settings, lambda name: None)
+
+
+def test_what_is_given_is_refused_in_containers_before_any_part_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TWINLAKE_HOME", str(tmp_path))
+    (tmp_path / "twinlake.toml").write_text('[kafka]\nbootstrap_servers = "k:9092"\n')
+
+    with pytest.raises(SystemExit, match="names a broker"):
+        containers.main(["prepare"])
+
+    assert not (tmp_path / "services.json").exists()
