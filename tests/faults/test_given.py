@@ -45,7 +45,7 @@ class Twinlake:
 
     def __call__(self, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "jobs", *arguments], capture_output=True, text=True, timeout=400,
+            [sys.executable, "-m", "jobs", *arguments], capture_output=True, text=True, timeout=600,
             cwd=PROJECT, env={**os.environ, "TWINLAKE_HOME": str(self.home), **environ},
         )  # fmt: skip
 
@@ -186,7 +186,7 @@ def test_what_another_installation_runs_is_used_and_not_started(
         lags = any(one["lag_records"] for one in now["versions"])
         return now if now["topics"][0]["records"] == RECORDS and not lags else None
 
-    status = wait_for("the records", arrived, 120, every_s=1)
+    status = wait_for("the records", arrived, 300, every_s=1)
     assert status["ready"] and status["supervisor"]
     assert {part["part"]: part["given"] for part in status["parts"]} == {
         "broker": True, "registry": True, "topics": False, "lake": False, "sql": False,

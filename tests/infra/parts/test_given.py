@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,8 +21,10 @@ from infra.parts.all import all_parts
 from infra.parts.finding import Finding, refuse_clock, tried
 from infra.parts.part import Context
 from jobs.errors import TwinlakeError
+from jobs.kafka_access import KafkaAccess
 from jobs.settings import Settings
 from jobs.times import utc_now
+from jobs.topics.kafka import KafkaTopic
 from jobs.topics.topic import load_topic
 from tests.registry import FakeRegistry
 
@@ -232,3 +235,96 @@ def test_the_lake_server_sees_settings_of_the_environment_but_for_passwords(cont
     environ = part.command(given).environ
 
     assert environ["TWINLAKE_SPARK_MASTER"] == "local[3]" and "hunter2" not in environ.values()
+
+
+class OneTopic:
+    """A cluster with one topic, as `Kafka` shows it."""
+
+    def __init__(self, servers: str, **said: Any) -> None:
+        self.access = KafkaAccess(bootstrap_servers=servers)
+        self.said = {
+            "message.timestamp.type": "LogAppendTime", "cleanup.policy": "delete",
+            "id": "p0Dn4yPGRZ-Su9Wnh9D5xA", "newest": None,
+            "rights": {"READ", "DESCRIBE", "DESCRIBE_CONFIGS"}, **said,
+        }  # fmt: skip
+
+    def cluster_id(self) -> str:
+        return "this-one"
+
+    def topic(self, name: str) -> KafkaTopic:
+        return KafkaTopic(name=name, id=self.said["id"], partitions=(0, 1))
+
+    def setting(self, name: str, key: str) -> str:
+        return str(self.said[key])
+
+    def timestamp_type(self, name: str) -> str:
+        return str(self.said["message.timestamp.type"])
+
+    def rights(self, name: str) -> set[str]:
+        return set(self.said["rights"])
+
+    def newest(self, name: str, partitions: Any) -> int | None:
+        found: int | None = self.said["newest"]
+        return found
+
+
+@pytest.fixture
+def listening() -> Iterator[str]:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        found.listen()
+        yield f"127.0.0.1:{found.getsockname()[1]}"
+
+
+def asked(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, servers: str, remembered: str = "", **said: Any
+) -> list[Finding]:
+    monkeypatch.setattr(check_kafka, "Kafka", lambda access: OneTopic(servers, **said))
+    settings = told(folder, f'[kafka]\nbootstrap_servers = "{servers}"\n')
+    return list(check_kafka.findings(settings, lambda: NOW, remembered))
+
+
+def test_a_cluster_is_asked_for_its_id_and_each_topic_for_all_that_ingest_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listening: str
+) -> None:
+    found = asked(tmp_path, monkeypatch, listening, newest=NOW.timestamp() * 1000 - 5)
+
+    assert [one.found for one in found] == [
+        "cluster this-one", "2 partitions, LogAppendTime", "ingest has what it needs",
+        "no record is from the future",
+    ]  # fmt: skip
+
+
+def test_another_cluster_than_before_is_told_with_what_comes_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listening: str
+) -> None:
+    first = asked(tmp_path, monkeypatch, listening, remembered="another")[0]
+
+    assert "until now it was another" in first.found and "twinlake topic accept" in first.found
+
+
+@pytest.mark.parametrize(
+    ("said", "what", "remedy"),
+    [
+        ({"id": "AAAAAAAAAAAAAAAAAAAAAA"}, "topic orders has no id", "upgrade"),
+        ({"message.timestamp.type": "CreateTime"}, "timestamps that producers set", "kafka-configs.sh"),
+        ({"cleanup.policy": "compact,delete"}, "is compacted", "cleanup.policy=delete"),
+        (
+            {"rights": {"DESCRIBE"}},
+            "(ingest) lacks READ, DESCRIBE_CONFIGS on topic orders",
+            "--operation READ",
+        ),
+        ({"newest": (NOW.timestamp() + 600) * 1000}, "differ by 600 s", "NTP"),
+    ],
+)
+def test_a_topic_that_cannot_be_followed_is_refused(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    listening: str,
+    said: dict[str, Any],
+    what: str,
+    remedy: str,
+) -> None:
+    (error,) = wrong(iter(asked(tmp_path, monkeypatch, listening, **said)))
+
+    assert what in error.what and remedy in error.remedy
