@@ -54,7 +54,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The folder sets the marker; asking for the session does, too. One kill is drawn for every run."""
+    """The folder sets the marker; asking for the session does, too. One kill at a named point is drawn for every run."""
     for item in items:
         folder = item.path.relative_to(TESTS).parts[0]
         if folder in USES_SPARK or "spark" in getattr(item, "fixturenames", ()):
@@ -63,7 +63,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.services)
         if folder in LONG:
             item.add_marker(pytest.mark.faults)
-    kills = [item for item in items if item.path.parent.name == "kill" and item.get_closest_marker("faults")]
+    points = [item for item in items if item.path.parts[-2:] == ("kill", "test_points.py")]
+    kills = [item for item in points if item.get_closest_marker("faults")]
     if kills:
         random.Random(config.option.seed).choice(kills).add_marker(pytest.mark.drawn)
 
