@@ -54,7 +54,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The folder sets the marker; asking for the session does, too. One kill at a named point is drawn for every run."""
+    """The folder sets the marker; asking for the session does, too. One named point of a kill is drawn."""
     for item in items:
         folder = item.path.relative_to(TESTS).parts[0]
         if folder in USES_SPARK or "spark" in getattr(item, "fixturenames", ()):
