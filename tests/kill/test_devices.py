@@ -106,8 +106,8 @@ def test_a_unit_fix_is_told_as_the_rows_that_it_mends_and_at_every_position_exac
         devices.join()
 
     for table, reader in readers.items():
-        records = reader.records()
         positions = [(one["pin"]["position"]["readings"], one["release"]) for one in reader.positions()]
+        records = reader.records()  # after the positions: more is told while we read
         assert positions == sorted(positions)
         assert {release for _, release in positions} == {1, swapped}
         after = next(place for place in positions if place[1] == swapped)
