@@ -163,7 +163,7 @@ def test_what_another_installation_runs_is_used_and_not_started(
         f'[kafka]\nbootstrap_servers = "{theirs.services.bootstrap_servers}"\n'
         f'[registry]\nurl = "{gate.url}"\n'
         f'username = "twin"\npassword_file = "password"\nca_file = "{gate.ca_file}"\n'
-        "[limits]\nquery_seconds = 20\n"
+        "[limits]\nquery_seconds = 60\n"
     )
 
     up = ours("up", "--without", "airflow")
@@ -192,9 +192,10 @@ def test_what_another_installation_runs_is_used_and_not_started(
         "broker": True, "registry": True, "topics": False, "lake": False, "sql": False,
     }  # fmt: skip
     counted = ours.told("query", "SELECT count(*) AS n FROM serve.orders")
+    assert isinstance(counted, list), counted
     assert counted[0]["n"] > 0.9 * RECORDS
     endless = ours("query", ENDLESS)
-    assert endless.returncode != 0 and "longer than 20 s" in endless.stderr
+    assert endless.returncode != 0 and "longer than 60 s" in endless.stderr
     assert ours.wrong() == []
     assert gate.answers[200] and not gate.answers[401]
     shown = ours("doctor").stdout + ours("doctor", "--json").stdout + ours("status", "--json").stdout
