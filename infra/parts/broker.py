@@ -29,7 +29,7 @@ def parts() -> tuple[Part, ...]:
     return (
         Part(
             name="broker", service="broker", ports=("broker", "broker_admin", "controller"),
-            prepare=_prepare, command=_command, probe=_probe,
+            prepare=_prepare, command=_command, probe=_probe, note=_note,
         ),
     )  # fmt: skip
 
@@ -103,6 +103,11 @@ def _probe(context: Context) -> str:
     if found != cluster_id(context):
         raise ConnectionError(f"another broker (cluster {found}) answers at {address}")
     return address
+
+
+def _note(context: Context) -> str:
+    """By what the clients were told at the start, not by what the settings say since."""
+    return "locked: TLS, users with passwords" if context.services.kafka_access else ""
 
 
 def _folder(context: Context) -> Path:

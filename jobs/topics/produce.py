@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Event
 from typing import TYPE_CHECKING, Protocol
@@ -95,24 +96,25 @@ def produce(
         _raise_on_failures(failures, access, topic, sent)
 
     started = clock.steady()
-    while not stop.is_set() and (count is None or sent.sent < count):
-        due = CHUNK if rate is None else int((clock.steady() - started) * rate) + 1 - sent.sent
-        due = min(due, CHUNK, CHUNK if count is None else count - sent.sent)
-        if due > 0:
-            drawn = source.draw(due, clock.wall_ms())
-            _enqueue(producer, topic, drawn, failures, refuse)
-            sent.sent += due
-            for fault, number in drawn.faults.items():
-                sent.faults[fault] = sent.faults.get(fault, 0) + number
-        if rate is not None:
-            producer.poll(TICK_SECONDS)
-            stop.wait(max(0.0, TICK_SECONDS - (clock.steady() - started) % TICK_SECONDS))
-        sent.seconds = clock.steady() - started
-        refuse()
-        report(sent)
-    until = time.monotonic() + DELIVERY_SECONDS
-    while (unconfirmed := producer.flush(FLUSH_SECONDS)) and time.monotonic() < until:
-        refuse()
+    with _telling(ear, topic):
+        while not stop.is_set() and (count is None or sent.sent < count):
+            due = CHUNK if rate is None else int((clock.steady() - started) * rate) + 1 - sent.sent
+            due = min(due, CHUNK, CHUNK if count is None else count - sent.sent)
+            if due > 0:
+                drawn = source.draw(due, clock.wall_ms())
+                _enqueue(producer, topic, drawn, failures, refuse)
+                sent.sent += due
+                for fault, number in drawn.faults.items():
+                    sent.faults[fault] = sent.faults.get(fault, 0) + number
+            if rate is not None:
+                producer.poll(TICK_SECONDS)
+                stop.wait(max(0.0, TICK_SECONDS - (clock.steady() - started) % TICK_SECONDS))
+            sent.seconds = clock.steady() - started
+            refuse()
+            report(sent)
+        until = time.monotonic() + DELIVERY_SECONDS
+        while (unconfirmed := producer.flush(FLUSH_SECONDS)) and time.monotonic() < until:
+            refuse()
     sent.seconds = clock.steady() - started
     refuse()
     if unconfirmed:
@@ -137,7 +139,7 @@ def _connect(ear: Ear, topic: str, linger_ms: int) -> Producer:
     try:
         known = metadata(producer, ear, topic, FIRST_ANSWER_SECONDS).topics[topic]
     except KafkaException as error:
-        raise UnreachableError(
+        raise _no_right(error.args[0], ear.access, topic) or UnreachableError(
             what=f"no answer from the broker at {ear.access.bootstrap_servers}",
             why=ear.last or error.args[0].str(),
             remedy="start the services with `twinlake up`",
@@ -160,6 +162,23 @@ def _writing(topic: str) -> tuple[str, str]:
     return f"write topic {topic!r}", f"WRITE and DESCRIBE on topic {topic}"
 
 
+@contextmanager
+def _telling(ear: Ear, topic: str) -> Iterator[None]:
+    """What librdkafka cannot get over it raises from any call, and never sends again."""
+    try:
+        yield
+    except (KafkaException, SystemError) as error:
+        # confluent-kafka may call the next callback with the error set; of that Python makes a SystemError
+        told = error if isinstance(error, KafkaException) else error.__cause__
+        if not isinstance(told, KafkaException):
+            raise
+        ear.refuse()
+        raise _no_right(told.args[0], ear.access, topic) or TwinlakeError(
+            f"no more records can be sent to topic {topic!r}", told.args[0].str(),
+            "see `twinlake logs broker`, then produce again; ids do not repeat",
+        ) from error  # fmt: skip
+
+
 def _enqueue(
     producer: Producer, topic: str, drawn: Draw, failures: list[KafkaError], refuse: Callable[[], None]
 ) -> None:
@@ -177,13 +196,9 @@ def _enqueue(
             except BufferError:
                 producer.poll(0.1)
                 refuse()
-            except KafkaException as error:  # this client will never send again
-                producer.poll(0)
-                refuse()
-                raise TwinlakeError(
-                    f"no more records can be sent to topic {topic!r}", error.args[0].str(),
-                    "see `twinlake logs broker`, then produce again; ids do not repeat",
-                ) from error  # fmt: skip
+            except KafkaException:
+                producer.poll(0)  # raises what is behind it
+                raise
     producer.poll(0)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -12,6 +13,14 @@ import psutil
 from infra.parts.folders import folders_of
 from infra.supervise import record
 from jobs.settings import PROJECT, Settings
+
+
+def files_of(home: Path) -> Iterator[Path]:
+    """Every file of a home where things run, which make and delete some meanwhile."""
+    for folder, _, names in os.walk(home):
+        for path in (Path(folder, name) for name in names):
+            if path.is_file() and not path.is_symlink():
+                yield path
 
 
 class Twinlake:

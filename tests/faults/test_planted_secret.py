@@ -1,0 +1,294 @@
+"""The whole main job on a locked broker: it works, says why it is refused, and no secret is found anywhere.
+
+The tests of this module follow each other: the last looks for the passwords and keys of all that ran before.
+"""
+
+from __future__ import annotations
+
+import base64
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+from confluent_kafka.admin import (
+    AdminClient,
+)
+
+from infra.demo.story import CHANGED, changed_definitions
+from infra.parts import rights
+from infra.parts.certificates import BROKER, SUPERVISOR
+from infra.parts.lock import certificates, supervisor_access
+from infra.supervise.control import context_of
+from infra.supervise.process import MARK
+from jobs.errors import DeniedError, TwinlakeError
+from jobs.kafka_access import ROLES
+from jobs.lake.plans import Plans
+from jobs.server.client import LakeClient
+from jobs.tables.gallery import EXAMPLES
+from jobs.waiting import wait_for
+from tests.changelog.reader import Reader
+from tests.faults.twinlake import Twinlake, files_of
+
+EXAMPLE, OTHER_TOPIC = "devices", "readings"
+CHANGELOG = "changelog.latest_order"
+RECORDS = 2_000
+LONG_S = 240.0
+AGAIN_S = 120.0
+
+
+class Locked(Twinlake):
+    """A platform whose broker is locked, and what a test may do to it."""
+
+    @property
+    def client(self) -> LakeClient:
+        return LakeClient.of(self.settings.services())
+
+    def admin(self) -> AdminClient:
+        return AdminClient({**supervisor_access(context_of(self.settings)).client(), "log_level": 0})
+
+    def topic(self, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = next(one for one in self.client.status()["topics"] if one["name"] == name)
+        return found
+
+    def run(self, kind: str, **params: Any) -> dict[str, Any]:
+        client = self.client
+        found: dict[str, Any] = client.follow(client.submit(kind, params).id).succeeded()
+        return found
+
+    def caught_up(self, **records: int) -> None:
+        """Until the logs hold so many records and nothing is behind."""
+
+        def done() -> bool | None:
+            told = self.client.status()
+            held = {one["name"]: one["records"] for one in told["topics"]}
+            known = all(one["lag_records"] == 0 for one in told["topics"])
+            fed = not any(one["lag_records"] for one in told["versions"])
+            return True if {**held, **records} == held and known and fed else None
+
+        wait_for(f"{records}", done, LONG_S, unready=(TwinlakeError,))
+
+
+@pytest.fixture(scope="module")
+def locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Locked]:
+    home = tmp_path_factory.mktemp("planted") / "home"
+    home.mkdir()
+    (home / "twinlake.toml").write_text('[kafka]\nsecurity = "SASL_SSL"\n[limits]\nstart_seconds = 400\n')
+    made = Locked(home)
+    made("gallery", "add", EXAMPLE)
+    try:
+        made("up", "--without", "airflow")
+        yield made
+    finally:
+        made("down")
+
+
+@pytest.fixture(scope="module")
+def sent() -> dict[str, int]:
+    """Records by topic, counted up by the tests."""
+    return {"orders": 0, OTHER_TOPIC: 0}
+
+
+def _send(locked: Locked, sent: dict[str, int], orders: int = RECORDS, readings: int = 0) -> None:
+    if orders:
+        locked("produce", "--count", str(orders), "--seed", str(sent["orders"]))
+        sent["orders"] += orders
+    if readings:
+        locked("gallery", "produce", EXAMPLE, "--count", str(readings), "--seed", str(sent[OTHER_TOPIC]))
+        sent[OTHER_TOPIC] += readings
+
+
+def test_the_main_job_runs_on_a_locked_broker(locked: Locked, sent: dict[str, int]) -> None:
+    _send(locked, sent, RECORDS, RECORDS)
+    locked.caught_up(**sent)
+    locked("changelog", "latest_order", "--topic", CHANGELOG)
+    locked("verify", CHANGED)
+    locked("rebuild", CHANGED)
+    definitions = {**changed_definitions(), **{one.name: one.to_json() for one in EXAMPLES[EXAMPLE].TABLES}}
+    plan = locked.run("plan", definitions=definitions)["id"]
+    locked("build", plan)
+    changes = Plans(locked.settings.lake).load(plan).to_json()["changes"]
+    (change,) = [one for one in changes if one["table"] == CHANGED]
+    greens = locked.run("build", plan=plan)["greens"]
+    locked.run("diff", table=CHANGED, blue=change["blue"], green=greens[CHANGED], plan=plan)
+    locked("gate", plan)
+    locked("promote", plan, "--approved-by", "the test")
+    _send(locked, sent)
+    locked.caught_up(**sent)
+    wait_for("the changelog", lambda: _told_all(locked) or None, AGAIN_S)
+    services = locked.settings.services()
+    told = Reader(services.kafka("changelog"), services.registry_url, CHANGELOG).table()
+    locked("query", "SELECT count(*) AS n FROM serve.latest_order")
+
+    assert len(told) > 0
+    assert _page(locked, f"/reports/{plan}").status_code == 200
+
+
+def _told_all(locked: Locked) -> bool:
+    (one,) = locked.client.status()["changelogs"]
+    return bool(one["error"] is None and one["position"] == {"orders": locked.topic("orders")["batch"]})
+
+
+def _page(locked: Locked, path: str) -> httpx.Response:
+    return httpx.get(locked.settings.services().sql_url + path, auth=locked.settings.services().reader)
+
+
+def test_a_changelog_to_a_topic_without_rights_is_refused_with_the_remedy(locked: Locked) -> None:
+    with pytest.raises(DeniedError) as raised:
+        locked.run("changelog", table=CHANGED, topic="elsewhere")
+
+    assert "user 'changelog' may not describe topic 'elsewhere'" in raised.value.what
+    assert "begins with `changelog.`" in raised.value.remedy
+
+
+@contextmanager
+def _without(locked: Locked, operations: tuple[str, ...]) -> Iterator[None]:
+    """Ingest has not these rights on the other topic."""
+    taken = [
+        right
+        for right in rights.rights([OTHER_TOPIC])
+        if (right.principal, right.name) == ("User:ingest", OTHER_TOPIC)
+        and right.operation.name in operations
+    ]
+    assert len(taken) == len(operations)
+    admin = locked.admin()
+    for gone in admin.delete_acls([rights.filter_of(right) for right in taken]).values():
+        gone.result(20)
+    yield
+    for given in admin.create_acls(taken).values():
+        given.result(20)
+
+
+@pytest.mark.parametrize("operations", [("READ",), ("READ", "DESCRIBE")])
+def test_a_topic_that_ingest_may_not_read_tells_why_and_the_others_go_on(
+    locked: Locked, sent: dict[str, int], operations: tuple[str, ...]
+) -> None:
+    with _without(locked, operations):
+        _send(locked, sent, 500, 500)
+        error = _error_of(locked, OTHER_TOPIC)
+        wait_for("the other topic", lambda: _held(locked, "orders") == sent["orders"] or None, AGAIN_S)
+        others = locked.topic("orders")
+    locked.caught_up(**sent)
+
+    assert error["what"].startswith("user 'ingest' may not") and f"topic '{OTHER_TOPIC}'" in error["what"]
+    assert "uthoriz" in error["why"] and "docs/security.md" in error["remedy"]
+    assert others["error"] is None and others["state"] == "running"
+    assert locked.topic(OTHER_TOPIC)["error"] is None
+
+
+def _held(locked: Locked, topic: str) -> int:
+    return int(locked.topic(topic)["records"])
+
+
+def _error_of(locked: Locked, topic: str) -> dict[str, str]:
+    return _denied(f"the refusal of {topic}", lambda: locked.topic(topic)["error"])
+
+
+def _denied(what: str, ask: Callable[[], dict[str, str] | None]) -> dict[str, str]:
+    def denied() -> dict[str, str] | None:
+        error = ask()
+        return error if error and error["error"] == "DeniedError" else None
+
+    return wait_for(what, denied, AGAIN_S)
+
+
+def _secrets(locked: Locked) -> dict[str, bytes]:
+    services = locked.settings.services()
+    held = certificates(context_of(locked.settings))
+    found = {f"password of {role}": services.kafka(role).password.encode() for role in ROLES}
+    for name in (BROKER, SUPERVISOR):
+        found[f"key of {name}"] = held.key(name).read_text().splitlines()[1].encode()
+    return found
+
+
+def _forms(secret: bytes) -> Iterator[bytes]:
+    """As it is, and as it looks in base64 and in UTF-16, where Java may have written it."""
+    yield secret
+    yield base64.b64encode(secret).rstrip(b"=")
+    yield secret.decode().encode("utf-16-le")
+
+
+def _finders(locked: Locked) -> Callable[[str, bytes], list[str]]:
+    known = {name: tuple(_forms(secret)) for name, secret in _secrets(locked).items()}
+
+    def found(where: str, data: bytes) -> list[str]:
+        return [f"{name} in {where}" for name, forms in known.items() if any(one in data for one in forms)]
+
+    return found
+
+
+def _may_hold(home: Path, file: Path) -> bool:
+    """services.json, and the private keys."""
+    name = str(file.relative_to(home))
+    return name == "services.json" or (name.startswith("kafka/tls/") and name.endswith((".key", ".pair.pem")))
+
+
+def test_a_planted_secret_is_found_where_it_is_planted(locked: Locked) -> None:
+    """What looks for secrets below does find them."""
+    found, planted = _finders(locked), _secrets(locked)
+    file = locked.settings.services_file.read_bytes()
+    keys = certificates(context_of(locked.settings)).pair(BROKER).read_bytes()
+
+    assert len(found("services.json", file)) == len(ROLES)
+    assert found("a key", keys) == [f"key of {BROKER} in a key"]
+    assert not found("nothing", secrets.token_bytes(1000))
+    assert all(len(secret) >= 30 for secret in planted.values())
+
+
+def test_no_secret_is_in_any_file_log_commit_checkpoint_report_page_or_process(locked: Locked) -> None:
+    found, home = _finders(locked), locked.settings.home
+    kinds = {"log": "logs/", "commit": "_delta_log", "checkpoint": "checkpoints", "report": "plans/"}
+    looked = dict.fromkeys(("file", *kinds, "page", "process"), 0)
+    leaks: list[str] = []
+
+    def look(kind: str, where: str, data: bytes) -> None:
+        looked[kind] += 1
+        leaks.extend(found(where, data))
+
+    for file in files_of(home):
+        if _may_hold(home, file):
+            continue
+        try:
+            data = file.read_bytes()
+        except FileNotFoundError:
+            continue  # what runs deletes some
+        name = str(file.relative_to(home))
+        look("file", name, data)
+        for kind, part in kinds.items():
+            looked[kind] += part in name
+    services = locked.settings.services()
+    token = {"Authorization": f"Bearer {services.api_token}"}
+    jobs = [f"/jobs/{job.id}" for job in locked.client.jobs(1000)]
+    for path in ("/health", "/status", "/jobs?limit=1000", "/docs", "/openapi.json", *jobs):
+        look("page", path, httpx.get(services.api_url + path, headers=token).content)
+    plans = [one.stem for one in (locked.settings.lake / "plans").glob("*.html")]
+    for path in ("/status", *(f"/reports/{plan}" for plan in plans)):
+        look("page", path, _page(locked, path).content)
+    for process in _parts_of(home):
+        with process.oneshot():
+            look("process", f"{process.pid}'s command line", " ".join(process.cmdline()).encode())
+            look("process", f"{process.pid}'s environment", str(process.environ()).encode())
+
+    assert leaks == []
+    assert all(looked.values()), looked
+    assert looked["process"] >= 10 and looked["page"] >= 10 and looked["file"] > 100
+
+
+def _parts_of(home: Path) -> Iterator[psutil.Process]:
+    """Every process of the platform, children included."""
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get(MARK, "").endswith(f"@{home}"):
+                yield process
+        except (psutil.AccessDenied, psutil.NoSuchProcess, psutil.ZombieProcess):
+            continue
+
+
+def test_the_sql_server_cannot_even_see_the_files_that_hold_secrets(locked: Locked) -> None:
+    told = _page(locked, "/status").json()["protection"]
+
+    assert told["sees_secrets"] is False
