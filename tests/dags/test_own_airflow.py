@@ -1,0 +1,212 @@
+"""An Airflow of one's own runs the DAGs: PostgreSQL, LocalExecutor, of the project a folder and a connection.
+
+The tests go on where the one before has ended: each is one state of the same two installations.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.breakpoints import Point
+from jobs.commands import dags
+from jobs.settings import PROJECT
+from jobs.tables import TABLES
+from jobs.times import format_moment, utc_now
+from tests.dags.airflow_alone import airflow_alone
+from tests.dags.own_airflow import USER, OwnAirflow
+from tests.kill.server import LakeProcess, lake_process
+from tests.postgres import Postgres
+from tests.tls import certificate, tls_door
+
+pytestmark = [pytest.mark.services, pytest.mark.faults]
+
+SALES = "sales_per_region"
+PREFIX = "shop_"
+REPORTS = "https://data.example/twinlake"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Company:
+    """A lake server in one place, an Airflow in another, and a door with TLS between them."""
+
+    server: LakeProcess
+    airflow: OwnAirflow
+    door: int
+    ca_file: Path
+
+    def connection(self, **changed: Any) -> str:
+        """What Airflow is to know of the lake server, through the door."""
+        extra = {"ca_file": str(self.ca_file), "report_url": REPORTS}
+        return json.dumps(
+            {
+                "conn_type": "generic", "host": "127.0.0.1", "port": self.door, "schema": "https",
+                "password": self.server.services.api_token, "extra": extra, **changed,
+            }
+        )  # fmt: skip
+
+    def live(self) -> dict[str, Any]:
+        return dict(self.server.client.status()["release"] or {})
+
+
+@pytest.fixture(scope="module")
+def company(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Company]:
+    folder = tmp_path_factory.mktemp("company")
+    dags.write(dags.dag_files(PROJECT), folder / "bundle", prefix=PREFIX)
+    database = Postgres()
+    try:
+        airflow = OwnAirflow(
+            folder / "airflow", airflow_alone(folder / "venv"), folder / "bundle", database, PREFIX
+        )  # fmt: skip
+        trusted = certificate(folder)
+        with lake_process(folder) as server, tls_door(server.port, trusted) as door:
+            server.start()
+            try:
+                airflow.start()
+                yield Company(server=server, airflow=airflow, door=door, ca_file=trusted[0])
+            finally:
+                airflow.stop()
+    finally:
+        database.stop()
+
+
+def states(tasks: list[dict[str, Any]]) -> set[str]:
+    return {one["state"] for one in tasks}
+
+
+def refused_at_once(company: Company, said: str) -> None:
+    """`maintain` fails in its first task, which was tried once, and its log says why."""
+    state, tasks = company.airflow.run("maintain")
+
+    (first,) = [one for one in tasks if one["task_id"] == "retire"]
+    assert (state, first["state"], first["try_number"]) == ("failed", "failed", 1)
+    heard = company.airflow.said("maintain")
+    assert said in heard, heard[-6000:]
+
+
+def test_without_a_connection_a_task_says_so_and_is_not_tried_again(company: Company) -> None:
+    refused_at_once(company, "Airflow has no connection twinlake_default")
+
+
+def test_a_wrong_token_fails_at_once_and_so_does_a_door_that_nobody_trusts(company: Company) -> None:
+    airflow = company.airflow
+    airflow.command(
+        "connections",
+        "add",
+        "twinlake_default",
+        "--conn-json",
+        company.connection(password="of-another-lake"),
+    )
+    refused_at_once(company, "the token is missing or wrong")
+
+    airflow.command("connections", "delete", "twinlake_default")
+    airflow.command("connections", "add", "twinlake_default", "--conn-json", company.connection(extra={}))
+    refused_at_once(company, "the certificate of the lake server's address is not trusted")
+
+
+def test_the_first_release_is_of_the_definitions_beside_the_lake_server(company: Company) -> None:
+    connections = company.airflow.folder.parent / "connections.json"
+    connections.write_text(f'{{"twinlake_default": {company.connection()}}}')
+    company.airflow.command("connections", "import", "--overwrite", str(connections))
+    assert company.live() == {}
+
+    state, tasks = company.airflow.run("release")
+
+    assert (state, states(tasks)) == ("success", {"success"})
+    assert set(company.live()["tables"]) == {table.name for table in TABLES}
+    assert company.live()["approved_by"] == USER
+    plan = company.live()["plan"]
+    page = company.airflow.result("release", tasks[0]["dag_run_id"], "gate")
+    assert f"[report]({REPORTS}/reports/{plan})" in page
+
+
+def test_batch_and_backfill_rebuild_and_certify(company: Company) -> None:
+    company.server.produce(2_000)
+    company.server.until(company.server.caught_up)
+    hour = utc_now().replace(minute=0, second=0, microsecond=0)
+    start, end = (format_moment(hour + timedelta(hours=hours)) for hours in (-2, 1))
+
+    batch, of_batch = company.airflow.run("batch", windows="all")
+    asked = {"table": SALES, "from": start, "to": end, "chunk_hours": 2}
+    backfill, of_backfill = company.airflow.run("backfill", **asked)
+
+    assert (batch, backfill, states(of_batch + of_backfill)) == ("success", "success", {"success"})
+    certificates = {one["table"]: one for one in company.server.client.status()["certificates"]}
+    assert set(certificates) == {table.name for table in TABLES}
+    assert all(one["equal"] for one in certificates.values())
+    done = [job for job in company.server.client.jobs() if (job.key or "").startswith(f"{PREFIX}backfill/")]
+    assert len(done) == 2 and sum(job.succeeded()["rows_compared"] for job in done) > 0
+
+
+def test_a_connection_of_the_environment_serves_as_well(company: Company) -> None:
+    """Through no door: to the very port of the lake server, as at the end of an ssh tunnel."""
+    company.airflow.command("connections", "delete", "twinlake_default")
+    plain = company.connection(port=company.server.port, schema="http", extra={})
+    company.airflow.start(AIRFLOW_CONN_TWINLAKE_DEFAULT=plain)
+    before = company.live()
+    definitions = {table.name: table.to_json() for table in TABLES}
+    definitions[SALES]["where"] = "status = 'paid'"
+
+    release, of_release = company.airflow.run("release", definitions=definitions)
+    released = company.live()
+    rollback, of_rollback = company.airflow.run("rollback", reason="too few orders")
+    back = company.live()
+
+    assert (release, rollback) == ("success", "success")
+    assert states(of_release + of_rollback) == {"success"}
+    assert released["number"] == before["number"] + 1
+    assert released["tables"][SALES] != before["tables"][SALES]
+    assert (back["number"], back["tables"]) == (released["number"] + 1, before["tables"])
+    assert (released["approved_by"], back["approved_by"]) == (USER, USER)
+    page = company.airflow.result("release", of_release[0]["dag_run_id"], "gate")
+    assert "where the lake server runs" in page
+
+
+def test_a_lake_server_that_is_killed_in_the_middle_is_waited_for_and_does_its_job_once(
+    company: Company,
+) -> None:
+    before = company.live()
+    company.server.stop_at(Point.AFTER_RELEASE)
+    run = company.airflow.begin("rollback")
+    company.server.until_stopped_at(Point.AFTER_RELEASE)
+
+    company.server.kill()
+    company.server.start()
+    state, tasks = company.airflow.end("rollback", run)
+
+    assert (state, states(tasks)) == ("success", {"success"})
+    assert company.live()["number"] == before["number"] + 1
+    assert company.live()["tables"] != before["tables"]
+
+
+def test_replay_maintain_and_a_release_that_changes_nothing_run(company: Company) -> None:
+    replay, of_replay = company.airflow.run("replay", topic="orders")
+    rollback, of_rollback = company.airflow.run("rollback")
+    maintain, of_maintain = company.airflow.run("maintain", keep=1)
+    again, of_again = company.airflow.run("release")
+
+    assert (replay, rollback, maintain, again) == ("success",) * 4
+    assert states(of_replay + of_rollback + of_maintain) == {"success"}
+    assert states(of_again) == {"skipped"}
+
+
+def test_what_can_never_be_planned_fails_at_once_with_the_reason(company: Company) -> None:
+    state, tasks = company.airflow.run("release", definitions={"t": {"kind": "nothing"}})
+
+    (plan,) = [one for one in tasks if one["task_id"] == "plan"]
+    assert (state, plan["state"], plan["try_number"]) == ("failed", "failed", 1)
+    assert "unknown table kind" in company.airflow.said("release")
+
+
+def test_the_token_is_in_no_log_no_table_and_no_page_of_airflow(company: Company) -> None:
+    token = company.server.services.api_token
+    assert len(company.airflow.said("release")) > 1_000
+
+    assert company.airflow.told_of(token) == []
+    assert company.airflow.told_of("twinlake_default") != []  # what is looked for would be found
