@@ -17,14 +17,19 @@ import psutil
 import pytest
 from confluent_kafka.admin import (
     AdminClient,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
 )
 
+from infra.demo.crash import kill, wait_back
 from infra.demo.story import CHANGED, changed_definitions
 from infra.parts import rights
 from infra.parts.certificates import BROKER, SUPERVISOR
 from infra.parts.lock import certificates, supervisor_access
 from infra.supervise.control import context_of
 from infra.supervise.process import MARK
+from jobs.configuration import Role
 from jobs.errors import DeniedError, TwinlakeError
 from jobs.kafka_access import ROLES
 from jobs.lake.plans import Plans
@@ -71,6 +76,18 @@ class Locked(Twinlake):
             return True if {**held, **records} == held and known and fed else None
 
         wait_for(f"{records}", done, LONG_S, unready=(TwinlakeError,))
+
+    def password(self, role: Role, text: str) -> None:
+        """Has the broker know the user by this password from now on."""
+        info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, rights.ITERATIONS)
+        asked = [UserScramCredentialUpsertion(role, info, text.encode())]
+        admin = self.admin()  # it has to live until it has answered
+        for answer in admin.alter_user_scram_credentials(asked).values():
+            answer.result(20)
+
+    def restart_broker(self) -> None:
+        """So that every client has to get in again."""
+        wait_back(self.settings, "broker", kill(self.settings, "broker"))
 
 
 @pytest.fixture(scope="module")
@@ -194,6 +211,28 @@ def _denied(what: str, ask: Callable[[], dict[str, str] | None]) -> dict[str, st
         return error if error and error["error"] == "DeniedError" else None
 
     return wait_for(what, denied, AGAIN_S)
+
+
+@contextmanager
+def _another_password(locked: Locked, role: Role) -> Iterator[None]:
+    """The broker knows the role by another password, and everybody has to get in again."""
+    right = locked.settings.services().kafka(role).password
+    locked.password(role, "another-one-of-the-test")
+    locked.restart_broker()
+    yield
+    locked.password(role, right)
+
+
+def test_ingest_says_that_its_password_is_wrong_and_comes_back_by_itself(
+    locked: Locked, sent: dict[str, int]
+) -> None:
+    with _another_password(locked, "ingest"):
+        _send(locked, sent, 500)  # the producer's password is as it was
+        error = _error_of(locked, "orders")
+    locked.caught_up(**sent)
+
+    assert "does not let user 'ingest' in" in error["what"]
+    assert "uthentication failed" in error["why"] and "password_file" in error["remedy"]
 
 
 def _secrets(locked: Locked) -> dict[str, bytes]:
