@@ -1,6 +1,6 @@
 # Everything lives in the project's own folders: .venv, .jars and the state in $TWINLAKE_HOME (default .twinlake), the demo's in .twinlake-demo.
 .DEFAULT_GOAL := help
-.PHONY: help install jars demo test faults up down bench bench-long bench-idle bench-kinds bench-scale lint ci clean
+.PHONY: help install jars demo test faults cluster-test up down bench bench-long bench-idle bench-kinds bench-scale lint ci clean
 PY := .venv/bin/python
 INSTALLED := .venv/.installed
 JARS := .jars/.complete
@@ -11,6 +11,7 @@ help:
 	@echo "make demo     install, start everything, run the main job (leaves the services up)"
 	@echo "make test     install what the tests need and run them, with one kill that the seed draws"
 	@echo "make faults   what takes longer: kills at every named point, full disks, the tour, a week (over an hour)"
+	@echo "make cluster-test  the main job with executors on a Spark cluster (some minutes)"
 	@echo "make up       start the services; 'make down' stops them, and those of the demo"
 	@echo "make bench    measure against a plain loop, and what small work costs (about 20 minutes)"
 	@echo "make bench-long  a cycle at the 50,000th step, rebuilds of 20 million records (about half an hour)"
@@ -46,6 +47,9 @@ test: jars
 
 faults: jars
 	@$(PY) -m pytest -m faults
+
+cluster-test: jars
+	@$(PY) -m pytest -m cluster tests/cluster
 
 up: jars
 	@.venv/bin/twinlake up

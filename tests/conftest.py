@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 TESTS = Path(__file__).parent
 USES_SPARK = ("batch", "kinds", "lake", "laws", "releases", "speed")
-USES_SERVICES = ("faults", "kill", "reading", "tour", "week")
+USES_SERVICES = ("cluster", "faults", "kill", "reading", "tour", "week")
 LONG = ("faults", "tour", "week")
 """Whole folders that `make faults` runs, and `make test` does not; of others it runs what is marked so."""
 
@@ -63,6 +63,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.services)
         if folder in LONG:
             item.add_marker(pytest.mark.faults)
+        if folder == "cluster":
+            item.add_marker(pytest.mark.cluster)
     points = [item for item in items if item.path.parts[-2:] == ("kill", "test_points.py")]
     kills = [item for item in points if item.get_closest_marker("faults")]
     if kills:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from jobs.configuration import Spark
 
-FIRST_WAIT_S = 90.0
+FIRST_WAIT_S = 180.0
 """A cluster may have to start a machine, and its first task has jars to fetch."""
 MISSED_S = 20.0
 """Without any executor for so long somebody has to look."""
