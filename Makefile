@@ -1,6 +1,6 @@
 # Everything lives in the project's own folders: .venv, .jars and the state in $TWINLAKE_HOME (default .twinlake), the demo's in .twinlake-demo.
 .DEFAULT_GOAL := help
-.PHONY: help install jars demo test faults cluster-test up down bench bench-long bench-idle bench-kinds bench-scale lint ci clean
+.PHONY: help install jars demo test faults cluster-test store-test up down bench bench-long bench-idle bench-kinds bench-scale lint ci clean
 PY := .venv/bin/python
 INSTALLED := .venv/.installed
 JARS := .jars/.complete
@@ -12,6 +12,7 @@ help:
 	@echo "make test     install what the tests need and run them, with one kill that the seed draws"
 	@echo "make faults   what takes longer: kills at every named point, full disks, the tour, a week (over an hour)"
 	@echo "make cluster-test  the main job with executors on a Spark cluster (some minutes)"
+	@echo "make store-test  races and readers over a lake in a real HDFS (some minutes; fetches its jar)"
 	@echo "make up       start the services; 'make down' stops them, and those of the demo"
 	@echo "make bench    measure against a plain loop, and what small work costs (about 20 minutes)"
 	@echo "make bench-long  a cycle at the 50,000th step, rebuilds of 20 million records (about half an hour)"
@@ -50,6 +51,10 @@ faults: jars
 
 cluster-test: jars
 	@$(PY) -m pytest -m cluster tests/cluster
+
+store-test: jars
+	@$(PY) -m infra.setup.jars hdfs
+	@$(PY) -m pytest -m faults tests/store
 
 up: jars
 	@.venv/bin/twinlake up

@@ -14,6 +14,7 @@ from jobs.configuration import Configuration, Role
 from jobs.errors import UnreachableError, UsageError
 from jobs.files import SECRET, replace_file
 from jobs.kafka_access import KafkaAccess
+from jobs.location import Location, located
 from jobs.registry_access import RegistryAccess
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -109,6 +110,8 @@ class Settings:
     project: Path = PROJECT
     overrides: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     """What the environment says of `twinlake.toml`'s keys, secrets among it."""
+    told: Configuration | None = field(default=None, repr=False, compare=False)
+    """All that a process needs of it which may not read the file."""
 
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> Settings:
@@ -130,15 +133,22 @@ class Settings:
     @cached_property
     def configuration(self) -> Configuration:
         """What `twinlake.toml` and the environment say, read once; UsageError names what is wrong there."""
-        return configuration_file.load(self.configuration_file, self.overrides)
+        return self.told or configuration_file.load(self.configuration_file, self.overrides)
 
     def refuse_incomplete(self) -> None:
         """UsageError where something is lacking that services cannot be started without."""
         configuration_file.refuse_incomplete(self.configuration_file, self.configuration)
 
     @property
-    def lake(self) -> Path:
-        return self.home / "lake"
+    def lake(self) -> Location:
+        """Where logs and tables are: what `[lake] uri` names, or a folder in `home`."""
+        uri = self.configuration.lake.uri
+        return located(uri) if uri else self.home / "lake"
+
+    @property
+    def checkpoints(self) -> Path:
+        """The streams' own; they may be lost, so those of a lake elsewhere are on this machine, too."""
+        return (self.lake if isinstance(self.lake, Path) else self.home) / "checkpoints"
 
     @property
     def services_file(self) -> Path:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 TESTS = Path(__file__).parent
 USES_SPARK = ("batch", "kinds", "lake", "laws", "releases", "speed")
-USES_SERVICES = ("cluster", "faults", "kill", "reading", "tour", "week")
-LONG = ("faults", "tour", "week")
+USES_SERVICES = ("cluster", "faults", "kill", "reading", "store", "tour", "week")
+LONG = ("faults", "store", "tour", "week")
 """Whole folders that `make faults` runs, and `make test` does not; of others it runs what is marked so."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 from infra.parts.http import get_json
 from infra.parts.part import Command, Context, Part
@@ -13,7 +14,7 @@ def parts() -> tuple[Part, ...]:
     return (
         Part(
             name="lake", service="lake", needs=("broker", "registry", "topics"), ports=("lake",),
-            prepare=_prepare, command=_command, probe=_probe, grace_s=40.0,
+            prepare=make_local_lake, command=_command, probe=_probe, grace_s=40.0,
         ),
     )  # fmt: skip
 
@@ -31,8 +32,10 @@ def spark_environment(context: Context) -> dict[str, str]:
     }
 
 
-def _prepare(context: Context) -> None:
-    context.settings.lake.mkdir(mode=0o755, exist_ok=True)
+def make_local_lake(context: Context) -> None:
+    """The folder of a lake on this machine; one in a store is made by who writes it."""
+    if isinstance(context.settings.lake, Path):
+        context.settings.lake.mkdir(mode=0o755, exist_ok=True)
 
 
 def _command(context: Context) -> Command:

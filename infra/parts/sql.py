@@ -13,7 +13,7 @@ import httpx
 from infra.parts.confine import NOBODY
 from infra.parts.folders import Folders
 from infra.parts.http import get_json
-from infra.parts.lake import spark_environment
+from infra.parts.lake import make_local_lake, spark_environment
 from infra.parts.part import Command, Context, Part
 from jobs.errors import TwinlakeError, UsageError
 from jobs.files import replace_file
@@ -21,6 +21,8 @@ from jobs.passwords import hashed
 from jobs.settings import Services
 
 USER = "analyst"
+READER = "nobody"
+"""Who the SQL server is for a lake's store that asks for names; it needs to read there, and nothing more."""
 
 
 def parts() -> tuple[Part, ...]:
@@ -53,11 +55,17 @@ def protection(context: Context) -> str:
     except (httpx.HTTPError, OSError, KeyError, ValueError):
         return ""
     holds = [
-        "cannot write the lake" if not told["writes_lake"] else "WARNING: can write the lake",
+        _WRITES_LAKE[told["writes_lake"]],
         "sees no secrets" if not told["sees_secrets"] else "WARNING: can read services.json",
         "has no capabilities" if not told["has_capabilities"] else "WARNING: has capabilities",
     ]
     return f"user {told['user']}, {', '.join(holds)}"
+
+
+_WRITES_LAKE = {
+    False: "cannot write the lake", True: "WARNING: can write the lake",
+    None: f"its account {READER} of the lake's store decides whether it can write the lake",
+}  # fmt: skip
 
 
 def not_following(context: Context) -> TwinlakeError | None:
@@ -87,7 +95,7 @@ def password_file(folders: Folders) -> Path:
 def _prepare(context: Context) -> None:
     if not (context.in_container or namespaces() or unconfined_file(context.folders).exists()):
         raise unconfined_error(context.folders)
-    context.settings.lake.mkdir(mode=0o755, exist_ok=True)
+    make_local_lake(context)
     scratch = context.folders.of("sql")
     scratch.mkdir(exist_ok=True)
     if is_root():
@@ -112,7 +120,7 @@ def unconfined_file(folders: Folders) -> Path:
 
 
 def _command(context: Context) -> Command:
-    home, scratch = str(context.settings.home), str(context.folders.of("sql"))
+    lake, home, scratch = context.settings.lake, str(context.settings.home), str(context.folders.of("sql"))
     access = password_file(context.folders)
     limits = context.settings.configuration.limits  # it sees no settings itself
     server = (
@@ -120,9 +128,10 @@ def _command(context: Context) -> Command:
         "--jdbc-port", str(context.ports["jdbc"]), "--scratch", scratch, "--password-file", str(access),
         "--query-seconds", str(limits.query_seconds), "--jdbc-seconds", str(limits.jdbc_seconds),
         "--memory", limits.sql_memory,
+        "--lake", context.settings.configuration.lake.uri,
     )  # fmt: skip
     environ = {
-        **spark_environment(context), "TMPDIR": scratch, "HOME": scratch, "HADOOP_USER_NAME": "nobody",
+        **spark_environment(context), "TMPDIR": scratch, "HOME": scratch, "HADOOP_USER_NAME": READER,
     }  # fmt: skip
     if context.in_container:
         return Command(arguments=server, environ=environ)
@@ -131,7 +140,7 @@ def _command(context: Context) -> Command:
     if not namespaces():
         return Command(arguments=(*drop, "--", *server) if is_root() else server, environ=environ)
     view = (
-        "--home", home, "--read", str(context.settings.lake), "--write", scratch,
+        "--home", home, "--write", scratch, *(("--read", str(lake)) if isinstance(lake, Path) else ()),
         "--read", str(access.parent), "--read", str(context.settings.project),
         "--read", str(context.java_home), "--read", sys.base_prefix,
     )  # fmt: skip

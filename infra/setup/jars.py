@@ -1,4 +1,7 @@
-"""Fetches the pinned jars of jars.txt with the Apache Ivy that PySpark brings, and checks each one."""
+"""Fetches the pinned jars of jars.txt with the Apache Ivy that PySpark brings, and checks each one.
+
+Those of a set that few need are in a list of their own: `python -m infra.setup.jars hdfs`.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,10 @@ from jobs.settings import PROJECT
 JARS = PROJECT / ".jars"
 LIST = PROJECT / "infra" / "setup" / "jars.txt"
 SETS = ("spark", "kafka", "registry", "compiler")
+MORE = {"hdfs": PROJECT / "infra" / "setup" / "jars_hdfs.txt"}
+"""By set, its own list: of what only tests start."""
 _ATTEMPTS = 4
+_ANY_SET = "|".join((*SETS, *MORE))
 _SETTINGS = """<ivysettings><settings defaultResolver="central"/><resolvers>
 <ibiblio name="central" m2compatible="true" usepoms="false"/></resolvers></ivysettings>
 """
@@ -56,7 +62,7 @@ def read_list(text: str) -> tuple[Artifact, ...]:
         if not line.strip() or line.startswith("#"):
             continue
         match = re.fullmatch(
-            rf"({'|'.join(SETS)}) ([\w.-]+):([\w.-]+):([\w.-]+)(?::([\w.-]+):([\w.]+))? ([0-9a-f]{{64}})",
+            rf"({_ANY_SET}) ([\w.-]+):([\w.-]+):([\w.-]+)(?::([\w.-]+):([\w.]+))? ([0-9a-f]{{64}})",
             line,
         )
         if not match:
@@ -84,7 +90,7 @@ def fetch(artifacts: Sequence[Artifact], target: Path, java_home: Path) -> None:
             _say(f"   {len(missing)} still missing, again in {3 * attempt} s")
             time.sleep(3 * attempt)
         # One run per set: the broker and Spark need different versions of the same jar.
-        for of_set in SETS:
+        for of_set in (*SETS, *MORE):
             if wanted := [artifact for artifact in missing if artifact.set == of_set]:
                 _retrieve(wanted, target, work, java_home)
         missing = [artifact for artifact in missing if not _present(artifact, target)]
@@ -182,7 +188,7 @@ def _install(source: Path, artifact: Artifact, target: Path) -> None:
 
 
 def _remove_others(artifacts: Sequence[Artifact], target: Path) -> None:
-    for of_set in ("spark", "kafka", "compiler"):
+    for of_set in {artifact.set for artifact in artifacts} - {"registry"}:
         wanted = {artifact.file_name for artifact in artifacts if artifact.set == of_set}
         for path in (target / of_set).glob("*.jar"):
             if path.name not in wanted:
@@ -198,15 +204,17 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def main() -> None:
-    """Brings all jars here; `make jars`."""
+def main(asked: Sequence[str]) -> None:
+    """Brings all jars here, `make jars`, or those of the named sets with a list of their own."""
     JARS.mkdir(exist_ok=True)
     try:
-        fetch(read_list(LIST.read_text()), JARS, find_java(os.environ))
+        for file in [MORE[name] for name in asked] or [LIST]:
+            fetch(read_list(file.read_text()), JARS, find_java(os.environ))
     except (JarError, NoJava) as error:
         sys.exit(str(error))
-    (JARS / ".complete").touch()
+    if not asked:
+        (JARS / ".complete").touch()
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

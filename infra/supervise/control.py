@@ -107,13 +107,7 @@ def _refuse_other_settings(settings: Settings) -> None:
 
 
 def check_prerequisites(settings: Settings, environ: Mapping[str, str]) -> None:
-    """UsageError where there is no Java, or no jars, or the lake would not be where the settings say."""
-    if (uri := settings.configuration.lake.uri) and settings.lake == settings.home / "lake":
-        raise UsageError(
-            "the lake cannot be elsewhere yet",
-            f"[lake] uri is {uri}, and it would be in {settings.lake} all the same",
-            "take uri out of twinlake.toml",
-        )
+    """UsageError where there is no Java, or no jars."""
     try:
         find_java(environ)
     except NoJava as error:

@@ -25,8 +25,8 @@ from jobs.waiting import wait_for
 
 MARK = "TWINLAKE_PART"
 PASSED_ON = (
-    "HADOOP_CONF_DIR", "HOME", "JAVA_HOME", "KUBECONFIG", "LANG", "LC_ALL", "LOGNAME", "PATH", "TMPDIR",
-    "USER", "YARN_CONF_DIR",
+    "HADOOP_CONF_DIR", "HADOOP_USER_NAME", "HOME", "JAVA_HOME", "KUBECONFIG", "LANG", "LC_ALL", "LOGNAME",
+    "PATH", "TMPDIR", "USER", "YARN_CONF_DIR",
 )  # fmt: skip
 """All that a part sees of the shell that started it: no token that lies in an environment reaches it."""
 _BOOT = Path("/proc/sys/kernel/random/boot_id")

@@ -10,19 +10,18 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any, Literal
 
 import structlog
 
 from jobs.batch.due import Scope
-from jobs.files import replace_file
 from jobs.kinds.fingerprint import STATE_CODE
 from jobs.kinds.windows import Windows
-from jobs.lake import delta
+from jobs.lake import delta, store
 from jobs.lake.certificates import NOTHING, Outcome
 from jobs.lake.feed import Feed
 from jobs.lake.segments import Closed, batch_epoch
+from jobs.location import Location
 
 log = structlog.get_logger(__name__)
 Asked = list[dict[str, str | None]] | Literal["due"]
@@ -35,7 +34,7 @@ class Attempt:
     `scope` is what is rebuilt, `parts` its chunks once `cut` has been called; an earlier attempt's are kept.
     """
 
-    def __init__(self, file: Path, job: str, feed: Feed, closed: Closed, asked: Asked) -> None:
+    def __init__(self, file: Location, job: str, feed: Feed, closed: Closed, asked: Asked) -> None:
         """Goes on where an earlier attempt ended, at the moment it had pinned, or begins at `closed`.
 
         It begins anew if the version is another or something else was asked for, if old records may be read
@@ -53,9 +52,9 @@ class Attempt:
         self._done: list[Any] = []
         self.files: dict[str, int] = {}
         """What was computed, with sizes; empty as long as that is not whole."""
-        if file.exists():
+        if store.exists(file):
             try:
-                self._take_over(json.loads(file.read_text()), job, feed)
+                self._take_over(json.loads(store.read_text(file)), job, feed)
             except (ValueError, KeyError, TypeError) as error:
                 log.warning("an attempt cannot be continued and begins anew", job=job, why=repr(error))
 
@@ -121,8 +120,7 @@ class Attempt:
             "outcome": asdict(self.outcome),
             "replacing": replacing,
         }
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(self._file, json.dumps(state))
+        store.replace(self._file, json.dumps(state))
 
 
 def _made(feed: Feed, job: str, epoch: int) -> bool:

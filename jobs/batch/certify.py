@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Set
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -15,6 +15,7 @@ from jobs.batch.verify import verify
 from jobs.errors import DifferenceError, UsageError
 from jobs.kinds.kind import grid_of
 from jobs.kinds.windows import Windows, window_range
+from jobs.lake import store
 from jobs.lake.certificates import Certificate, Work
 from jobs.lake.feed import Feed, LogView, Opened, feeds
 from jobs.lake.open_lake import OpenLake
@@ -95,7 +96,7 @@ def rebuild_version(
         raise UsageError("what is due has its own range", "--due and --from or --to", "leave out one of them")
     if not isinstance(opened, Feed):
         return verify_version(lake, version, run, only_due=only_due)
-    begun = lake.staging(run.id).exists()  # what an attempt has repaired is not to be forgotten
+    begun = store.exists(lake.staging(run.id))  # what an attempt has repaired is not to be forgotten
     if only_due and not begun and grid_of(opened.definition) is None:
         if _due("rebuild", lake, opened, lake.versions.pin(version, run)) is None:
             return _not_due(lake, version)
@@ -176,7 +177,8 @@ def _rebuild(lake: OpenLake, feed: Feed, windows: Windows | None, repair: bool, 
             repair,
         )
     _kept(lake, done.certificate)
-    shutil.rmtree(staging, ignore_errors=True)
+    with suppress(OSError):  # a clean-up deletes it
+        store.delete_tree(staging)
     return done
 
 

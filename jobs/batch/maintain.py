@@ -7,22 +7,22 @@ dead jobs left in staging; the log's small files become large ones; old jobs, ce
 from __future__ import annotations
 
 import re
-import shutil
 import threading
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from jobs.lake import delta, release_log
+from jobs.lake import delta, release_log, store
 from jobs.lake.feed import Feed
 from jobs.lake.kept_commits import KEEP_COMMITS_S
 from jobs.lake.log import Log
 from jobs.lake.open_lake import OpenLake
 from jobs.lake.table_state import whole_checkpoints
 from jobs.lake.version import Version, stored_versions
+from jobs.location import Location
 from jobs.run import Run
 from jobs.times import parse_moment
 from jobs.waiting import holding
@@ -62,7 +62,7 @@ class Maintained:
         }  # fmt: skip
 
 
-def drop_old_commits(path: Path, now_s: float, keep_s: float = KEEP_COMMITS_S) -> int:
+def drop_old_commits(path: Location, now_s: float, keep_s: float = KEEP_COMMITS_S) -> int:
     """Delete the commit files before the newest checkpoint that is older than `keep_s`; how many.
 
     Delta does the same by itself, but by whole days (86,400 files at a step each second), and it knows
@@ -71,22 +71,22 @@ def drop_old_commits(path: Path, now_s: float, keep_s: float = KEEP_COMMITS_S) -
     """
     log = path / delta.LOG_FOLDER
     whole = whole_checkpoints(log)
-    old = next((version for version, file in whole if now_s - file.stat().st_mtime > keep_s), None)
+    old = next((version for version, file in whole if now_s - store.stat(file).modified_s > keep_s), None)
     told = delta.newest_commit(path, lambda metadata: "position" in metadata or "batch" in metadata)
     if old is None or told is None:
         return 0
     first_kept = min(old, told.version)  # the newest metadata is where the next start begins
     gone = 0
-    for file in sorted(log.iterdir()):
-        named = _OF_VERSION.fullmatch(file.name)
-        unpublished = _UNPUBLISHED.fullmatch(file.name) and now_s - file.stat().st_mtime > keep_s
+    for name in sorted(store.names(log)):
+        named = _OF_VERSION.fullmatch(name)
+        unpublished = _UNPUBLISHED.fullmatch(name) and now_s - store.stat(log / name).modified_s > keep_s
         if unpublished or (named and int(named[1] or named[5]) < first_kept):
-            file.unlink(missing_ok=True)
+            store.delete(log / name)
             gone += 1
     return gone
 
 
-def vacuum(spark: SparkSession, path: Path, keep_hours: int) -> None:
+def vacuum(spark: SparkSession, path: Location, keep_hours: int) -> None:
     """Delete the data files that no version younger than `keep_hours` uses; Delta rounds, so no fractions."""
     clean_up_session(spark).sql(f"VACUUM delta.`{path}` RETAIN {keep_hours} HOURS")
 
@@ -125,17 +125,18 @@ def clean_up_session(spark: SparkSession) -> SparkSession:
     return session
 
 
-def drop_staging(staging: Path, alive: Callable[[], Collection[str]]) -> list[str]:
+def drop_staging(staging: Location, alive: Callable[[], Collection[str]]) -> list[str]:
     """Delete what jobs left in staging, but not of those that are alive or may be continued.
 
     Asked of each folder that is there, right before it goes: a job may begin, or be asked for again, while
     the folders of others are deleted.
     """
     gone = []
-    for place in [*staging.glob("*")]:
-        if place.name not in alive():
-            shutil.rmtree(place, ignore_errors=True)
-            gone.append(place.name)
+    for job in store.names(staging):
+        if job not in alive():
+            with suppress(OSError):  # it is tried again
+                store.delete_tree(staging / job)
+            gone.append(job)
     return gone
 
 
@@ -181,10 +182,10 @@ def drop_retired(lake: OpenLake, table: str | None = None) -> list[Version]:
     keep_s = max(KEEP_FILES_HOURS * 3600, _pinned_s(lake, now_s))
     for version in stored_versions(lake.path):
         rows = version.path(lake.path)
-        if version.retired_at is None or not rows.is_dir() or table not in (None, version.table):
+        if version.retired_at is None or not store.exists(rows) or table not in (None, version.table):
             continue
         if now_s - parse_moment(version.retired_at).timestamp() > keep_s:
-            shutil.rmtree(rows)
+            store.delete_tree(rows)
             gone.append(version)
     return gone
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import structlog
@@ -29,6 +28,7 @@ from jobs.lake.certificates import NOTHING, Certificate
 from jobs.lake.feed import Feed
 from jobs.lake.segments import Closed, segment_of
 from jobs.lake.table_state import LiveFile
+from jobs.location import Location
 from jobs.run import Run
 from jobs.times import moment_or_none, parse_moment
 
@@ -59,7 +59,7 @@ def rebuild(
     closed: Closed,
     open_segment: Callable[[], int],
     run: Run,
-    staging: Path,
+    staging: Location,
     created_at: str,
     asked: Windows | Callable[[Closed], Scope] = ALL,
     repair: bool = False,

@@ -1,13 +1,11 @@
 """What a rebuild computes, as data files by chunk in its job's staging folder.
 
-They are written once: compared where they lie, then linked into the table by the commit that replaces rows.
+They are written once: compared where they lie, then taken into the table by the commit that replaces rows.
 """
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -17,8 +15,10 @@ from jobs.batch.merge import files_for
 from jobs.batch.verify import within
 from jobs.errors import BusyError
 from jobs.kinds.windows import Windows
+from jobs.lake import store
 from jobs.lake.feed import Feed
 from jobs.lake.segments import Closed
+from jobs.location import Location
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -29,7 +29,7 @@ CHUNK = "_chunk"
 class Staged:
     """States of the feed's definition, sorted as its files are."""
 
-    def __init__(self, feed: Feed, place: Path) -> None:
+    def __init__(self, feed: Feed, place: Location) -> None:
         self.feed = feed
         self._place = place
         self._beside = place.with_name(f"{place.name}-beside")
@@ -54,15 +54,15 @@ class Staged:
 
     def sizes(self) -> dict[str, int]:
         """The bytes of each file."""
-        files = sorted(self._place.rglob("*.parquet"))
-        return {str(file.relative_to(self._place)): file.stat().st_size for file in files}
+        files = sorted(store.tree(self._place).items())
+        return {name: file.bytes for name, file in files if name.endswith(".parquet")}
 
-    def files(self, number: int) -> list[Path]:
+    def files(self, number: int) -> list[Location]:
         """Those of one chunk; BusyError where one is there no more: rows would be replaced by fewer."""
         folder = f"{CHUNK}={number}"
         files = [self._place / name for name in self._computed if name.partition("/")[0] == folder]
         for file in files:
-            if not file.exists():
+            if not store.exists(file):
                 raise self._gone(file)
         return files
 
@@ -71,7 +71,7 @@ class Staged:
         read, files = self.feed.spark.read.schema(self.feed.states), self.files(number)
         return read.parquet(*map(str, files)) if files else read.parquet(str(self._place)).limit(0)
 
-    def beside(self, files: Mapping[str, int], windows: Windows) -> list[Path]:
+    def beside(self, files: Mapping[str, int], windows: Windows) -> list[Location]:
         """The rows of these files (paths as Delta writes them, bytes) that are in none of the windows."""
         if not files:
             return []
@@ -82,16 +82,16 @@ class Staged:
         kept = stored.where(f"NOT coalesce({within(feed, windows)}, false)")
         kept = kept.coalesce(files_for(sum(files.values())))
         feed.sorted(kept).write.mode("overwrite").parquet(str(self._beside))
-        written = [*self._beside.glob("*.parquet")]
+        written = [self._beside / name for name in store.names(self._beside) if name.endswith(".parquet")]
         if not written:  # Spark writes one of no rows at least
             raise self._gone(self._beside)
-        return [file for file in written if pq.read_metadata(file).num_rows]
+        return [file for file in written if pq.read_metadata(store.reader(file)).num_rows]
 
     def drop(self) -> None:
         """What was computed at another position."""
-        shutil.rmtree(self._place, ignore_errors=True)
+        store.delete_tree(self._place)
 
-    def _gone(self, place: Path) -> BusyError:
+    def _gone(self, place: Location) -> BusyError:
         return BusyError(
             f"what the rebuild of {self.feed.version} has computed is gone",
             f"{place} was deleted beside it",

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import and_
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
-from pyarrow import dataset
 
 from jobs import quote
 from jobs.batch.diff import Side
-from jobs.lake import delta
+from jobs.lake import delta, store
 from jobs.lake.feed import Feed, LogView, Readable
 from jobs.lake.kept_commits import newest_told
 from jobs.lake.version import Pin
+from jobs.location import Location
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -57,7 +57,8 @@ def touched(feed: Feed, old: Pin, new: Pin) -> DataFrame | None:
     files = _files(feed, old, new)
     if files is None:
         return None
-    rows = feed.spark.read.schema(feed.states).parquet(*files) if files else feed.rows().limit(0)
+    read = feed.spark.read.schema(feed.states)
+    rows = read.parquet(*map(str, files)) if files else feed.rows().limit(0)
     found = rows.select(*map(quote.name, by)).distinct()
     return None if _rows(files) > MOST_VALUES and found.count() > MOST_VALUES else found
 
@@ -76,11 +77,11 @@ def only(side: Side, keys: DataFrame) -> Side:
     return Side(rows=side.rows.join(F.broadcast(named), on, "left_semi"), scales=side.scales)
 
 
-def _files(feed: Feed, old: Pin, new: Pin) -> list[str] | None:
+def _files(feed: Feed, old: Pin, new: Pin) -> list[Location] | None:
     """The data files of the steps after one pin and up to the other; None where they are not all known."""
     assert old.delta_version is not None and new.delta_version is not None
     assert old.step is not None and new.step is not None
-    found, steps = [], 0
+    found, steps = list[Location](), 0
     for version in range(old.delta_version + 1, new.delta_version + 1):
         commit = delta.commit(feed.path, version)
         if commit is None:
@@ -91,17 +92,17 @@ def _files(feed: Feed, old: Pin, new: Pin) -> list[str] | None:
             found += [feed.path / name for name in commit.added]
         elif kind not in _SAME_ROWS and commit.changes_data:
             return None
-    if steps != new.step - old.step or not all(map(Path.exists, found)):
+    if steps != new.step - old.step or not store.all_exist(found):
         return None
-    return [str(file) for file in found]
+    return found
 
 
-def _rows(files: list[str]) -> int:
+def _rows(files: list[Location]) -> int:
     """How many rows files have, by their footers."""
-    return int(dataset.dataset(files, format="parquet").count_rows()) if files else 0
+    return sum(pq.read_metadata(store.reader(file)).num_rows for file in files)
 
 
-def _tells(path: Path, pin: Pin) -> bool:
+def _tells(path: Location, pin: Pin) -> bool:
     """Whether the table's last step before the pin is the one that the pin tells of, clocks and all."""
     if not pin.step:
         return True  # nothing had come
@@ -122,11 +123,12 @@ def _step(metadata: dict[str, Any]) -> int | None:
     return metadata["step"] if metadata.get("kind") in _STEPS else None
 
 
-def _is_kept(path: Path, delta_version: int | None) -> bool:
+def _is_kept(path: Location, delta_version: int | None) -> bool:
     if delta_version is None or delta_version > delta.newest_version(path):
         return False
     try:
         files = DeltaTable(str(path), version=delta_version).file_uris()
     except DeltaError:
         return False
-    return all(Path(file.removeprefix("file://")).exists() for file in files)
+    below = (file.removeprefix("file://").removeprefix(f"{path}/") for file in files)
+    return store.all_exist(path / name for name in below)

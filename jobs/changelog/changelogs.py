@@ -6,7 +6,6 @@ import json
 import re
 import threading
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import structlog
@@ -15,10 +14,10 @@ from jobs.changelog.destination import Destination, position_topic
 from jobs.changelog.form import schemas
 from jobs.changelog.sender import Sender
 from jobs.errors import NotFoundError, UsageError
-from jobs.files import replace_file
 from jobs.kinds.kind import Kind
-from jobs.lake import release_log
+from jobs.lake import release_log, store
 from jobs.lake.open_lake import OpenLake
+from jobs.location import Location
 from jobs.run import Run
 from jobs.topics import coordinate
 from jobs.topics.topic import topic_names
@@ -41,7 +40,7 @@ class Changelogs:
     on; a table has one at most.
     """
 
-    def __init__(self, lake: Path, lake_id: str) -> None:
+    def __init__(self, lake: Location, lake_id: str) -> None:
         self._folder = lake / "changelogs"
         self._lake_id = lake_id
         self._senders: dict[str, Sender] = {}
@@ -76,7 +75,7 @@ class Changelogs:
             if table not in on:
                 self._refuse(lake, table, topic, [one.topic for one in on.values()], run)
                 made = Changelog(table=table, topic=topic, started_at=lake.clock().isoformat())
-                replace_file(self._folder / f"{table}.json", json.dumps(asdict(made), indent=2))
+                store.replace(self._folder / f"{table}.json", json.dumps(asdict(made), indent=2))
                 self._send(lake, made)
             return self._senders[table].status()
 
@@ -89,7 +88,7 @@ class Changelogs:
                     f"table {table} has no changelog", f"tables that have: {on}", "name one of them"
                 )
             sender.stop()
-            (self._folder / f"{table}.json").unlink()
+            store.delete(self._folder / f"{table}.json")
             del self._senders[table]
             return {**sender.status(), "state": "stopped"}
 
@@ -98,7 +97,8 @@ class Changelogs:
         self._senders[one.table].start()
 
     def _on(self) -> list[Changelog]:
-        return [Changelog(**json.loads(file.read_text())) for file in sorted(self._folder.glob("*.json"))]
+        files = (name for name in sorted(store.names(self._folder)) if name.endswith(".json"))
+        return [Changelog(**json.loads(store.read_text(self._folder / name))) for name in files]
 
     def _refuse(self, lake: OpenLake, table: str, topic: str, others: list[str], run: Run) -> None:
         """Before anything is made: everything that can be known to be wrong."""

@@ -22,6 +22,7 @@ from jobs.commands.output import console, error_lines, load_settings, print_json
 from jobs.configuration import Configuration
 from jobs.configuration_example import example, own_first
 from jobs.errors import TwinlakeError, UsageError
+from jobs.lake.fit import refuse_unfit
 from jobs.settings import Settings
 from jobs.spark_cluster import check_master
 from jobs.times import utc_now
@@ -83,7 +84,7 @@ def check_given(settings: Settings, services: Collection[str]) -> None:
 
 
 def checks(settings: Settings) -> Iterator[Finding]:
-    """Every check of an installation; none of them starts or changes anything."""
+    """Every check of an installation; none starts or changes anything, but the folder of a lake is made."""
     told = settings.configuration
     yield tried("settings", str(settings.configuration_file), lambda: _whether_read(settings))
     yield tried("installation", "Java and jars", lambda: _prerequisites(settings))
@@ -92,7 +93,7 @@ def checks(settings: Settings) -> Iterator[Finding]:
     for name, port in told.ports.fixed.items():
         yield tried("ports", f"{name} = {port}", partial(_port, settings, name, port))
     yield tried("spark", told.spark.master, partial(check_master, told))
-    yield from _of_given(settings, told.given)
+    yield from _of_given(settings, (*told.given, "lake"))
 
 
 def _of_given(settings: Settings, services: Collection[str]) -> Iterator[Finding]:
@@ -105,6 +106,8 @@ def _of_given(settings: Settings, services: Collection[str]) -> Iterator[Finding
         yield from check_registry.findings(settings, utc_now)
     if "airflow" in services:
         yield from check_airflow.findings(settings, utc_now)
+    if "lake" in services and settings.configuration.lake.uri:
+        yield tried("lake", settings.configuration.lake.uri, lambda: _store(settings))
 
 
 def shown(told: Configuration) -> Iterator[tuple[str, str, str]]:
@@ -168,6 +171,11 @@ def _confinement(settings: Settings) -> str:
     if file.exists():
         return f"nothing but its own rules, as {file.name} accepts"
     raise sql.unconfined_error(folders_of(settings))
+
+
+def _store(settings: Settings) -> str:
+    refuse_unfit(settings.lake, utc_now())
+    return "can be written, publishes a name once, and its clock is right"
 
 
 def _port(settings: Settings, name: str, port: int) -> str:

@@ -13,6 +13,7 @@ from jobs.commands.output import Words, load_settings, print_json, say, show_row
 from jobs.defaults import KEPT_RELEASES
 from jobs.errors import DefinitionError, NotFoundError, UnreachableError, UsageError
 from jobs.git import commit_of
+from jobs.lake import store
 from jobs.lake.plans import Plans
 from jobs.lake.version import batches_text
 from jobs.server.client import LakeClient
@@ -232,7 +233,7 @@ def _run(settings: Settings, kind: str, params: Mapping[str, Any], key: str | No
 
 
 def _refuse_no_lake(settings: Settings) -> None:
-    if not settings.lake.is_dir():
+    if not store.exists(settings.lake):
         raise UnreachableError(
             f"there is no lake in {settings.home}", "Twinlake was never started there",
             "start it with `twinlake up`, or name another folder with --home",

@@ -49,7 +49,7 @@ def up(
     with console.status("asking what is given ..."):
         if needs_release:
             check_master(settings.configuration)
-        check_given(settings, [name for name in given if name in {part.service for part in parts}])
+        check_given(settings, [name for name in (*given, "lake") if name in {part.service for part in parts}])
     with console.status("starting ...") as waiting:
         for ready in control.bring_up(settings, parts, os.environ):
             took = (f"  {ready.seconds:.1f} s", "dim")
@@ -153,9 +153,12 @@ def reset(yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = Fals
         if not sys.stdin.isatty():
             raise UsageError("reset asks first", "there is no terminal to answer on", "add --yes")
         typer.confirm(f"Remove all records, tables and releases in {settings.home}?", abort=True)
+    lake = settings.lake  # told by a file that goes, too
     down()
     remove_state(folders_of(settings))
     tell(f"removed the state in {settings.home}")
+    if not isinstance(lake, Path):
+        tell(f"the lake in {lake} is left as it is: others may read it; delete it there, with its topics")
 
 
 def _names(text: str) -> list[str]:

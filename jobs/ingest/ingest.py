@@ -226,7 +226,7 @@ class Ingest:
 
     @property
     def _checkpoint(self) -> Path:
-        return self.settings.lake / "checkpoints" / self.topic.name
+        return self.settings.checkpoints / self.topic.name
 
     @property
     def _horizon(self) -> int:

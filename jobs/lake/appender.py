@@ -9,11 +9,9 @@ committed.
 from __future__ import annotations
 
 import json
-import os
 import threading
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 from uuid import uuid4
@@ -21,11 +19,11 @@ from uuid import uuid4
 import structlog
 
 from jobs.errors import BusyError, ChangedTableError, SilentSkipError
-from jobs.files import telling_of_a_full_disk
-from jobs.lake import checkpoints, data_file, delta
+from jobs.lake import checkpoints, data_file, delta, store
 from jobs.lake.data_file import Column
 from jobs.lake.delta import Commit
 from jobs.lake.table_state import LiveFile, TableState
+from jobs.location import Location
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,7 +38,7 @@ Added = Mapping[str, Any]
 class Appender:
     """`statistics` are the columns that prune: of every other one Delta's log says nothing."""
 
-    def __init__(self, path: Path, statistics: Sequence[Column]) -> None:
+    def __init__(self, path: Location, statistics: Sequence[Column]) -> None:
         self.path = path
         self._statistics = statistics
         self._state = TableState(path)
@@ -76,12 +74,12 @@ class Appender:
         """
         if not rows.num_rows:
             return []
-        with telling_of_a_full_disk(self.path):
+        with store.telling_of_no_room(self.path):
             return [data_file.write(rows, self.path, partition, self._statistics)]
 
-    def adopt(self, files: Iterable[Path], partition: Mapping[str, str] = {}) -> list[Added]:
-        """The same for whole data files on the lake's disk, written by somebody else: they are linked."""
-        with telling_of_a_full_disk(self.path):
+    def adopt(self, files: Iterable[Location], partition: Mapping[str, str] = {}) -> list[Added]:
+        """The same for whole data files in the lake, written by somebody else: those stay."""
+        with store.telling_of_no_room(self.path):
             return [data_file.adopt(file, self.path, partition, self._statistics) for file in files]
 
     def commit(
@@ -100,14 +98,14 @@ class Appender:
         altered the table since it was opened, BusyError when a file to be removed is live no more,
         FullDiskError where there is no room.
         """
-        with self._lock, telling_of_a_full_disk(self.path):
+        with self._lock, store.telling_of_no_room(self.path):
             while True:
                 self._forward()
                 self._refuse(app_id, txn_version)
                 self._refuse_gone(removed)
                 actions = self._actions(added, removed, app_id, txn_version, metadata, bool(removed) and same)
                 version = self._state.version + 1
-                if put_if_absent(delta.commit_file(self._state.folder, version), _lines(actions)):
+                if store.put_if_absent(delta.commit_file(self._state.folder, version), _lines(actions)):
                     break
             self._state.apply(actions)
             self._sum_up(actions[0]["commitInfo"]["txnId"])
@@ -197,22 +195,10 @@ class Appender:
             "metadata": state.metadata, "protocol": state.protocol,
         }  # fmt: skip
         try:
-            put_if_absent(state.folder / f"{state.version:020d}.crc", json.dumps(told, separators=(",", ":")))
+            file = state.folder / f"{state.version:020d}.crc"
+            store.put_if_absent(file, json.dumps(told, separators=(",", ":")))
         except OSError as error:  # nobody needs it, and the commit is made
             journal.warning("no checksum file was written", table=str(self.path), why=str(error))
-
-
-def put_if_absent(file: Path, content: str) -> bool:
-    """Publishes a file whole, unless there is one of its name: whether it did. Safe between processes."""
-    unpublished = file.with_name(f".{file.name}.{uuid4()}.tmp")
-    try:
-        unpublished.write_text(content, encoding="utf-8")
-        os.link(unpublished, file)
-    except FileExistsError:
-        return False
-    finally:
-        unpublished.unlink(missing_ok=True)
-    return True
 
 
 def _lines(actions: Sequence[Mapping[str, Any]]) -> str:

@@ -6,7 +6,6 @@ import json
 import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -14,6 +13,7 @@ import pyarrow as pa
 from jobs.kinds.windows import ALL, Windows
 from jobs.lake.ledger import Ledger
 from jobs.lake.version import batches_text
+from jobs.location import Location
 
 Work = Literal["verify", "rebuild"]
 SHOWN = 100
@@ -162,7 +162,7 @@ KEEP = 10_000
 class Certificates:
     """`<lake>/certificates`, and the newest of each version in memory, by sequence and never by a clock."""
 
-    def __init__(self, lake: Path) -> None:
+    def __init__(self, lake: Location) -> None:
         self._ledger = Ledger(lake / "certificates", SCHEMA)
         self._lock = threading.Lock()
         self._newest: dict[tuple[str, str], Certificate] = {}

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import structlog
 from deltalake import DeltaTable
+
+from jobs.location import Location
 
 EVERY_COMMITS = 100
 
 journal = structlog.get_logger(__name__)
 _worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
-_waiting: set[Path] = set()
+_waiting: set[Location] = set()
 _lock = threading.Lock()
 
 
@@ -24,7 +25,7 @@ def due(version: int) -> bool:
     return version > 0 and version % EVERY_COMMITS == 0
 
 
-def make(path: Path) -> None:
+def make(path: Location) -> None:
     """Begins to write one of the newest version; a failure is told, and the next one comes soon.
 
     One that waits for its turn will do for all commits until then: commits may come faster.
@@ -36,7 +37,7 @@ def make(path: Path) -> None:
     _worker.submit(_make, path)
 
 
-def _make(path: Path) -> None:
+def _make(path: Location) -> None:
     with _lock:
         _waiting.discard(path)
     try:

@@ -8,17 +8,13 @@ sorts it highest). Other columns have them always: deltalake loses rows where so
 
 from __future__ import annotations
 
-import errno
 import json
 import math
-import os
-import shutil
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
@@ -26,6 +22,9 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+
+from jobs.lake import store
+from jobs.location import Location
 
 Column = tuple[str, ...]
 """A column's name, or the names on the way to a field inside it."""
@@ -39,44 +38,43 @@ _LAST_MS = 253_402_300_799_999  # of the year 9999
 
 
 def write(
-    rows: pa.Table, table: Path, partition: Mapping[str, str], statistics: Sequence[Column]
+    rows: pa.Table, table: Location, partition: Mapping[str, str], statistics: Sequence[Column]
 ) -> dict[str, Any]:
     """Writes the rows (without the partition's columns) as one file below `table`; its `add` action.
 
     Nobody sees the file before the action is committed. Raises OSError.
     """
     name = _new_name(table, partition)
-    pq.write_table(rows, table / name, compression="zstd", compression_level=1, store_schema=False)
+    with store.writer(table / name) as out:
+        pq.write_table(rows, out, compression="zstd", compression_level=1, store_schema=False)
     return _added(table, name, partition, statistics_text(rows, statistics))
 
 
 def adopt(
-    file: Path, table: Path, partition: Mapping[str, str], statistics: Sequence[Column]
+    file: Location, table: Location, partition: Mapping[str, str], statistics: Sequence[Column]
 ) -> dict[str, Any]:
-    """The same for a Parquet file that is written already: a link to it, or a copy from another disk."""
+    """The same for a Parquet file in the lake that is written already, which stays.
+
+    The data file is new all the same: VACUUM deletes what is old and not committed.
+    """
     name = _new_name(table, partition)
-    try:
-        os.link(file, table / name)
-    except OSError as error:
-        if error.errno != errno.EXDEV:
-            raise
-        shutil.copyfile(file, table / name)
-    os.utime(table / name)  # VACUUM deletes what is old and not committed, and a link is as old as its file
+    store.copy(file, table / name)
     return _added(table, name, partition, _statistics_of(file, statistics))
 
 
-def _new_name(table: Path, partition: Mapping[str, str]) -> str:
+def _new_name(table: Location, partition: Mapping[str, str]) -> str:
     """Of a data file below the table, in a folder that is there."""
     folder = "".join(f"{name}={value}/" for name, value in partition.items())
-    (table / folder).mkdir(exist_ok=True)
+    if folder:
+        store.make_folder(table / folder)
     return f"{folder}part-00000-{uuid4()}-c000.zstd.parquet"
 
 
-def _added(table: Path, name: str, partition: Mapping[str, str], stats: str) -> dict[str, Any]:
+def _added(table: Location, name: str, partition: Mapping[str, str], stats: str) -> dict[str, Any]:
     return {
         "path": quote(name, safe="/="),
         "partitionValues": dict(partition),
-        "size": (table / name).stat().st_size,
+        "size": store.stat(table / name).bytes,
         "modificationTime": time.time_ns() // 1_000_000,
         "dataChange": True,
         "stats": stats,
@@ -89,9 +87,9 @@ def statistics_text(rows: pa.Table, columns: Sequence[Column]) -> str:
     return _text_of(rows.num_rows, {column: values[column].null_count for column in columns}, values)
 
 
-def _statistics_of(file: Path, columns: Sequence[Column]) -> str:
+def _statistics_of(file: Location, columns: Sequence[Column]) -> str:
     """The same of a file of any size."""
-    stored, nulls = pq.ParquetFile(file), Counter[Column]()
+    stored, nulls = pq.ParquetFile(store.reader(file)), Counter[Column]()
     ends: dict[Column, list[pa.Array]] = {column: [] for column in columns}
     for batch in stored.iter_batches(BATCH_ROWS, columns=sorted({column[0] for column in columns})):
         rows = pa.Table.from_batches([batch])

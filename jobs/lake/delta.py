@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from jobs.errors import SilentSkipError, UsageError
+from jobs.lake import store
+from jobs.location import Location
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 LOG_FOLDER = "_delta_log"
-_known: dict[str, int] = {}
+LINKED, RENAMED = "twinlake.lake.LinkedCommits", "io.delta.storage.HDFSLogStore"
+_known: dict[Location, int] = {}
 """The newest version that was seen of each table: a hint where to look for the next one."""
 
 
@@ -31,43 +34,49 @@ class Commit:
     changes_data: bool = False  # whether it says that readers may see other rows
 
 
-def exists(path: Path | str) -> bool:
+def exists(path: Location) -> bool:
     """Whether a Delta table is at `path`."""
     return newest_version(path) >= 0
 
 
-def newest_version(path: Path | str) -> int:
+def newest_version(path: Location) -> int:
     """The newest version at `path`, -1 where there is no table. No Spark.
 
     The folder, which may have tens of thousands of names, is listed once; then the next name is looked for.
     """
-    folder = Path(path) / LOG_FOLDER
-    at = _known.get(str(path), -1)
-    if at < 0 or not commit_file(folder, at).exists():
-        at = max((int(name.stem) for name in folder.glob("*.json") if name.stem.isdigit()), default=-1)
-    while at >= 0 and commit_file(folder, at + 1).exists():
+    folder = path / LOG_FOLDER
+    at = _known.get(path, -1)
+    if at < 0 or not store.exists(commit_file(folder, at)):
+        at = max(commits(folder), default=-1)
+    while at >= 0 and store.exists(commit_file(folder, at + 1)):
         at += 1
-    _known[str(path)] = at
+    _known[path] = at
     return at
 
 
-def commit_file(folder: Path, version: int) -> Path:
+def commits(folder: Location) -> list[int]:
+    """The versions whose commits are in a `_delta_log` folder, in no order."""
+    numbers = (name.removesuffix(".json") for name in store.names(folder) if name.endswith(".json"))
+    return [int(number) for number in numbers if number.isdigit()]
+
+
+def commit_file(folder: Location, version: int) -> Location:
     """Where the commit of that version is in a `_delta_log` folder."""
     return folder / f"{version:020d}.json"
 
 
-def actions(folder: Path, version: int) -> list[dict[str, Any]] | None:
+def actions(folder: Location, version: int) -> list[dict[str, Any]] | None:
     """The actions of a commit in a `_delta_log` folder, None where it is not there."""
     try:
-        text = commit_file(folder, version).read_text(encoding="utf-8")
+        text = store.read_text(commit_file(folder, version))
     except FileNotFoundError:
         return None
     return [json.loads(line) for line in text.split("\n") if line]  # texts may hold other ends of lines
 
 
-def commit(path: Path | str, version: int) -> Commit | None:
+def commit(path: Location, version: int) -> Commit | None:
     """The commit of that version, None where its file is gone (cleaned up) or not there yet."""
-    told = actions(Path(path) / LOG_FOLDER, version)
+    told = actions(path / LOG_FOLDER, version)
     if told is None:
         return None
     info: dict[str, Any] = {}
@@ -101,7 +110,7 @@ def _metadata(text: str | None) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def newest_commit(path: Path | str, where: Callable[[dict[str, Any]], bool] = bool) -> Commit | None:
+def newest_commit(path: Location, where: Callable[[dict[str, Any]], bool] = bool) -> Commit | None:
     """The newest commit whose metadata `where` accepts; reads backwards, no Spark."""
     at = newest_version(path)
     while at >= 0:
@@ -114,15 +123,13 @@ def newest_commit(path: Path | str, where: Callable[[dict[str, Any]], bool] = bo
     return None
 
 
-def newest_metadata(
-    path: Path | str, where: Callable[[dict[str, Any]], bool] = bool
-) -> dict[str, Any] | None:
+def newest_metadata(path: Location, where: Callable[[dict[str, Any]], bool] = bool) -> dict[str, Any] | None:
     """The metadata of `newest_commit`, None where no commit fits."""
     found = newest_commit(path, where)
     return found.metadata if found else None
 
 
-def snapshot(spark: SparkSession, path: Path | str) -> Any:
+def snapshot(spark: SparkSession, path: Location) -> Any:
     """Delta's own snapshot (a JVM object), brought up to date."""
     jvm = spark._jvm
     assert jvm is not None
@@ -131,29 +138,31 @@ def snapshot(spark: SparkSession, path: Path | str) -> Any:
     return log.update(False, nothing, nothing)
 
 
-def refuse_overwriting_store(spark: SparkSession) -> None:
-    """UsageError unless commits of this session are published by links, as those of an Appender are.
+def refuse_overwriting_store(spark: SparkSession, lake: Location) -> None:
+    """UsageError unless this session publishes commits so that they cannot overwrite those of an Appender.
 
-    Delta's own store for local disks looks whether a commit's file is there and then renames its own over it.
+    Delta's own store for local disks looks whether a commit's file is there and then renames its own over it;
+    the one for HDFS, which it takes by itself, has the name node rename, which refuses.
     """
-    setting = "spark.delta.logStore.file.impl"
-    found, wanted = spark.conf.get(setting, ""), "twinlake.lake.LinkedCommits"
-    if found != wanted:
-        raise UsageError(
-            f"{setting} is {found or 'not set'}: a commit of Spark's could overwrite another one",
-            f"a lake on a local disk needs {wanted}",
-            "remove the setting from Spark's configuration",
-        )
+    scheme, wanted = ("file", LINKED) if isinstance(lake, Path) else (lake.scheme, RENAMED)
+    for setting in ("spark.delta.logStore.class", f"spark.delta.logStore.{scheme}.impl"):
+        found = spark.conf.get(setting, "") or ""
+        if found != wanted and (found or (scheme == "file" and setting.endswith(".impl"))):
+            raise UsageError(
+                f"{setting} is {found or 'not set'}: a commit of Spark's could overwrite another one",
+                f"a lake in {lake} needs {wanted}",
+                "remove the setting from Spark's configuration",
+            )
 
 
-def files(spark: SparkSession, path: Path | str) -> DataFrame:
+def files(spark: SparkSession, path: Location) -> DataFrame:
     """The data files of the table's snapshot as Delta lists them: `path`, `size`, `partitionValues`, ..."""
     from pyspark.sql import DataFrame
 
     return DataFrame(snapshot(spark, path).allFiles().toDF(), spark)
 
 
-def statistics(spark: SparkSession, path: Path | str, column: str) -> DataFrame:
+def statistics(spark: SparkSession, path: Location, column: str) -> DataFrame:
     """Per data file of the snapshot `path`, `records`, and `first` and `last` value of a bigint column.
 
     The last three are NULL where the writer left no statistics. They outlive commit files and OPTIMIZE.
@@ -165,7 +174,7 @@ def statistics(spark: SparkSession, path: Path | str, column: str) -> DataFrame:
 
 def create(
     spark: SparkSession,
-    path: Path | str,
+    path: Location,
     schema: StructType,
     properties: Mapping[str, str] = {},
     partition_by: Sequence[str] = (),
@@ -184,7 +193,7 @@ def create(
 
 def append(
     df: DataFrame,
-    path: Path | str,
+    path: Location,
     app_id: str,
     txn_version: int,
     metadata: Mapping[str, Any],
@@ -201,7 +210,7 @@ def append(
 
 def replace(
     df: DataFrame,
-    path: Path | str,
+    path: Location,
     predicate: str,
     app_id: str,
     txn_version: int,
@@ -222,7 +231,7 @@ def _identified(writer: Any, app_id: str, txn_version: int, metadata: Mapping[st
     )
 
 
-def _made(path: Path | str, before: int, app_id: str, txn_version: int) -> Commit:
+def _made(path: Location, before: int, app_id: str, txn_version: int) -> Commit:
     version = before
     while True:
         version += 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -21,6 +20,7 @@ from jobs.lake.kept_plan import KeptPlan, Newest
 from jobs.lake.log import Log, late_after
 from jobs.lake.relations import moment_sql, relation_sql
 from jobs.lake.version import Pin, Version
+from jobs.location import Location
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,7 +47,7 @@ class Feed:
     version: Version
     definition: StoredKind
     log: Log
-    path: Path
+    path: Location
     appender: Appender
     schema: StructType
     """The states' columns, then `_segment`."""
@@ -267,7 +267,7 @@ def moment_at(logs: Mapping[str, Log], pin: Pin) -> Moment:
 
 
 def open_version(
-    lake: Path, version: Version, logs: Mapping[str, Log], reads: Mapping[str, Opened] = NOTHING_READ
+    lake: Location, version: Version, logs: Mapping[str, Log], reads: Mapping[str, Opened] = NOTHING_READ
 ) -> Opened:
     """Makes the version ready; the Delta table of a stored kind is created where it is missing.
 

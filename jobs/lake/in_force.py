@@ -7,24 +7,24 @@ has opened the topic's log with them; a reader that looked there would ask for c
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 from jobs.errors import NotFoundError
-from jobs.files import replace_file
+from jobs.lake import store
+from jobs.location import Location
 from jobs.topics.topic import Topic
 
 
-def publish(lake: Path, topic: Topic) -> None:
+def publish(lake: Location, topic: Topic) -> None:
     """Tell readers of the topic; only the lake server does, before the first batch that uses it."""
     file, text = _file(lake, topic.name), json.dumps(topic.to_json(), indent=2)
-    if not file.exists() or file.read_text() != text:
-        replace_file(file, text)
+    if not store.exists(file) or store.read_text(file) != text:
+        store.replace(file, text)
 
 
-def topic_in_force(lake: Path, name: str) -> Topic:
+def topic_in_force(lake: Location, name: str) -> Topic:
     """The topic as its log is written now; NotFoundError before the first time."""
     try:
-        text = _file(lake, name).read_text()
+        text = store.read_text(_file(lake, name))
     except FileNotFoundError as error:
         raise NotFoundError(
             f"the lake does not tell the contract and schemas of topic {name}",
@@ -34,10 +34,11 @@ def topic_in_force(lake: Path, name: str) -> Topic:
     return Topic.from_json(json.loads(text))
 
 
-def published(lake: Path) -> dict[str, int]:
+def published(lake: Location) -> dict[str, int]:
     """By file, when it was replaced last: equal as long as nothing new is in force."""
-    return {file.name: file.stat().st_mtime_ns for file in (lake / "topics").glob("*.json")}
+    told = store.tree(lake / "topics")
+    return {name: file.modified_ns for name, file in told.items() if name.endswith(".json")}
 
 
-def _file(lake: Path, name: str) -> Path:
+def _file(lake: Location, name: str) -> Location:
     return lake / "topics" / f"{name}.json"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from jobs.lake import delta
+from jobs.lake import delta, store
 from jobs.lake.delta import Commit
+from jobs.location import Location
 
 KEEP_COMMITS_S = 2 * 3600
 """Commit files younger than this stay readable by version, for readers and comparisons that are under way."""
@@ -18,7 +18,7 @@ Place = Callable[[dict[str, Any]], int | None]
 """Where a commit with this metadata stands, None for one that moves nothing; it never goes back."""
 
 
-def last_at(path: Path, place: Place, at: int) -> Commit | None:
+def last_at(path: Location, place: Place, at: int) -> Commit | None:
     """The newest commit before the table went beyond `at`, as a commit of that version with the metadata of
     the one that had brought it to where it then was; None where that is not kept. By bisection, no Spark."""
     newest = delta.newest_version(path)
@@ -34,19 +34,19 @@ def last_at(path: Path, place: Place, at: int) -> Commit | None:
     return None if told is None else Commit(version=low, metadata=told.metadata)
 
 
-def readable(path: Path, version: int, now_s: float) -> bool:
+def readable(path: Location, version: int, now_s: float) -> bool:
     """Whether the table can surely be read at that version for a while: it is the newest, or was lately.
 
     Its data files are kept for hours longer than its commits.
     """
     following = delta.commit_file(path / delta.LOG_FOLDER, version + 1)
     try:
-        return now_s - following.stat().st_mtime < KEEP_COMMITS_S - _MARGIN_S
+        return now_s - store.stat(following).modified_s < KEEP_COMMITS_S - _MARGIN_S
     except FileNotFoundError:
         return version == delta.newest_version(path)
 
 
-def newest_told(path: Path, version: int, place: Place) -> Commit | None:
+def newest_told(path: Location, version: int, place: Place) -> Commit | None:
     """The newest commit up to that version that tells a place."""
     while (found := delta.commit(path, version)) is not None:
         if place(found.metadata) is not None:
@@ -55,7 +55,6 @@ def newest_told(path: Path, version: int, place: Place) -> Commit | None:
     return None
 
 
-def _oldest(path: Path) -> int:
+def _oldest(path: Location) -> int:
     """The first commit of those that are there without a gap; 0 where there is none."""
-    names = (path / delta.LOG_FOLDER).glob("*.json")
-    return min((int(name.stem) for name in names if name.stem.isdigit()), default=0)
+    return min(delta.commits(path / delta.LOG_FOLDER), default=0)

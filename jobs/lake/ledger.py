@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from jobs.files import telling_of_a_full_disk
+from jobs.lake import store
+from jobs.location import Location
 
 COMPACT_ABOVE_FILES = 200
 KEEP_FILES_HOURS = 24
@@ -24,14 +24,14 @@ Row = dict[str, Any]
 
 
 class Ledger:
-    def __init__(self, path: Path, schema: pa.Schema) -> None:
+    def __init__(self, path: Location, schema: pa.Schema) -> None:
         self.path = path
         self.schema = schema
         self._lock = threading.Lock()
 
     def append(self, rows: list[Row]) -> None:
         """Commit the rows together; on return they survive a kill. FullDiskError where there is no room."""
-        with self._lock, telling_of_a_full_disk(self.path):
+        with self._lock, store.telling_of_no_room(self.path):
             write_deltalake(self._open(), pa.Table.from_pylist(rows, self.schema), mode="append")
 
     def rows(self) -> list[Row]:
@@ -59,7 +59,7 @@ class Ledger:
     def _open(self) -> DeltaTable:
         if DeltaTable.is_deltatable(str(self.path)):
             return DeltaTable(str(self.path))
-        self.path.mkdir(parents=True, exist_ok=True)
+        store.make_folder(self.path)
         return DeltaTable.create(
             str(self.path),
             self.schema,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -17,6 +16,7 @@ from jobs.lake.appender import Appender
 from jobs.lake.data_file import Column
 from jobs.lake.quarantine import latest_sql
 from jobs.lake.relations import relation_sql
+from jobs.location import Location
 from jobs.times import moment_or_none, parse_moment
 from jobs.topics import coordinate, record_key
 from jobs.topics.contract import JSON
@@ -56,10 +56,10 @@ time joins these."""
 class Log:
     """The Delta table `<lake>/logs/<topic>`, append only, one commit per batch number."""
 
-    def __init__(self, spark: SparkSession, lake: Path, topic: Topic) -> None:
+    def __init__(self, spark: SparkSession, lake: Location, topic: Topic) -> None:
         self.spark = spark
         self.topic = topic
-        self.lake = Path(lake)
+        self.lake = lake
         self.path = self.lake / "logs" / topic.name
         self.lane = threading.Lock()
         """What compacts the log's files: one at a time."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jobs.errors import NotFoundError, TwinlakeError
@@ -17,6 +16,7 @@ from jobs.lake.plans import Plans
 from jobs.lake.runs import Runs
 from jobs.lake.segments import Closed
 from jobs.lake.version import Health, Pin, Version
+from jobs.location import Location
 from jobs.run import Result, Run
 from jobs.settings import Settings
 from jobs.times import Clock
@@ -144,7 +144,7 @@ class OpenLake:
     clock: Clock
 
     @property
-    def path(self) -> Path:
+    def path(self) -> Location:
         return self.settings.lake
 
     def live_version(self, table: str) -> str | None:
@@ -165,11 +165,11 @@ class OpenLake:
             )
         return version
 
-    def staging(self, job: str) -> Path:
+    def staging(self, job: str) -> Location:
         """Where a job keeps what it has computed but not yet committed."""
         return staging_folder(self.path) / job
 
 
-def staging_folder(lake: Path) -> Path:
+def staging_folder(lake: Location) -> Location:
     """Below it one folder a job."""
     return lake / "staging"

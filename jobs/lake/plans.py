@@ -6,11 +6,11 @@ import json
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 from jobs.errors import NotFoundError, UsageError
-from jobs.files import replace_file
+from jobs.lake import store
+from jobs.location import Location
 
 _ID = r"[0-9a-f]{12}"
 KEEP = 200
@@ -77,7 +77,7 @@ class Plan:
 class Plans:
     """`<lake>/plans`: for each plan its JSON, the diff of each table, the gate, and the report to read."""
 
-    def __init__(self, lake: Path) -> None:
+    def __init__(self, lake: Location) -> None:
         self._folder = lake / "plans"
 
     def save(self, plan: Plan) -> None:
@@ -93,20 +93,19 @@ class Plans:
 
     def newest(self) -> Plan | None:
         """The plan that was made last, None before the first."""
-        newest = max(self._files(), key=lambda file: file.stat().st_mtime_ns, default=None)
-        return self.load(newest.stem) if newest else None
+        newest = next(iter(self._ids()), None)
+        return self.load(newest) if newest else None
 
     def all(self) -> list[Plan]:
         """Every plan so far, in no order."""
-        return [self.load(file.stem) for file in self._files()]
+        return [self.load(id) for id in self._ids()]
 
     def drop(self, kept: Collection[str], newest: int = KEEP) -> int:
         """Delete all but these plans and the newest ones, with what was found out about each; how many."""
-        files = sorted(self._files(), key=lambda file: file.stat().st_mtime_ns, reverse=True)
-        old = [file.stem for file in files[newest:] if file.stem not in kept]
-        for plan in old:
-            for file in self._folder.glob(f"{plan}.*"):
-                file.unlink(missing_ok=True)
+        old = [plan for plan in self._ids()[newest:] if plan not in kept]
+        for name in store.names(self._folder) if old else ():
+            if name.partition(".")[0] in old:
+                store.delete(self._folder / name)
         return len(old)
 
     def save_diff(self, plan: str, table: str, diff: Mapping[str, Any]) -> None:
@@ -123,30 +122,41 @@ class Plans:
         """What the gate said last, None before it was asked."""
         return self._read(self._file(plan, ".gate.json"))
 
-    def save_report(self, plan: str, page: str) -> Path:
+    def save_report(self, plan: str, page: str) -> Location:
         file = self.report_file(plan)
-        replace_file(file, page)
+        store.replace(file, page)
         return file
 
-    def report_file(self, plan: str) -> Path:
-        """The page that a person reads of the plan."""
+    def report(self, plan: str) -> str | None:
+        """The page that a person reads of the plan, None before it is made."""
+        return _text(self.report_file(plan))
+
+    def report_file(self, plan: str) -> Location:
+        """Where the page is."""
         return self._file(plan, ".html")
 
-    def _files(self) -> list[Path]:
-        return [file for file in self._folder.glob("*.json") if re.fullmatch(_ID, file.stem)]
+    def _ids(self) -> list[str]:
+        """The plan that was made last first."""
+        names = (name for name in store.names(self._folder) if re.fullmatch(rf"{_ID}\.json", name))
+        made = {name.removesuffix(".json"): store.stat(self._folder / name).modified_ns for name in names}
+        return sorted(made, key=lambda id: made[id], reverse=True)
 
-    def _file(self, plan: str, ending: str) -> Path:
+    def _file(self, plan: str, ending: str) -> Location:
         if not re.fullmatch(_ID, plan):
             raise UsageError(f"{plan!r} is not the id of a plan", "ids are 12 hexadecimal digits",
                              "take the id that `twinlake plan` printed")  # fmt: skip
         return self._folder / f"{plan}{ending}"
 
-    def _store(self, file: Path, content: Mapping[str, Any]) -> None:
-        replace_file(file, json.dumps(content, indent=2, sort_keys=True))
+    def _store(self, file: Location, content: Mapping[str, Any]) -> None:
+        store.replace(file, json.dumps(content, indent=2, sort_keys=True))
 
-    def _read(self, file: Path) -> dict[str, Any] | None:
-        try:
-            found: dict[str, Any] = json.loads(file.read_text())
-        except FileNotFoundError:
-            return None
-        return found
+    def _read(self, file: Location) -> dict[str, Any] | None:
+        text = _text(file)
+        return None if text is None else json.loads(text)
+
+
+def _text(file: Location) -> str | None:
+    try:
+        return store.read_text(file)
+    except FileNotFoundError:
+        return None

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from jobs import quote
 from jobs.kinds.kind import UNKNOWN_TIME
+from jobs.location import Location
 from jobs.times import format_moment, from_micros
 
 
-def relation_sql(path: Path | str, delta_version: int | None = None) -> str:
+def relation_sql(path: Location, delta_version: int | None = None) -> str:
     """A Delta table by its path, pinned at a Delta version where one is given."""
     pinned = "" if delta_version is None else f" VERSION AS OF {delta_version}"
     return f"delta.{quote.name(str(path))}{pinned}"

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
 from jobs.errors import DifferenceError, NotFoundError, UsageError
-from jobs.lake import delta
+from jobs.lake import delta, store
+from jobs.location import Location
 
 APP_ID = "releases"
 ReleaseKind = Literal["initial", "promote", "rollback"]
@@ -44,11 +44,11 @@ class Release:
         return cls(**stored)
 
 
-def releases_path(lake: Path) -> Path:
+def releases_path(lake: Location) -> Location:
     return lake / "releases"
 
 
-def releases(lake: Path) -> list[Release]:
+def releases(lake: Location) -> list[Release]:
     """Every release so far, oldest first; read from the commits themselves, without an engine."""
     path = releases_path(lake)
     found = []
@@ -59,13 +59,13 @@ def releases(lake: Path) -> list[Release]:
     return sorted(found, key=lambda release: release.number)
 
 
-def live(lake: Path) -> Release | None:
+def live(lake: Location) -> Release | None:
     """The release that readers see, None before the first one."""
     commit = delta.newest_commit(releases_path(lake), lambda metadata: metadata.get("kind") == "release")
     return Release.from_json(commit.metadata["release"]) if commit else None
 
 
-def commit(lake: Path, release: Release) -> Release:
+def commit(lake: Location, release: Release) -> Release:
     """Makes the release live in one commit, or raises DifferenceError because another one came first."""
     import pyarrow as pa
     from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
@@ -87,7 +87,7 @@ def commit(lake: Path, release: Release) -> Release:
     )
     path = str(releases_path(lake))
     if not DeltaTable.is_deltatable(path):
-        releases_path(lake).mkdir(parents=True, exist_ok=True)
+        store.make_folder(releases_path(lake))
         # The commits are the record: they are never cleaned up.
         forever = {
             "delta.logRetentionDuration": "interval 36500 days",

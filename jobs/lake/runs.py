@@ -6,11 +6,11 @@ import json
 import threading
 from collections.abc import Iterable
 from dataclasses import asdict
-from pathlib import Path
 
 import pyarrow as pa
 
 from jobs.lake.ledger import Ledger, Row
+from jobs.location import Location
 from jobs.run import Job
 
 SCHEMA = pa.schema(
@@ -31,7 +31,7 @@ KEPT_FOR_EVER = ("build", "promote", "rollback")
 class Runs:
     """`<lake>/runs`. Safe between threads; one process writes it, the one that holds the lake's lock."""
 
-    def __init__(self, lake: Path) -> None:
+    def __init__(self, lake: Location) -> None:
         self._ledger = Ledger(lake / "runs", SCHEMA)
         self._lock = threading.Lock()
         self._jobs: dict[str, Job] = {}

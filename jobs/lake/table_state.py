@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -18,7 +17,8 @@ import pyarrow.parquet as pq
 import structlog
 
 from jobs.errors import ChangedTableError
-from jobs.lake import delta
+from jobs.lake import delta, store
+from jobs.location import Location
 
 WRITER_FEATURES = frozenset({"appendOnly", "invariants"})
 """Features of the protocol that ask nothing of an append to a table without invariants."""
@@ -59,7 +59,7 @@ class TableState:
     protocol: dict[str, Any]
     metadata: dict[str, Any]
 
-    def __init__(self, path: Path, *, appends: bool = True, at: int | None = None) -> None:
+    def __init__(self, path: Location, *, appends: bool = True, at: int | None = None) -> None:
         """Reads the newest checkpoint and the commits since, those up to version `at` where one is given,
         which must be kept. ChangedTableError for a table that needs a
         reader with other features or, for whoever `appends`, such a writer; FileNotFoundError where there
@@ -142,7 +142,7 @@ class TableState:
         self.transactions, self.files, self.protocol, self.metadata = {}, {}, {}, {}
         for version, file in whole_checkpoints(self.folder):
             if self._last is None or version <= self._last:
-                self._take_checkpoint(version, pq.ParquetFile(file))
+                self._take_checkpoint(version, pq.ParquetFile(store.reader(file)))
                 break
 
     def _take_checkpoint(self, version: int, file: pq.ParquetFile) -> None:
@@ -171,19 +171,20 @@ class TableState:
         return foreign
 
 
-def whole_checkpoints(folder: Path) -> Iterator[tuple[int, Path]]:
+def whole_checkpoints(folder: Location) -> Iterator[tuple[int, Location]]:
     """The checkpoints in a `_delta_log` folder by version, the newest first, each opened when its turn comes.
     One that was torn by whatever is put aside, because Spark and deltalake would fail on it."""
-    for file in sorted(folder.glob("*.checkpoint.parquet"), reverse=True):
-        if named := _CHECKPOINT.fullmatch(file.name):
+    for name in sorted(store.names(folder), reverse=True):
+        if named := _CHECKPOINT.fullmatch(name):
+            file = folder / name
             try:
-                pq.read_metadata(file)
+                pq.read_metadata(store.reader(file))
             except FileNotFoundError:  # cleaned up in this moment
                 continue
             except (OSError, pa.ArrowInvalid) as error:
                 journal.warning("a checkpoint is torn and put aside", file=str(file), why=str(error))
                 with suppress(OSError):  # who only reads the lake passes over it
-                    file.rename(file.with_name(f".{file.name}.torn.tmp"))
+                    store.rename(file, f".{name}.torn.tmp")
             else:
                 yield int(named[1]), file
 

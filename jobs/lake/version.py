@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import Any, Literal
 
-from jobs.files import replace_file
+from jobs.lake import store
+from jobs.location import Location
 
 State = Literal["living", "retired"]
 
@@ -42,13 +42,15 @@ class Version:
     def __str__(self) -> str:
         return f"{self.table} {self.name}"
 
-    def path(self, lake: Path) -> Path:
+    def path(self, lake: Location) -> Location:
         """Where the rows of a stored kind are."""
         return lake / "tables" / self.table / self.name
 
-    def save(self, lake: Path) -> None:
+    def save(self, lake: Location) -> None:
         content = {"version": self.name, **asdict(self)}
-        replace_file(version_file(lake, self.table, self.name), json.dumps(content, indent=2, sort_keys=True))
+        store.replace(
+            version_file(lake, self.table, self.name), json.dumps(content, indent=2, sort_keys=True)
+        )
 
     def retired(self, at: str) -> Version:
         return replace(self, retired_at=at)
@@ -96,22 +98,28 @@ def batches_text(position: Mapping[str, int]) -> str:
     return ", ".join(f"{topic} batch {batch}" for topic, batch in position.items())
 
 
-def version_file(lake: Path, table: str, name: str) -> Path:
+def version_file(lake: Location, table: str, name: str) -> Location:
     return lake / "tables" / table / f"{name}.json"
 
 
-def load(file: Path) -> Version:
-    stored = json.loads(file.read_text())
+def load(file: Location) -> Version:
+    stored = json.loads(store.read_text(file))
     stored.pop("version")
     return Version(**{**stored, "topics": tuple(stored["topics"])})
 
 
-def stored_versions(lake: Path) -> Iterator[Version]:
+def stored_versions(lake: Location) -> Iterator[Version]:
     """Every version of the lake, living and retired, in order of table and build."""
-    found = [load(file) for file in sorted((lake / "tables").glob("*/*.json"))]
+    tables = lake / "tables"
+    found = [
+        load(tables / table / name)
+        for table in store.names(tables)
+        for name in store.names(tables / table)
+        if name.endswith(".json")
+    ]
     yield from sorted(found, key=lambda version: (version.table, version.build, version.name))
 
 
-def next_build(lake: Path, table: str) -> int:
+def next_build(lake: Location, table: str) -> int:
     """Builds count up per table, so that a directory is never used twice."""
     return 1 + max((version.build for version in stored_versions(lake) if version.table == table), default=0)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import structlog
@@ -24,6 +23,7 @@ from jobs.lake import delta, in_force, quarantine
 from jobs.lake.log import Log, late_after
 from jobs.lake.release_log import Release, releases, releases_path
 from jobs.lake.version import Version, load, version_file
+from jobs.location import Location
 from jobs.reading import views
 from jobs.reading.live import LiveTables
 from jobs.reading.views import View
@@ -63,7 +63,7 @@ class Served:
     sql: str
     states: str | None
     """What follows FROM to read its states, None for a view kind."""
-    watermarks: Mapping[str, tuple[Path, ...]]
+    watermarks: Mapping[str, tuple[Location, ...]]
     late: str | None
     """The SELECT of what came late for its windows, where it has any."""
 
@@ -81,7 +81,7 @@ class Follower:
     def __init__(
         self,
         spark: SparkSession,
-        lake: Path,
+        lake: Location,
         switching: Callable[[int], AbstractContextManager[None]] = nullcontext,  # type: ignore[assignment]
     ) -> None:
         self.spark = spark
@@ -253,7 +253,7 @@ class Follower:
                 {read: one.definition for read, one in reads.items()}
             )
             logs = {topic: self._log(topic) for topic in version.topics}
-            states, paths = None, dict[str, tuple[Path, ...]]()
+            states, paths = None, dict[str, tuple[Location, ...]]()
             if is_stored(definition):
                 path = version.path(self._lake)
                 states, paths = self._live.relation_sql(path), {topic: (path,) for topic in logs}
@@ -313,7 +313,7 @@ class Follower:
         self.spark.sql(statement)
 
 
-def _watermark(path: Path) -> dict[str, int | None]:
+def _watermark(path: Location) -> dict[str, int | None]:
     """By clock, that of the table's newest commit, in microseconds; None as long as it has none."""
     told = delta.newest_metadata(path, lambda metadata: "watermark" in metadata) or {}
     return {**told.get("clocks", {}), views.WATERMARK: told.get("watermark")}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jobs import quote
 from jobs.errors import ChangedTableError
 from jobs.lake.table_state import TableState
+from jobs.location import Location
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,9 +21,9 @@ class LiveTables:
         jvm: Any = spark._jvm
         self._java = jvm.twinlake.reading.LiveTable
         self._java.register(spark._jsparkSession)
-        self._open: set[Path] = set()
+        self._open: set[Location] = set()
 
-    def relation_sql(self, path: Path) -> str:
+    def relation_sql(self, path: Location) -> str:
         """The table as a relation of a view's text; opened by it.
 
         ChangedTableError for a table that needs a reader with other features, FileNotFoundError for none.
@@ -38,7 +38,7 @@ class LiveTables:
         ChangedTableError of the first that cannot be read any more, after all the others.
         """
         failed = None
-        for path in sorted(self._open):
+        for path in sorted(self._open, key=str):
             try:
                 self._follow(path)
             except FileNotFoundError:  # nothing names it any more, or whoever does is told
@@ -48,11 +48,11 @@ class LiveTables:
         if failed:
             raise failed
 
-    def close(self, path: Path) -> None:
+    def close(self, path: Location) -> None:
         self._open.discard(path)
         self._java.close(str(path))
 
-    def _follow(self, path: Path) -> None:
+    def _follow(self, path: Location) -> None:
         if self._java.follow(str(path)):
             return
         state = TableState(path, appends=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
 from jobs.errors import NotFoundError, UsageError
 from jobs.lake import delta
@@ -14,6 +13,7 @@ from jobs.lake.log import Log
 from jobs.lake.log_clock import position_at
 from jobs.lake.release_log import Release, releases
 from jobs.lake.version import Version, load, version_file
+from jobs.location import Location
 from jobs.reading.as_of import AsOf
 from jobs.times import format_moment, parse_moment
 
@@ -26,7 +26,7 @@ class Past:
     position: dict[str, int]
 
 
-def release_of(lake: Path, asked: AsOf, now: datetime) -> Release:
+def release_of(lake: Location, asked: AsOf, now: datetime) -> Release:
     """The release whose tables are read; one at a time is found in the order of the release log."""
     history = releases(lake)
     if not history:
@@ -55,7 +55,7 @@ def release_of(lake: Path, asked: AsOf, now: datetime) -> Release:
 
 
 def position_of(
-    lake: Path, asked: AsOf, release: Release, tables: Sequence[Version], logs: Mapping[str, Log]
+    lake: Location, asked: AsOf, release: Release, tables: Sequence[Version], logs: Mapping[str, Log]
 ) -> dict[str, int]:
     """By topic of these, where the moment is: of a release where it was superseded, of the live one where
     these tables are now. UsageError for a topic that the moment does not tell."""
@@ -107,7 +107,7 @@ def _given(asked: AsOf, log: Log) -> int:
     return batch
 
 
-def _now(lake: Path, tables: Iterable[Version], logs: Mapping[str, Log]) -> dict[str, int]:
+def _now(lake: Location, tables: Iterable[Version], logs: Mapping[str, Log]) -> dict[str, int]:
     """Where all of these that are stored have come; a log's end for a topic that none of them keeps."""
     found = {topic: log.end() for topic, log in logs.items()}
     for version in _all(lake, tables):
@@ -119,7 +119,7 @@ def _now(lake: Path, tables: Iterable[Version], logs: Mapping[str, Log]) -> dict
     return found
 
 
-def _all(lake: Path, tables: Iterable[Version]) -> Iterable[Version]:
+def _all(lake: Location, tables: Iterable[Version]) -> Iterable[Version]:
     """These, and what they read."""
     for version in tables:
         yield version

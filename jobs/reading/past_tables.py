@@ -14,7 +14,6 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jobs import quote
@@ -26,6 +25,7 @@ from jobs.lake.log import Log
 from jobs.lake.log_clock import LogClock, clock_at
 from jobs.lake.table_state import TableState
 from jobs.lake.version import Pin, Version, load, version_file
+from jobs.location import Location
 from jobs.reading import views
 from jobs.reading.as_of import AsOf, parse_as_of
 from jobs.reading.live import LiveTables, actions
@@ -54,7 +54,7 @@ class Shown:
 class PastTables:
     """Owns the schemas of moments in the catalog of the session that keeps the views."""
 
-    def __init__(self, spark: SparkSession, lake: Path, clock: Clock = utc_now) -> None:
+    def __init__(self, spark: SparkSession, lake: Location, clock: Clock = utc_now) -> None:
         jvm: Any = spark._jvm
         self._spark, self._lake, self.clock = spark, lake, clock
         self._java = jvm.twinlake.reading.PastTables
@@ -122,7 +122,7 @@ class PastTables:
         self._java.keep(name, definition.partial(rows)._jdf)
         return f"{self._java.FUNCTION}({quote.string(name)})"
 
-    def pinned_sql(self, name: str, path: Path, version: int) -> str:
+    def pinned_sql(self, name: str, path: Location, version: int) -> str:
         """What follows FROM to read a table at a version that is kept, which is there by that name."""
         # not by Delta's own time travel: its snapshots are queries over files, which no reader may ask
         self._java.keepFiles(name, str(path), actions(TableState(path, appends=False, at=version)))
@@ -137,7 +137,7 @@ class PastTables:
         return self._spark
 
     @property
-    def lake(self) -> Path:
+    def lake(self) -> Location:
         return self._lake
 
     def _topics(self, tables: Mapping[str, str]) -> set[str]:

@@ -16,7 +16,8 @@ class Protection:
 
     user: int
     has_capabilities: bool
-    writes_lake: bool
+    writes_lake: bool | None
+    """None of a lake in a store, where the rights of its account decide."""
     sees_secrets: bool
 
     @classmethod
@@ -24,7 +25,7 @@ class Protection:
         return cls(
             user=os.geteuid(),
             has_capabilities=_capabilities() != 0,
-            writes_lake=os.access(settings.lake, os.W_OK),
+            writes_lake=os.access(settings.lake, os.W_OK) if isinstance(settings.lake, Path) else None,
             sees_secrets=os.access(settings.services_file, os.R_OK),
         )
 

@@ -252,12 +252,12 @@ def build_app(
 
     @app.get("/reports/{plan}")
     def report(plan: str) -> HTMLResponse:
-        file = Plans(settings.lake).report_file(plan)
-        if not file.is_file():
+        page = Plans(settings.lake).report(plan)
+        if page is None:
             raise NotFoundError(
                 f"plan {plan} has no report", "it was not compared yet", "run `twinlake diff`"
             )
-        return HTMLResponse(file.read_text(encoding="utf-8"), headers=REPORT_HEADERS)
+        return HTMLResponse(page, headers=REPORT_HEADERS)
 
     return app
 

@@ -22,7 +22,7 @@ import structlog
 
 from jobs import quote, service_log
 from jobs import spark as spark_edge
-from jobs.configuration import Limits
+from jobs.configuration import Configuration, Lake, Limits
 from jobs.errors import TwinlakeError
 from jobs.jvm import end_together
 from jobs.passwords import fits
@@ -54,10 +54,11 @@ def main(arguments: list[str] | None = None) -> int:
     service_log.start()
     os.environ["TZ"] = "UTC"
     time.tzset()
-    settings = Settings(home=given.home.absolute(), project=given.project.absolute())
     limits = Limits(
         sql_memory=given.memory, jdbc_seconds=given.jdbc_seconds, query_seconds=given.query_seconds
     )
+    told = Configuration(lake=Lake(uri=given.lake), limits=limits)
+    settings = Settings(home=given.home.absolute(), project=given.project.absolute(), told=told)
     scratch, password_file = given.scratch.absolute(), given.password_file.absolute()
     spark = session(settings, scratch, given.jdbc_port, password_file, limits)
     end_together(spark.sparkContext._gateway.proc)
@@ -133,7 +134,7 @@ def session(
         "spark.sql.thriftserver.ui.retainedSessions": "20",
         "spark.sql.thriftserver.ui.retainedStatements": "20",
     }
-    own = Settings(home=scratch, project=settings.project)
+    own = Settings(home=scratch, project=settings.project, told=settings.told)
     return spark_edge.session(own, "twinlake-sql", memory=limits.sql_memory, cores=SLOTS, more=more)
 
 
@@ -178,6 +179,7 @@ def _serve(app: Any, port: int) -> None:
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m jobs.reading.sql_server", description=__doc__)
     parser.add_argument("--home", type=Path, required=True, help="the state folder; only its lake is read")
+    parser.add_argument("--lake", default="", help="its URI, where it is not in the state folder")
     parser.add_argument("--port", type=int, required=True, help="loopback port of the HTTP endpoint")
     parser.add_argument("--jdbc-port", type=int, required=True, help="loopback port of JDBC")
     parser.add_argument("--scratch", type=Path, required=True, help="writable folder for temporary files")

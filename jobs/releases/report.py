@@ -14,6 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from jobs.lake.open_lake import OpenLake
 from jobs.lake.plans import Plan
+from jobs.location import Location
 from jobs.releases.build import plan_versions
 from jobs.releases.compare import Comparison
 from jobs.releases.gate_checks import Gate
@@ -29,7 +30,7 @@ _pages = Environment(
 )
 
 
-def write_report(lake: OpenLake, plan: Plan) -> Path:
+def write_report(lake: OpenLake, plan: Plan) -> Location:
     """The page beside the plan, from whatever has been stored of it so far; replaced as a whole."""
     compared = (lake.plans.diff(plan.id, change.table) for change in plan.switched)
     gate = lake.plans.gate(plan.id)

@@ -21,6 +21,7 @@ import uvicorn
 from jobs import breakpoints, service_log
 from jobs.configuration_file import overrides
 from jobs.errors import TwinlakeError
+from jobs.lake.fit import refuse_unfit
 from jobs.server import lock
 from jobs.server.api import build_app
 from jobs.server.lake_server import LakeServer, lake_session
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 def serve(settings: Settings, port: int) -> int:
     """Run until SIGTERM. /health answers at once and says when the server is ready."""
+    refuse_unfit(settings.lake, utc_now())
     held = lock.take(settings.lake)
     sessions: list[SparkSession] = []
 

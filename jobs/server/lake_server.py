@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 
@@ -24,7 +23,7 @@ from jobs.ingest.log_end import LogEnd
 from jobs.jvm import end_together
 from jobs.kinds.all import from_json
 from jobs.kinds.kind import grid_of, is_stored
-from jobs.lake import delta, release_log
+from jobs.lake import delta, release_log, store
 from jobs.lake.certificates import Certificates
 from jobs.lake.fresh_rows import NewRows
 from jobs.lake.log import Log
@@ -33,6 +32,7 @@ from jobs.lake.plans import Plans
 from jobs.lake.release_log import Release
 from jobs.lake.runs import Runs
 from jobs.lake.version import load, version_file
+from jobs.location import Location
 from jobs.run import Failed, Result, Run
 from jobs.server import batch_jobs, changelog_jobs, release_jobs
 from jobs.server.executors import Executors
@@ -127,7 +127,7 @@ class LakeServer:
     def start(self) -> None:
         """Open Spark and the logs, then the versions (which close their segments), then read the topics."""
         spark = self._session(self.settings)
-        delta.refuse_overwriting_store(spark)
+        delta.refuse_overwriting_store(spark, self.settings.lake)
         given = self.settings.configuration.spark
         if given.is_given:
             executors = Executors(spark, given, str(self.settings.lake))
@@ -277,7 +277,7 @@ def lake_session(settings: Settings) -> SparkSession:
     return spark
 
 
-def _tables(lake: Path, live: Release) -> list[dict[str, Any]]:
+def _tables(lake: Location, live: Release) -> list[dict[str, Any]]:
     """One whose stored definition is no longer understood is among them: work on it fails, and says why."""
     found = []
     for table, version in live.tables.items():
@@ -289,7 +289,7 @@ def _tables(lake: Path, live: Release) -> list[dict[str, Any]]:
 
 
 @lru_cache(maxsize=1000)
-def _table(lake: Path, name: str, version: str) -> dict[str, Any]:
+def _table(lake: Location, name: str, version: str) -> dict[str, Any]:
     """What a scheduler must know of a live table; a version never changes."""
     table = from_json(load(version_file(lake, name, version)).definition)
     return {
@@ -310,10 +310,10 @@ def _moment(micros: int | None) -> str | None:
     return None if micros is None else format_moment(from_micros(micros))
 
 
-def _lake_id(lake: Path) -> str:
+def _lake_id(lake: Location) -> str:
     """The lake's own name for life, by which its server is recognised."""
     file = lake / "lake.json"
-    if not file.exists():
-        replace_file(file, json.dumps({"id": uuid4().hex}))
-    found: str = json.loads(file.read_text())["id"]
+    if not store.exists(file):
+        store.replace(file, json.dumps({"id": uuid4().hex}))
+    found: str = json.loads(store.read_text(file))["id"]
     return found

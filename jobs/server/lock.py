@@ -5,16 +5,28 @@ from __future__ import annotations
 import fcntl
 import os
 from pathlib import Path
-from typing import IO
+from typing import Protocol
 
 from jobs.errors import BusyError
+from jobs.location import Location
+from jobs.server import lease
 
 
-def take(lake: Path) -> IO[str]:
-    """The exclusive lock of the lake, held until the file is closed or the process ends; or BusyError.
+class Held(Protocol):
+    def close(self) -> object:
+        """Let it go."""
+
+
+def take(lake: Location) -> Held:
+    """The lake for this process alone, until it is closed or the process ends; or BusyError.
 
     A second server would compute the same steps, and find each of its transactions taken.
     """
+    return _locked(lake) if isinstance(lake, Path) else lease.take(lake)
+
+
+def _locked(lake: Path) -> Held:
+    """By the kernel, which lets go with the process."""
     lake.mkdir(parents=True, exist_ok=True)
     file = (lake / "lake.lock").open("a+")
     try:

@@ -8,19 +8,18 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import structlog
 
 from jobs.errors import StalledVersionError, TwinlakeError
-from jobs.files import full_disk
-from jobs.lake import delta
+from jobs.lake import delta, store
 from jobs.lake.feed import Feed, open_version
 from jobs.lake.fresh_rows import NewRows
 from jobs.lake.log import Log
 from jobs.lake.segments import Closed
 from jobs.lake.version import Pin, Version
+from jobs.location import Location
 from jobs.speed.advance import LONG_RECORDS, Standing, advance, close, cuts, standing
 from jobs.speed.culprit import Culprit, culprit, is_of_data
 from jobs.speed.hold import Hold
@@ -49,7 +48,7 @@ class Owner:
 
     def __init__(
         self,
-        lake: Path,
+        lake: Location,
         version: Version,
         log: Log,
         on_closed: Callable[[Owner], None],
@@ -251,7 +250,7 @@ class Owner:
             self.signal(self._target)  # one that came while the error stood was not taken
 
     def _stall(self, error: Exception) -> None:
-        full = full_disk(self._lake.parent, error)  # Spark's scratch folder lies beside the lake
+        full = store.no_room(self._lake.parent, error)  # Spark's scratch folder lies beside the lake
         known = full or (error if isinstance(error, TwinlakeError) else StalledVersionError(
             f"{self.version} does not advance from batch {self.standing.position}",
             _first_lines(error),

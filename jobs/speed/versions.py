@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, TypeVar
 
 import structlog
@@ -23,6 +22,7 @@ from jobs.lake.fresh_rows import NewRows
 from jobs.lake.log import Log
 from jobs.lake.segments import Closed
 from jobs.lake.version import Health, Pin, Version, stored_versions
+from jobs.location import Location
 from jobs.run import Run
 from jobs.speed.advance import SMALL_RECORDS
 from jobs.speed.awaited import POLL_S, awaited
@@ -48,7 +48,7 @@ class Versions:
     `merge(feed, open_segment)` is called after a segment was closed, in the lane of its version.
     """
 
-    def __init__(self, lake: Path, logs: Mapping[str, Log], merge: Callable[[Feed, int], object]) -> None:
+    def __init__(self, lake: Location, logs: Mapping[str, Log], merge: Callable[[Feed, int], object]) -> None:
         self._lake = lake
         self._logs = logs
         self._merge_small = merge

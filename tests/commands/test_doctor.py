@@ -165,3 +165,30 @@ def test_the_example_as_it_stands_changes_nothing(home: Path) -> None:
 
 def test_the_documentation_has_the_example() -> None:
     assert DOCUMENT.read_text() == document(), "run `python -m jobs.configuration_example`"
+
+
+def of_lake(found: dict[str, Any]) -> list[tuple[bool, str]]:
+    """Whether the lake's store is sound, and why not."""
+    checks = [one for one in found["checks"] if one["service"] == "lake"]
+    return [(one["ok"], one["error"]["why"] if one["error"] else "") for one in checks]
+
+
+def test_the_store_of_a_lake_elsewhere_is_tried_out(home: Path, tmp_path: Path) -> None:
+    assert of_lake(as_json()[1]) == []
+
+    (home / "twinlake.toml").write_text(f'[lake]\nuri = "file://{tmp_path}/elsewhere"\n')
+    code, found = as_json()
+
+    assert (code, of_lake(found)) == (0, [(True, "")])
+    assert [*(tmp_path / "elsewhere").iterdir()] == []
+
+
+def test_a_store_that_nobody_can_write_commits_to_is_told(home: Path) -> None:
+    (home / "twinlake.toml").write_text('[lake]\nuri = "s3a://bucket/lake"\n')
+
+    code, found = as_json()
+
+    assert code == 1
+    assert of_lake(found) == [
+        (False, "there is no store for s3a:// that publishes a file only where there is none")
+    ]

@@ -28,7 +28,8 @@ from pyspark.sql import SparkSession
 
 from jobs.errors import ChangedTableError, SilentSkipError
 from jobs.lake import checkpoints, data_file, delta
-from jobs.lake.appender import Appender, put_if_absent
+from jobs.lake.appender import Appender
+from jobs.lake.store import put_if_absent
 from jobs.waiting import wait_for
 
 DDL = "id bigint, name string, price decimal(20, 2), at timestamp, day date, weight double, part int"

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from jobs.errors import UsageError
 from jobs.lake import delta
+from jobs.location import Remote
 from jobs.waiting import wait_for
 
 
@@ -125,10 +126,20 @@ def test_only_names_asked_for_are_listed_in_order(spark: SparkSession, store: An
         store.listFrom(hadoop_path(spark, tmp_path / "none" / "x"), settings_of(spark))
 
 
-def test_a_session_that_could_overwrite_commits_is_refused(spark: SparkSession) -> None:
+def test_a_session_that_could_overwrite_commits_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     other = spark.newSession()
-    delta.refuse_overwriting_store(other)
+    delta.refuse_overwriting_store(other, tmp_path)
     other.conf.set("spark.delta.logStore.file.impl", "io.delta.storage.LocalLogStore")
 
     with pytest.raises(UsageError, match="LocalLogStore"):
-        delta.refuse_overwriting_store(other)
+        delta.refuse_overwriting_store(other, tmp_path)
+
+
+def test_delta_is_left_its_own_store_for_hdfs_and_no_other(spark: SparkSession) -> None:
+    lake = Remote("hdfs://namenode:8020/lake")
+    other = spark.newSession()
+    delta.refuse_overwriting_store(other, lake)
+    other.conf.set("spark.delta.logStore.hdfs.impl", "io.delta.storage.LocalLogStore")
+
+    with pytest.raises(UsageError, match="LocalLogStore"):
+        delta.refuse_overwriting_store(other, lake)

@@ -5,10 +5,6 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.net.URI;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
-import java.nio.file.NoSuchFileException;
-import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -44,7 +40,7 @@ public final class LiveTable {
   /** The versions of the statement that this thread analyses, by path. */
   private static final ThreadLocal<Map<String, LiveFiles>> PINNED = new ThreadLocal<>();
 
-  private final Path folder;
+  private final Commits commits;
   private final Map<String, DataFile> files = new LinkedHashMap<>();
   private long version;
   private StructType columns;
@@ -54,8 +50,8 @@ public final class LiveTable {
 
   private LiveFiles newest;
 
-  private LiveTable(Path folder) {
-    this.folder = folder;
+  private LiveTable(String path) {
+    this.commits = new Commits(path);
   }
 
   /** This session, and those that are made from now on, know the function; a view may not name one of an extension. */
@@ -75,7 +71,7 @@ public final class LiveTable {
    * @param actions the actions metaData and add, one a line, as in a commit
    */
   public static void begin(String path, long version, String actions) throws IOException {
-    OPEN.computeIfAbsent(path, given -> new LiveTable(Path.of(given))).beginAt(version, actions);
+    OPEN.computeIfAbsent(path, LiveTable::new).beginAt(version, actions);
   }
 
   /** Reads the table forward; false where it is not open or cannot be read forward, and has to begin anew. */
@@ -86,7 +82,7 @@ public final class LiveTable {
 
   /** The table as these actions of a version tell it, whatever comes after; it need not be open. */
   static LiveFiles fixed(String path, String actions) throws IOException {
-    LiveTable table = new LiveTable(Path.of(path));
+    LiveTable table = new LiveTable(path);
     table.take(actions);
     return new LiveFiles(path, table.columns, List.copyOf(table.files.values()));
   }
@@ -141,16 +137,16 @@ public final class LiveTable {
       while (!forward()) {
         long left = until - System.currentTimeMillis();
         if (left <= 0 || ReadOnly.isKeeper(SparkSession.active())) { // the keeper itself begins anew
-          throw new OneRelease.Busy("the table " + folder + " is being read anew");
+          throw new OneRelease.Busy("the table " + commits + " is being read anew");
         }
         wait(left);
       }
       if (newest == null) {
-        newest = new LiveFiles(folder.toString(), columns, List.copyOf(files.values()));
+        newest = new LiveFiles(commits.toString(), columns, List.copyOf(files.values()));
       }
       return newest;
     } catch (IOException error) {
-      throw new IllegalStateException("the table " + folder + " could not be read: " + error.getMessage(), error);
+      throw new IllegalStateException("the table " + commits + " could not be read: " + error.getMessage(), error);
     } catch (InterruptedException ended) {
       throw OneRelease.cancelled(ended);
     }
@@ -158,11 +154,9 @@ public final class LiveTable {
 
   private synchronized boolean forward() throws IOException {
     while (!behind) {
-      String actions;
-      try {
-        actions = Files.readString(commit(version + 1), StandardCharsets.UTF_8);
-      } catch (NoSuchFileException none) {
-        behind = !Files.exists(commit(version)); // commits are cleaned up in their order
+      String actions = commits.actions(version + 1);
+      if (actions == null) {
+        behind = !commits.has(version); // commits are cleaned up in their order
         break;
       }
       behind = true;
@@ -195,10 +189,9 @@ public final class LiveTable {
   }
 
   private DataFile file(JsonNode added) {
-    URI place = URI.create(added.get("path").textValue());
-    Path file = place.isAbsolute() ? Path.of(place) : folder.resolve(place.getPath());
     long size = added.get("size").longValue();
-    var status = new FileStatus(size, false, 1, size, 0, new org.apache.hadoop.fs.Path(file.toUri()));
+    var file = commits.file(URI.create(added.get("path").textValue()));
+    var status = new FileStatus(size, false, 1, size, 0, file);
     return new DataFile(status, added.path("stats").textValue());
   }
 
@@ -214,9 +207,5 @@ public final class LiveTable {
       }
     }
     return found.asNullable();
-  }
-
-  private Path commit(long number) {
-    return folder.resolve("_delta_log").resolve(String.format("%020d.json", number));
   }
 }
