@@ -10,7 +10,7 @@ ARCHIVE := .jars/.archived
 help:
 	@echo "make demo     install, start everything, run the main job (leaves the services up)"
 	@echo "make test     install what the tests need and run them, with one kill that the seed draws"
-	@echo "make faults   what takes longer: kills at every named point, full disks, the tour, a week (over an hour)"
+	@echo "make faults   what takes longer: kills at every named point, full disks, locked brokers, other Airflows, the tour, a week (hours)"
 	@echo "make cluster-test  the main job with executors on a Spark cluster (some minutes)"
 	@echo "make store-test  races and readers over a lake in a real HDFS (some minutes; fetches its jar)"
 	@echo "make up       start the services; 'make down' stops them, and those of the demo"
@@ -20,7 +20,7 @@ help:
 	@echo "make bench-kinds  every kind and measure against counting and summing (about 15 minutes)"
 	@echo "make bench-scale  what grows with ids, files, commits and partitions, without services (about a minute)"
 	@echo "make lint     ruff and mypy"
-	@echo "make ci       what CI runs: lint, types, import direction, check, tests, faults"
+	@echo "make ci       what CI runs: lint, types, import direction, check, tests, the tour"
 	@echo "make install  only the virtual environment; 'make jars' that and the jars"
 	@echo "make clean    stop the services; remove .venv and .jars (the state stays: twinlake reset removes it)"
 
