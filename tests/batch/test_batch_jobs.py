@@ -26,6 +26,7 @@ from jobs.run import Job, Run
 from jobs.tables import sales_per_region
 from jobs.times import format_moment, utc_now
 from jobs.waiting import wait_for
+from tests.longer import some
 from tests.releases.lake import Lake, order
 
 SALES = sales_per_region.TABLE.name
@@ -189,7 +190,7 @@ def test_a_verify_that_is_cancelled_while_it_compares_certifies_nothing(sales: S
     assert certificates.newest(SALES, version.name) != before
 
 
-@pytest.mark.parametrize("kind", ["rebuild", "verify"])
+@pytest.mark.parametrize("kind", some(["rebuild", "verify"]))
 def test_a_difference_fails_the_job_and_is_replaced_only_when_told(sales: Sales, kind: str) -> None:
     sales.corrupt(f"{SEGMENT} < {sales.versions.open_segment(sales.version)} AND region = 'r1'")
     before, wrong = sales.replaced(), sales.shown()

@@ -253,6 +253,7 @@ def test_a_rebuild_sends_nothing_and_a_restart_goes_on(stage: Stage, topic: str)
     assert reader.table() == stage.view(SALES)
 
 
+@pytest.mark.faults
 def test_what_happened_while_it_was_off_is_sent_when_it_is_on_again(stage: Stage, topic: str) -> None:
     reader = stage.send(LATEST, topic)
     stage.until_told(LATEST)

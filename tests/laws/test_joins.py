@@ -18,6 +18,7 @@ from jobs.kinds.windows import WindowRange, Windows
 from tests.laws import joins
 from tests.laws.histories import packed
 from tests.laws.joins import AS_OF, ASKS, CELL, HITS, NEAR, Pair
+from tests.longer import some
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -176,7 +177,7 @@ MUTANTS: list[tuple[str, Join, Callable[[str], str]]] = [
 
 
 @pytest.mark.parametrize(
-    ("join", "mutate"), [mutant[1:] for mutant in MUTANTS], ids=[mutant[0] for mutant in MUTANTS]
+    ("join", "mutate"), some((mutant[1:] for mutant in MUTANTS), 6), ids=[mutant[0] for mutant in MUTANTS]
 )
 def test_a_planted_bug_is_found(
     spark: SparkSession,

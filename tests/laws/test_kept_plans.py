@@ -16,6 +16,7 @@ from jobs.spark import cancel
 from jobs.waiting import wait_for
 from tests.laws.histories import generated, packed
 from tests.laws.tables import NEWEST, TOTALS, WINDOWED, WORDS
+from tests.longer import some
 
 
 def rows_of(found: pa.Table) -> list[str]:
@@ -37,7 +38,7 @@ def adaptive(spark: SparkSession) -> SparkSession:
     return session
 
 
-@pytest.mark.parametrize("is_adaptive", [False, True], ids=["fixed", "adaptive"])
+@pytest.mark.parametrize("is_adaptive", some([False, True]), ids=["fixed", "adaptive"])
 @pytest.mark.parametrize("table", [WINDOWED, TOTALS, NEWEST, WORDS], ids=lambda table: table.name)
 def test_a_kept_plan_says_of_each_batch_what_a_fresh_one_says(
     spark: SparkSession, table: Aggregate | Latest, batches: list[DataFrame], is_adaptive: bool

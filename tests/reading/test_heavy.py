@@ -109,6 +109,7 @@ def test_jdbc_cancels_a_statement(jdbc: Callable[[], Any]) -> None:
     connection.close()
 
 
+@pytest.mark.faults
 def test_a_short_statement_gets_a_turn_and_a_slot_beside_four_that_would_hold_all(
     sql: SqlServer, jdbc: Callable[[], Any]
 ) -> None:
@@ -128,6 +129,7 @@ def test_a_short_statement_gets_a_turn_and_a_slot_beside_four_that_would_hold_al
         assert answers(clients) == []
 
 
+@pytest.mark.faults
 def test_the_subqueries_of_one_statement_are_one_statement(sql: SqlServer, jdbc: Callable[[], Any]) -> None:
     subqueries = ", ".join(f"({HEAVY} + {number}) AS n{number}" for number in range(9))
     with closing(asked(sql, f"SELECT {subqueries}")) as client, closing(jdbc()) as connection:

@@ -101,6 +101,7 @@ def names(server: SqlServer, schema: str) -> set[str]:
     return {row["viewName"] for row in server.rows(f"SHOW VIEWS IN {schema}") if row["viewName"] != "orders"}
 
 
+@pytest.mark.faults
 def test_what_came_late_stands_beside_each_table_with_windows_and_follows_its_release(
     written: Written,
 ) -> None:

@@ -114,6 +114,7 @@ def reads_of(lake: Lake) -> dict[str, dict[str, str]]:
     return {table: lake.server.lake.version(table, name).reads for table, name in live.tables.items()}
 
 
+@pytest.mark.faults
 def test_a_table_and_those_that_read_it_are_released_and_gone_back_from_together(
     lake: Lake, views: Views
 ) -> None:

@@ -87,6 +87,7 @@ def in_every_hold(monkeypatch: pytest.MonkeyPatch, then: Callable[[int], None]) 
     monkeypatch.setattr(promote, "_catch_up", and_then)
 
 
+@pytest.mark.faults
 def test_a_hold_that_lapses_is_taken_again_before_the_commit(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -77,6 +77,7 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
     made.stop()
 
 
+@pytest.mark.faults
 def test_retired_versions_are_fed_no_more_cannot_come_back_and_their_files_go_later(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -51,6 +51,7 @@ def shown(lake: Lake) -> dict[str, Any]:
     return wait_for("the version to be stalled", stalled, 120)
 
 
+@pytest.mark.faults
 def test_status_names_record_and_expression_and_a_new_definition_resolves_it(lake: Lake) -> None:
     blue = shown(lake)
     plan = lake.build(tables(SHARE.replace("amount", "nullif(amount, 0)")))
