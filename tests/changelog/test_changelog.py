@@ -331,6 +331,7 @@ def test_a_lost_pin_is_made_up_for_from_the_topic(stage: Stage, topic: str) -> N
     assert reader.table() == stage.view(LATEST)
 
 
+@pytest.mark.faults
 def test_a_topic_that_was_made_anew_is_filled_again(stage: Stage, topic: str) -> None:
     reader = stage.send(SALES, topic)
     stage.until_told(SALES)

@@ -10,6 +10,7 @@ from infra.oracle.gallery import shop as oracle
 from jobs.kinds.kind import Moment
 from jobs.tables.gallery.shop import TABLES
 from tests.gallery.cuts import shown, valid_records, wrong
+from tests.longer import some
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 DAYS_MS = 2 * 24 * 3_600_000
 
 
-@pytest.mark.parametrize("span_ms", [0, DAYS_MS])
+@pytest.mark.parametrize("span_ms", some([DAYS_MS, 0]))
 def test_shop_show_what_the_oracle_says(spark: SparkSession, seed: int, span_ms: int) -> None:
     valid = valid_records("shop", seed, 400, span_ms)
 

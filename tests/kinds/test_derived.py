@@ -254,6 +254,7 @@ def test_a_cycle_is_refused_with_its_path_and_an_unknown_table_with_those_there_
     assert unknown.value.remedy == "known: newest, spent"
 
 
+@pytest.mark.faults
 def test_its_fingerprint_covers_everything_upstream_and_is_the_same_every_time(spark: SparkSession) -> None:
     def names(*tables: Kind) -> dict[str, str]:
         by_name = {table.name: table for table in tables}

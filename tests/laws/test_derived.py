@@ -20,6 +20,7 @@ from jobs.run import Run
 from jobs.speed.advance import advance, close, standing
 from tests.history import MemoryLog, Orders, version_of
 from tests.laws.derived import BALANCE, ORDERS, PAID, RANKED, RETURNED, RETURNS, SPENT, balance, ranked
+from tests.longer import some
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -110,7 +111,7 @@ def feed_of(lake: Path, table: Any, logs: dict[str, Any]) -> Feed:
     return opened
 
 
-@pytest.mark.parametrize("computed", [False, True], ids=["stored", "from the logs"])
+@pytest.mark.parametrize("computed", some([False, True]), ids=["stored", "from the logs"])
 def test_at_any_pair_of_positions_it_shows_what_the_oracle_does(
     twin: Twin, draw: random.Random, computed: bool
 ) -> None:
