@@ -1,20 +1,36 @@
-"""The lake server with executors elsewhere shows what an oracle computes that shares no code with it."""
+"""The lake server with executors elsewhere: right, whoever is killed, and faster with more of them.
+
+The tests go on from each other: one broker, one cluster, one lake, and an oracle that shares no code with it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from infra.demo.story import CHANGED, changed_definitions
+from jobs.run import Job
+from jobs.settings import PROJECT, Services
 from jobs.tables import TABLES
+from jobs.waiting import wait_for
+from tests.broker import free_port
 from tests.cluster.spark_cluster import Cluster
 from tests.kill.server import LakeProcess, lake_process
 from tests.kill.views import Views, differences
 
 RECORDS = 150_000
 """More than a batch of unknown size has in memory."""
+SMALL = 2_000
+MANY = 1_000_000
+"""For figures: less is over before two workers can share it."""
 LONG_S = 600.0
 
 
@@ -23,6 +39,7 @@ class Platform:
 
     def __init__(self, server: LakeProcess, cluster: Cluster, views: Views) -> None:
         self.server, self.cluster, self.views = server, cluster, views
+        self.changed = False
 
     def start(self) -> None:
         self.server.start(LONG_S)
@@ -33,7 +50,7 @@ class Platform:
     def differences(self) -> dict[str, Any]:
         """What the oracle finds once everything that was produced is in the tables."""
         self.until_caught_up()
-        return differences(self.server, self.views, without_cancelled=False)
+        return differences(self.server, self.views, without_cancelled=self.changed)
 
     def spark(self) -> dict[str, Any]:
         found: dict[str, Any] = self.server.client.status()["spark"]
@@ -41,6 +58,18 @@ class Platform:
 
     def until_executors(self, count: int) -> None:
         self.server.until(lambda: bool(self.spark()["executors"] == count), LONG_S)
+
+    def under_way(self, key: str, worker: int) -> Job:
+        """A rebuild, once the worker has begun tasks of it."""
+        before, client = self.cluster.tasks(worker), self.server.client
+        job = client.submit("rebuild", {"table": CHANGED}, key)
+
+        def computing() -> bool | None:
+            assert not client.job(job.id).ended, "it has ended before anything could be killed"
+            return True if self.cluster.tasks(worker) > before else None
+
+        wait_for("tasks of the rebuild", computing, LONG_S, every_s=0.05)
+        return job
 
 
 @pytest.fixture(scope="module")
@@ -80,3 +109,136 @@ def test_every_table_is_rebuilt_and_verified_by_executors(here: Platform) -> Non
     for table in TABLES:
         assert here.server.do("rebuild", table=table.name)["equal"], table.name
         assert here.server.do("verify", table=table.name)["equal"], table.name
+
+
+def test_a_worker_killed_in_the_middle_of_a_rebuild_doubles_nothing(
+    here: Platform, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The rebuild goes on with what is left, or fails with one error and is asked for again."""
+    job = here.under_way("worker", worker=2)
+
+    here.cluster.workers[2].kill()
+
+    ended = here.server.client.follow(job.id)
+    with capsys.disabled():
+        print(f"\nthe rebuild whose worker was killed: {ended.state} {ended.error or ''}")
+    result = (
+        ended.result if ended.state == "succeeded" else here.server.do("rebuild", "worker", table=CHANGED)
+    )
+    assert result and result["equal"]
+    here.until_executors(1)
+    here.cluster.worker(2)
+    here.until_executors(2)
+    assert here.differences() == {}
+
+
+def test_a_driver_killed_in_the_middle_of_a_rebuild_loses_nothing(here: Platform) -> None:
+    job = here.under_way("driver", worker=1)
+    here.server.produce(SMALL)
+
+    here.server.kill()
+
+    here.start()
+    assert here.server.client.job(job.id).state == "interrupted"
+    assert here.server.do("rebuild", "driver", table=CHANGED)["equal"]
+    here.until_executors(2)
+    assert here.differences() == {}
+
+
+def test_a_release_is_planned_built_and_promoted(here: Platform) -> None:
+    plan = here.server.do("plan", definitions=changed_definitions())["id"]
+    here.server.do("build", plan=plan)
+    before = here.server.client.status()["release"]["number"]
+
+    here.server.do("promote", plan=plan, approved_by="test")
+
+    here.changed = True
+    assert here.server.client.status()["release"]["number"] == before + 1
+    assert here.differences() == {}
+
+
+def test_small_batches_go_on_without_executors_and_status_tells_of_them(here: Platform) -> None:
+    for number in (1, 2):
+        here.cluster.workers[number].kill()
+    here.until_executors(0)
+
+    here.server.produce(SMALL)
+    here.until_caught_up()
+    error = wait_for("the error", lambda: here.spark()["error"], LONG_S, every_s=1)
+    waiting = here.server.client.submit("rebuild", {"table": CHANGED})
+
+    assert "no executor of spark://" in error["what"] and "start workers" in error["remedy"]
+    assert not here.server.client.job(waiting.id, wait_s=2).ended
+    for number in (1, 2):
+        here.cluster.worker(number)
+    assert here.server.client.follow(waiting.id).succeeded()["equal"]
+    here.until_executors(2)
+    assert here.spark()["error"] is None
+    assert here.differences() == {}
+
+
+def test_executors_run_no_python_and_no_secret_is_told(here: Platform) -> None:
+    for number in (1, 2):
+        assert here.cluster.said(number, r"Python(Runner|WorkerFactory)") == []
+    secret = here.cluster.secret.read_text().strip()
+    told = [here.server.home / "lake.log", *here.cluster.folder.rglob("stderr")]
+    assert not [file for file in told if secret in file.read_text(errors="replace")]
+    jvm = here.server._jvm()
+    assert secret not in " ".join([*jvm.cmdline(), *jvm.environ().values()])
+
+
+def test_two_workers_against_one(here: Platform, capsys: pytest.CaptureFixture[str]) -> None:
+    """Told, not asserted: on a machine with two cores everything else runs beside them."""
+    here.server.produce(MANY)
+    here.until_caught_up()
+
+    def seconds() -> float:
+        began = time.monotonic()
+        assert here.server.do("rebuild", table=CHANGED)["equal"]
+        return time.monotonic() - began
+
+    def best(of: Callable[[], float]) -> float:
+        of()  # warm
+        return min(of() for _ in range(3))
+
+    two = best(seconds)
+    here.cluster.workers[2].kill()
+    here.until_executors(1)
+    one = best(seconds)
+
+    with capsys.disabled():
+        print(
+            f"\na rebuild of {here.server.produced:,} records on {os.cpu_count()} cores: one worker "
+            f"{one:.1f} s, two {two:.1f} s, {one / two:.2f} times as fast"
+        )
+
+
+def test_executors_with_other_jars_are_refused_in_words(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path / "spark")
+    try:
+        cluster.start().worker(1)
+        said = lake_server(tmp_path / "home", cluster.settings(**{"spark.executor.extraClassPath": "/none"}))
+    finally:
+        cluster.stop()
+
+    assert said.returncode == 2, said.stderr[-3000:]
+    assert f"executors of {cluster.url} do not run the lake server's programs on its lake" in said.stderr
+    assert "spark.executor.extraClassPath" in said.stderr and "Traceback" not in said.stderr
+
+
+def test_a_master_that_is_away_is_told_before_anything_begins(tmp_path: Path) -> None:
+    said = lake_server(tmp_path, f'[spark]\nmaster = "spark://127.0.0.1:{free_port()}"\n')
+
+    assert said.returncode == 3, said.stderr[-3000:]
+    assert "no Spark master answers at spark://127.0.0.1:" in said.stderr
+    assert "Using Spark's default log4j profile" not in said.stderr, "it has begun"
+
+
+def lake_server(home: Path, settings: str) -> subprocess.CompletedProcess[str]:
+    """A lake server that ends by itself."""
+    (home / "lake").mkdir(parents=True)
+    (home / "run").mkdir()
+    (home / "twinlake.toml").write_text(settings)
+    Services(api_token="token", lake=str(home / "lake")).save(home / "services.json")
+    command = [sys.executable, "-m", "jobs.server", "--home", str(home), "--port", str(free_port())]
+    return subprocess.run(command, capture_output=True, text=True, timeout=LONG_S, cwd=PROJECT)

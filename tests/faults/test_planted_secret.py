@@ -235,6 +235,19 @@ def test_ingest_says_that_its_password_is_wrong_and_comes_back_by_itself(
     assert "uthentication failed" in error["why"] and "password_file" in error["remedy"]
 
 
+def test_a_changelog_says_that_its_password_is_wrong_and_comes_back_by_itself(
+    locked: Locked, sent: dict[str, int]
+) -> None:
+    with _another_password(locked, "changelog"):
+        _send(locked, sent, 500)
+        locked.caught_up(**sent)  # tables are not held up
+        error = _denied("the changelog's refusal", lambda: locked.client.status()["changelogs"][0]["error"])
+    wait_for("the changelog", lambda: _told_all(locked) or None, AGAIN_S)
+
+    assert "does not let user 'changelog' in" in error["what"]
+    assert "uthentication failed" in error["why"] and "password_file" in error["remedy"]
+
+
 def _secrets(locked: Locked) -> dict[str, bytes]:
     services = locked.settings.services()
     held = certificates(context_of(locked.settings))

@@ -19,7 +19,9 @@ import psutil
 
 from jobs.breakpoints import Point
 from jobs.errors import TimedOutError
+from jobs.lake import store
 from jobs.lake.delta import LOG_FOLDER
+from jobs.location import Location, Remote
 from jobs.server.client import LakeClient
 from jobs.settings import PROJECT, Services
 from jobs.tables import TABLES
@@ -34,10 +36,11 @@ SCHEMA_ID = 1
 
 
 @contextmanager
-def lake_process(folder: Path, seed: int = 0) -> Iterator[LakeProcess]:
-    """A lake server to be started, with a broker and a registry of its own; all end with the block."""
+def lake_process(folder: Path, seed: int = 0, lake: Remote | None = None) -> Iterator[LakeProcess]:
+    """A lake server to be started, with a broker and a registry of its own; all end with the block. Its lake
+    is in its home, or where it is told."""
     broker, registry = Broker(folder / "broker").start(), FakeRegistry()
-    made = LakeProcess(folder / "home", broker, registry, seed)
+    made = LakeProcess(folder / "home", broker, registry, seed, lake)
     try:
         yield made
     finally:
@@ -50,12 +53,17 @@ def lake_process(folder: Path, seed: int = 0) -> Iterator[LakeProcess]:
 class LakeProcess:
     """`seed` draws the records that it produces."""
 
-    def __init__(self, home: Path, broker: Broker, registry: FakeRegistry, seed: int = 0) -> None:
-        self.home, self.lake, self.broker = home, home / "lake", broker
+    def __init__(
+        self, home: Path, broker: Broker, registry: FakeRegistry, seed: int = 0, lake: Remote | None = None
+    ) -> None:
+        self.home, self.broker = home, broker
+        self.lake: Location = lake or home / "lake"
         self.breakpoints = home / "breakpoints"
         self.port, self.produced, self.seed = free_port(), 0, seed
         self.command = ["-m", "jobs.server"]
         home.mkdir(parents=True)
+        if lake:
+            (home / "twinlake.toml").write_text(f'[lake]\nuri = "{lake}"\n')
         schema = json.loads((PROJECT / "schemas" / "orders.v1.avsc").read_text())
         registry.add("orders-value", SCHEMA_ID, schema)
         Kafka(broker.access).create("orders")
@@ -161,8 +169,8 @@ class LakeProcess:
 
     def files(self, place: str, ending: str) -> int:
         """How many data files with this ending a table of the lake has, in whichever partition."""
-        found = (self.lake / place).rglob(f"*{ending}")
-        return sum(1 for file in found if file.parent.name != LOG_FOLDER)
+        found = store.tree(self.lake / place)
+        return sum(1 for name in found if name.endswith(ending) and LOG_FOLDER not in name)
 
     def _jvm(self) -> psutil.Process:
         assert self.process

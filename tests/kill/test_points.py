@@ -19,7 +19,7 @@ from infra.demo.story import CHANGED as SALES
 from infra.demo.story import changed_definitions
 from jobs.breakpoints import Point
 from jobs.jvm import EXIT_CODE
-from jobs.lake import delta, release_log
+from jobs.lake import delta, release_log, store
 from jobs.lake.version import load, version_file
 from jobs.tables import TABLES
 from tests.kill.server import LakeProcess, lake_process
@@ -27,6 +27,7 @@ from tests.kill.views import Views, differences
 
 LATEST = "latest_order"
 RECORDS = 2_000
+COMMITS = tuple(f"{digit}.json" for digit in range(10))
 
 
 @dataclass
@@ -69,6 +70,11 @@ class Platform:
         assert before.state == "interrupted"
         return self.server.do(before.kind, key=point, **before.params)
 
+    def texts(self, place: str, *endings: str) -> list[str]:
+        """Of the files below a place of the lake with these endings."""
+        folder = self.server.lake / place
+        return [store.read_text(folder / name) for name in store.tree(folder) if name.endswith(endings)]
+
     def disk(self) -> dict[str, int]:
         """What the lake's files say, counted."""
         lake, live = self.server.lake, release_log.live(self.server.lake)
@@ -85,12 +91,10 @@ class Platform:
             "batch": log["batch"] if log else 0,
             **{table: step["position"]["orders"] if step else 0 for table, step in steps.items()},
             "compared": sum(
-                json.loads(file.read_text())["replacing"] is not None
-                for file in lake.glob("staging/*/attempt.json")
+                json.loads(text)["replacing"] is not None for text in self.texts("staging", "attempt.json")
             ),
             "replaced": sum(
-                '\\"kind\\":\\"rebuild\\"' in file.read_text()
-                for file in lake.glob(f"tables/{SALES}/*/_delta_log/*.json")
+                '\\"kind\\":\\"rebuild\\"' in text for text in self.texts(f"tables/{SALES}", *COMMITS)
             ),
             "release": live.number,
         }  # fmt: skip

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from infra.oracle.check import check
 from jobs.lake import release_log
+from jobs.location import Location
 from jobs.reading.follower import Follower
 from jobs.reading.views import META, SERVE
 from tests.kill.server import LakeProcess
@@ -17,7 +17,7 @@ from tests.kill.server import LakeProcess
 class Views:
     """A door for the oracle: the views that the release log yields, in the test's own session."""
 
-    def __init__(self, spark: SparkSession, lake: Path) -> None:
+    def __init__(self, spark: SparkSession, lake: Location) -> None:
         self._spark, self._lake = spark, lake
         self._follower = Follower(spark, lake)
 

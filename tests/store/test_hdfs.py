@@ -18,10 +18,11 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from jobs.errors import BusyError, UnreachableError
-from jobs.lake import delta, store
+from jobs.lake import delta, release_log, store
 from jobs.lake.appender import Appender
 from jobs.lake.fit import refuse_unfit
 from jobs.lake.ledger import Ledger
+from jobs.lake.release_log import Release
 from jobs.location import Location, Remote
 from jobs.reading.live import LiveTables
 from jobs.server import lease
@@ -112,6 +113,20 @@ def test_a_reader_follows_commits_one_by_one(spark: SparkSession, lake: Remote) 
         found = spark.sql(f"SELECT max(a) FROM {relation}").collect()
         assert found[0][0] == number
     live.close(table)
+
+
+def test_ledgers_and_the_release_log_are_kept_there(lake: Remote) -> None:
+    facts = Ledger(lake / "runs", pa.schema([("number", pa.int64())]))
+    assert facts.rows() == []
+
+    for number in range(210):
+        facts.append([{"number": number}])
+    assert facts.compact()
+
+    again = Ledger(lake / "runs", facts.schema)
+    assert sorted(row["number"] for row in again.rows()) == [*range(210)]
+    first = Release(number=1, kind="initial", tables={"t": "v"}, created_at="now", approved_by="test")
+    assert release_log.commit(lake, first) == release_log.live(lake) == first
 
 
 def test_a_ledger_goes_on_beside_what_a_killed_writer_has_left(lake: Remote) -> None:
