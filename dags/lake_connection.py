@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
-from ipaddress import ip_address
 from typing import Any
 
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 from pydantic import AnyHttpUrl, BaseModel, ConfigDict, ValidationError
 
+from jobs.address import is_loopback
 from jobs.errors import UsageError, malformed
 from jobs.server.client import LakeClient
 from jobs.settings import Settings
@@ -82,7 +82,7 @@ def of_connection(given: Any) -> Lake:
         raise _wrong("its host is no host name, or its schema neither http nor https")
     if not given.password:
         raise _wrong("it has no password, which is the lake server's api_token")
-    if schema == "http" and not extra.plain_http and not _is_loopback(host["name"]):
+    if schema == "http" and not extra.plain_http and not is_loopback(host["name"]):
         raise UsageError(
             f"connection {CONNECTION} would send the token unencrypted to another machine",
             f"its schema is http and its host {host['name']}",
@@ -99,10 +99,3 @@ def of_connection(given: Any) -> Lake:
 
 def _wrong(why: str) -> UsageError:
     return UsageError(f"connection {CONNECTION} names no lake server", why, REMEDY)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"

@@ -19,6 +19,7 @@ PLAINTEXT, SASL_SSL, SSL = "PLAINTEXT", "SASL_SSL", "SSL"
 SCRAM, PLAIN = "SCRAM-SHA-512", "PLAIN"
 LONGEST_STATEMENT_S = 5 * 3600
 """Files that a rebuild has replaced are kept for an hour longer: see `jobs/batch/maintain.py`."""
+_SECRET_NAMES = re.compile(r"secret|password|token|access[.-]?key|account[.-]?key", re.IGNORECASE)
 
 Role = Literal["ingest", "producer", "changelog"]
 Kind = Callable[[Any], Any]
@@ -111,6 +112,16 @@ def secret(of: str) -> Any:
     return field(default="", repr=False, metadata={"secret": of})
 
 
+def authority(doc: str) -> Any:
+    """A file of certificates to trust."""
+    return key(file, doc, '"/etc/twinlake/ca.pem"', None, "those that this system trusts")
+
+
+def names_secret(name: str) -> bool:
+    """Whether Spark itself, and Hadoop, take a setting for a secret by its name."""
+    return bool(_SECRET_NAMES.search(name))
+
+
 def section(kind: type, doc: str) -> Any:
     """A table of its own; None where nothing of it is given."""
     return field(default=None, metadata={"section": kind, "doc": doc})
@@ -148,10 +159,7 @@ class Kafka(Login):
         choice(PLAINTEXT, SASL_SSL, SSL), "PLAINTEXT, SASL_SSL, or SSL (mutual TLS)", '"SASL_SSL"', PLAINTEXT
     )
     mechanism: str = key(choice(SCRAM, PLAIN), f"with SASL_SSL: {SCRAM} or {PLAIN}", f'"{PLAIN}"', SCRAM)
-    ca_file: Path | None = key(
-        file, "PEM, who has signed the brokers' certificates", '"/etc/twinlake/ca.pem"', None,
-        "those that this system trusts",
-    )  # fmt: skip
+    ca_file: Path | None = authority("PEM, who has signed the brokers' certificates")
     producer: Login | None = section(Login, "`twinlake produce` has a login of its own")
     changelog: Login | None = section(Login, "changelogs have a login of their own")
 
@@ -177,10 +185,7 @@ class Registry:
     username: str = key(text, "where it asks for one", '"twinlake"')
     password_file: Path | None = key(file, "holds the password alone", '"/etc/twinlake/registry"', None)
     password: str = secret("password_file")
-    ca_file: Path | None = key(
-        file, "PEM, who has signed its certificate", '"/etc/twinlake/ca.pem"', None,
-        "those that this system trusts",
-    )  # fmt: skip
+    ca_file: Path | None = authority("PEM, who has signed its certificate")
 
     @property
     def is_given(self) -> bool:
@@ -224,10 +229,7 @@ class Airflow:
         url, "an Airflow of one's own: none is started; see docs/airflow.md", '"https://airflow.example.com"',
         shown="Airflow on this machine",
     )  # fmt: skip
-    ca_file: Path | None = key(
-        file, "PEM, who has signed its certificate", '"/etc/twinlake/ca.pem"', None,
-        "those that this system trusts",
-    )  # fmt: skip
+    ca_file: Path | None = authority("PEM, who has signed its certificate")
 
     @property
     def is_given(self) -> bool:

@@ -14,7 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+from jobs.address import is_loopback
 from jobs.configuration import (
     PLAINTEXT,
     SASL_SSL,
@@ -25,13 +27,12 @@ from jobs.configuration import (
     Login,
     Registry,
     Spark,
+    names_secret,
 )
 from jobs.errors import UsageError
 
 PREFIX = "TWINLAKE_"
 _SECRETS = ("password", "secret", "token", "passphrase", "credential")
-_IN_SPARK = re.compile(r"secret|password|token|access[.-]?key|account[.-]?key", re.IGNORECASE)
-"""What Spark itself, and Hadoop, take for a secret by its name."""
 _LARGEST_SECRET = 64 << 10
 OPEN_TO_OTHERS = stat.S_IROTH | stat.S_IWOTH | stat.S_IWGRP
 
@@ -317,7 +318,7 @@ def _of_registry(registry: Registry, reading: _Reading) -> Iterator[str]:
     is_https = registry.url.startswith("https://")
     if registry.ca_file and not is_https:
         yield f"{reading.place('registry.ca_file')}: the url is not https://, there is no certificate"
-    if registry.password and not is_https and not is_loopback(registry.url):
+    if registry.password and not is_https and not is_loopback(urlsplit(registry.url).hostname or ""):
         yield f"{reading.place('registry.url')}: the password would be readable on the way; use https://"
 
 
@@ -325,16 +326,9 @@ def _of_spark(spark: Spark, reading: _Reading) -> Iterator[str]:
     if _variable("spark.conf") in reading.environ:
         return
     for name in spark.conf:
-        if _IN_SPARK.search(name) and not name.endswith((".provider", ".file", ".path")):
+        if names_secret(name) and not name.endswith((".provider", ".file", ".path")):
             yield (f"{reading.place('spark.conf')}: {name} is a secret; give it in the environment: "
                    f"{_variable('spark.conf')}='{{ \"{name}\" = \"...\" }}'")  # fmt: skip
-
-
-def is_loopback(address: str) -> bool:
-    """Whether an address stays on this machine."""
-    host = re.sub(r"^\w+://", "", address).split("/")[0]
-    host = host[1:].split("]")[0] if host.startswith("[") else host.split(":")[0]
-    return host in ("localhost", "::1") or host.startswith("127.")
 
 
 def _inline(full: str, name: str, known: Mapping[str, Any]) -> str:

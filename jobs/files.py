@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from jobs.errors import FullDiskError
+from jobs.errors import FullDiskError, UsageError
 
 READABLE = 0o644
 """For everybody: the SQL server reads the lake as another user."""
@@ -33,27 +33,38 @@ def replace_file(path: Path, content: str | bytes, mode: int = READABLE) -> None
         _replace(path, content, mode)
 
 
+def named_text(file: Path, section: str) -> str:
+    """What is in a file that settings name; UsageError says in which section of them."""
+    try:
+        return file.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"{file} cannot be read", getattr(error, "strerror", None) or str(error),
+            f"mend it, or name another file in [{section}] of twinlake.toml",
+        ) from error  # fmt: skip
+
+
 @contextmanager
 def telling_of_a_full_disk(folder: Path) -> Iterator[None]:
     """Raises FullDiskError in the place of what another program, or this one, raised for want of room."""
     try:
         yield
     except Exception as error:
-        if full := full_disk(folder, error):
+        if full := full_disk(folder, error=error):
             raise full from error
         raise
 
 
-def full_disk(folder: Path, error: BaseException | None = None) -> FullDiskError | None:
-    """Which disk is full: the folder's, or one mounted at most two folders below it.
+def full_disk(*folders: Path, error: BaseException | None = None) -> FullDiskError | None:
+    """Which disk is full: one of the folders', or one mounted at most two folders below them.
 
     None where the error, if there is one, has another cause, or, without one, every disk has room.
     """
     if error is not None and not any(words in str(one) for one in _chain(error) for words in _FULL):
         return None
-    folder = next(one for one in (folder, *folder.absolute().parents) if one.exists())
-    mounted = (one for depth in ("*", "*/*") for one in folder.glob(depth) if one.is_mount())
-    used = {one: shutil.disk_usage(one) for one in (folder, *mounted)}
+    there = [next(one for one in (folder, *folder.absolute().parents) if one.exists()) for folder in folders]
+    below = (one for folder in there for depth in ("*", "*/*") for one in folder.glob(depth))
+    used = {one: shutil.disk_usage(one) for one in (*there, *filter(Path.is_mount, below))}
     fullest = min(used, key=lambda one: used[one].free)
     found = used[fullest]
     if error is None and found.free >= _NO_ROOM_BYTES:

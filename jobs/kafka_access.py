@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 
 from jobs.configuration import PLAIN, PLAINTEXT, SASL_SSL, SCRAM, Role
 from jobs.configuration import Kafka as KafkaSettings
 from jobs.errors import UsageError
+from jobs.files import named_text
 
 ROLES: tuple[Role, ...] = ("ingest", "producer", "changelog")
 _LOGIN = {
@@ -20,6 +22,7 @@ _LOGIN = {
     PLAIN: "org.apache.kafka.common.security.plain.PlainLoginModule",
 }
 _IN_FILES = ("password", "key_password")
+_text = partial(named_text, section="kafka")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,16 +139,6 @@ def _quoted(text: str) -> str:
     """As JAAS reads it."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(
-            f"{file} cannot be read", getattr(error, "strerror", None) or str(error),
-            "mend it, or name another file in [kafka] of twinlake.toml",
-        ) from error  # fmt: skip
 
 
 def _pkcs8(file: Path) -> str:

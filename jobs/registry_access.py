@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from jobs.configuration import Registry
 from jobs.errors import UsageError
+from jobs.files import named_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +27,7 @@ class RegistryAccess:
         """What `services.json` tells; `password_file` is read now, so a new password holds at once."""
         password = told.get("password", "")
         if file := told.get("password_file"):
-            password = _text(Path(file)).rstrip("\r\n")
+            password = named_text(Path(file), section="registry").rstrip("\r\n")
         ca_file = told.get("ca_file", "")
         return cls(url=url, username=told.get("username", ""), password=password, ca_file=ca_file)
 
@@ -49,11 +51,10 @@ class RegistryAccess:
             ) from error
 
 
-def _text(file: Path) -> str:
-    try:
-        return file.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(
-            f"{file} cannot be read", getattr(error, "strerror", None) or str(error),
-            "mend it, or name another file in [registry] of twinlake.toml",
-        ) from error  # fmt: skip
+def given(registry: Registry) -> dict[str, str]:
+    """What `services.json` tells of a registry of one's own; of a secret in a file, where."""
+    told: dict[str, str | Path | None] = {
+        "username": registry.username, "ca_file": registry.ca_file, "password_file": registry.password_file,
+        "password": "" if registry.password_file else registry.password,
+    }  # fmt: skip
+    return {name: str(value) for name, value in told.items() if value}

@@ -6,6 +6,7 @@ import logging
 import os
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,6 +106,11 @@ def class_path(settings: Settings) -> list[Path]:
             "run `make jars`",
         )
     return [*found, settings.classes]
+
+
+def scratch_folder(spark: SparkSession) -> Path:
+    """Where its driver keeps what is under way; whoever cannot write may lack room there."""
+    return Path(spark.sparkContext._conf.get("spark.local.dir") or tempfile.gettempdir())
 
 
 def drop_scratch(settings: Settings, name: str) -> None:

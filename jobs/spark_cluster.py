@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jobs.address import host_and_port, is_loopback, silence
+from jobs.configuration import names_secret
 from jobs.errors import UnreachableError, UsageError
 
 if TYPE_CHECKING:
     from jobs.configuration import Configuration, Spark
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 STANDALONE = "spark://"
 ANSWER_S = 5.0
 REST_PORT = 6066
@@ -56,9 +56,6 @@ REFUSED = {
 """Settings, or beginnings of their names, that nobody may give, and why."""
 
 
-_SECRETS = re.compile(r"secret|password|token|access[.-]?key|account[.-]?key", re.IGNORECASE)
-
-
 def refuse(conf: Mapping[str, str]) -> None:
     """UsageError for settings of Spark's that Twinlake's answers depend on."""
     for name in conf:
@@ -82,7 +79,7 @@ def cluster_conf(given: Spark, jars: Sequence[Path], limits: str) -> dict[str, s
     The driver hands its jars to them, unless they have the same ones on their own class path.
     """
     host = given.advertised_host
-    if host not in LOOPBACK and "spark.authenticate" not in given.conf:
+    if not is_loopback(host) and "spark.authenticate" not in given.conf:
         raise UsageError(
             f"executors are to reach the lake server by {host}, and nothing asks who they are",
             "whoever reaches its port could run programs as the lake server",
@@ -114,7 +111,7 @@ def secrets(given: Spark) -> dict[str, str]:
     """The settings that must not stand on a command line, which everybody can read; with what driver and
     executors of a standalone cluster show each other, read from its file."""
     found = {
-        name: value for name, value in given.conf.items() if _SECRETS.search(name) and name != SECRET_FILE
+        name: value for name, value in given.conf.items() if names_secret(name) and name != SECRET_FILE
     }
     named = given.conf.get(SECRET_FILE, "")
     if not named:
@@ -140,23 +137,24 @@ def check_master(configuration: Configuration, wait_s: float = ANSWER_S) -> str:
     refuse(given.conf)
     if not given.is_given:
         return f"{given.master}: inside the lake server"
-    if given.advertised_host not in LOOPBACK and not configuration.kafka.is_given:
+    if not is_loopback(given.advertised_host) and not configuration.kafka.is_given:
         raise UsageError(
             "executors on other machines cannot read this machine's own Kafka",
-            f"it listens on {LOOPBACK[0]}, and they reach the lake server by {given.advertised_host}",
+            "it listens on its loopback interface, and they reach the lake server by {given.advertised_host}",
             "name a Kafka that they reach too, by `bootstrap_servers` of [kafka] in twinlake.toml",
         )
     if not given.master.startswith(STANDALONE):
         return f"{given.master}: asked when the lake server starts"
-    places = [_place(one) for one in given.master.removeprefix(STANDALONE).split(",")]
-    refused = [f"{host}:{port}: {why}" for host, port in places if (why := _refusal(host, port, wait_s))]
-    if len(refused) == len(places):
+    masters = given.master.removeprefix(STANDALONE).split(",")
+    refused = [f"{one}: {why}" for one in masters if (why := silence(one, wait_s))]
+    if len(refused) == len(masters):
         raise UnreachableError(
             f"no Spark master answers at {given.master}", "; ".join(refused),
             "start it, or mend `master` of [spark] in twinlake.toml; without it Spark runs on this machine",
         )  # fmt: skip
     mine = _version()
-    told = next((found for host, _ in places if (found := _told_version(host, wait_s))), "")
+    hosts = (host_and_port(one)[0] for one in masters)
+    told = next((found for host in hosts if (found := _told_version(host, wait_s))), "")
     if told and told != mine:
         raise UsageError(
             f"the Spark master at {given.master} is {told}",
@@ -180,19 +178,6 @@ def _version() -> str:
     from importlib.metadata import version  # here: every command imports this module, few ask
 
     return version("pyspark")
-
-
-def _place(text: str) -> tuple[str, int]:
-    host, _, port = text.rpartition(":")
-    return host.strip("[]"), int(port)
-
-
-def _refusal(host: str, port: int, wait_s: float) -> str:
-    try:
-        socket.create_connection((host, port), timeout=wait_s).close()
-    except OSError as error:
-        return error.strerror or str(error)
-    return ""
 
 
 def _told_version(host: str, wait_s: float) -> str:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import secrets
-from pathlib import Path
 
 from infra.parts import airflow, broker, given, lock, registry, sql
 from infra.parts.part import Context
 from infra.parts.ports import HOST
-from jobs.configuration import Registry
+from jobs import registry_access
 from jobs.settings import Services
 
 
@@ -18,7 +17,7 @@ def addresses(context: Context) -> Services:
     return Services(
         bootstrap_servers=told.kafka.bootstrap_servers or f"{HOST}:{ports['broker']}",
         registry_url=told.registry.url or registry.url(ports["registry"]),
-        registry_access=shown(told.registry),
+        registry_access=registry_access.given(told.registry),
         api_url=f"http://{HOST}:{ports['lake']}",
         api_token=context.services.api_token or secrets.token_urlsafe(32),
         sql_user=sql.USER,
@@ -50,11 +49,3 @@ def _cluster_id(context: Context) -> str:
         return broker.cluster_id(context)
     file = given.cluster_file(context.folders)
     return file.read_text() if file.exists() else ""  # it was not asked yet
-
-
-def shown(registry: Registry) -> dict[str, str]:
-    told: dict[str, str | Path | None] = {
-        "username": registry.username, "ca_file": registry.ca_file, "password_file": registry.password_file,
-        "password": "" if registry.password_file else registry.password,
-    }  # fmt: skip
-    return {name: str(value) for name, value in told.items() if value}

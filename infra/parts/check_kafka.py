@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import socket
 import uuid
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
 
 from infra.parts.finding import Finding, refuse_clock, tried
+from jobs.address import silence
 from jobs.configuration import Kafka as KafkaSettings
 from jobs.configuration import Role
 from jobs.errors import DeniedError, TwinlakeError, UnreachableError, UsageError
@@ -37,17 +37,13 @@ def findings(settings: Settings, clock: Clock, remembered: str = "") -> Iterator
     yield reached
     if reached.error:
         return
-    for role in _roles(told):
-        if role != "ingest":
+    clients: dict[Role, Kafka] = {"ingest": kafka}
+    for role in ROLES:
+        if told.login(role) is not told:  # a lake need not be allowed to write what it reads
             access = _access(told, role)
-            yield tried(SERVICE, f"{access.who} ({role})", partial(_let_in, access))
+            yield tried(SERVICE, f"{access.who} ({role})", partial(_let_in, clients, role, access))
     for name in topic_names(*settings.sources):
-        yield from _of_topic(kafka, told, name, clock)
-
-
-def _roles(told: KafkaSettings) -> list[Role]:
-    """Those that the settings name; a lake need not be allowed to write what it reads."""
-    return ["ingest", *(role for role in ROLES if told.login(role) is not told)]
+        yield from _of_topic(clients, name, clock)
 
 
 def _access(told: KafkaSettings, role: Role) -> KafkaAccess:
@@ -66,26 +62,26 @@ def _reach(kafka: Kafka, remembered: str) -> str:
 def _refuse_silent(servers: str) -> None:
     """At once, and with the reason of each address; the client would only say that none has answered."""
     silent = []
-    for server in servers.split(","):
-        host, _, port = server.strip().rpartition(":")
-        try:
-            socket.create_connection((host.strip("[]"), int(port)), CONNECT_S).close()
+    for server in map(str.strip, servers.split(",")):
+        why = silence(server, CONNECT_S)
+        if not why:
             return
-        except OSError as error:
-            silent.append(f"{server.strip()}: {error.strerror or error}")
+        silent.append(f"{server}: {why}")
     raise UnreachableError(
         f"nobody listens at {servers}", "; ".join(silent),
         "start that Kafka, or mend bootstrap_servers in [kafka] of twinlake.toml",
     )  # fmt: skip
 
 
-def _let_in(access: KafkaAccess) -> str:
-    Kafka(access).cluster_id()
+def _let_in(clients: dict[Role, Kafka], role: Role, access: KafkaAccess) -> str:
+    client = Kafka(access)
+    client.cluster_id()
+    clients[role] = client
     return "is let in"
 
 
-def _of_topic(kafka: Kafka, told: KafkaSettings, name: str, clock: Clock) -> Iterator[Finding]:
-    title, found = f"topic {name}", None
+def _of_topic(clients: Mapping[Role, Kafka], name: str, clock: Clock) -> Iterator[Finding]:
+    kafka, title, found = clients["ingest"], f"topic {name}", None
     try:
         found = kafka.topic(name)
     except TwinlakeError as error:
@@ -95,7 +91,7 @@ def _of_topic(kafka: Kafka, told: KafkaSettings, name: str, clock: Clock) -> Ite
         yield tried(SERVICE, title, partial(_refuse_unmade, kafka, name))
         return
     yield tried(SERVICE, title, partial(_refuse_unfit, kafka, found))
-    yield tried(SERVICE, f"{title}: rights", partial(_refuse_rightless, told, name))
+    yield tried(SERVICE, f"{title}: rights", partial(_refuse_rightless, clients, name))
     yield tried(SERVICE, f"{title}: clock", partial(_refuse_future, kafka, found, clock))
 
 
@@ -144,21 +140,21 @@ def _refuse_unfit(kafka: Kafka, topic: KafkaTopic) -> str:
     return f"{len(topic.partitions)} partitions, {kind}"
 
 
-def _refuse_rightless(told: KafkaSettings, name: str) -> str:
-    for role in _roles(told):
-        needed, access = NEEDED.get(role, ()), _access(told, role)
-        rights = Kafka(access).rights(name)
+def _refuse_rightless(clients: Mapping[Role, Kafka], name: str) -> str:
+    for role, client in clients.items():
+        needed, access = NEEDED.get(role, ()), client.access
+        rights = client.rights(name)
         if rights & _ALL:
             continue
         if missing := [one for one in needed if one not in rights]:
             raise DeniedError(
                 f"{access.who} ({role}) lacks {', '.join(missing)} on topic {name}",
                 f"it has {', '.join(sorted(rights)) or 'no right'}",
-                f"kafka-acls.sh --bootstrap-server {told.bootstrap_servers} --add --allow-principal "
+                f"kafka-acls.sh --bootstrap-server {access.bootstrap_servers} --add --allow-principal "
                 f"User:{access.username or '...'} --topic {name} "
                 + " ".join(f"--operation {one}" for one in missing),
             )
-    return ", ".join(f"{role} has what it needs" for role in _roles(told))
+    return ", ".join(f"{role} has what it needs" for role in clients)
 
 
 def _refuse_future(kafka: Kafka, topic: KafkaTopic, clock: Clock) -> str:

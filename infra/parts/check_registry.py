@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from infra.parts.addresses import shown
 from infra.parts.finding import Finding, refuse_clock, tried
 from infra.parts.topics import refuse_breaking
 from jobs.errors import UnreachableError, UsageError
-from jobs.registry_access import RegistryAccess
+from jobs.registry_access import RegistryAccess, given
 from jobs.settings import Settings
 from jobs.times import Clock
 from jobs.topics.contract import JSON
@@ -27,7 +26,7 @@ def findings(settings: Settings, clock: Clock) -> Iterator[Finding]:
     from jobs.topics.registry import Registry  # here: half a second that no other command needs
 
     told = settings.configuration.registry
-    registry = Registry(RegistryAccess.of(told.url, shown(told)))
+    registry = Registry(RegistryAccess.of(told.url, given(told)))
     reached = tried(SERVICE, told.url, lambda: _reach(registry))
     yield reached
     if reached.error:

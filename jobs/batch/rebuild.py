@@ -92,8 +92,7 @@ def rebuild(
     if not all(attempt.done(part) for part in parts):
         run.progress(0, len(parts), "chunks", f"computing {scope.windows.words}", span=begun)
         if not staged.take_over(attempt.files):
-            staged.compute(closed, scope.windows, parts)
-            attempt.computed(staged.sizes())
+            attempt.computed(staged.compute(closed, scope.windows, parts))
     for number, part in enumerate(parts):
         run.check_cancelled()
         if attempt.done(part):

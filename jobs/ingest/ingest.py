@@ -16,7 +16,6 @@ import structlog
 from jobs import breakpoints
 from jobs.breakpoints import Point
 from jobs.errors import BusyError, StoppedTopicError, TwinlakeError, UnreachableError
-from jobs.files import full_disk
 from jobs.ingest import decode_avro, first_pass, ids, source
 from jobs.ingest.compact import Compaction
 from jobs.ingest.decide import Decision, decide
@@ -28,7 +27,7 @@ from jobs.ingest.look import Look
 from jobs.ingest.replay import Replayed, replay
 from jobs.ingest.writer_schema import Writer
 from jobs.ingest.writers import Writers
-from jobs.lake import delta
+from jobs.lake import delta, store
 from jobs.lake.fresh_rows import FreshRows, NewRows
 from jobs.lake.in_commit import in_commit
 from jobs.lake.kept_plan import TooLargeError
@@ -36,6 +35,7 @@ from jobs.lake.log import BATCH, Log
 from jobs.lake.log_fields import kept_as
 from jobs.run import Run
 from jobs.settings import Settings
+from jobs.spark import scratch_folder
 from jobs.times import Clock
 from jobs.topics.kafka import Kafka
 from jobs.topics.registry import Registry
@@ -174,7 +174,7 @@ class Ingest:
         self.state = STOPPED
 
     def _explained(self, error: BaseException) -> TwinlakeError:
-        if full := full_disk(self.settings.home, error):
+        if full := store.no_room(self.settings.lake, error, scratch_folder(self.spark)):
             return full
         if isinstance(error, TwinlakeError):
             return error

@@ -5,7 +5,6 @@ Delta's own store in Spark does the same, so both may commit to one table.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -113,7 +112,7 @@ class HdfsStore:
         with _told(), self._client.create(file.path) as out:
             yield out
 
-    def no_room(self, place: Remote, error: BaseException) -> FullDiskError | None:
+    def no_room(self, place: Remote, error: BaseException, *disks: Path) -> FullDiskError | None:
         at: BaseException | None = error
         while at is not None:
             if any(words in str(at) for words in _FULL):
@@ -123,7 +122,7 @@ class HdfsStore:
                     "what was asked for has to be asked for again",
                 )  # fmt: skip
             at = at.__cause__ or at.__context__
-        return full_disk(Path(tempfile.gettempdir()), error)  # where Spark keeps what is under way
+        return full_disk(*disks, error=error) if disks else None
 
     def _found(self, place: Remote) -> hdfs_native.FileStatus:
         with _told():

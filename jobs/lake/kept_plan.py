@@ -17,6 +17,8 @@ from uuid import uuid4
 
 import pyarrow as pa
 
+from jobs.spark import scratch_folder
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
@@ -140,4 +142,4 @@ def _computed(spark: SparkSession, run: Callable[[str], None]) -> pa.Table:
 
 def _scratch(spark: SparkSession) -> Path:
     """A file's name in Spark's own scratch folder."""
-    return Path(spark.sparkContext._conf.get("spark.local.dir") or "") / f"{uuid4().hex}.arrow"
+    return scratch_folder(spark) / f"{uuid4().hex}.arrow"

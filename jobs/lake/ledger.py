@@ -28,11 +28,15 @@ class Ledger:
         self.path = path
         self.schema = schema
         self._lock = threading.Lock()
+        self._table: DeltaTable | None = None
+        """As of its last append: opening it anew lists and reads its commits, of a store one by one."""
 
     def append(self, rows: list[Row]) -> None:
         """Commit the rows together; on return they survive a kill. FullDiskError where there is no room."""
         with self._lock, store.telling_of_no_room(self.path):
-            write_deltalake(self._open(), pa.Table.from_pylist(rows, self.schema), mode="append")
+            table, self._table = self._table or self._open(), None  # after a failure it is opened anew
+            write_deltalake(table, pa.Table.from_pylist(rows, self.schema), mode="append")
+            self._table = table
 
     def rows(self) -> list[Row]:
         """All rows, in no particular order; empty when nothing was ever written."""
@@ -45,7 +49,7 @@ class Ledger:
         with self._lock:
             if not DeltaTable.is_deltatable(str(self.path)):
                 return False
-            table = DeltaTable(str(self.path))
+            self._table, table = None, DeltaTable(str(self.path))
             if len(table.file_uris()) <= COMPACT_ABOVE_FILES:
                 return False
             kept = pa.Table.from_pylist(keep(table.to_pyarrow_table().to_pylist()), self.schema)

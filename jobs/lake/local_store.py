@@ -82,5 +82,5 @@ class LocalStore:
     def writer(self, file: Path) -> Iterator[str]:
         yield str(file)
 
-    def no_room(self, place: Path, error: BaseException) -> FullDiskError | None:
-        return full_disk(place, error)
+    def no_room(self, place: Path, error: BaseException, *disks: Path) -> FullDiskError | None:
+        return full_disk(place, *disks, error=error)

@@ -63,8 +63,9 @@ class Store(Protocol[P]):
     def writer(self, file: P) -> AbstractContextManager[Any]:
         """What pyarrow writes a Parquet file to, in a folder that is there. Not to be read before it ends."""
 
-    def no_room(self, place: P, error: BaseException) -> FullDiskError | None:
-        """What to raise in the place of an error that was raised for want of room; None of another one."""
+    def no_room(self, place: P, error: BaseException, *disks: Path) -> FullDiskError | None:
+        """What to raise in the place of an error that was raised for want of room, there or on these disks of
+        this machine; None of another one."""
 
 
 LOCAL = LocalStore()
@@ -148,16 +149,16 @@ def writer(file: Location) -> AbstractContextManager[Any]:
     return of(file).writer(file)
 
 
-def no_room(place: Location, error: BaseException) -> FullDiskError | None:
-    return of(place).no_room(place, error)
+def no_room(place: Location, error: BaseException, *disks: Path) -> FullDiskError | None:
+    return of(place).no_room(place, error, *disks)
 
 
 @contextmanager
-def telling_of_no_room(place: Location) -> Iterator[None]:
-    """Raises FullDiskError in the place of what was raised for want of room, there or on the way there."""
+def telling_of_no_room(place: Location, *disks: Path) -> Iterator[None]:
+    """Raises FullDiskError in the place of what was raised for want of room, there or on these disks."""
     try:
         yield
     except Exception as error:
-        if full := no_room(place, error):
+        if full := no_room(place, error, *disks):
             raise full from error
         raise

@@ -17,7 +17,7 @@ from jobs.batch.maintain import drop_staging, maintain
 from jobs.batch.merge import merge_small
 from jobs.changelog.changelogs import Changelogs
 from jobs.errors import BusyError, TwinlakeError
-from jobs.files import replace_file, telling_of_a_full_disk
+from jobs.files import replace_file
 from jobs.ingest.ingest import STOPPED, Ingest
 from jobs.ingest.log_end import LogEnd
 from jobs.jvm import end_together
@@ -40,7 +40,7 @@ from jobs.server.job_kinds import JobKind
 from jobs.server.jobs import Jobs
 from jobs.server.spark_progress import watched
 from jobs.settings import Settings
-from jobs.spark import cancel, drop_scratch, session
+from jobs.spark import cancel, drop_scratch, scratch_folder, session
 from jobs.spark_cluster import check_master
 from jobs.speed.versions import Versions
 from jobs.times import Clock, format_moment, from_micros
@@ -232,7 +232,8 @@ class LakeServer:
         """One job, in its worker's thread."""
         context = self.lake.spark.sparkContext
         context.setLocalProperty("spark.scheduler.pool", "batch")
-        with watched(context, run), telling_of_a_full_disk(self.settings.home):
+        disk = scratch_folder(self.lake.spark)
+        with watched(context, run), store.telling_of_no_room(self.settings.lake, disk):
             return kind.handler(self.lake, params, run)
 
     def _cancel_tag(self, tag: str) -> None:

@@ -20,6 +20,7 @@ from jobs.lake.log import Log
 from jobs.lake.segments import Closed
 from jobs.lake.version import Pin, Version
 from jobs.location import Location
+from jobs.spark import scratch_folder
 from jobs.speed.advance import LONG_RECORDS, Standing, advance, close, cuts, standing
 from jobs.speed.culprit import Culprit, culprit, is_of_data
 from jobs.speed.hold import Hold
@@ -250,7 +251,7 @@ class Owner:
             self.signal(self._target)  # one that came while the error stood was not taken
 
     def _stall(self, error: Exception) -> None:
-        full = store.no_room(self._lake.parent, error)  # Spark's scratch folder lies beside the lake
+        full = store.no_room(self._lake, error, scratch_folder(self.log.spark))
         known = full or (error if isinstance(error, TwinlakeError) else StalledVersionError(
             f"{self.version} does not advance from batch {self.standing.position}",
             _first_lines(error),

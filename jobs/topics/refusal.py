@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from confluent_kafka import KafkaError, KafkaException
 
+from jobs.address import host_and_port
 from jobs.configuration import PLAINTEXT, SASL_SSL, SSL
 from jobs.errors import DeniedError
 from jobs.kafka_access import KafkaAccess
@@ -140,10 +141,10 @@ def _speaking_tls(access: KafkaAccess) -> str:
     asking = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     asking.check_hostname, asking.verify_mode = False, ssl.CERT_NONE  # nothing is told, nothing is believed
     for server in map(str.strip, access.bootstrap_servers.split(",")):
-        host, _, port = server.rpartition(":")
         try:
-            with socket.create_connection((host.strip("[]"), int(port)), timeout=2) as wire:
-                asking.wrap_socket(wire, server_hostname=host.strip("[]")).close()
+            host, port = host_and_port(server)
+            with socket.create_connection((host, port), timeout=2) as wire:
+                asking.wrap_socket(wire, server_hostname=host).close()
             return server
         except (OSError, ValueError):
             continue

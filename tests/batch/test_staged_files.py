@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -47,10 +48,30 @@ def test_a_repair_is_not_made_by_the_half_that_is_left_of_what_was_computed(
 
     def one_deleted(self: Attempt, files: dict[str, int]) -> None:
         computed(self, files)
-        next(world.lake.glob("staging/*/computed/*/*.parquet")).unlink()
+        next(world.lake.glob("staging/*/computed/*/_chunk=*/*.parquet")).unlink()
 
     monkeypatch.setattr(Attempt, "computed", one_deleted)
     with pytest.raises(BusyError, match="has computed is gone"):
         world.rebuild(repair=True)
 
+    assert world.shows() == world.expected()
+
+
+def test_files_that_somebody_finishes_late_are_not_of_the_computation(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An executor that outlives its driver: in the folder of the attempt before, and even in this one's."""
+    computed = Attempt.computed
+
+    def finished_beside(self: Attempt, files: dict[str, int]) -> None:
+        computed(self, files)
+        file = next(world.lake.glob("staging/*/computed/*/_chunk=*/*.parquet"))
+        shutil.copy(file, file.with_name(f"late-{file.name}"))
+        before = file.parents[2] / "before" / file.parent.name
+        before.mkdir(parents=True)
+        shutil.copy(file, before / file.name)
+
+    monkeypatch.setattr(Attempt, "computed", finished_beside)
+
+    assert world.rebuild().certificate.equal
     assert world.shows() == world.expected()

@@ -13,7 +13,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from confluent_kafka.admin import (
     AdminClient,
@@ -25,12 +24,12 @@ from confluent_kafka.admin import (
 )
 
 from infra.parts.ports import free_port
-from infra.supervise.process import MARK
 from jobs.settings import PROJECT, Services, Settings
 from jobs.topics.kafka import Kafka
 from jobs.topics.registry import Registry
 from jobs.waiting import wait_for
 from tests.gate import Gate
+from tests.processes import parts_of_home
 
 RECORDS = 2_000
 ENDLESS = """SELECT count(*) FROM serve.orders a CROSS JOIN serve.orders b CROSS JOIN serve.orders c
@@ -70,15 +69,7 @@ class Twinlake:
 
     def parts(self) -> set[str]:
         """What runs for this home."""
-        found = set()
-        for process in psutil.process_iter():
-            try:
-                part, _, home = process.environ().get(MARK, "").partition("@")
-            except (psutil.AccessDenied, psutil.NoSuchProcess, psutil.ZombieProcess):
-                continue
-            if home == str(self.home):
-                found.add(part)
-        return found
+        return parts_of_home(self.home)
 
 
 @pytest.fixture(scope="module")

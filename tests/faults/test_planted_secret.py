@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import psutil
 import pytest
 from confluent_kafka.admin import (
     AdminClient,
@@ -28,7 +27,6 @@ from infra.parts import rights
 from infra.parts.certificates import BROKER, SUPERVISOR
 from infra.parts.lock import certificates, supervisor_access
 from infra.supervise.control import context_of
-from infra.supervise.process import MARK
 from jobs.configuration import Role
 from jobs.errors import DeniedError, TwinlakeError
 from jobs.kafka_access import ROLES
@@ -38,6 +36,7 @@ from jobs.tables.gallery import EXAMPLES
 from jobs.waiting import wait_for
 from tests.changelog.reader import Reader
 from tests.faults.twinlake import Twinlake, files_of
+from tests.processes import of_home
 
 EXAMPLE, OTHER_TOPIC = "devices", "readings"
 CHANGELOG = "changelog.latest_order"
@@ -320,7 +319,7 @@ def test_no_secret_is_in_any_file_log_commit_checkpoint_report_page_or_process(l
     plans = [one.stem for one in (locked.settings.lake / "plans").glob("*.html")]
     for path in ("/status", *(f"/reports/{plan}" for plan in plans)):
         look("page", path, _page(locked, path).content)
-    for process in _parts_of(home):
+    for process in of_home(home):
         with process.oneshot():
             look("process", f"{process.pid}'s command line", " ".join(process.cmdline()).encode())
             look("process", f"{process.pid}'s environment", str(process.environ()).encode())
@@ -328,16 +327,6 @@ def test_no_secret_is_in_any_file_log_commit_checkpoint_report_page_or_process(l
     assert leaks == []
     assert all(looked.values()), looked
     assert looked["process"] >= 10 and looked["page"] >= 10 and looked["file"] > 100
-
-
-def _parts_of(home: Path) -> Iterator[psutil.Process]:
-    """Every process of the platform, children included."""
-    for process in psutil.process_iter():
-        try:
-            if process.environ().get(MARK, "").endswith(f"@{home}"):
-                yield process
-        except (psutil.AccessDenied, psutil.NoSuchProcess, psutil.ZombieProcess):
-            continue
 
 
 def test_the_sql_server_cannot_even_see_the_files_that_hold_secrets(locked: Locked) -> None:

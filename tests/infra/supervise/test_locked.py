@@ -21,7 +21,6 @@ from infra.oracle.topic import TopicError, client_of, end_offsets, read
 from infra.parts.certificates import SUPERVISOR, Certificates
 from infra.parts.lock import certificates, supervisor_access
 from infra.supervise.control import context_of
-from infra.supervise.process import MARK
 from jobs.configuration import Role
 from jobs.errors import DeniedError
 from jobs.kafka_access import ROLES, KafkaAccess
@@ -30,6 +29,7 @@ from jobs.topics.kafka import Kafka
 from jobs.topics.produce import produce
 from jobs.topics.sample_orders import Sample
 from tests.faults.twinlake import files_of
+from tests.processes import of_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,14 +65,6 @@ class Home:
         done = self(*arguments)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
-
-    def processes(self) -> Iterator[psutil.Process]:
-        for process in psutil.process_iter():
-            try:
-                if process.environ().get(MARK, "").endswith(f"@{self.home}"):
-                    yield process
-            except (psutil.AccessDenied, psutil.NoSuchProcess, psutil.ZombieProcess):
-                continue
 
 
 @pytest.fixture(scope="module")
@@ -260,7 +252,7 @@ def test_secrets_are_in_the_files_that_hold_them_and_nowhere_else(home: Home) ->
 
     assert holders == {Path("services.json")}
     assert stat.S_IMODE(home.settings.services_file.stat().st_mode) == 0o600
-    running = list(home.processes())
+    running = of_home(home.home)
     assert len(running) >= 3
     for process in running:
         seen = " ".join(process.cmdline()) + str(process.environ())

@@ -16,7 +16,6 @@ import psutil
 import pytest
 
 from infra.parts.topics import register
-from infra.supervise.process import MARK
 from jobs.errors import DifferenceError
 from jobs.settings import Services, Settings
 from jobs.topics.contract import Contract
@@ -25,6 +24,7 @@ from jobs.topics.registry import Registry
 from jobs.topics.schema import Schema
 from jobs.topics.topic import Topic, load_topic
 from jobs.waiting import wait_for
+from tests.processes import of_home
 
 pytestmark = pytest.mark.services
 SECRET = "CLOUD_ACCESS_TOKEN"
@@ -49,14 +49,7 @@ class Twinlake:
         return found
 
     def processes(self) -> list[psutil.Process]:
-        found = []
-        for process in psutil.process_iter():
-            try:
-                if process.environ().get(MARK, "").endswith(f"@{self.settings.home}"):
-                    found.append(process)
-            except (psutil.AccessDenied, psutil.NoSuchProcess, psutil.ZombieProcess):
-                continue
-        return found
+        return of_home(self.settings.home)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,29 @@
+"""Addresses of the network as settings name them: `host:port`, an IPv6 one in brackets."""
+
+from __future__ import annotations
+
+import socket
+from ipaddress import ip_address
+
+
+def host_and_port(server: str) -> tuple[str, int]:
+    """Of `host:port`; ValueError where there is no port."""
+    host, _, port = server.strip().rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether what is sent to the host, a name or an IP address, stays on this machine."""
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def silence(server: str, wait_s: float) -> str:
+    """Why nobody answers at `host:port`; empty where somebody listens."""
+    try:
+        socket.create_connection(host_and_port(server), timeout=wait_s).close()
+    except (OSError, ValueError) as error:
+        return getattr(error, "strerror", None) or str(error)
+    return ""

@@ -1,0 +1,28 @@
+"""What runs for a state folder, by the mark that every process of a part carries, children included."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+
+from infra.supervise.process import MARK
+
+
+def of_home(home: Path) -> list[psutil.Process]:
+    return [process for _, process in _marked(home)]
+
+
+def parts_of_home(home: Path) -> set[str]:
+    return {part for part, _ in _marked(home)}
+
+
+def _marked(home: Path) -> Iterator[tuple[str, psutil.Process]]:
+    for process in psutil.process_iter():
+        try:
+            part, _, marked = process.environ().get(MARK, "").partition("@")
+        except (psutil.AccessDenied, psutil.NoSuchProcess, psutil.ZombieProcess):
+            continue
+        if marked == str(home):
+            yield part, process
