@@ -15,6 +15,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from jobs.errors import UsageError
+from jobs.location import located
+
 PLAINTEXT, SASL_SSL, SSL = "PLAINTEXT", "SASL_SSL", "SSL"
 SCRAM, PLAIN = "SCRAM-SHA-512", "PLAIN"
 LONGEST_STATEMENT_S = 5 * 3600
@@ -86,6 +89,16 @@ def spark_conf(value: Any) -> dict[str, str]:
     return found
 
 
+def lake_uri(value: Any) -> str:
+    """The address of a place that a lake can be in."""
+    found = str(matching(r"\w+://\S+", "an address like file:///data/lake or hdfs://name-node:8020/lake")(value))
+    try:
+        located(found)
+    except UsageError as error:
+        raise ValueError(f"{error.why}; {error.remedy}") from error
+    return found
+
+
 PORT = whole(1, 65_535)
 MEMORY = matching(r"[1-9]\d*[mg]", 'a size like "4g" or "1500m"')
 SERVERS = matching(
@@ -95,10 +108,6 @@ SERVERS = matching(
 MASTER = matching(
     r"local(\[(\d+|\*)\])?|spark://\S+:\d+(,\S+:\d+)*|yarn|k8s://\S+",
     "local[*], spark://host:7077, yarn or k8s://...",
-)
-LAKE = matching(
-    r"file:///[^/%{}\[\]*?\s][^%{}\[\]*?\s]*|(hdfs|s3a)://[^/%{}\[\]*?\s][^%{}\[\]*?\s]*",
-    "like file:///data/lake, hdfs://name-node:8020/lake or s3a://bucket/lake",
 )
 
 
@@ -203,6 +212,7 @@ class Spark:
     )
     conf: Mapping[str, str] = field(
         default_factory=dict,
+        repr=False,
         metadata={"kind": spark_conf, "doc": "Spark's own", "example": '{ "spark.executor.memory" = "4g" }'},
     )
 
@@ -217,7 +227,7 @@ class Lake:
     """Where logs and tables are."""
 
     uri: str = key(
-        LAKE, "a folder or a store of one's own", '"file:///data/lake"', shown="lake in $TWINLAKE_HOME"
+        lake_uri, "a folder or a store of one's own", '"file:///data/lake"', shown="lake in $TWINLAKE_HOME"
     )
 
 

@@ -26,7 +26,6 @@ from jobs.configuration import (
     Kafka,
     Login,
     Registry,
-    Spark,
     names_secret,
 )
 from jobs.errors import UsageError
@@ -85,6 +84,8 @@ class _Reading:
     lines: dict[str, int] = field(default_factory=dict)
     known: set[str] = field(default_factory=set)
     """Every variable that there could be."""
+    conf_in_file: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of Spark's as far as the file gives them, and not the environment."""
 
     def configuration(self) -> Configuration:
         found = self._read()
@@ -168,10 +169,12 @@ class _Reading:
         variable = _variable(name)
         self.known.add(variable)
         place, value = self._line(name), found.get(one.name)
+        if one.name == "conf" and isinstance(value, dict):
+            self.conf_in_file = value
         if (told := self.environ.get(variable)) is not None:
             place, value = variable, self._of_environment(one, told)
             if one.name == "conf" and isinstance(value, dict):
-                value = {**found.get(one.name, {}), **value}
+                value = {**self.conf_in_file, **value}
         if value is None:
             return {}
         self.origins[name] = place if place == variable else f"{self.file.name}:{self.lines.get(name, '?')}"
@@ -241,7 +244,7 @@ def _inconsistent(made: Configuration, reading: _Reading) -> Iterator[str]:
     """What each key allows, and no installation can mean together."""
     yield from _of_kafka(made.kafka, reading)
     yield from _of_registry(made.registry, reading)
-    yield from _of_spark(made.spark, reading)
+    yield from _of_spark(reading)
     if made.airflow.ca_file and not made.airflow.url:
         yield f"{reading.place('airflow.ca_file')}: without url nobody asks for it"
     taken: dict[int, str] = {}
@@ -322,10 +325,8 @@ def _of_registry(registry: Registry, reading: _Reading) -> Iterator[str]:
         yield f"{reading.place('registry.url')}: the password would be readable on the way; use https://"
 
 
-def _of_spark(spark: Spark, reading: _Reading) -> Iterator[str]:
-    if _variable("spark.conf") in reading.environ:
-        return
-    for name in spark.conf:
+def _of_spark(reading: _Reading) -> Iterator[str]:
+    for name in reading.conf_in_file:
         if names_secret(name) and not name.endswith((".provider", ".file", ".path")):
             yield (f"{reading.place('spark.conf')}: {name} is a secret; give it in the environment: "
                    f"{_variable('spark.conf')}='{{ \"{name}\" = \"...\" }}'")  # fmt: skip

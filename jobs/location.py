@@ -66,12 +66,12 @@ def located(text: str) -> Location:
     scheme, authority, path, *_ = urlsplit(text)
     if FOREIGN & set(text):
         why = f"{' and '.join(sorted(FOREIGN & set(text)))} mean something else to Spark and deltalake"
-    elif scheme in ("", "file") and not authority and path.startswith("/"):
+    elif scheme in ("", "file") and not authority and path.startswith("/") and path.strip("/"):
         return Path(path)
     elif scheme in STORES and authority and path.strip("/"):
         return Remote(f"{scheme}://{authority}/{path.strip('/')}")
     elif scheme in ("", "file"):
-        why = "it is no absolute path of this machine"
+        why = "it is no absolute path of this machine, or its root"
     elif scheme in STORES:
         why = "it names no host, or no folder below the root"
     else:

@@ -158,8 +158,9 @@ def session(
     secrets: dict[str, str] = {}
     if given:
         spark_cluster.refuse(given.conf)
+        spark_cluster.refuse_open(given)
         if given.is_given:
-            conf |= spark_cluster.cluster_conf(given, jars, _LIMITS)
+            conf |= spark_cluster.cluster_conf(given, jars, _LIMITS, settings.lake)
         secrets = spark_cluster.secrets(given)
         conf = spark_cluster.merged(conf, given.conf)
     spark = _started({name: conf[name] for name in conf if name not in secrets}, secrets, given)

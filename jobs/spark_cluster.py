@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jobs.address import host_and_port, is_loopback, silence
-from jobs.configuration import names_secret
+from jobs.configuration import PLAINTEXT, names_secret
 from jobs.errors import UnreachableError, UsageError
 
 if TYPE_CHECKING:
     from jobs.configuration import Configuration, Spark
+    from jobs.location import Location
 
+LOOPBACK = "127.0.0.1"
 STANDALONE = "spark://"
 ANSWER_S = 5.0
 REST_PORT = 6066
@@ -22,6 +24,7 @@ REST_PORT = 6066
 SECRET, SECRET_FILE = "spark.authenticate.secret", "spark.authenticate.secret.file"
 ON_WORKERS = "spark.executor.extraClassPath"
 BIND = "spark.driver.bindAddress"
+ENCRYPTED = "spark.network.crypto.enabled"
 
 FREE = (
     "spark.sql.shuffle.partitions", "spark.sql.adaptive.", "spark.sql.autoBroadcastJoinThreshold",
@@ -41,6 +44,7 @@ REFUSED = {
     "spark.executor.userClassPathFirst": "executors must run the driver's Spark",
     "spark.local.dir": "the driver's is in $TWINLAKE_HOME; that of executors is set where they run, "
     "by SPARK_LOCAL_DIRS",
+    "spark.twinlake.": "it is `uri` of [lake]",
     "spark.scheduler.": "the stream's tasks go before those of jobs by it",
     "spark.sql.": "it may change what an answer is, and a table would not equal the one of another day",
     "spark.delta.": "commits would not be made once, or could overwrite each other",
@@ -73,25 +77,33 @@ def _is_of(name: str, known: str) -> bool:
     return name.startswith(known) if known.endswith(".") else name == known
 
 
-def cluster_conf(given: Spark, jars: Sequence[Path], limits: str) -> dict[str, str]:
+def refuse_open(given: Spark) -> None:
+    """UsageError where others reach the driver's ports, and nothing asks who they are."""
+    advertised = given.advertised_host if given.is_given else LOOPBACK
+    far = [host for host in {advertised, given.conf.get(BIND, advertised)} if not is_loopback(host)]
+    if far and "spark.authenticate" not in given.conf:
+        raise UsageError(
+            f"the driver's ports are to be reached by {' and '.join(far)}, and nothing asks who comes",
+            "whoever reaches them could run programs as the lake server",
+            'in [spark] conf set "spark.authenticate" = "true", with a standalone master also '
+            f'"{SECRET_FILE}"; in a network of your own "false"',
+        )  # fmt: skip
+
+
+def cluster_conf(given: Spark, jars: Sequence[Path], limits: str, lake: Location) -> dict[str, str]:
     """Settings of a driver whose executors are elsewhere; `limits` are Java options that these need as well.
 
     The driver hands its jars to them, unless they have the same ones on their own class path.
     """
     host = given.advertised_host
-    if not is_loopback(host) and "spark.authenticate" not in given.conf:
-        raise UsageError(
-            f"executors are to reach the lake server by {host}, and nothing asks who they are",
-            "whoever reaches its port could run programs as the lake server",
-            'in [spark] conf set "spark.authenticate" = "true", with a standalone master also '
-            f'"{SECRET_FILE}"; in a network of your own "false"',
-        )  # fmt: skip
     # as the driver does: times in UTC whatever the host says, and lengths in records limited
     options = f"{limits} -Duser.timezone=UTC -Dfile.encoding=UTF-8"
     made = {
         "spark.driver.host": host,
         BIND: given.conf.get(BIND, host),
         "spark.executor.extraJavaOptions": options,
+        "spark.plugins": "twinlake.lake.Admission",
+        "spark.twinlake.lake": str(lake),
     }
     if ON_WORKERS not in given.conf:
         made["spark.jars"] = ",".join(map(str, jars))
@@ -101,7 +113,7 @@ def cluster_conf(given: Spark, jars: Sequence[Path], limits: str) -> dict[str, s
 def merged(ours: Mapping[str, str], conf: Mapping[str, str]) -> dict[str, str]:
     """Ours and the operator's, whose word counts; of two lists both count."""
     found = {**ours, **{name: value for name, value in conf.items() if name != SECRET_FILE}}
-    for name, separator in (("spark.jars", ","), ("spark.executor.extraJavaOptions", " ")):
+    for name, separator in (("spark.jars", ","), ("spark.plugins", ","), ("spark.executor.extraJavaOptions", " ")):
         if name in ours and name in conf:
             found[name] = f"{ours[name]}{separator}{conf[name]}"
     return found
@@ -135,13 +147,21 @@ def check_master(configuration: Configuration, wait_s: float = ANSWER_S) -> str:
     """
     given = configuration.spark
     refuse(given.conf)
+    refuse_open(given)
     if not given.is_given:
         return f"{given.master}: inside the lake server"
     if not is_loopback(given.advertised_host) and not configuration.kafka.is_given:
         raise UsageError(
             "executors on other machines cannot read this machine's own Kafka",
-            "it listens on its loopback interface, and they reach the lake server by {given.advertised_host}",
+            f"it listens on its loopback interface, they reach the lake server by {given.advertised_host}",
             "name a Kafka that they reach too, by `bootstrap_servers` of [kafka] in twinlake.toml",
+        )
+    is_said = any(name in given.conf for name in (ENCRYPTED, "spark.ssl.rpc.enabled"))
+    if not is_loopback(given.advertised_host) and configuration.kafka.security != PLAINTEXT and not is_said:
+        raise UsageError(
+            "Kafka's passwords and keys would be readable on the way to the executors",
+            f"they are part of what executors are sent, and [spark] conf has no {ENCRYPTED}",
+            f'set "{ENCRYPTED}" = "true" there; in a network of your own "false"',
         )
     if not given.master.startswith(STANDALONE):
         return f"{given.master}: asked when the lake server starts"

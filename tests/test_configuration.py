@@ -99,9 +99,17 @@ def test_the_environment_goes_before_the_file_and_may_hold_a_secret(tmp_path: Pa
     )
     assert found.kafka.changelog == Login(username="c", password="d") and found.kafka.producer is None
     assert found.spark.conf == {"spark.a": "b", "spark.hadoop.fs.s3a.secret.key": "k"}
+    assert "'k'" not in repr(found)
     assert found.limits.jdbc_seconds == 9 and found.airflow.url == ""
     assert found.origins["ports.sql"] == "TWINLAKE_PORTS_SQL"
     assert "TWINLAKE_HOME" not in Settings.of(environ).overrides
+
+
+def test_a_secret_in_the_file_is_refused_whatever_the_environment_adds(tmp_path: Path) -> None:
+    text = "[spark.conf]\n'spark.hadoop.fs.s3a.secret.key' = 'hunter2'\n"
+
+    with pytest.raises(UsageError, match=r"spark\.hadoop\.fs\.s3a\.secret\.key is a secret"):
+        load(written(tmp_path, text), {"TWINLAKE_SPARK_CONF": '{ "spark.cores.max" = "4" }'})
 
 
 @pytest.mark.parametrize(
@@ -124,10 +132,13 @@ def test_the_environment_goes_before_the_file_and_may_hold_a_secret(tmp_path: Pa
         ("[ports]\nsql = 5000\njdbc = 5000", "twinlake.toml:3: ports.jdbc: 5000 is sql's already"),
         ("[limits]\njdbc_seconds = 90000", "twinlake.toml:2: limits.jdbc_seconds: it must be a whole number "
          "from 1 to 18000"),
-        ("[lake]\nuri = '/data'", "twinlake.toml:2: lake.uri: it must be like file:///data/lake, "
-         "hdfs://name-node:8020/lake or s3a://bucket/lake"),
-        ("[lake]\nuri = 'file:///'", "twinlake.toml:2: lake.uri: it must be like file:///data/lake, "
-         "hdfs://name-node:8020/lake or s3a://bucket/lake"),
+        ("[lake]\nuri = '/data'", "twinlake.toml:2: lake.uri: it must be an address like file:///data/lake or "
+         "hdfs://name-node:8020/lake"),
+        ("[lake]\nuri = 'file:///'", "twinlake.toml:2: lake.uri: it is no absolute path of this machine, or "
+         "its root; name a folder, as in file:///srv/lake or hdfs://namenode:8020/lake"),
+        ("[lake]\nuri = 's3a://bucket/lake'", "twinlake.toml:2: lake.uri: there is no store for s3a:// that "
+         "publishes a file only where there is none; name a folder, as in file:///srv/lake or "
+         "hdfs://namenode:8020/lake"),
         ("[registry]\nurl = 'registry:8081'", "twinlake.toml:2: registry.url: it must be an address like "
          "https://host:8081"),
         ("[registry]\nurl = 'http://me:hunter2@registry:8081'", "twinlake.toml:2: registry.url: it must hold "

@@ -15,8 +15,17 @@ import pytest
 from jobs import spark_cluster
 from jobs.configuration import Configuration, Kafka, Spark
 from jobs.errors import UnreachableError, UsageError
-from jobs.spark_cluster import SECRET_FILE, check_master, cluster_conf, merged, refuse, secrets
+from jobs.spark_cluster import (
+    SECRET_FILE,
+    check_master,
+    cluster_conf,
+    merged,
+    refuse,
+    refuse_open,
+    secrets,
+)
 
+LAKE = Path("/srv/lake")
 JARS = (Path("/jars/one.jar"), Path("/jars/two.jar"))
 HERE = Spark(master="spark://127.0.0.1:7077")
 
@@ -85,9 +94,9 @@ def test_what_decides_only_where_and_how_fast_can_be_set(name: str) -> None:
 
 
 def test_executors_get_the_jars_unless_they_have_their_own() -> None:
-    sent = cluster_conf(HERE, JARS, "-Dlimit=1")
+    sent = cluster_conf(HERE, JARS, "-Dlimit=1", LAKE)
     own = cluster_conf(
-        Spark(master=HERE.master, conf={"spark.executor.extraClassPath": "/opt/jars/*"}), JARS, "-Dlimit=1"
+        Spark(master=HERE.master, conf={"spark.executor.extraClassPath": "/opt/jars/*"}), JARS, "-Dlimit=1", LAKE
     )
 
     assert sent["spark.jars"] == "/jars/one.jar,/jars/two.jar"
@@ -102,15 +111,14 @@ def test_a_driver_that_others_reach_asks_who_they_are() -> None:
         conf={"spark.authenticate": "true", "spark.driver.bindAddress": "0.0.0.0"},
     )  # fmt: skip
 
-    with pytest.raises(
-        UsageError, match=r"reach the lake server by 10\.0\.0\.7, and nothing asks"
-    ) as refused:
-        cluster_conf(open_to_all, JARS, "")
+    with pytest.raises(UsageError, match=r"reached by 10\.0\.0\.7, and nothing asks") as refused:
+        refuse_open(open_to_all)
 
     assert SECRET_FILE in refused.value.remedy
-    made = cluster_conf(asking, JARS, "")
+    refuse_open(asking)
+    made = cluster_conf(asking, JARS, "", LAKE)
     assert (made["spark.driver.host"], made["spark.driver.bindAddress"]) == ("10.0.0.7", "0.0.0.0")
-    assert cluster_conf(HERE, JARS, "")["spark.driver.bindAddress"] == "127.0.0.1"
+    assert cluster_conf(HERE, JARS, "", LAKE)["spark.driver.bindAddress"] == "127.0.0.1"
 
 
 def test_the_operator_s_word_counts_and_of_lists_both() -> None:
@@ -176,11 +184,33 @@ def test_a_driver_without_a_cluster_asks_nobody() -> None:
         of(Spark(conf={"spark.sql.ansi.enabled": "false"}))
 
 
+@pytest.mark.parametrize("master", ["local[*]", HERE.master])
+def test_a_door_of_the_driver_is_not_opened_to_all_by_another_setting(master: str) -> None:
+    with pytest.raises(UsageError, match=r"reached by 0\.0\.0\.0, and nothing asks"):
+        of(Spark(master=master, conf={"spark.driver.bindAddress": "0.0.0.0"}))
+
+
+def test_passwords_go_to_executors_elsewhere_encrypted_or_by_a_word_of_the_operator(listening: int) -> None:
+    kafka = Kafka(bootstrap_servers="kafka:9092", security="SASL_SSL", username="u", password="p")
+
+    def given(**more: str) -> Spark:
+        conf = {"spark.authenticate": "true", **more}
+        return Spark(master=f"spark://127.0.0.1:{listening}", advertised_host="10.0.0.7", conf=conf)
+
+    with pytest.raises(UsageError, match="readable on the way to the executors") as refused:
+        of(given(), kafka)
+
+    assert "spark.network.crypto.enabled" in refused.value.remedy
+    assert "answers" in of(given(**{"spark.network.crypto.enabled": "true"}), kafka)
+    assert "answers" in of(given(**{"spark.network.crypto.enabled": "false"}), kafka)
+
+
 def test_executors_elsewhere_need_a_kafka_that_they_reach(listening: int) -> None:
-    given = Spark(master=f"spark://127.0.0.1:{listening}", advertised_host="10.0.0.7")
+    given = Spark(master=f"spark://127.0.0.1:{listening}", advertised_host="10.0.0.7", conf={"spark.authenticate": "true"})
 
     with pytest.raises(UsageError, match="cannot read this machine's own Kafka") as refused:
         of(given)
 
+    assert "10.0.0.7" in refused.value.why
     assert "[kafka]" in refused.value.remedy
     assert "answers" in of(given, Kafka(bootstrap_servers="kafka:9092"))

@@ -32,16 +32,14 @@ _ALL = {"ALL", "ANY"}
 def findings(settings: Settings, clock: Clock, remembered: str = "") -> Iterator[Finding]:
     """Every check, as far as its predecessors let it. `remembered` is the cluster that was met before."""
     told = settings.configuration.kafka
-    kafka = Kafka(_access(told, "ingest"))
-    reached = tried(SERVICE, told.bootstrap_servers, partial(_reach, kafka, remembered))
+    clients: dict[Role, Kafka] = {}
+    reached = tried(SERVICE, told.bootstrap_servers, partial(_reach, clients, told, remembered))
     yield reached
     if reached.error:
         return
-    clients: dict[Role, Kafka] = {"ingest": kafka}
     for role in ROLES:
         if told.login(role) is not told:  # a lake need not be allowed to write what it reads
-            access = _access(told, role)
-            yield tried(SERVICE, f"{access.who} ({role})", partial(_let_in, clients, role, access))
+            yield tried(SERVICE, role, partial(_let_in, clients, told, role))
     for name in topic_names(*settings.sources):
         yield from _of_topic(clients, name, clock)
 
@@ -50,9 +48,10 @@ def _access(told: KafkaSettings, role: Role) -> KafkaAccess:
     return KafkaAccess.of(told.bootstrap_servers, given(told).get(role, {}))
 
 
-def _reach(kafka: Kafka, remembered: str) -> str:
-    _refuse_silent(kafka.access.bootstrap_servers)
-    found = kafka.cluster_id()
+def _reach(clients: dict[Role, Kafka], told: KafkaSettings, remembered: str) -> str:
+    _refuse_silent(told.bootstrap_servers)
+    _let_in(clients, told, "ingest")
+    found = clients["ingest"].cluster_id()
     if remembered and remembered != found:
         return (f"cluster {found}; until now it was {remembered}: topics that the lake has read stop until "
                 "`twinlake topic accept`")  # fmt: skip
@@ -73,11 +72,11 @@ def _refuse_silent(servers: str) -> None:
     )  # fmt: skip
 
 
-def _let_in(clients: dict[Role, Kafka], role: Role, access: KafkaAccess) -> str:
-    client = Kafka(access)
+def _let_in(clients: dict[Role, Kafka], told: KafkaSettings, role: Role) -> str:
+    client = Kafka(_access(told, role))
     client.cluster_id()
     clients[role] = client
-    return "is let in"
+    return f"{client.access.who} is let in"
 
 
 def _of_topic(clients: Mapping[Role, Kafka], name: str, clock: Clock) -> Iterator[Finding]:

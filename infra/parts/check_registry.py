@@ -26,11 +26,14 @@ def findings(settings: Settings, clock: Clock) -> Iterator[Finding]:
     from jobs.topics.registry import Registry  # here: half a second that no other command needs
 
     told = settings.configuration.registry
-    registry = Registry(RegistryAccess.of(told.url, given(told)))
-    reached = tried(SERVICE, told.url, lambda: _reach(registry))
+    def reach() -> str:
+        return _reach(Registry(RegistryAccess.of(told.url, given(told))))
+
+    reached = tried(SERVICE, told.url, reach)
     yield reached
     if reached.error:
         return
+    registry = Registry(RegistryAccess.of(told.url, given(told)))
     yield tried(SERVICE, "its clock", lambda: refuse_clock("the registry", registry.clock(), clock))
     for name in topic_names(*settings.sources):
         yield tried(SERVICE, f"subject {name}-value", partial(_refuse_unfit, settings, registry, name))

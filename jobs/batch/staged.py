@@ -8,6 +8,7 @@ that outlives the driver of an earlier attempt, and finishes a file late, adds n
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 from uuid import uuid4
@@ -100,8 +101,10 @@ class Staged:
         return [file for file in written if pq.read_metadata(store.reader(file)).num_rows]
 
     def drop(self) -> None:
-        """What was computed at another position, or not to its end."""
-        store.delete_tree(self._place)
+        """What was computed at another position, or not to its end; what somebody is late to write there
+        stays for the clean-up."""
+        with suppress(OSError):
+            store.delete_tree(self._place)
 
     def _new_folder(self) -> Location:
         return self._place / uuid4().hex

@@ -153,12 +153,12 @@ def reset(yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = Fals
         if not sys.stdin.isatty():
             raise UsageError("reset asks first", "there is no terminal to answer on", "add --yes")
         typer.confirm(f"Remove all records, tables and releases in {settings.home}?", abort=True)
-    lake = settings.lake  # told by a file that goes, too
     down()
     remove_state(folders_of(settings))
     tell(f"removed the state in {settings.home}")
-    if not isinstance(lake, Path):
-        tell(f"the lake in {lake} is left as it is: others may read it; delete it there, with its topics")
+    if settings.configuration.lake.uri:
+        tell(f"the lake in {settings.lake} is left as it is: others may read it; delete it before the next "
+             "`twinlake up`, or topics that are made anew stop until `twinlake topic accept`")  # fmt: skip
 
 
 def _names(text: str) -> list[str]:

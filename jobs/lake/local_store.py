@@ -25,8 +25,12 @@ class LocalStore:
             return []
 
     def tree(self, folder: Path) -> dict[str, Stat]:
-        files = (file for file in folder.rglob("*") if file.is_file())
-        return {str(file.relative_to(folder)): self.stat(file) for file in files}
+        found = {}
+        for at, _, names in os.walk(folder):
+            for file in (Path(at, name) for name in names):
+                with suppress(FileNotFoundError):  # gone in this moment
+                    found[str(file.relative_to(folder))] = self.stat(file)
+        return found
 
     def exists(self, place: Path) -> bool:
         return place.exists()
@@ -73,7 +77,13 @@ class LocalStore:
             shutil.rmtree(folder)
 
     def make_folder(self, folder: Path) -> None:
+        """Whatever the umask says, the SQL server's user may read what is made."""
+        if folder.exists():
+            return
+        made = [one for one in (folder, *folder.parents) if not one.exists()]
         folder.mkdir(parents=True, exist_ok=True)
+        for one in made:
+            one.chmod(0o755)
 
     def reader(self, file: Path) -> str:
         return str(file)

@@ -178,9 +178,11 @@ def whole_checkpoints(folder: Location) -> Iterator[tuple[int, Location]]:
         if named := _CHECKPOINT.fullmatch(name):
             file = folder / name
             try:
-                pq.read_metadata(store.reader(file))
+                content = store.read(file)  # an error of the store says nothing of the file
             except FileNotFoundError:  # cleaned up in this moment
                 continue
+            try:
+                pq.read_metadata(pa.BufferReader(content))
             except (OSError, pa.ArrowInvalid) as error:
                 journal.warning("a checkpoint is torn and put aside", file=str(file), why=str(error))
                 with suppress(OSError):  # who only reads the lake passes over it

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from jobs import quote
 from jobs.errors import TimedOutError, TwinlakeError, UnreachableError, UsageError
 from jobs.waiting import wait_for
 
@@ -17,10 +16,13 @@ if TYPE_CHECKING:
 
     from jobs.configuration import Spark
 
-FIRST_WAIT_S = 180.0
-"""A cluster may have to start a machine, and its first task has jars to fetch."""
+FIRST_WAIT_S = 120.0
+"""A cluster may have to start a machine. Less than `up` waits for the lake server (`start_seconds`): what is
+lacking is told by who knows it."""
 MISSED_S = 20.0
 """Without any executor for so long somebody has to look."""
+REFUSED_S = 120.0
+"""A worker whose executor was refused starts another one: seconds later, or a minute."""
 TASKS_PER_CORE = 2
 """Tasks of a shuffle: more than one a core, so that the slowest is waited for less."""
 _SHUFFLE, _COMES_AND_GOES = "spark.sql.shuffle.partitions", "spark.dynamicAllocation.enabled"
@@ -31,26 +33,28 @@ journal = structlog.get_logger(__name__)
 class Executors:
     """Those of one driver. `begin` waits for them; `look` is to be called all the time, `status` at any."""
 
-    def __init__(self, spark: SparkSession, given: Spark, lake: str) -> None:
-        self._spark, self._given, self._lake = spark, given, lake
-        self._java: Any = spark._jvm
+    def __init__(self, spark: SparkSession, given: Spark) -> None:
+        self._spark, self._given = spark, given
+        java: Any = spark._jvm
         self._jsc: Any = spark.sparkContext._jsc
-        self._programs = self._java.twinlake.lake.Programs
+        self._programs, self._admission = java.twinlake.lake.Programs, java.twinlake.lake.Admission
         self._count = self._cores = 0
         self._spread_over = 1  # a shuffle has two tasks at least
         self._missed_since: float | None = None
+        self._refusal: TwinlakeError | None = None
 
     def begin(self) -> None:
-        """Return when there are some, and they run the driver's programs and see its lake.
+        """Return when there are some. Each looks for itself whether it runs the driver's programs and sees its
+        lake, before its first task (`java/twinlake/lake/Admission`), whenever it comes.
 
         UnreachableError where none comes, UsageError for those of other jars, another Spark or another lake.
         """
         if self._given.conf.get(_COMES_AND_GOES, "") != "true":
             try:
-                wait_for("executors", lambda: self._there() or None, FIRST_WAIT_S)
+                wait_for("executors", self._admitted, FIRST_WAIT_S)
             except TimedOutError as error:
                 raise self._none(f"none came within {FIRST_WAIT_S:g} s") from error
-        self._compare()
+        self._there()
         journal.info("executors run", master=self._given.master, executors=self._count, cores=self._cores)
 
     def look(self) -> None:
@@ -62,6 +66,8 @@ class Executors:
             )  # fmt: skip
             self._spark.sparkContext._gateway.proc.kill()  # this process ends with it
             return
+        refused = self._admission.refused() and self._admission.refusedBefore() < REFUSED_S
+        self._refusal = self._refused() if refused else None
         if self._there():
             self._missed_since = None
         elif self._missed_since is None:
@@ -75,7 +81,17 @@ class Executors:
         missed = self._missed_since
         if missed is not None and (lasted := time.monotonic() - missed) > MISSED_S:
             found["error"] = self._none(f"there has been none for {lasted:.0f} s").to_json()
+        if self._refusal:
+            found["error"] = self._refusal.to_json()
         return found
+
+    def _admitted(self) -> bool | None:
+        """Whether one was let in; UsageError where none was, and one was refused."""
+        if self._admission.admitted():
+            return True
+        if self._admission.refused() or self._jsc.sc().isStopped():
+            raise self._refused()
+        return None
 
     def _there(self) -> bool:
         self._count, self._cores = self._programs.executors(self._jsc.sc())
@@ -92,33 +108,15 @@ class Executors:
             "(`spark.cores.max`, `spark.executor.memory` in [spark] conf)",
         )  # fmt: skip
 
-    def _compare(self) -> None:
-        """Every executor tells which programs it runs, and which lake it sees."""
-        mine = self._programs.here(self._lake).split(", ")
-        tasks = max(4, TASKS_PER_CORE * self._cores)
-        here = f"reflect('twinlake.lake.Programs', 'here', {quote.string(self._lake)})"
-        for told in self._told(self._spark.range(0, tasks, 1, tasks).selectExpr(here)):
-            theirs = told.split(", ")
-            if theirs != mine:
-                other, own = ([one for one in a if one not in b] for a, b in ((theirs, mine), (mine, theirs)))
-                raise self._others(f"they have {', '.join(other)}; the lake server {', '.join(own)}")
-
-    def _told(self, asked: Any) -> set[str]:
-        try:
-            return {row[0] for row in asked.distinct().collect()}
-        except Exception as error:
-            raise self._others(_short(error)) from error
-
-    def _others(self, why: str) -> TwinlakeError:
+    def _refused(self) -> TwinlakeError:
         return UsageError(
-            f"executors of {self._given.master} do not run the lake server's programs on its lake", why,
+            f"executors of {self._given.master} do not run the lake server's programs on its lake",
+            _short(self._admission.refused()),
             "workers need the same Spark, the lake at the same place, and on a disk the same user; the jars "
             'come from the lake server, unless "spark.executor.extraClassPath" in [spark] conf names others',
         )  # fmt: skip
 
 
-def _short(error: Exception) -> str:
-    """The line of a failed Spark job that names the cause."""
-    lines = [line.strip() for line in str(error).splitlines()]
-    named = [line for line in lines if re.match(r"(Caused by: )?[\w.$]+(Exception|Error): ", line)]
-    return (named or lines or [""])[-1].removeprefix("Caused by: ")[:400]
+def _short(reason: str) -> str:
+    """What an executor said of itself when it could not begin."""
+    return re.sub(r"\s+", " ", re.sub(r"^.*?Unable to create executor due to ", "", reason))[:400]

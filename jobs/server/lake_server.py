@@ -130,7 +130,7 @@ class LakeServer:
         delta.refuse_overwriting_store(spark, self.settings.lake)
         given = self.settings.configuration.spark
         if given.is_given:
-            executors = Executors(spark, given, str(self.settings.lake))
+            executors = Executors(spark, given)
             executors.begin()
             self._executors = executors
         logs, sources = {}, self.settings.sources
@@ -246,7 +246,10 @@ class LakeServer:
         maintained_at = time.monotonic()
         while not self._ending.is_set():
             if self._executors:
-                self._executors.look()
+                try:
+                    self._executors.look()
+                except Exception:
+                    journal.exception("the executors are not known")
             for name, ingest in self.ingests.items():
                 try:
                     self._lags[name] = ingest.behind(ingest.broker_ends())

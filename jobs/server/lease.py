@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import threading
 import time
@@ -28,6 +29,7 @@ SILENT_S = 20.0
 """Who has not changed its file for so long has the lake no more, once somebody else takes it."""
 LOST_EXIT = 75
 _TAKEN, _BEAT, _ENDED = ".json", ".beat", ".ended"
+_NAME = re.compile(r"(\d{8})\.json")
 journal = structlog.get_logger(__name__)
 
 
@@ -59,7 +61,7 @@ class Lease:
                     return
                 beats += 1
                 store.replace(_file(self._folder, self._number, _BEAT), str(beats))
-            except OSError as error:  # while the store is away nobody else can take the lake there
+            except Exception as error:  # whatever it is: who does not look would not see that the lake is lost
                 journal.warning("the lease cannot be renewed; it is tried again", why=str(error))
             self._closed.wait(self._beat_s)
 
@@ -82,7 +84,8 @@ def take(lake: Location, beat_s: float = BEAT_S, silent_s: float = SILENT_S) -> 
             "stop one of the two",
         )  # fmt: skip
     for name in store.names(folder):
-        if int(name.lstrip(".").partition(".")[0]) < newest:  # the last one's stay, for who waits for them
+        number = re.match(r"\.?(\d{8})\.", name)
+        if number and int(number[1]) < newest:  # the last one's stay, for who waits for them
             store.delete(folder / name)
     return Lease(folder, newest + 1, beat_s)
 
@@ -106,11 +109,7 @@ def _held(folder: Location, number: int, silent_s: float) -> str | None:
 
 
 def _newest(folder: Location) -> int:
-    return max((int(name.removesuffix(_TAKEN)) for name in _taken(folder)), default=0)
-
-
-def _taken(folder: Location) -> list[str]:
-    return [name for name in store.names(folder) if name.endswith(_TAKEN) and not name.startswith(".")]
+    return max((int(found[1]) for name in store.names(folder) if (found := _NAME.fullmatch(name))), default=0)
 
 
 def _file(folder: Location, number: int, ending: str) -> Location:

@@ -6,9 +6,9 @@ Each is idempotent: killed anywhere, the same job started again finds what was d
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from jobs.defaults import KEPT_RELEASES
 from jobs.errors import NotFoundError
@@ -33,6 +33,12 @@ from jobs.server.job_kinds import JobKind, Params
 class PlanParams(Params):
     definitions: dict[str, dict[str, Any]] | None = Field(default=None, min_length=1)
     git_commit: str | None = Field(default=None, max_length=64)
+
+    @model_validator(mode="after")
+    def _of_definitions(self) -> Self:
+        if self.git_commit is not None and self.definitions is None:
+            raise ValueError("git_commit is that of `definitions`; without them the lake server tells its own")
+        return self
 
 
 class BuildParams(Params):

@@ -31,7 +31,7 @@ REFUSED = (409, 422)
 
 
 class Registry:
-    """One registry. Every call raises UnreachableError when it does not answer."""
+    """One registry. Every call raises UnreachableError when it does not answer, DeniedError when it refuses."""
 
     def __init__(self, access: RegistryAccess | str, timeout_s: float = 10.0) -> None:
         """An address alone is of a registry that asks for nothing."""
@@ -41,7 +41,7 @@ class Registry:
             # Whoever asks decides when to ask again, and without a timeout the client waits for ever.
             self._client = SchemaRegistryClient({"url": self.url, "timeout": timeout_s, "max.retries": 0})
         except ValueError as error:
-            raise self._unreachable(str(error)) from error
+            raise self._failed(str(error)) from error
         # The client uses the environment's proxies, and has no option against it; no proxy reaches a
         # registry on the loopback interface.
         rest = self._client._rest_client
@@ -130,14 +130,14 @@ class Registry:
             said = str(error.error_message or "it gave no reason")[:500]
             if error.http_status_code in DENIED:
                 raise self._denied(f"{subject}: HTTP {error.http_status_code}: {said}") from error
-            raise self._unreachable(f"{subject}: HTTP {error.http_status_code}: {said}") from error
+            raise self._failed(f"{subject}: HTTP {error.http_status_code}: {said}") from error
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            raise self._unreachable(str(error) or type(error).__name__) from error
+            raise self._failed(str(error) or type(error).__name__) from error
         except (ValueError, TypeError, AttributeError, LookupError) as error:
             # The client does not check a 200: no JSON is a ValueError, JSON of another shape one of the rest.
-            raise self._unreachable(f"{subject}: the answer is no schema registry's: {error}") from error
+            raise self._failed(f"{subject}: the answer is no schema registry's: {error}") from error
 
-    def _unreachable(self, why: str) -> TwinlakeError:
+    def _failed(self, why: str) -> TwinlakeError:
         if "CERTIFICATE_VERIFY_FAILED" in why:
             return DeniedError(
                 what=f"no trusted connection to the schema registry at {self.url}",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.errors import BusyError
+from jobs.errors import BusyError, FullDiskError
 from jobs.lake import store
 from jobs.location import Location
 from jobs.server import lease
@@ -108,6 +108,33 @@ def test_who_finds_the_lake_taken_ends_at_once(lake: Path) -> None:
 
     assert lost.wait(5)
     held.close()
+
+
+def test_a_store_without_room_does_not_keep_a_server_from_seeing_that_it_has_lost_the_lake(
+    lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stopped looking for ever: two servers worked on one lake."""
+    failed = threading.Event()
+
+    def full(*_: object) -> None:
+        failed.set()
+        raise FullDiskError("the store has no room", "all data nodes are away", "make room")
+
+    monkeypatch.setattr(store, "replace", full)
+    lost = threading.Event()
+    held = lease.Lease(lake / "lease", 1, BEAT_S, lost.set)
+    assert failed.wait(5)
+
+    elsewhere(lake, 2)
+
+    assert lost.wait(5)
+    held.close()
+
+
+def test_a_file_of_somebody_else_is_no_lease(lake: Path) -> None:
+    (lake / "lease" / "notes.json").write_text("{}")
+
+    take(lake).close()
 
 
 def test_leases_do_not_pile_up(lake: Path) -> None:

@@ -122,9 +122,17 @@ def test_the_main_job_over_a_lake_in_hdfs(platform: Platform) -> None:
 
 
 def test_the_sql_server_may_read_the_lake_and_not_write_it(platform: Platform) -> None:
-    parts = {part["part"]: part for part in platform.told("status")["parts"]}
+    name = platform.twinlake.python("sql").environ()["HADOOP_USER_NAME"]
+    code = (
+        "from jobs.lake import store; from jobs.location import Remote; "
+        f"lake = Remote({str(platform.lake)!r}); print(store.names(lake)); store.replace(lake / 'theirs', '')"
+    )
+    environ = {**os.environ, "HADOOP_USER_NAME": name}
+    done = subprocess.run([sys.executable, "-c", code], env=environ, cwd=PROJECT, capture_output=True, text=True)
 
-    assert "nobody" in parts["sql"]["note"]
+    assert platform.shown("SELECT 1 AS one") == [{"one": 1}]
+    assert "lake.json" in done.stdout, done.stderr[-2000:]
+    assert done.returncode == 1 and f"Permission denied: user={name}, access=WRITE" in done.stderr
 
 
 def test_a_second_machines_server_is_refused(platform: Platform, tmp_path: Any) -> None:
