@@ -91,7 +91,9 @@ def spark_conf(value: Any) -> dict[str, str]:
 
 def lake_uri(value: Any) -> str:
     """The address of a place that a lake can be in."""
-    found = str(matching(r"\w+://\S+", "an address like file:///data/lake or hdfs://name-node:8020/lake")(value))
+    found = str(
+        matching(r"\w+://\S+", "an address like file:///data/lake or hdfs://name-node:8020/lake")(value)
+    )
     try:
         located(found)
     except UsageError as error:

@@ -113,7 +113,11 @@ def cluster_conf(given: Spark, jars: Sequence[Path], limits: str, lake: Location
 def merged(ours: Mapping[str, str], conf: Mapping[str, str]) -> dict[str, str]:
     """Ours and the operator's, whose word counts; of two lists both count."""
     found = {**ours, **{name: value for name, value in conf.items() if name != SECRET_FILE}}
-    for name, separator in (("spark.jars", ","), ("spark.plugins", ","), ("spark.executor.extraJavaOptions", " ")):
+    for name, separator in (
+        ("spark.jars", ","),
+        ("spark.plugins", ","),
+        ("spark.executor.extraJavaOptions", " "),
+    ):
         if name in ours and name in conf:
             found[name] = f"{ours[name]}{separator}{conf[name]}"
     return found
@@ -122,9 +126,7 @@ def merged(ours: Mapping[str, str], conf: Mapping[str, str]) -> dict[str, str]:
 def secrets(given: Spark) -> dict[str, str]:
     """The settings that must not stand on a command line, which everybody can read; with what driver and
     executors of a standalone cluster show each other, read from its file."""
-    found = {
-        name: value for name, value in given.conf.items() if names_secret(name) and name != SECRET_FILE
-    }
+    found = {name: value for name, value in given.conf.items() if names_secret(name) and name != SECRET_FILE}
     named = given.conf.get(SECRET_FILE, "")
     if not named:
         return found

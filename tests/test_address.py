@@ -22,7 +22,9 @@ def test_what_stays_on_this_machine(host: str) -> None:
     assert is_loopback(host)
 
 
-@pytest.mark.parametrize("host", ["127.example.com", "localhost.example.com", "10.0.0.1", "::2", "", "registry"])
+@pytest.mark.parametrize(
+    "host", ["127.example.com", "localhost.example.com", "10.0.0.1", "::2", "", "registry"]
+)
 def test_what_leaves_it(host: str) -> None:
     """A name may begin as a loopback address does."""
     assert not is_loopback(host)

@@ -132,8 +132,8 @@ def test_a_secret_in_the_file_is_refused_whatever_the_environment_adds(tmp_path:
         ("[ports]\nsql = 5000\njdbc = 5000", "twinlake.toml:3: ports.jdbc: 5000 is sql's already"),
         ("[limits]\njdbc_seconds = 90000", "twinlake.toml:2: limits.jdbc_seconds: it must be a whole number "
          "from 1 to 18000"),
-        ("[lake]\nuri = '/data'", "twinlake.toml:2: lake.uri: it must be an address like file:///data/lake or "
-         "hdfs://name-node:8020/lake"),
+        ("[lake]\nuri = '/data'", "twinlake.toml:2: lake.uri: it must be an address like "
+         "file:///data/lake or hdfs://name-node:8020/lake"),
         ("[lake]\nuri = 'file:///'", "twinlake.toml:2: lake.uri: it is no absolute path of this machine, or "
          "its root; name a folder, as in file:///srv/lake or hdfs://namenode:8020/lake"),
         ("[lake]\nuri = 's3a://bucket/lake'", "twinlake.toml:2: lake.uri: there is no store for s3a:// that "

@@ -54,9 +54,7 @@ def test_a_full_disk_is_known_by_the_system_s_words_whoever_passes_them_on(tmp_p
         passed_on.__cause__ = ValueError(words)
         return passed_on
 
-    found = full_disk(
-        tmp_path / "not" / "there", error=told("java.io.IOException: No space left on device")
-    )
+    found = full_disk(tmp_path / "not" / "there", error=told("java.io.IOException: No space left on device"))
 
     assert found is not None
     assert found.what == f"the disk of {tmp_path} is full" and "bytes are free" in found.why

@@ -96,7 +96,10 @@ def test_what_decides_only_where_and_how_fast_can_be_set(name: str) -> None:
 def test_executors_get_the_jars_unless_they_have_their_own() -> None:
     sent = cluster_conf(HERE, JARS, "-Dlimit=1", LAKE)
     own = cluster_conf(
-        Spark(master=HERE.master, conf={"spark.executor.extraClassPath": "/opt/jars/*"}), JARS, "-Dlimit=1", LAKE
+        Spark(master=HERE.master, conf={"spark.executor.extraClassPath": "/opt/jars/*"}),
+        JARS,
+        "-Dlimit=1",
+        LAKE,
     )
 
     assert sent["spark.jars"] == "/jars/one.jar,/jars/two.jar"
@@ -206,7 +209,11 @@ def test_passwords_go_to_executors_elsewhere_encrypted_or_by_a_word_of_the_opera
 
 
 def test_executors_elsewhere_need_a_kafka_that_they_reach(listening: int) -> None:
-    given = Spark(master=f"spark://127.0.0.1:{listening}", advertised_host="10.0.0.7", conf={"spark.authenticate": "true"})
+    given = Spark(
+        master=f"spark://127.0.0.1:{listening}",
+        advertised_host="10.0.0.7",
+        conf={"spark.authenticate": "true"},
+    )
 
     with pytest.raises(UsageError, match="cannot read this machine's own Kafka") as refused:
         of(given)

@@ -26,6 +26,7 @@ def findings(settings: Settings, clock: Clock) -> Iterator[Finding]:
     from jobs.topics.registry import Registry  # here: half a second that no other command needs
 
     told = settings.configuration.registry
+
     def reach() -> str:
         return _reach(Registry(RegistryAccess.of(told.url, given(told))))
 

@@ -133,8 +133,8 @@ def is_home(folders: Folders) -> bool:
 def remove_state(folders: Folders) -> None:
     """Removes what Twinlake made in its home, and the home itself when nothing else is in it."""
     names = (
-        "lake", "checkpoints", "kafka", "registry", "airflow", "sql", "access", "run", "logs", "demo", "bench",
-        "services.json", "gallery.json",
+        "lake", "checkpoints", "kafka", "registry", "airflow", "sql", "access", "run", "logs", "demo",
+        "bench", "services.json", "gallery.json",
     )  # fmt: skip
     for name in names:
         path = folders.home / name

@@ -44,8 +44,8 @@ class Executors:
         self._refusal: TwinlakeError | None = None
 
     def begin(self) -> None:
-        """Return when there are some. Each looks for itself whether it runs the driver's programs and sees its
-        lake, before its first task (`java/twinlake/lake/Admission`), whenever it comes.
+        """Return when there are some. Each looks for itself, before its first task, whether it runs the
+        driver's programs and sees its lake: `java/twinlake/lake/Admission`.
 
         UnreachableError where none comes, UsageError for those of other jars, another Spark or another lake.
         """

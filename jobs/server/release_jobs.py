@@ -37,7 +37,9 @@ class PlanParams(Params):
     @model_validator(mode="after")
     def _of_definitions(self) -> Self:
         if self.git_commit is not None and self.definitions is None:
-            raise ValueError("git_commit is that of `definitions`; without them the lake server tells its own")
+            raise ValueError(
+                "git_commit is that of `definitions`; without them the lake server tells its own"
+            )
         return self
 
 

@@ -128,7 +128,9 @@ def test_the_sql_server_may_read_the_lake_and_not_write_it(platform: Platform) -
         f"lake = Remote({str(platform.lake)!r}); print(store.names(lake)); store.replace(lake / 'theirs', '')"
     )
     environ = {**os.environ, "HADOOP_USER_NAME": name}
-    done = subprocess.run([sys.executable, "-c", code], env=environ, cwd=PROJECT, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environ, cwd=PROJECT, capture_output=True, text=True
+    )
 
     assert platform.shown("SELECT 1 AS one") == [{"one": 1}]
     assert "lake.json" in done.stdout, done.stderr[-2000:]

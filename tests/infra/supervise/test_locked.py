@@ -13,7 +13,6 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-import psutil
 import pytest
 from confluent_kafka import KafkaException
 
