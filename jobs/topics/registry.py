@@ -31,7 +31,7 @@ REFUSED = (409, 422)
 
 
 class Registry:
-    """One registry. Every call raises UnreachableError when it does not answer, DeniedError when it refuses."""
+    """One registry. A call raises UnreachableError where it does not answer, DeniedError where it refuses."""
 
     def __init__(self, access: RegistryAccess | str, timeout_s: float = 10.0) -> None:
         """An address alone is of a registry that asks for nothing."""

@@ -22,10 +22,14 @@ SPARK = Path(pyspark.__file__).parent
 WORKER_MEMORY = "1500m"
 
 
+_HIDING = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"')
+
+
 class Process:
     """One of Spark's daemons, with a folder of its own; what it starts dies with it, as on a host."""
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
+    def __init__(self, folder: Path, *arguments: str, hidden: Path | None = None) -> None:
+        """`hidden` is a folder at whose place it finds an empty one, as on a host that has not mounted it."""
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.log = folder, folder / "out.log"
         environ = {
@@ -36,9 +40,10 @@ class Process:
         }  # fmt: skip
         for made in ("conf", "local"):
             (folder / made).mkdir(exist_ok=True)
+        within = [*_HIDING, str(hidden)] if hidden else []
         with self.log.open("ab") as out:
             self.process = subprocess.Popen(
-                [str(SPARK / "bin" / "spark-class"), *arguments], cwd=folder, env=environ,
+                [*within, str(SPARK / "bin" / "spark-class"), *arguments], cwd=folder, env=environ,
                 stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
             )  # fmt: skip
 
@@ -84,14 +89,14 @@ class Cluster:
         self._master.until_said("I have been elected leader")
         return self
 
-    def worker(self, number: int) -> Process:
-        """Starts a worker with one core."""
+    def worker(self, number: int, hidden: Path | None = None) -> Process:
+        """Starts a worker with one core, which may not see a folder."""
         folder = self.folder / f"worker-{number}"
         (folder / "out.log").unlink(missing_ok=True)
         self.workers[number] = Process(
             folder, "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "--cores", "1",
             "--memory", WORKER_MEMORY, "--work-dir", str(folder / "work"), "--webui-port", "0",
-            "--properties-file", str(self._settings), self.url,
+            "--properties-file", str(self._settings), self.url, hidden=hidden,
         )  # fmt: skip
         self.workers[number].until_said("Successfully registered with master")
         return self.workers[number]
