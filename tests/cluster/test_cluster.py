@@ -159,7 +159,7 @@ def test_a_release_is_planned_built_and_promoted(here: Platform) -> None:
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can hide a folder from a process")
 def test_a_worker_with_another_folder_at_the_lake_s_place_gets_no_task(here: Platform) -> None:
-    """It comes after others have been let in; what it wrote would be committed, and no reader would find it."""
+    """It comes after others; what it wrote would be committed, and no reader would find it."""
     worker = here.cluster.worker(3, hidden=here.server.lake)
     error = wait_for("the refusal", lambda: here.spark()["error"], LONG_S, every_s=1)
 
