@@ -8,7 +8,6 @@ from pathlib import Path
 from infra.parts.http import get_json
 from infra.parts.part import Command, Context, Part
 from infra.parts.ports import HOST
-from jobs.lake import store
 
 
 def parts() -> tuple[Part, ...]:
@@ -36,7 +35,7 @@ def spark_environment(context: Context) -> dict[str, str]:
 def make_local_lake(context: Context) -> None:
     """The folder of a lake on this machine; one in a store is made by who writes it."""
     if isinstance(context.settings.lake, Path):
-        store.make_folder(context.settings.lake)
+        context.settings.lake.mkdir(mode=0o755, exist_ok=True)
 
 
 def _command(context: Context) -> Command:
