@@ -97,7 +97,7 @@ def test_the_main_job_over_a_lake_in_hdfs(platform: Platform) -> None:
     before = platform.shown(f"SELECT sum(orders) AS orders FROM serve.{SALES}")[0]["orders"]
     plan = platform.do("plan", definitions=changed_definitions())["id"]
     platform.do("build", plan=plan)
-    assert not platform.do("diff", plan=plan)["equal"]
+    assert not platform.do("diff", plan=plan, table=SALES)["equal"]
     promoted = platform.told("promote", plan, "--approved-by", "test")
     assert promoted["release"] == 2
     after = platform.shown(f"SELECT sum(orders) AS orders FROM serve.{SALES}")[0]["orders"]
