@@ -29,10 +29,10 @@ from jobs.configuration import (
     names_secret,
 )
 from jobs.errors import UsageError
+from jobs.files import one_line, read_secret
 
 PREFIX = "TWINLAKE_"
 _SECRETS = ("password", "secret", "token", "passphrase", "credential")
-_LARGEST_SECRET = 64 << 10
 OPEN_TO_OTHERS = stat.S_IROTH | stat.S_IWOTH | stat.S_IWGRP
 
 
@@ -200,36 +200,27 @@ class _Reading:
     def _secret(self, one: Field[Any], within: str, held_in: Path | None) -> str:
         variable = _variable(f"{within}.{one.name}")
         self.known.add(variable)
-        if variable in self.environ:
-            self.origins[f"{within}.{one.name}"] = variable
-            return self.environ[variable]
-        if held_in is None:
-            return ""
         try:
-            return read_secret(held_in)
+            if variable in self.environ:
+                self.origins[f"{within}.{one.name}"] = variable
+                return one_line(self.environ[variable], "it")
+            return read_secret(held_in) if held_in else ""
         except ValueError as error:
-            self._wrong(self.place(f"{within}.{one.metadata['secret']}"), str(error))
+            given_by = one.name if variable in self.environ else one.metadata["secret"]
+            self._wrong(self.place(f"{within}.{given_by}"), str(error))
             return ""
 
 
 _SECRET_FILES = ("password_file", "key_file", "key_password_file")
 
 
-def read_secret(file: Path) -> str:
-    """The one line that the file holds; ValueError where it holds no secret."""
-    try:
-        held = file.read_bytes()[:_LARGEST_SECRET].decode()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{file} cannot be read: {error}") from error
-    found = held.rstrip("\r\n")
-    if not found or "\n" in found or "\0" in found:
-        raise ValueError(f"{file} must hold one line, the password alone")
-    return found
-
-
 def _refuse_file(file: Path, *, is_secret: bool) -> None:
     """ValueError for one that is not there, cannot be read, or is a secret that others can read."""
-    if not file.exists():
+    try:
+        is_there = file.exists()
+    except OSError as error:
+        raise ValueError(f"{file} cannot be looked at: {error.strerror}") from error
+    if not is_there:
         raise ValueError(f"there is no file {file}")
     if not file.is_file():
         raise ValueError(f"{file} is no file")
