@@ -48,9 +48,12 @@ def without_overrides(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environ.items() if name not in told}
 
 
-def load(file: Path, environ: Mapping[str, str]) -> Configuration:
-    """The settings of one installation; UsageError names every mistake with its place and its remedy."""
-    reading = _Reading(file=file, environ=overrides(environ))
+def load(file: Path, environ: Mapping[str, str], folder: Path | None = None) -> Configuration:
+    """The settings of one installation; UsageError names every mistake with its place and its remedy.
+
+    Relative paths begin at `folder`, that of the file unless given.
+    """
+    reading = _Reading(file=file, folder=folder or file.parent, environ=overrides(environ))
     made = reading.configuration()
     if not reading.mistakes:
         reading.mistakes += _inconsistent(made, reading)
@@ -78,6 +81,7 @@ def _wrong(file: Path, mistakes: Sequence[str]) -> UsageError:
 @dataclass(kw_only=True)
 class _Reading:
     file: Path
+    folder: Path
     environ: Mapping[str, str]
     mistakes: list[str] = field(default_factory=list)
     origins: dict[str, str] = field(default_factory=dict)
@@ -181,7 +185,7 @@ class _Reading:
         try:
             parsed = one.metadata["kind"](value)
             if isinstance(parsed, Path):
-                parsed = self.file.parent / parsed
+                parsed = self.folder / parsed
                 _refuse_file(parsed, is_secret=one.name in _SECRET_FILES)
             return {one.name: parsed}
         except ValueError as error:
