@@ -4,7 +4,10 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +20,7 @@ from infra.parts.ports import Ports
 from infra.supervise import control, record, supervisor
 from infra.supervise.process import marked
 from jobs.configuration import Configuration
+from jobs.errors import UnreachableError
 from jobs.settings import Services, Settings
 from jobs.waiting import wait_for
 from tests.infra.supervise import dummies
@@ -196,3 +200,64 @@ def test_the_lake_server_is_told_which_settings_are_in_force(home: Home) -> None
     words = lake.command(context).arguments
 
     assert words[words.index("--settings") + 1] == str(home.folders.run / "twinlake.toml")
+
+
+def test_two_that_ask_at_once_both_get_what_they_asked_for(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each took the list of wanted parts, added its own and wrote it: the other's were forgotten."""
+    together, wanted = threading.Barrier(2), record.wanted
+
+    def slow(folders: Folders) -> set[str]:
+        found = wanted(folders)
+        with suppress(threading.BrokenBarrierError):
+            together.wait(0.5)
+        return found
+
+    monkeypatch.setattr(record, "wanted", slow)
+    monkeypatch.setattr(control, "check_prerequisites", lambda *_: None)
+    monkeypatch.setattr(control, "_ensure_supervisor", lambda *_: None)
+    monkeypatch.setattr(control, "_wait", lambda *_: iter(()))
+    asked = [
+        threading.Thread(target=lambda part=part: list(control.bring_up(home.settings, (part,), {})))
+        for part in dummies.parts()
+    ]
+    for one in asked:
+        one.start()
+    for one in asked:
+        one.join()
+
+    assert wanted(home.folders) == {"first", "second"}
+
+
+def test_up_begins_when_a_down_under_way_has_ended(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+    ending = threading.Event()
+
+    def end_slowly(*_: object) -> None:
+        ending.set()
+        time.sleep(0.5)
+        order.append("down")
+
+    monkeypatch.setattr(control, "_end_all", end_slowly)
+    monkeypatch.setattr(control, "check_prerequisites", lambda *_: None)
+    monkeypatch.setattr(control, "_ensure_supervisor", lambda *_: order.append("up"))
+    monkeypatch.setattr(control, "_wait", lambda *_: iter(()))
+    down = threading.Thread(target=lambda: control.bring_down(home.settings, lambda name: None))
+    down.start()
+    ending.wait()
+
+    list(control.bring_up(home.settings, dummies.parts(), {}))
+
+    down.join()
+    assert order == ["down", "up"]
+    monkeypatch.undo()
+
+
+def test_up_does_not_wait_for_what_a_down_has_ended(home: Home) -> None:
+    Services().save(home.settings.services_file)
+
+    with pytest.raises(UnreachableError) as told:
+        list(control._wait(home.settings, home.folders, dummies.parts(), {"first": 0, "second": 0}))
+
+    assert told.value.what == "first was ended before it was ready"
