@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from jobs.errors import UsageError
 from jobs.location import located
@@ -65,6 +66,10 @@ def matching(pattern: str, must: str) -> Kind:
 def url(value: Any) -> str:
     """An address without user and password: they would be in every error and log that names it."""
     found = matching(r"https?://[^/?#\s]+(/[^?#\s]*)?", "an address like https://host:8081")(value)
+    try:
+        _ = urlsplit(found).port
+    except ValueError as error:
+        raise ValueError(f"it is no address: {error}") from error
     if "@" in found.split("//", 1)[1].split("/", 1)[0]:
         raise ValueError("it must hold no user and no password; give username and password_file instead")
     return str(found).rstrip("/")
@@ -72,7 +77,10 @@ def url(value: Any) -> str:
 
 def file(value: Any) -> Path:
     """A path; relative ones are made absolute by the reader, who knows the folder."""
-    return Path(text(value)).expanduser()
+    try:
+        return Path(text(value)).expanduser()
+    except RuntimeError as error:
+        raise ValueError(f"{value}: there is no such user, or no home of theirs") from error
 
 
 def spark_conf(value: Any) -> dict[str, str]:

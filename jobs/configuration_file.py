@@ -29,10 +29,10 @@ from jobs.configuration import (
     names_secret,
 )
 from jobs.errors import UsageError
+from jobs.files import one_line, read_secret
 
 PREFIX = "TWINLAKE_"
 _SECRETS = ("password", "secret", "token", "passphrase", "credential")
-_LARGEST_SECRET = 64 << 10
 OPEN_TO_OTHERS = stat.S_IROTH | stat.S_IWOTH | stat.S_IWGRP
 
 
@@ -48,9 +48,12 @@ def without_overrides(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environ.items() if name not in told}
 
 
-def load(file: Path, environ: Mapping[str, str]) -> Configuration:
-    """The settings of one installation; UsageError names every mistake with its place and its remedy."""
-    reading = _Reading(file=file, environ=overrides(environ))
+def load(file: Path, environ: Mapping[str, str], folder: Path | None = None) -> Configuration:
+    """The settings of one installation; UsageError names every mistake with its place and its remedy.
+
+    Relative paths begin at `folder`, that of the file unless given.
+    """
+    reading = _Reading(file=file, folder=folder or file.parent, environ=overrides(environ))
     made = reading.configuration()
     if not reading.mistakes:
         reading.mistakes += _inconsistent(made, reading)
@@ -78,6 +81,7 @@ def _wrong(file: Path, mistakes: Sequence[str]) -> UsageError:
 @dataclass(kw_only=True)
 class _Reading:
     file: Path
+    folder: Path
     environ: Mapping[str, str]
     mistakes: list[str] = field(default_factory=list)
     origins: dict[str, str] = field(default_factory=dict)
@@ -181,7 +185,7 @@ class _Reading:
         try:
             parsed = one.metadata["kind"](value)
             if isinstance(parsed, Path):
-                parsed = self.file.parent / parsed
+                parsed = self.folder / parsed
                 _refuse_file(parsed, is_secret=one.name in _SECRET_FILES)
             return {one.name: parsed}
         except ValueError as error:
@@ -200,36 +204,27 @@ class _Reading:
     def _secret(self, one: Field[Any], within: str, held_in: Path | None) -> str:
         variable = _variable(f"{within}.{one.name}")
         self.known.add(variable)
-        if variable in self.environ:
-            self.origins[f"{within}.{one.name}"] = variable
-            return self.environ[variable]
-        if held_in is None:
-            return ""
         try:
-            return read_secret(held_in)
+            if variable in self.environ:
+                self.origins[f"{within}.{one.name}"] = variable
+                return one_line(self.environ[variable], "it")
+            return read_secret(held_in) if held_in else ""
         except ValueError as error:
-            self._wrong(self.place(f"{within}.{one.metadata['secret']}"), str(error))
+            given_by = one.name if variable in self.environ else one.metadata["secret"]
+            self._wrong(self.place(f"{within}.{given_by}"), str(error))
             return ""
 
 
 _SECRET_FILES = ("password_file", "key_file", "key_password_file")
 
 
-def read_secret(file: Path) -> str:
-    """The one line that the file holds; ValueError where it holds no secret."""
-    try:
-        held = file.read_bytes()[:_LARGEST_SECRET].decode()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{file} cannot be read: {error}") from error
-    found = held.rstrip("\r\n")
-    if not found or "\n" in found or "\0" in found:
-        raise ValueError(f"{file} must hold one line, the password alone")
-    return found
-
-
 def _refuse_file(file: Path, *, is_secret: bool) -> None:
     """ValueError for one that is not there, cannot be read, or is a secret that others can read."""
-    if not file.exists():
+    try:
+        is_there = file.exists()
+    except OSError as error:
+        raise ValueError(f"{file} cannot be looked at: {error.strerror}") from error
+    if not is_there:
         raise ValueError(f"there is no file {file}")
     if not file.is_file():
         raise ValueError(f"{file} is no file")

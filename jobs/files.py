@@ -21,6 +21,7 @@ SECRET = 0o600
 """For the owner only."""
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 """The numbers of an OSError that say it: a disk, or what a user may have of it, is full."""
+_LARGEST_SECRET = 64 << 10
 _FULL = tuple(map(os.strerror, NO_ROOM))
 _NO_ROOM_BYTES = 1 << 20
 """With less than this a program that ended without a reason most probably had no room."""
@@ -41,6 +42,33 @@ def named_text(file: Path, section: str) -> str:
         raise UsageError(
             f"{file} cannot be read", getattr(error, "strerror", None) or str(error),
             f"mend it, or name another file in [{section}] of twinlake.toml",
+        ) from error  # fmt: skip
+
+
+def read_secret(file: Path) -> str:
+    """The one line that the file holds; ValueError where it holds no secret."""
+    try:
+        held = file.read_bytes()[:_LARGEST_SECRET].decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{file} cannot be read: {error}") from error
+    return one_line(held.rstrip("\r\n"), str(file))
+
+
+def one_line(secret: str, place: str) -> str:
+    """The secret; ValueError where it is none. Kafka's Java client shows what comes after an end of line."""
+    if not secret or set(secret) & set("\r\n\0"):
+        raise ValueError(f"{place} must hold one line, the password alone")
+    return secret
+
+
+def named_secret(file: Path, section: str) -> str:
+    """What `read_secret` finds in a file that settings name; UsageError says in which section of them."""
+    try:
+        return read_secret(file)
+    except ValueError as error:
+        raise UsageError(
+            f"{file} holds no password", str(error), f"mend it, or name another file in [{section}] of "
+            "twinlake.toml",
         ) from error  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from jobs.configuration import PLAIN, PLAINTEXT, SASL_SSL, SCRAM, Role
 from jobs.configuration import Kafka as KafkaSettings
 from jobs.errors import UsageError
-from jobs.files import named_text
+from jobs.files import named_secret, named_text
 
 ROLES: tuple[Role, ...] = ("ingest", "producer", "changelog")
 _LOGIN = {
@@ -47,8 +47,9 @@ class KafkaAccess:
         known = {one.name for one in fields(cls)} - {"bootstrap_servers"}
         said = {name: value for name, value in told.items() if name in known and value}
         found = cls(bootstrap_servers=bootstrap_servers, **said)
-        secrets = {name: _text(Path(told[f"{name}_file"])) for name in _IN_FILES if told.get(f"{name}_file")}
-        return replace(found, **{name: text.rstrip("\r\n") for name, text in secrets.items()})
+        files = {name: told[f"{name}_file"] for name in _IN_FILES if told.get(f"{name}_file")}
+        secrets = {name: named_secret(Path(file), section="kafka") for name, file in files.items()}
+        return replace(found, **secrets)
 
     @property
     def who(self) -> str:

@@ -14,8 +14,8 @@ from jobs.errors import UsageError
 
 STORES = ("hdfs",)
 """The schemes of stores that a lake may be in besides `file`."""
-FOREIGN = frozenset("%{}[]*?")
-"""Characters that mean something else to Spark and deltalake."""
+FOREIGN = frozenset("%{}[]*?#`")
+"""Characters that mean something else to Spark, deltalake or an URI."""
 
 
 @dataclass(frozen=True, order=True)
@@ -64,8 +64,13 @@ def located(text: str) -> Location:
     """The place that an URI (`file:///...`, `hdfs://host:port/...`) or an absolute path names; UsageError for
     one that no lake can be in."""
     scheme, authority, path, *_ = urlsplit(text)
-    if FOREIGN & set(text):
-        why = f"{' and '.join(sorted(FOREIGN & set(text)))} mean something else to Spark and deltalake"
+    foreign = {one for one in text if one in FOREIGN or not "!" <= one <= "~"}
+    if foreign:
+        why = f"{' and '.join(map(repr, sorted(foreign)))} mean something else to Spark, Java or deltalake"
+    elif "@" in authority:
+        why = "it names a user, and would stand with a password in logs and command lines"
+    elif {".", ".."} & set(path.split("/")):
+        why = ". and .. are other places to Spark than to a disk"
     elif scheme in ("", "file") and not authority and path.startswith("/") and path.strip("/"):
         return Path(path)
     elif scheme in STORES and authority and path.strip("/"):

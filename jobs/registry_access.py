@@ -9,7 +9,7 @@ from pathlib import Path
 
 from jobs.configuration import Registry
 from jobs.errors import UsageError
-from jobs.files import named_text
+from jobs.files import named_secret
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +27,7 @@ class RegistryAccess:
         """What `services.json` tells; `password_file` is read now, so a new password holds at once."""
         password = told.get("password", "")
         if file := told.get("password_file"):
-            password = named_text(Path(file), section="registry").rstrip("\r\n")
+            password = named_secret(Path(file), section="registry")
         ca_file = told.get("ca_file", "")
         return cls(url=url, username=told.get("username", ""), password=password, ca_file=ca_file)
 

@@ -112,6 +112,8 @@ class Settings:
     """What the environment says of `twinlake.toml`'s keys, secrets among it."""
     told: Configuration | None = field(default=None, repr=False, compare=False)
     """All that a process needs of it which may not read the file."""
+    in_force: Path | None = None
+    """The copy of `twinlake.toml` that what runs was started with; the file may have been changed since."""
 
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> Settings:
@@ -128,12 +130,12 @@ class Settings:
 
     @property
     def configuration_file(self) -> Path:
-        return self.home / "twinlake.toml"
+        return self.in_force or self.home / "twinlake.toml"
 
     @cached_property
     def configuration(self) -> Configuration:
         """What `twinlake.toml` and the environment say, read once; UsageError names what is wrong there."""
-        return self.told or configuration_file.load(self.configuration_file, self.overrides)
+        return self.told or configuration_file.load(self.configuration_file, self.overrides, self.home)
 
     def refuse_incomplete(self) -> None:
         """UsageError where something is lacking that services cannot be started without."""

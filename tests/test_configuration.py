@@ -300,3 +300,31 @@ def test_the_digest_tells_settings_apart_but_for_where_they_stand(tmp_path: Path
     assert load(written(tmp_path, text), {"TWINLAKE_KAFKA_USERNAME": "v"}).digest != first
     by_environment = {load(written(tmp_path, text), {"TWINLAKE_KAFKA_PASSWORD": one}).digest for one in "ab"}
     assert len(by_environment | {first}) == 3
+
+
+def test_files_and_addresses_that_cannot_be_are_told_with_their_line(tmp_path: Path) -> None:
+    long, nobody = "a" * 300, "~no-such-user/ca.pem"
+    told = refused(
+        tmp_path,
+        f"""
+[kafka]
+ca_file = "{long}"
+[airflow]
+url = "https://airflow:https"
+ca_file = "{nobody}"
+[registry]
+url = "http://[::1:8081"
+username = "twinlake"
+""",
+    )
+
+    assert [line.partition(": ")[0] for line in told] == [f"twinlake.toml:{line}" for line in (3, 8, 5, 6)]
+    assert "File name too long" in told[0] and "no address" in told[1] and "no such user" in told[3]
+
+
+def test_a_password_of_the_environment_is_one_line(tmp_path: Path) -> None:
+    environ = {"TWINLAKE_KAFKA_PASSWORD": "hunter2\r", "TWINLAKE_KAFKA_USERNAME": "ann"}
+
+    assert refused(tmp_path, f"[kafka]\n{SASL}", environ) == [
+        "TWINLAKE_KAFKA_PASSWORD: it must hold one line, the password alone"
+    ]

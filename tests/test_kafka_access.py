@@ -111,3 +111,24 @@ def test_the_oracle_gets_in_as_ingest_does(tmp_path: Path) -> None:
 
     assert client_of(services) == Services(**services).kafka("ingest").client()  # type: ignore[arg-type]
     assert client_of({"bootstrap_servers": "here:1"}) == {"bootstrap.servers": "here:1"}
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"old\nhunter2\n", b"old\rhunter2\n"])
+def test_a_password_file_that_holds_no_single_line_is_refused_without_telling_it(
+    tmp_path: Path, content: bytes
+) -> None:
+    """Kafka's Java client names what stands in the next line, librdkafka an authority for an empty one."""
+    (tmp_path / "password").write_bytes(content)
+    told = {"security": "SASL_SSL", "username": "ann", "password_file": str(tmp_path / "password")}
+
+    with pytest.raises(UsageError) as refused:
+        KafkaAccess.of("here:1", told)
+
+    assert "one line" in str(refused.value) and "hunter2" not in str(refused.value)
+
+
+def test_a_password_file_may_have_been_written_on_windows(tmp_path: Path) -> None:
+    (tmp_path / "password").write_bytes(b"\xef\xbb\xbfhunter2\r\n")
+    told = {"security": "SASL_SSL", "username": "ann", "password_file": str(tmp_path / "password")}
+
+    assert KafkaAccess.of("here:1", told).password == "hunter2"

@@ -38,6 +38,11 @@ def test_a_place_in_a_store_is_joined_and_named_like_a_path() -> None:
         ("hdfs:///lake", "names no host"),
         ("s3a://bucket/lake", "no store for s3a://"),
         ("hdfs://namenode:8020/la%6be", "mean something else"),
+        ("file:///srv/lake#2", "'#' mean something else"),
+        ("file:///srv/lake\0", "mean something else"),
+        ("file:///srv/l\u00e4ke", "mean something else"),
+        ("file:///srv/a/../lake", ". and .. are other places"),
+        ("hdfs://ann:hunter2@namenode:8020/lake", "it names a user"),
     ],
 )
 def test_what_no_lake_can_be_in_is_refused_with_the_reason(text: str, why: str) -> None:

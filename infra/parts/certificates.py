@@ -8,7 +8,7 @@ from __future__ import annotations
 import ipaddress
 import shutil
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 from jobs.files import SECRET, replace_file
@@ -94,19 +94,21 @@ class Certificates:
         replace_file(self.authority, signed(authority, own, authority, own))  # the last: now it is whole
 
     def _last(self) -> bool:
-        """Whether everything is there and holds long enough."""
+        """Whether everything is there, holds already (a clock may have been set back), and long enough."""
         from cryptography import x509
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+        names, now = (BROKER, SUPERVISOR), utc_now()
         try:
-            ends = [
-                _utc(x509.load_pem_x509_certificate(file.read_bytes()))
-                for file in (self.authority, *map(self.certificate, (BROKER, SUPERVISOR)))
+            held = [
+                x509.load_pem_x509_certificate(file.read_bytes())
+                for file in (self.authority, *map(self.certificate, names))
             ]
+            for name in names:
+                key = self.key(name).read_bytes()
+                load_pem_private_key(key, None)
+                if self.pair(name).read_bytes() != key + self.certificate(name).read_bytes():
+                    return False
         except (OSError, ValueError):
             return False
-        return min(ends) > utc_now() + RENEWED_BEFORE
-
-
-def _utc(certificate: object) -> datetime:
-    found: datetime = certificate.not_valid_after_utc  # type: ignore[attr-defined]
-    return found
+        return all(one.not_valid_before_utc <= now < one.not_valid_after_utc - RENEWED_BEFORE for one in held)

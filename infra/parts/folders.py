@@ -31,6 +31,16 @@ class Folders:
         return self.run / "supervisor.lock"
 
     @property
+    def command_lock(self) -> Path:
+        """Held by the one command that changes what runs."""
+        return self.run / "command.lock"
+
+    @property
+    def settings_in_force(self) -> Path:
+        """`twinlake.toml` as it was when the supervisor was started."""
+        return self.run / "twinlake.toml"
+
+    @property
     def containers(self) -> Path:
         """There while the parts run in containers, which are not ours to start or end."""
         return self.run / "containers"

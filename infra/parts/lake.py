@@ -43,6 +43,7 @@ def _command(context: Context) -> Command:
         arguments=(
             sys.executable, "-m", "jobs.server",
             "--home", str(context.settings.home), "--port", str(context.ports["lake"]),
+            "--settings", str(context.settings.configuration_file),
         ),
         environ={**spark_environment(context), **_overrides(context)},
     )  # fmt: skip

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,8 @@ from jobs.waiting import wait_for
 
 _ATTEMPTS = 3
 """A part that ended this often without ever being ready is reported."""
+_TURN_S = 180.0
+"""Longer than it takes to end everything."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,12 +79,29 @@ def bring_up(settings: Settings, parts: tuple[Part, ...], environ: Mapping[str, 
     check_prerequisites(settings, environ)
     folders = folders_of(settings)
     _refuse_containers(folders, "up --wait")
-    _refuse_other_settings(settings)
     folders.make()
-    before = {part.name: record.load(folders, part.name).restarts for part in parts}
-    record.want(folders, record.wanted(folders) | {part.name for part in parts})
-    _ensure_supervisor(settings, folders, environ)
+    with _alone(folders):
+        _refuse_other_settings(settings)
+        before = {part.name: record.load(folders, part.name).restarts for part in parts}
+        record.want(folders, record.wanted(folders) | {part.name for part in parts})
+        _ensure_supervisor(settings, folders, environ)
     yield from _wait(settings, folders, parts, before)
+
+
+@contextmanager
+def _alone(folders: Folders) -> Iterator[None]:
+    """While one command changes what runs, the next one waits: each would undo half of the other's work."""
+    with open(folders.command_lock, "a") as file:
+
+        def is_ours() -> bool | None:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return None
+            return True
+
+        wait_for("another `twinlake up` or `down` of this home to end", is_ours, _TURN_S)
+        yield
 
 
 def _refuse_containers(folders: Folders, instead: str) -> None:
@@ -158,6 +179,12 @@ def _wait(
     pending = {name: [part for part in parts if part.service == name] for name in service_names(parts)}
     while pending:
         context = context_of(settings)
+        wanted = record.wanted(folders)
+        if gone := [part for its_parts in pending.values() for part in its_parts if part.name not in wanted]:
+            raise UnreachableError(
+                f"{gone[0].service} was ended before it was ready", "somebody has asked for `twinlake down`",
+                "`twinlake up` starts it again",
+            )  # fmt: skip
         for service, its_parts in list(pending.items()):
             records = [record.load(folders, part.name) for part in its_parts]
             is_ready = all(one.state == "ready" for one in records)
@@ -211,6 +238,11 @@ def bring_down(settings: Settings, say: Callable[[str], None]) -> None:
     if not folders.run.exists():
         return
     _refuse_containers(folders, "down")
+    with _alone(folders):
+        _end_all(folders, say)
+
+
+def _end_all(folders: Folders, say: Callable[[str], None]) -> None:
     record.want(folders, ())
     end(record.load(folders, "supervisor").identity, folders.mark("supervisor"), 10)
     record.forget(folders, "supervisor")

@@ -15,6 +15,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from infra.parts.addresses import addresses, publish
@@ -28,6 +29,7 @@ from infra.supervise.keeper import Keeper, say
 from infra.supervise.process import identity_of
 from infra.supervise.record import Record
 from jobs.configuration_file import overrides, without_overrides
+from jobs.files import SECRET, replace_file
 from jobs.settings import Services, Settings
 
 _TICK_S = 0.25
@@ -113,6 +115,20 @@ def lock(folders: Folders) -> int | None:
     return descriptor
 
 
+def in_force(settings: Settings) -> Settings:
+    """The settings as they are now, in a copy for every part that starts again while this supervisor runs.
+
+    **why**: a lake server that died after an edit would come back with another lake, and read the topics into
+    that one as well.
+    """
+    kept = folders_of(settings).settings_in_force
+    try:
+        replace_file(kept, settings.configuration_file.read_bytes(), SECRET)
+    except FileNotFoundError:
+        kept.unlink(missing_ok=True)
+    return replace(settings, in_force=kept)
+
+
 def main(parts: Callable[[Sequence[str]], Sequence[Part]] = all_parts) -> None:
     """Runs until SIGTERM; the parts stay."""
     parser = argparse.ArgumentParser()
@@ -123,6 +139,7 @@ def main(parts: Callable[[Sequence[str]], Sequence[Part]] = all_parts) -> None:
     folders.make()
     if lock(folders) is None:
         sys.exit("another supervisor runs for this home")
+    settings = in_force(settings)
     os.umask(0o022)  # the SQL server reads the lake as another user; secrets set their mode themselves
     me = identity_of(os.getpid())
     record.save(folders, Record(part="supervisor", state="ready", identity=me).become("ready"))

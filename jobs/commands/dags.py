@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -62,6 +62,8 @@ def write(files: dict[str, Path], folder: Path, prefix: str | None = None) -> No
     A scheduler may read it meanwhile: every file is replaced as a whole, after those that it imports.
     """
     mark = folder / MARK
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is no folder", "", "name a new one")
     if folder.exists() and not mark.exists() and any(folder.iterdir()):
         raise UsageError(
             f"{folder} is not empty", "`twinlake dags` has not made it, and replaces only what it made",
@@ -72,16 +74,41 @@ def write(files: dict[str, Path], folder: Path, prefix: str | None = None) -> No
             f"no DAG can be called {prefix!r}", "names of DAGs have letters, digits, _, . and -",
             "choose another --prefix",
         )  # fmt: skip
-    known: dict[str, Any] = json.loads(mark.read_text()) if mark.exists() else {"files": [], "prefix": ""}
-    before: list[str] = known["files"]
-    told = {"version": VERSION, "prefix": known["prefix"] if prefix is None else prefix}
+    before, prefix_before = _made(mark)
+    if outside := [place for place in files if not _is_within(folder, place)]:
+        raise UsageError(
+            f"{folder / outside[0]} is not within {folder}", "a link on the way leads elsewhere",
+            "take the link away, or name a new folder",
+        )  # fmt: skip
+    told = {"version": VERSION, "prefix": prefix_before if prefix is None else prefix}
     replace_file(mark, json.dumps({**told, "files": sorted({*before, *files})}))
     for place in sorted(files, key=lambda place: (-place.count("/"), not place.startswith((".", "lake_")))):
         replace_file(folder / place, files[place].read_bytes())
     for place in set(before) - set(files):
-        if ".." not in Path(place).parts and not Path(place).is_absolute():  # somebody may have written it
+        if _is_within(folder, place):  # somebody may have written it, or made a link on the way
             (folder / place).unlink(missing_ok=True)
     replace_file(mark, json.dumps({**told, "files": sorted(files)}))
+
+
+def _is_within(folder: Path, place: str) -> bool:
+    return (folder / place).parent.resolve().is_relative_to(folder.resolve())
+
+
+def _made(mark: Path) -> tuple[list[str], str]:
+    """What an earlier version wrote, and the prefix; UsageError where somebody has written the list."""
+    if not mark.exists():
+        return [], ""
+    try:
+        known = json.loads(mark.read_text())
+        files, prefix = known["files"], known["prefix"]
+        if not all(isinstance(one, str) and "\0" not in one for one in (*files, prefix)):
+            raise ValueError("it names files and a prefix otherwise")
+    except (ValueError, KeyError, TypeError) as error:
+        raise UsageError(
+            f"{mark} is no list of files", f"{type(error).__name__}: {error}",
+            "name a new folder, or empty this one",
+        ) from error  # fmt: skip
+    return files, prefix
 
 
 def _imported(file: Path, project: Path) -> Iterator[Path]:

@@ -79,6 +79,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m jobs.server", description=__doc__)
     parser.add_argument("--home", type=Path, required=True)
     parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--settings", type=Path, help="the twinlake.toml in force; HOME's own unless given")
     parser.add_argument("--breakpoints", type=Path, help="for tests: a folder, see jobs/breakpoints.py")
     given = parser.parse_args(arguments)
     if given.breakpoints:
@@ -87,7 +88,8 @@ def main(arguments: list[str] | None = None) -> int:
     os.environ["TZ"] = "UTC"  # PySpark collects timestamps in the process's zone
     time.tzset()
     try:
-        return serve(Settings(home=given.home, overrides=overrides(os.environ)), given.port)
+        settings = Settings(home=given.home, overrides=overrides(os.environ), in_force=given.settings)
+        return serve(settings, given.port)
     except TwinlakeError as error:
         print(error, file=sys.stderr)
         return error.exit_code

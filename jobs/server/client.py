@@ -20,6 +20,7 @@ TIMEOUT_S = 30.0
 WAIT_S = 2.0
 """One look at a job waits so long for a change; progress is shown as often."""
 AGAIN_S = 0.1
+_TOKEN = re.compile(r"[!-~]*")
 TOLD_S = 5.0
 AWAY_BEHIND_A_PROXY = (502, 503, 504)
 """What a proxy says when the server that it stands before does not answer."""
@@ -33,6 +34,11 @@ class LakeClient:
     def __init__(
         self, url: str, token: str, transport: httpx.BaseTransport | None = None, ca_file: str | None = None
     ) -> None:
+        if not _TOKEN.fullmatch(token):  # httpx would say so with the token, in a form that no log masks
+            raise UsageError(
+                "the lake server's token cannot be sent", "it has an end of line, or other characters that no "
+                "token has", "give the `api_token` of services.json alone",
+            )  # fmt: skip
         self._http = httpx.Client(
             base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=TIMEOUT_S,
             transport=transport, trust_env=False, verify=_trusted(ca_file) if _is_tls(url) else True,

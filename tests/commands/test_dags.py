@@ -84,3 +84,37 @@ def test_a_folder_of_others_is_left_alone(tmp_path: Path) -> None:
         dags.write(dags.dag_files(PROJECT), tmp_path)
 
     assert shown(tmp_path) == {"theirs.py"}
+
+
+def test_a_link_within_the_folder_leads_to_nothing_that_is_written_or_deleted(tmp_path: Path) -> None:
+    """The folder may lie in a repository that others write."""
+    files, folder, theirs = dags.dag_files(PROJECT), tmp_path / "made", tmp_path / "theirs"
+    dags.write(files, folder)
+    theirs.mkdir()
+    (theirs / "precious").write_text("theirs")
+    told = json.loads((folder / dags.MARK).read_text())
+    (folder / "link").symlink_to(theirs)
+    (folder / dags.MARK).write_text(json.dumps({**told, "files": [*told["files"], "link/precious"]}))
+
+    dags.write(files, folder)
+
+    (folder / "jobs").rename(tmp_path / "jobs")
+    (folder / "jobs").symlink_to(theirs)
+    with pytest.raises(UsageError, match="is not within"):
+        dags.write(files, folder)
+    assert shown(theirs) == {"precious"}
+
+
+@pytest.mark.parametrize("content", ["", "<<<<<<< ours", "[]", "{}", '{"files": [1], "prefix": ""}'])
+def test_a_list_that_somebody_has_written_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / dags.MARK).write_text(content)
+
+    with pytest.raises(UsageError, match="is no list of files"):
+        dags.write(dags.dag_files(PROJECT), tmp_path)
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "made").write_text("theirs")
+
+    with pytest.raises(UsageError, match="is no folder"):
+        dags.write(dags.dag_files(PROJECT), tmp_path / "made")

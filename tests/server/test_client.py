@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from jobs import waiting
-from jobs.errors import BusyError, NotFoundError, TwinlakeError, UnreachableError
+from jobs.errors import BusyError, NotFoundError, TwinlakeError, UnreachableError, UsageError
 from jobs.run import Job
 from jobs.server import client as client_module
 from jobs.server.client import LakeClient
@@ -137,3 +137,12 @@ def test_a_page_where_an_answer_should_be_is_told_with_the_address() -> None:
         looks.client().status()
     assert not isinstance(caught.value, UnreachableError)
     assert "http://lake" in caught.value.remedy
+
+
+@pytest.mark.parametrize("token", ["hunter2\n", "hunter2\r\n", "hunter2\0", "hunter\u00e9", "\ufeffhunter2"])
+def test_a_token_that_cannot_be_sent_is_refused_without_telling_it(token: str) -> None:
+    """The HTTP library's own error shows it, escaped, so that Airflow does not know what to mask."""
+    with pytest.raises(UsageError) as told:
+        LakeClient("http://127.0.0.1:1", token)
+
+    assert "hunter" not in str(told.value)

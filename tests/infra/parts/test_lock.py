@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from infra.parts.part import Context
 from infra.parts.rights import rights
 from jobs.kafka_access import ROLES, KafkaAccess
 from jobs.settings import Services
+from jobs.times import utc_now
 
 
 @pytest.fixture
@@ -106,6 +108,35 @@ def test_certificates_are_kept_until_one_is_missing_or_ends_soon(
 
     assert first == second
     assert len({first, third, fourth}) == 3
+
+
+@pytest.mark.parametrize(
+    "gone", ["twinlake-broker.key", "twinlake-broker.pair.pem", "twinlake-supervisor.key"]
+)
+def test_certificates_without_their_keys_are_made_anew(tmp_path: Path, gone: str) -> None:
+    """As a start leaves them that was killed while it took the old ones away; the broker never started."""
+    held = Certificates(tmp_path / "tls")
+    held.make()
+    (held.folder / gone).unlink()
+
+    held.make()
+
+    assert held.pair(BROKER).read_bytes().startswith(held.key(BROKER).read_bytes())
+    assert held.key(SUPERVISOR).exists()
+
+
+def test_certificates_of_a_clock_that_was_ahead_are_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = Certificates(tmp_path / "tls")
+    monkeypatch.setattr(made, "utc_now", lambda: utc_now() + timedelta(days=2))
+    held.make()
+    monkeypatch.undo()
+
+    held.make()
+
+    certificate = x509.load_pem_x509_certificate(held.certificate(BROKER).read_bytes())
+    assert certificate.not_valid_before_utc < utc_now()
 
 
 def test_nobody_has_more_rights_than_the_role_needs() -> None:

@@ -4,15 +4,23 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from infra.parts import lake as lake_part
 from infra.parts.folders import Folders
-from infra.supervise import control, record
+from infra.parts.part import Context
+from infra.parts.ports import Ports
+from infra.supervise import control, record, supervisor
 from infra.supervise.process import marked
+from jobs.configuration import Configuration
+from jobs.errors import UnreachableError
 from jobs.settings import Services, Settings
 from jobs.waiting import wait_for
 from tests.infra.supervise import dummies
@@ -51,8 +59,8 @@ class Home:
 
     def close(self) -> None:
         control.bring_down(self.settings, lambda name: None)
-        for supervisor in self._supervisors:
-            supervisor.wait(10)
+        for one in self._supervisors:
+            one.wait(10)
 
 
 @pytest.fixture
@@ -158,3 +166,98 @@ def test_addresses_and_secrets_stay_when_everything_is_started_again(home: Home)
     home.ready("first")
 
     assert home.settings.services_file.read_text() == before
+
+
+def test_what_starts_again_has_the_settings_of_the_supervisors_start(tmp_path: Path) -> None:
+    """A lake server that died after an edit came back with the other lake, and read all topics into it."""
+    file, folders = tmp_path / "twinlake.toml", Folders(home=tmp_path)
+    folders.make()
+    (tmp_path / "ca.pem").write_text("an authority")
+    file.write_text(
+        '[lake]\nuri = "file:///srv/one"\n[airflow]\nurl = "https://airflow"\nca_file = "ca.pem"\n'
+    )
+    started = supervisor.in_force(Settings(home=tmp_path))
+    file.write_text('[lake]\nuri = "file:///srv/two"\n')
+
+    again = Settings(home=tmp_path, in_force=started.configuration_file)
+
+    assert again.lake == Path("/srv/one") == Settings(home=tmp_path, in_force=started.in_force).lake
+    assert again.configuration.airflow.ca_file == tmp_path / "ca.pem", "relative paths begin where they did"
+    file.unlink()
+    later = supervisor.in_force(Settings(home=tmp_path))
+    assert later.configuration == Configuration() and later.lake == tmp_path / "lake"
+
+
+def test_the_lake_server_is_told_which_settings_are_in_force(home: Home) -> None:
+    settings = supervisor.in_force(home.settings)
+    context = Context(
+        settings=settings, folders=home.folders, ports=Ports(home.folders.run / "ports.json"),
+        java_home=Path("/java"), services=Services(),
+    )  # fmt: skip
+    (lake,) = lake_part.parts()
+    assert lake.command
+
+    words = lake.command(context).arguments
+
+    assert words[words.index("--settings") + 1] == str(home.folders.run / "twinlake.toml")
+
+
+def test_two_that_ask_at_once_both_get_what_they_asked_for(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each took the list of wanted parts, added its own and wrote it: the other's were forgotten."""
+    together, wanted = threading.Barrier(2), record.wanted
+
+    def slow(folders: Folders) -> set[str]:
+        found = wanted(folders)
+        with suppress(threading.BrokenBarrierError):
+            together.wait(0.5)
+        return found
+
+    monkeypatch.setattr(record, "wanted", slow)
+    monkeypatch.setattr(control, "check_prerequisites", lambda *_: None)
+    monkeypatch.setattr(control, "_ensure_supervisor", lambda *_: None)
+    monkeypatch.setattr(control, "_wait", lambda *_: iter(()))
+    asked = [
+        threading.Thread(target=lambda part=part: list(control.bring_up(home.settings, (part,), {})))
+        for part in dummies.parts()
+    ]
+    for one in asked:
+        one.start()
+    for one in asked:
+        one.join()
+
+    assert wanted(home.folders) == {"first", "second"}
+
+
+def test_up_begins_when_a_down_under_way_has_ended(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+    ending = threading.Event()
+
+    def end_slowly(*_: object) -> None:
+        ending.set()
+        time.sleep(0.5)
+        order.append("down")
+
+    monkeypatch.setattr(control, "_end_all", end_slowly)
+    monkeypatch.setattr(control, "check_prerequisites", lambda *_: None)
+    monkeypatch.setattr(control, "_ensure_supervisor", lambda *_: order.append("up"))
+    monkeypatch.setattr(control, "_wait", lambda *_: iter(()))
+    down = threading.Thread(target=lambda: control.bring_down(home.settings, lambda name: None))
+    down.start()
+    ending.wait()
+
+    list(control.bring_up(home.settings, dummies.parts(), {}))
+
+    down.join()
+    assert order == ["down", "up"]
+    monkeypatch.undo()
+
+
+def test_up_does_not_wait_for_what_a_down_has_ended(home: Home) -> None:
+    Services().save(home.settings.services_file)
+
+    with pytest.raises(UnreachableError) as told:
+        list(control._wait(home.settings, home.folders, dummies.parts(), {"first": 0, "second": 0}))
+
+    assert told.value.what == "first was ended before it was ready"
