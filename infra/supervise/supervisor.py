@@ -118,7 +118,7 @@ def lock(folders: Folders) -> int | None:
 def in_force(settings: Settings) -> Settings:
     """The settings as they are now, in a copy for every part that starts again while this supervisor runs.
 
-    A lake server that died after an edit would come back with another lake, and read the topics there as well.
+    A lake server that died after an edit would come back with another lake, and read the topics there too.
     """
     kept = folders_of(settings).settings_in_force
     try:
