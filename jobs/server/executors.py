@@ -81,7 +81,7 @@ class Executors:
         missed = self._missed_since
         if missed is not None and (lasted := time.monotonic() - missed) > MISSED_S:
             found["error"] = self._none(f"there has been none for {lasted:.0f} s").to_json()
-        if self._refusal:
+        elif self._refusal:
             found["error"] = self._refusal.to_json()
         return found
 
