@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jobs.address import host_and_port, is_loopback, silence
-from jobs.configuration import PLAINTEXT, names_secret
+from jobs.configuration import PLAINTEXT, SECRET_FILE, names_secret
 from jobs.errors import UnreachableError, UsageError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ STANDALONE = "spark://"
 ANSWER_S = 5.0
 REST_PORT = 6066
 """Where a standalone master tells its version, if it was not told otherwise."""
-SECRET, SECRET_FILE = "spark.authenticate.secret", "spark.authenticate.secret.file"
+SECRET = "spark.authenticate.secret"
 ON_WORKERS = "spark.executor.extraClassPath"
 BIND = "spark.driver.bindAddress"
 ENCRYPTED = "spark.network.crypto.enabled"

@@ -36,8 +36,9 @@ class LakeClient:
     ) -> None:
         if not _TOKEN.fullmatch(token):  # httpx would say so with the token, in a form that no log masks
             raise UsageError(
-                "the lake server's token cannot be sent", "it has an end of line, or other characters that no "
-                "token has", "give the `api_token` of services.json alone",
+                "the lake server's token cannot be sent",
+                "it has an end of line, or other characters that no token has",
+                "give the `api_token` of services.json alone",
             )  # fmt: skip
         self._http = httpx.Client(
             base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=TIMEOUT_S,
