@@ -338,8 +338,10 @@ def _of_registry(registry: Registry, reading: _Reading) -> Iterator[str]:
 def _of_spark(reading: _Reading) -> Iterator[str]:
     for name in reading.conf_in_file:
         if names_secret(name) and not name.lower().endswith(("provider", "file", "path")):
-            yield (f"{reading.place('spark.conf')}: {name} is a secret; give it in the environment: "
-                   f"{_variable('spark.conf')}='{{ \"{name}\" = \"...\" }}'")  # fmt: skip
+            other = f'name a file that holds it by "{SECRET_FILE}"'
+            if f"{name}.file" != SECRET_FILE:
+                other = f'give it in the environment: {_variable("spark.conf")}=\'{{ "{name}" = "..." }}\''
+            yield f"{reading.place('spark.conf')}: {name} is a secret; {other}"
 
 
 def _of_lake(lake: Lake, reading: _Reading) -> Iterator[str]:

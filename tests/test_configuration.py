@@ -382,3 +382,10 @@ def test_a_path_is_no_secret_whatever_it_leads_to(tmp_path: Path) -> None:
     text = "[spark.conf]\n" + "".join(f'"{name}" = "{value}"\n' for name, value in conf.items())
 
     assert load(written(tmp_path, text), {}).spark.conf == conf
+
+
+def test_the_clusters_secret_in_the_file_is_refused_with_a_remedy_that_helps(tmp_path: Path) -> None:
+    """It was to be given in the environment, where it is refused, too."""
+    (told,) = refused(tmp_path, '[spark.conf]\n"spark.authenticate.secret" = "hunter2"\n')
+
+    assert told.endswith(f'name a file that holds it by "{SECRET_FILE}"')

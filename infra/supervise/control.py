@@ -248,7 +248,8 @@ def _forget_torn_addresses(settings: Settings) -> None:
     """What nobody can read keeps the next supervisor from starting; addresses and passwords are made anew."""
     with suppress(FileNotFoundError):
         try:
-            json.loads(settings.services_file.read_bytes())
+            if not isinstance(json.loads(settings.services_file.read_bytes()), dict):
+                raise ValueError("it holds no addresses")
         except ValueError:
             settings.services_file.unlink()
 
