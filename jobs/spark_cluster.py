@@ -24,6 +24,7 @@ REST_PORT = 6066
 SECRET = "spark.authenticate.secret"
 ON_WORKERS = "spark.executor.extraClassPath"
 BIND = "spark.driver.bindAddress"
+PAGES = "spark.ui.enabled"
 ENCRYPTED = "spark.network.crypto.enabled"
 
 FREE = (
@@ -88,6 +89,12 @@ def refuse_open(given: Spark) -> None:
             'in [spark] conf set "spark.authenticate" = "true", with a standalone master also '
             f'"{SECRET_FILE}"; in a network of your own "false"',
         )  # fmt: skip
+    if far and given.conf.get(PAGES, "false") != "false" and "spark.ui.filters" not in given.conf:
+        raise UsageError(
+            f"Spark's own pages are to be reached by {' and '.join(far)}, and ask nobody who comes",
+            "they show values of records, and a button there ends the work of ingest",
+            f'remove "{PAGES}" from [spark] conf, or name by "spark.ui.filters" what asks there',
+        )
 
 
 def cluster_conf(given: Spark, jars: Sequence[Path], limits: str, lake: Location) -> dict[str, str]:
