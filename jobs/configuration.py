@@ -67,8 +67,11 @@ def matching(pattern: str, must: str) -> Kind:
 
 
 def url(value: Any) -> str:
-    """An address without user and password: they would be in every error and log that names it."""
-    found = matching(r"https?://[^/?#\s]+(/[^?#\s]*)?", "an address like https://host:8081")(value)
+    """One address, without user and password: they would be in every error and log that names it.
+
+    Of several, parted by commas, the registry's client tries each, with the password, https:// or not.
+    """
+    found = matching(r"https?://[^/?#\s,]+(/[^?#\s,]*)?", "an address like https://host:8081")(value)
     try:
         _ = urlsplit(found).port
     except ValueError as error:

@@ -141,6 +141,8 @@ def test_a_secret_in_the_file_is_refused_whatever_the_environment_adds(tmp_path:
          "hdfs://namenode:8020/lake"),
         ("[registry]\nurl = 'registry:8081'", "twinlake.toml:2: registry.url: it must be an address like "
          "https://host:8081"),
+        ("[registry]\nurl = 'https://one,http://two:8081'", "twinlake.toml:2: registry.url: it must be an "
+         "address like https://host:8081"),
         ("[registry]\nurl = 'http://me:hunter2@registry:8081'", "twinlake.toml:2: registry.url: it must hold "
          "no user and no password; give username and password_file instead"),
         ("[spark]\nmaster = 'spark:7077'", "twinlake.toml:2: spark.master: it must be local[*], "
