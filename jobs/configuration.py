@@ -24,6 +24,9 @@ SCRAM, PLAIN = "SCRAM-SHA-512", "PLAIN"
 LONGEST_STATEMENT_S = 5 * 3600
 """Files that a rebuild has replaced are kept for an hour longer: see `jobs/batch/maintain.py`."""
 _SECRET_NAMES = re.compile(r"secret|password|token|access[.-]?key|account[.-]?key", re.IGNORECASE)
+_SECRET_OPTION = re.compile(rf"({_SECRET_NAMES.pattern})(?![\w.]*(file|path)=)[\w.]*=\S", re.IGNORECASE)
+SECRET_FILE = "spark.authenticate.secret.file"
+"""The setting of Spark's that names what driver and executors show each other."""
 
 Role = Literal["ingest", "producer", "changelog"]
 Kind = Callable[[Any], Any]
@@ -64,8 +67,11 @@ def matching(pattern: str, must: str) -> Kind:
 
 
 def url(value: Any) -> str:
-    """An address without user and password: they would be in every error and log that names it."""
-    found = matching(r"https?://[^/?#\s]+(/[^?#\s]*)?", "an address like https://host:8081")(value)
+    """One address, without user and password: they would be in every error and log that names it.
+
+    Of several, parted by commas, the registry's client tries each, with the password, https:// or not.
+    """
+    found = matching(r"https?://[^/?#\s,]+(/[^?#\s,]*)?", "an address like https://host:8081")(value)
     try:
         _ = urlsplit(found).port
     except ValueError as error:
@@ -94,6 +100,11 @@ def spark_conf(value: Any) -> dict[str, str]:
         if not isinstance(one, str | int | float):
             raise ValueError(f"{name}: it must be text, a number or a boolean")
         found[name] = str(one).lower() if isinstance(one, bool) else str(one)
+        if _SECRET_OPTION.search(found[name]):
+            raise ValueError(
+                f"{name}: it has a secret among options, and these stand on command lines, which everybody "
+                "can read; have the program read it from a file"
+            )
     return found
 
 

@@ -20,20 +20,30 @@ from jobs.address import is_loopback
 from jobs.configuration import (
     PLAINTEXT,
     SASL_SSL,
+    SECRET_FILE,
     SECTIONS,
     SSL,
     Configuration,
     Kafka,
+    Lake,
     Login,
     Registry,
     names_secret,
 )
 from jobs.errors import UsageError
 from jobs.files import one_line, read_secret
+from jobs.location import located
 
 PREFIX = "TWINLAKE_"
 _SECRETS = ("password", "secret", "token", "passphrase", "credential")
 OPEN_TO_OTHERS = stat.S_IROTH | stat.S_IWOTH | stat.S_IWGRP
+
+
+OF_HOME = (
+    "lake", "checkpoints", "kafka", "registry", "airflow", "sql", "access", "run", "logs", "demo", "bench",
+    "services.json", "gallery.json",
+)  # fmt: skip
+"""What is made in $TWINLAKE_HOME, and goes with it."""
 
 
 def overrides(environ: Mapping[str, str]) -> dict[str, str]:
@@ -187,6 +197,10 @@ class _Reading:
             if isinstance(parsed, Path):
                 parsed = self.folder / parsed
                 _refuse_file(parsed, is_secret=one.name in _SECRET_FILES)
+            if one.name == "conf" and SECRET_FILE in parsed:
+                secret = self.folder / Path(parsed[SECRET_FILE]).expanduser()
+                _refuse_file(secret, is_secret=True)
+                parsed = {**parsed, SECRET_FILE: str(secret)}
             return {one.name: parsed}
         except ValueError as error:
             self._wrong(place, str(error))
@@ -240,6 +254,7 @@ def _inconsistent(made: Configuration, reading: _Reading) -> Iterator[str]:
     yield from _of_kafka(made.kafka, reading)
     yield from _of_registry(made.registry, reading)
     yield from _of_spark(reading)
+    yield from _of_lake(made.lake, reading)
     if made.airflow.ca_file and not made.airflow.url:
         yield f"{reading.place('airflow.ca_file')}: without url nobody asks for it"
     taken: dict[int, str] = {}
@@ -322,9 +337,23 @@ def _of_registry(registry: Registry, reading: _Reading) -> Iterator[str]:
 
 def _of_spark(reading: _Reading) -> Iterator[str]:
     for name in reading.conf_in_file:
-        if names_secret(name) and not name.endswith((".provider", ".file", ".path")):
-            yield (f"{reading.place('spark.conf')}: {name} is a secret; give it in the environment: "
-                   f"{_variable('spark.conf')}='{{ \"{name}\" = \"...\" }}'")  # fmt: skip
+        if names_secret(name) and not name.lower().endswith(("provider", "file", "path")):
+            other = f'name a file that holds it by "{SECRET_FILE}"'
+            if f"{name}.file" != SECRET_FILE:
+                other = f'give it in the environment: {_variable("spark.conf")}=\'{{ "{name}" = "..." }}\''
+            yield f"{reading.place('spark.conf')}: {name} is a secret; {other}"
+
+
+def _of_lake(lake: Lake, reading: _Reading) -> Iterator[str]:
+    """In the home the lake has a place of its own; what is in another part's is deleted with that."""
+    place = located(lake.uri) if lake.uri else None
+    if not isinstance(place, Path):
+        return
+    home, folder = reading.folder.resolve(), place.resolve()
+    within = folder.relative_to(home).parts if folder.is_relative_to(home) else ()
+    if home.is_relative_to(folder) or (within[:1] and within[0] in OF_HOME and within != ("lake",)):
+        yield (f"{reading.place('lake.uri')}: {place} is around {reading.folder}, where passwords are, or "
+               "in what `twinlake reset` deletes there; name a folder elsewhere")  # fmt: skip
 
 
 def _inline(full: str, name: str, known: Mapping[str, Any]) -> str:

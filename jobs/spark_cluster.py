@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jobs.address import host_and_port, is_loopback, silence
-from jobs.configuration import PLAINTEXT, names_secret
+from jobs.configuration import PLAINTEXT, SECRET_FILE, names_secret
 from jobs.errors import UnreachableError, UsageError
 
 if TYPE_CHECKING:
@@ -21,9 +21,10 @@ STANDALONE = "spark://"
 ANSWER_S = 5.0
 REST_PORT = 6066
 """Where a standalone master tells its version, if it was not told otherwise."""
-SECRET, SECRET_FILE = "spark.authenticate.secret", "spark.authenticate.secret.file"
+SECRET = "spark.authenticate.secret"
 ON_WORKERS = "spark.executor.extraClassPath"
 BIND = "spark.driver.bindAddress"
+PAGES = "spark.ui.enabled"
 ENCRYPTED = "spark.network.crypto.enabled"
 
 FREE = (
@@ -88,6 +89,12 @@ def refuse_open(given: Spark) -> None:
             'in [spark] conf set "spark.authenticate" = "true", with a standalone master also '
             f'"{SECRET_FILE}"; in a network of your own "false"',
         )  # fmt: skip
+    if far and given.conf.get(PAGES, "false") != "false" and "spark.ui.filters" not in given.conf:
+        raise UsageError(
+            f"Spark's own pages are to be reached by {' and '.join(far)}, and ask nobody who comes",
+            "they show values of records, and a button there ends the work of ingest",
+            f'remove "{PAGES}" from [spark] conf, or name by "spark.ui.filters" what asks there',
+        )
 
 
 def cluster_conf(given: Spark, jars: Sequence[Path], limits: str, lake: Location) -> dict[str, str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.configuration import SECTIONS, Configuration, Limits, Login
+from jobs.configuration import SECRET_FILE, SECTIONS, Configuration, Limits, Login
 from jobs.configuration_file import lines_of, load
 from jobs.errors import UsageError
 from jobs.settings import Settings
@@ -141,6 +141,8 @@ def test_a_secret_in_the_file_is_refused_whatever_the_environment_adds(tmp_path:
          "hdfs://namenode:8020/lake"),
         ("[registry]\nurl = 'registry:8081'", "twinlake.toml:2: registry.url: it must be an address like "
          "https://host:8081"),
+        ("[registry]\nurl = 'https://one,http://two:8081'", "twinlake.toml:2: registry.url: it must be an "
+         "address like https://host:8081"),
         ("[registry]\nurl = 'http://me:hunter2@registry:8081'", "twinlake.toml:2: registry.url: it must hold "
          "no user and no password; give username and password_file instead"),
         ("[spark]\nmaster = 'spark:7077'", "twinlake.toml:2: spark.master: it must be local[*], "
@@ -328,3 +330,64 @@ def test_a_password_of_the_environment_is_one_line(tmp_path: Path) -> None:
     assert refused(tmp_path, f"[kafka]\n{SASL}", environ) == [
         "TWINLAKE_KAFKA_PASSWORD: it must hold one line, the password alone"
     ]
+
+
+@pytest.mark.parametrize("place", ["", "/..", "/lake/prod", "/kafka", "/run/spark", "/link/lake"])
+def test_a_lake_is_neither_around_the_home_nor_in_what_reset_deletes(tmp_path: Path, place: str) -> None:
+    """`twinlake reset` deleted $TWINLAKE_HOME/lake/prod and said that it was left as it is."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (tmp_path / "link").symlink_to(home)
+    folder = (tmp_path / "link" / "kafka") if "link" in place else home / place.strip("/")
+
+    (told,) = refused(home, f'[lake]\nuri = "file://{folder.parent if place == "/.." else folder}"\n')
+
+    assert told.startswith("twinlake.toml:2: lake.uri: ")
+
+
+def test_a_lake_may_be_named_that_is_where_it_would_be_anyway(tmp_path: Path) -> None:
+    found = load(written(tmp_path, f'[lake]\nuri = "file://{tmp_path}/lake"\n'), {})
+
+    assert found.lake.uri.endswith("/lake")
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["-Djavax.net.ssl.trustStorePassword=hunter2", "-Da=b -Dmy.secret=hunter2", "--access-key=hunter2"],
+)
+def test_options_hold_no_secret_whoever_gives_them(tmp_path: Path, value: str) -> None:
+    """They stand on the command line of the driver or of executors."""
+    conf = f'{{ "spark.executor.extraJavaOptions" = "{value}" }}'
+
+    by_file = refused(tmp_path, f"[spark]\nconf = {conf}\n")
+    by_environment = refused(tmp_path, "", {"TWINLAKE_SPARK_CONF": conf})
+
+    assert all("command lines" in told for told in (*by_file, *by_environment))
+
+
+def test_the_file_of_the_clusters_secret_is_looked_at_like_any_other(tmp_path: Path) -> None:
+    text = '[spark.conf]\n"spark.authenticate.secret.file" = "shared"\n'
+    (missing,) = refused(tmp_path, text)
+    held(tmp_path, "shared", mode=0o644)
+    (open_to_all,) = refused(tmp_path, text)
+    (tmp_path / "shared").chmod(0o600)
+
+    assert "there is no file" in missing and "chmod 600" in open_to_all
+    assert load(written(tmp_path, text), {}).spark.conf == {SECRET_FILE: str(tmp_path / "shared")}
+
+
+def test_a_path_is_no_secret_whatever_it_leads_to(tmp_path: Path) -> None:
+    conf = {
+        "spark.kubernetes.authenticate.driver.oauthTokenFile": "/var/token",
+        "spark.executor.extraJavaOptions": "-Djavax.net.ssl.keyStorePasswordFile=/etc/pass -Dx=y",
+    }
+    text = "[spark.conf]\n" + "".join(f'"{name}" = "{value}"\n' for name, value in conf.items())
+
+    assert load(written(tmp_path, text), {}).spark.conf == conf
+
+
+def test_the_clusters_secret_in_the_file_is_refused_with_a_remedy_that_helps(tmp_path: Path) -> None:
+    """It was to be given in the environment, where it is refused, too."""
+    (told,) = refused(tmp_path, '[spark.conf]\n"spark.authenticate.secret" = "hunter2"\n')
+
+    assert told.endswith(f'name a file that holds it by "{SECRET_FILE}"')

@@ -221,3 +221,19 @@ def test_executors_elsewhere_need_a_kafka_that_they_reach(listening: int) -> Non
     assert "10.0.0.7" in refused.value.why
     assert "[kafka]" in refused.value.remedy
     assert "answers" in of(given, Kafka(bootstrap_servers="kafka:9092"))
+
+
+def test_sparks_own_pages_are_not_opened_to_a_network_that_nobody_asks() -> None:
+    """They listen where the driver does; `spark.authenticate` is not about them."""
+    far = {"spark.driver.bindAddress": "0.0.0.0", "spark.authenticate": "true", "spark.ui.enabled": "true"}
+
+    with pytest.raises(UsageError, match="ask nobody"):
+        refuse_open(Spark(conf=far))
+    with pytest.raises(UsageError, match=r"lake\.example\.com"):
+        refuse_open(Spark(
+            master="spark://far:7077", advertised_host="lake.example.com",
+            conf={"spark.authenticate": "true", "spark.ui.enabled": "true"},
+        ))  # fmt: skip
+
+    refuse_open(Spark(conf={**far, "spark.ui.filters": "com.example.Login"}))
+    refuse_open(Spark(conf={"spark.ui.enabled": "true"}))

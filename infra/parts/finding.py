@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -11,6 +13,9 @@ from jobs.times import Clock, format_moment
 
 FARTHEST = timedelta(minutes=2)
 """Clocks may differ by so much: lateness and time-outs are minutes."""
+
+LONGEST_S = 90.0
+"""Longer than any client of ours waits for an answer that does not begin."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,9 +29,27 @@ class Finding:
 
 
 def tried(service: str, looked_at: str, look: Callable[[], str]) -> Finding:
-    """What a look found; anything that it raises is what is wrong."""
+    """What a look found; anything that it raises is what is wrong.
+
+    A look has its time: a service that sends a byte now and then keeps every client's own limit from ending.
+    """
+    asked: Future[str] = Future()
+
+    def ask() -> None:
+        try:
+            asked.set_result(look())
+        except BaseException as error:
+            asked.set_exception(error)
+
+    threading.Thread(target=ask, name=looked_at, daemon=True).start()
     try:
-        return Finding(service=service, looked_at=looked_at, found=look())
+        return Finding(service=service, looked_at=looked_at, found=asked.result(LONGEST_S))
+    except TimeoutError:
+        said = UnreachableError(
+            f"{looked_at} could not be checked", f"it has not answered to the end within {LONGEST_S:g} s",
+            f"see what answers as {service}, or what stands before it",
+        )  # fmt: skip
+        return Finding(service=service, looked_at=looked_at, error=said)
     except TwinlakeError as error:
         return Finding(service=service, looked_at=looked_at, error=error)
     except Exception as error:  # a check that cannot be made is told beside the others

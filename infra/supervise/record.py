@@ -16,6 +16,7 @@ from typing import Any
 
 from infra.parts.folders import Folders, folders_of
 from infra.supervise.process import Identity
+from jobs.configuration_file import OF_HOME
 from jobs.files import replace_file
 from jobs.settings import Settings
 
@@ -132,11 +133,7 @@ def is_home(folders: Folders) -> bool:
 
 def remove_state(folders: Folders) -> None:
     """Removes what Twinlake made in its home, and the home itself when nothing else is in it."""
-    names = (
-        "lake", "checkpoints", "kafka", "registry", "airflow", "sql", "access", "run", "logs", "demo",
-        "bench", "services.json", "gallery.json",
-    )  # fmt: skip
-    for name in names:
+    for name in OF_HOME:
         path = folders.home / name
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)

@@ -149,6 +149,7 @@ def reset(yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = Fals
             f"{settings.home} is no state of Twinlake's", "it was never started there",
             "name the right folder with --home",
         )  # fmt: skip
+    is_elsewhere = settings.lake != settings.home / "lake"
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError("reset asks first", "there is no terminal to answer on", "add --yes")
@@ -156,7 +157,7 @@ def reset(yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = Fals
     down()
     remove_state(folders_of(settings))
     tell(f"removed the state in {settings.home}")
-    if settings.configuration.lake.uri:
+    if is_elsewhere:
         tell(f"the lake in {settings.lake} is left as it is: others may read it; delete it before the next "
              "`twinlake up`, or topics that are made anew stop until `twinlake topic accept`")  # fmt: skip
 

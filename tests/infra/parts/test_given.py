@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from infra.parts import check_airflow, check_kafka, check_registry
+from infra.parts import check_airflow, check_kafka, check_registry, finding
 from infra.parts.addresses import addresses
 from infra.parts.all import all_parts
 from infra.parts.finding import Finding, refuse_clock, tried
@@ -328,3 +328,24 @@ def test_a_topic_that_cannot_be_followed_is_refused(
     (error,) = wrong(iter(asked(tmp_path, monkeypatch, listening, **said)))
 
     assert what in error.what and remedy in error.remedy
+
+
+def test_an_answer_that_never_ends_is_told_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A byte now and then ends no client's wait for the next one."""
+    monkeypatch.setattr(finding, "LONGEST_S", 0.5)
+    ended = threading.Event()
+
+    def drip(server: socket.socket) -> None:
+        wire, _ = server.accept()
+        wire.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+        while not ended.wait(0.05):
+            wire.sendall(b" ")
+        wire.close()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=drip, args=(server,), daemon=True).start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        found = tried("airflow", url, lambda: check_airflow.health(url, None))
+        ended.set()
+
+    assert found.error and "within 0.5 s" in found.error.why

@@ -261,3 +261,15 @@ def test_up_does_not_wait_for_what_a_down_has_ended(home: Home) -> None:
         list(control._wait(home.settings, home.folders, dummies.parts(), {"first": 0, "second": 0}))
 
     assert told.value.what == "first was ended before it was ready"
+
+
+@pytest.mark.parametrize("content", ["", "[]", "\0" * 100])
+def test_down_and_up_mend_addresses_that_nobody_can_read(home: Home, content: str) -> None:
+    """As the error of every command says; the supervisor could not be started over such a file."""
+    home.settings.services_file.write_text(content)
+
+    control.bring_down(home.settings, lambda name: None)
+    home.supervise("first")
+
+    home.ready("first")
+    assert home.settings.services().api_token
