@@ -158,18 +158,26 @@ def test_a_release_is_planned_built_and_promoted(here: Platform) -> None:
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can hide a folder from a process")
-def test_a_worker_with_another_folder_at_the_lake_s_place_gets_no_task(here: Platform) -> None:
+@pytest.mark.parametrize(
+    ("copied", "why"), [(False, "they have no lake at"), (True, "they have a copy of the lake at")]
+)
+def test_a_worker_with_another_folder_at_the_lake_s_place_gets_no_task(
+    here: Platform, copied: bool, why: str
+) -> None:
     """It comes after others; what it wrote would be committed, and no reader would find it."""
-    worker = here.cluster.worker(3, hidden=here.server.lake)
+    worker = here.cluster.worker(3, hidden=here.server.lake, copied=copied)
+    wait_for("the refusal", lambda: (here.spark()["error"] and why in here.spark()["error"]["why"]) or None,
+             LONG_S, every_s=1)  # fmt: skip
     error = wait_for("the refusal", lambda: here.spark()["error"], LONG_S, every_s=1)
 
     assert "do not run the lake server's programs on its lake" in error["what"]
-    assert "they have no lake at" in error["why"]
+    assert why in error["why"]
     assert here.server.do("rebuild", table=CHANGED)["equal"]
     assert here.cluster.tasks(3) == 0
     worker.kill()
     here.until_executors(2)
     assert here.differences() == {}
+    assert not [*here.server.lake.glob(".executor-*")]
 
 
 def test_small_batches_go_on_without_executors_and_status_tells_of_them(here: Platform) -> None:
