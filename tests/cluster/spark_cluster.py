@@ -23,13 +23,20 @@ WORKER_MEMORY = "1500m"
 
 
 _HIDING = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"')
+_COPYING = (
+    "unshare", "--mount", "sh", "-c",
+    'cp "$0/lake.json" . && mount -t tmpfs none "$0" && cp lake.json "$0" && exec "$@"',
+)  # fmt: skip
 
 
 class Process:
     """One of Spark's daemons, with a folder of its own; what it starts dies with it, as on a host."""
 
-    def __init__(self, folder: Path, *arguments: str, hidden: Path | None = None) -> None:
-        """`hidden` is a folder at whose place it finds an empty one, as on a host that has not mounted it."""
+    def __init__(
+        self, folder: Path, *arguments: str, hidden: Path | None = None, copied: bool = False
+    ) -> None:
+        """`hidden` is a folder at whose place it finds an empty one, as on a host that has not mounted it, or
+        a copy."""
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.log = folder, folder / "out.log"
         environ = {
@@ -40,7 +47,7 @@ class Process:
         }  # fmt: skip
         for made in ("conf", "local"):
             (folder / made).mkdir(exist_ok=True)
-        within = [*_HIDING, str(hidden)] if hidden else []
+        within = [*(_COPYING if copied else _HIDING), str(hidden)] if hidden else []
         with self.log.open("ab") as out:
             self.process = subprocess.Popen(
                 [*within, str(SPARK / "bin" / "spark-class"), *arguments], cwd=folder, env=environ,
@@ -89,14 +96,15 @@ class Cluster:
         self._master.until_said("I have been elected leader")
         return self
 
-    def worker(self, number: int, hidden: Path | None = None) -> Process:
-        """Starts a worker with one core, which may not see a folder."""
+    def worker(self, number: int, hidden: Path | None = None, copied: bool = False) -> Process:
+        """Starts a worker with one core, which may not see a folder, or only a copy of it."""
         folder = self.folder / f"worker-{number}"
         (folder / "out.log").unlink(missing_ok=True)
         self.workers[number] = Process(
             folder, "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "--cores", "1",
             "--memory", WORKER_MEMORY, "--work-dir", str(folder / "work"), "--webui-port", "0",
             "--properties-file", str(self._settings), self.url, hidden=hidden,
+            copied=copied,
         )  # fmt: skip
         self.workers[number].until_said("Successfully registered with master")
         return self.workers[number]

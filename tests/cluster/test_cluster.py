@@ -64,7 +64,7 @@ class Platform:
 
         def said() -> dict[str, Any] | None:
             error: dict[str, Any] | None = self.spark()["error"]
-            return error if error and words in error["what"] else None
+            return error if error and words in f"{error['what']} {error['why']}" else None
 
         return wait_for(words, said, LONG_S, every_s=1)
 
@@ -167,17 +167,23 @@ def test_a_release_is_planned_built_and_promoted(here: Platform) -> None:
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can hide a folder from a process")
-def test_a_worker_with_another_folder_at_the_lake_s_place_gets_no_task(here: Platform) -> None:
+@pytest.mark.parametrize(
+    ("copied", "why"), [(False, "they have no lake at"), (True, "they have a copy of the lake at")]
+)
+def test_a_worker_with_another_folder_at_the_lake_s_place_gets_no_task(
+    here: Platform, copied: bool, why: str
+) -> None:
     """It comes after others; what it wrote would be committed, and no reader would find it."""
-    worker = here.cluster.worker(3, hidden=here.server.lake)
-    error = here.until_error("do not run the lake server's programs on its lake")
+    worker = here.cluster.worker(3, hidden=here.server.lake, copied=copied)
+    error = here.until_error(why)
 
-    assert "they have no lake at" in error["why"]
+    assert "do not run the lake server's programs on its lake" in error["what"]
     assert here.server.do("rebuild", table=CHANGED)["equal"]
     assert here.cluster.tasks(3) == 0
     worker.kill()
     here.until_executors(2)
     assert here.differences() == {}
+    assert not [*here.server.lake.glob(".executor-*")]
 
 
 def test_small_batches_go_on_without_executors_and_status_tells_of_them(here: Platform) -> None:

@@ -57,10 +57,15 @@ public final class Admission implements SparkPlugin {
         }
       }
 
+      /** Whether what the executor has written is in the driver's lake: a copy of it has the same files, too. */
       @Override
-      public Object receive(Object executor) {
-        ADMITTED.add(executor.toString());
-        return null;
+      public Object receive(Object told) throws IOException {
+        String[] words = told.toString().split(" ", 2);
+        boolean seen = Programs.sees(words[1]);
+        if (seen) {
+          ADMITTED.add(words[0]);
+        }
+        return seen;
       }
     };
   }
@@ -77,9 +82,23 @@ public final class Admission implements SparkPlugin {
             throw new IllegalStateException(
                 "they have " + lacking(mine, theirs) + "; the lake server has " + lacking(theirs, mine));
           }
-          here.send(here.executorID());
+          String written = Programs.write(driver.get(LAKE));
+          try {
+            if (!Boolean.TRUE.equals(here.ask(here.executorID() + " " + written))) {
+              throw new IllegalStateException(
+                  "they have a copy of the lake at " + driver.get(LAKE) + "; the lake server does not see what they write");
+            }
+          } finally {
+            Programs.remove(written);
+          }
         } catch (IOException error) {
-          throw new IllegalStateException("they cannot read " + driver.get(LAKE) + ": " + error, error);
+          throw new IllegalStateException("they cannot use " + driver.get(LAKE) + ": " + error, error);
+        } catch (InterruptedException error) {
+          throw new IllegalStateException("they were ended", error);
+        } catch (RuntimeException error) {
+          throw error;
+        } catch (Exception error) {
+          throw new IllegalStateException("the lake server does not answer: " + error, error);
         }
       }
     };

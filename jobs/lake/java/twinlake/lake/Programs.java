@@ -11,6 +11,7 @@ import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.Arrays;
 import java.util.HexFormat;
+import java.util.UUID;
 import java.util.stream.Collectors;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
@@ -43,7 +44,7 @@ public final class Programs {
 
   private static String at(String lake) throws IOException {
     Path file = new Path(lake, "lake.json");
-    FileSystem files = file.getFileSystem(SparkHadoopUtil.get().newConfiguration(SparkEnv.get().conf()));
+    FileSystem files = files(file);
     try (InputStream found = files.open(file)) {
       String of = "lake " + digest(found.readAllBytes());
       // the driver links files that executors have written, which is for their owner alone
@@ -52,6 +53,25 @@ public final class Programs {
     } catch (FileNotFoundException | NoSuchFileException away) {
       return "no lake at " + lake;
     }
+  }
+
+  /** An empty file of a new name in the lake, for somebody else to look for; its place. */
+  static String write(String lake) throws IOException {
+    Path file = new Path(lake, ".executor-" + UUID.randomUUID());
+    files(file).create(file, false).close();
+    return file.toString();
+  }
+
+  static boolean sees(String file) throws IOException {
+    return files(new Path(file)).exists(new Path(file));
+  }
+
+  static void remove(String file) throws IOException {
+    files(new Path(file)).delete(new Path(file), false);
+  }
+
+  private static FileSystem files(Path place) throws IOException {
+    return place.getFileSystem(SparkHadoopUtil.get().newConfiguration(SparkEnv.get().conf()));
   }
 
   private static String jar(String name) {
