@@ -20,7 +20,7 @@ from infra.parts.addresses import addresses
 from infra.parts.all import all_parts
 from infra.parts.finding import Finding, refuse_clock, tried
 from infra.parts.part import Context
-from jobs.errors import TwinlakeError
+from jobs.errors import DeniedError, TwinlakeError
 from jobs.kafka_access import KafkaAccess
 from jobs.settings import Settings
 from jobs.times import utc_now
@@ -293,6 +293,35 @@ def test_a_cluster_is_asked_for_its_id_and_each_topic_for_all_that_ingest_needs(
         "cluster this-one", "2 partitions, LogAppendTime", "ingest has what it needs",
         "no record is from the future",
     ]  # fmt: skip
+
+
+def test_a_changelogs_user_need_not_see_the_topics_that_ingest_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listening: str
+) -> None:
+    class OfLocked(OneTopic):
+        def rights(self, name: str) -> set[str]:
+            if self.access.username == "changelog":
+                raise DeniedError(f"user 'changelog' may not describe topic {name!r}")
+            return super().rights(name)
+
+    def locked(access: KafkaAccess) -> OneTopic:
+        made = OfLocked(listening)
+        made.access = access
+        return made
+
+    monkeypatch.setattr(check_kafka, "Kafka", locked)
+    (tmp_path / "password").write_text("hunter2")
+    (tmp_path / "password").chmod(0o600)
+    settings = told(
+        tmp_path,
+        f'[kafka]\nbootstrap_servers = "{listening}"\nsecurity = "SASL_SSL"\nusername = "ingest"\n'
+        'password_file = "password"\n[kafka.changelog]\nusername = "changelog"\npassword_file = "password"\n',
+    )
+
+    found = list(check_kafka.findings(settings, lambda: NOW))
+
+    assert wrong(iter(found)) == []
+    assert "ingest has what it needs" in [one.found for one in found]
 
 
 def test_another_cluster_than_before_is_told_with_what_comes_of_it(
