@@ -66,19 +66,23 @@ def matching(pattern: str, must: str) -> Kind:
     return matched
 
 
-def url(value: Any) -> str:
+def url(instead: str) -> Kind:
     """One address, without user and password: they would be in every error and log that names it.
 
     Of several, parted by commas, the registry's client tries each, with the password, https:// or not.
     """
-    found = matching(r"https?://[^/?#\s,]+(/[^?#\s,]*)?", "an address like https://host:8081")(value)
-    try:
-        _ = urlsplit(found).port
-    except ValueError as error:
-        raise ValueError(f"it is no address: {error}") from error
-    if "@" in found.split("//", 1)[1].split("/", 1)[0]:
-        raise ValueError("it must hold no user and no password; give username and password_file instead")
-    return str(found).rstrip("/")
+
+    def address(value: Any) -> str:
+        found = matching(r"https?://[^/?#\s,]+(/[^?#\s,]*)?", "an address like https://host:8081")(value)
+        try:
+            _ = urlsplit(found).port
+        except ValueError as error:
+            raise ValueError(f"it is no address: {error}") from error
+        if "@" in found.split("//", 1)[1].split("/", 1)[0]:
+            raise ValueError(f"it must hold no user and no password; {instead}")
+        return str(found).rstrip("/")
+
+    return address
 
 
 def file(value: Any) -> Path:
@@ -209,7 +213,8 @@ class Registry:
     """The schema registry, as Confluent's client speaks to it."""
 
     url: str = key(
-        url, "a registry of one's own: it is used, and none is started", '"https://registry:8081"',
+        url("give username and password_file instead"),
+        "a registry of one's own: it is used, and none is started", '"https://registry:8081"',
         shown="Apicurio on this machine",
     )  # fmt: skip
     username: str = key(text, "where it asks for one", '"twinlake"')
@@ -257,7 +262,8 @@ class Airflow:
     """What schedules, shows forms, and asks for approvals."""
 
     url: str = key(
-        url, "an Airflow of one's own: none is started; see docs/airflow.md", '"https://airflow.example.com"',
+        url("leave them out, nothing is asked that needs them"),
+        "an Airflow of one's own: none is started; see docs/airflow.md", '"https://airflow.example.com"',
         shown="Airflow on this machine",
     )  # fmt: skip
     ca_file: Path | None = authority("PEM, who has signed its certificate")

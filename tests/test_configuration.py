@@ -145,6 +145,8 @@ def test_a_secret_in_the_file_is_refused_whatever_the_environment_adds(tmp_path:
          "address like https://host:8081"),
         ("[registry]\nurl = 'http://me:hunter2@registry:8081'", "twinlake.toml:2: registry.url: it must hold "
          "no user and no password; give username and password_file instead"),
+        ("[airflow]\nurl = 'http://me:hunter2@airflow'", "twinlake.toml:2: airflow.url: it must hold "
+         "no user and no password; leave them out, nothing is asked that needs them"),
         ("[spark]\nmaster = 'spark:7077'", "twinlake.toml:2: spark.master: it must be local[*], "
          "spark://host:7077, yarn or k8s://..."),
         ("[spark.conf]\nx = '1'", 'twinlake.toml:1: spark.conf: x: names begin with spark. and stand in '

@@ -68,8 +68,10 @@ def _ask(url: str, ca_file: Path | None) -> tuple[dict[str, Any], datetime | Non
         answer = httpx.get(url, verify=trust, timeout=10, trust_env=False).raise_for_status()
         found = answer.json()
     except (httpx.HTTPError, ValueError) as error:
+        said = str(error).partition("\n")[0] or type(error).__name__  # httpx adds a link to a lesson on HTTP
         raise UnreachableError(
-            f"{url} does not answer as Airflow does", str(error) or type(error).__name__,
+            f"{url} does not answer as Airflow does",
+            said if isinstance(error, httpx.HTTPError) else f"the answer is no JSON: {said}",
             "start it, or mend url in [airflow] of twinlake.toml",
         ) from error  # fmt: skip
     if not isinstance(found, dict):

@@ -36,7 +36,14 @@ def dags_command(
     """Write the DAGs for an Airflow of your own: one folder that needs only Airflow (docs/airflow.md)."""
     project = load_settings().project
     files = dag_files(project)
-    write(files, folder.absolute(), prefix)
+    try:
+        write(files, folder.absolute(), prefix)
+    except OSError as error:
+        raise UsageError(
+            f"{folder} cannot be written",
+            error.strerror or str(error),
+            "mend its rights, or name another folder",
+        ) from error
     say(f"{folder}: Twinlake {VERSION}, {len(files)} files")
     tell("next: give it to Airflow as a bundle of DAGs, and add the connection twinlake_default")
 

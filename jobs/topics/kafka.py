@@ -171,5 +171,6 @@ class Kafka:
         return UnreachableError(
             what=f"Kafka at {self.access.bootstrap_servers} did not answer",
             why=why,
-            remedy="see `twinlake status` and `twinlake logs broker`",
+            remedy="see `twinlake status` and `twinlake logs broker`; for one of your own, see to it, or "
+            "mend [kafka] in twinlake.toml",
         )

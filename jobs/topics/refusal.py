@@ -154,8 +154,8 @@ def _speaking_tls(access: KafkaAccess) -> str:
 def _stranger(access: KafkaAccess, why: str) -> DeniedError:
     return DeniedError(
         f"Kafka at {access.bootstrap_servers} does not let {access.who} in", why,
-        "put the right user and password into [kafka] of twinlake.toml and the file that password_file "
-        "names; for the broker that Twinlake runs itself: `twinlake down`, then `twinlake up`",
+        "put the right user, password and mechanism into [kafka] of twinlake.toml and the file that "
+        "password_file names; for the broker that Twinlake runs itself: `twinlake down`, then `twinlake up`",
     )  # fmt: skip
 
 

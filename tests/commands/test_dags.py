@@ -86,6 +86,17 @@ def test_a_folder_of_others_is_left_alone(tmp_path: Path) -> None:
     assert shown(tmp_path) == {"theirs.py"}
 
 
+def test_a_folder_that_cannot_be_made_is_told_as_what_it_is(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    done = CliRunner().invoke(build_app(), ["dags", str(tmp_path / "file" / "made")])
+
+    assert isinstance(done.exception, UsageError)
+    assert (done.exception.why, done.exception.remedy) == (
+        "Not a directory", "mend its rights, or name another folder",
+    )  # fmt: skip
+
+
 def test_a_link_within_the_folder_leads_to_nothing_that_is_written_or_deleted(tmp_path: Path) -> None:
     """The folder may lie in a repository that others write."""
     files, folder, theirs = dags.dag_files(PROJECT), tmp_path / "made", tmp_path / "theirs"

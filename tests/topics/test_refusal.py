@@ -12,6 +12,13 @@ ACCESS = KafkaAccess(bootstrap_servers="here:1", security="SASL_SSL", username="
 PLAIN = "Disconnected while requesting ApiVersion: might be caused by incorrect security.protocol"
 
 
+def test_a_mechanism_that_the_broker_does_not_know_is_told_with_where_it_is_set() -> None:
+    told = refusal(KafkaError(KafkaError._AUTHENTICATION, "Unsupported SASL mechanism"), ACCESS)
+
+    assert told is not None
+    assert "mechanism into [kafka] of twinlake.toml" in told.remedy
+
+
 @pytest.mark.parametrize(
     ("code", "text", "what"),
     [

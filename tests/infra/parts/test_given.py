@@ -182,7 +182,7 @@ def test_a_registry_whose_address_lacks_its_path_is_told_so(tmp_path: Path, regi
 
 
 def test_an_airflow_is_asked_for_its_health_its_version_and_its_time(
-    tmp_path: Path, airflow: FakeAirflow
+    tmp_path: Path, airflow: FakeAirflow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = told(tmp_path, f'[airflow]\nurl = "{airflow.url}"\n')
 
@@ -193,10 +193,13 @@ def test_an_airflow_is_asked_for_its_health_its_version_and_its_time(
     (sick,) = wrong(check_airflow.findings(settings, utc_now))
     airflow.health = []
     (foreign,) = wrong(check_airflow.findings(settings, utc_now))
+    monkeypatch.setattr(json, "dumps", lambda body: "<html>")
+    (page,) = wrong(check_airflow.findings(settings, utc_now))
 
     assert sound[:2] == ["metadatabase healthy, scheduler healthy", "3.3.2"]
     assert "2.10.1" in old.what and "differ by" in ahead.what
     assert "scheduler: unhealthy" in sick.why and "no Airflow" in foreign.why
+    assert page.why.startswith("the answer is no JSON")
 
 
 def test_clocks_that_differ_by_minutes_are_refused() -> None:
