@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from jobs import configuration_file
 from jobs.configuration import Configuration, Role
@@ -81,9 +83,7 @@ class Services:
     def load(cls, path: Path) -> Services:
         """Read the file; a missing one means that nothing has been started."""
         try:
-            found = json.loads(path.read_text())
-            if not isinstance(found, dict):
-                raise ValueError("it holds no addresses")
+            found = _addresses(path)
         except FileNotFoundError as error:
             raise UnreachableError(
                 "Twinlake is not running", f"{path} does not exist", "start it with `twinlake up`"
@@ -99,6 +99,23 @@ class Services:
             ) from error  # fmt: skip
         known = {one.name for one in fields(cls)}
         return cls(**{name: value for name, value in found.items() if name in known})
+
+    @classmethod
+    def drop_torn(cls, path: Path) -> None:
+        """Deletes a file that `load` would refuse for what is in it."""
+        with suppress(FileNotFoundError):
+            try:
+                _addresses(path)
+            except ValueError:
+                path.unlink()
+
+
+def _addresses(path: Path) -> dict[str, Any]:
+    """What the file holds; ValueError where that is nothing that was saved."""
+    found = json.loads(path.read_text())
+    if not isinstance(found, dict):
+        raise ValueError("it holds no addresses")
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)

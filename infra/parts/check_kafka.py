@@ -44,14 +44,9 @@ def findings(settings: Settings, clock: Clock, remembered: str = "") -> Iterator
         yield from _of_topic(clients, name, clock)
 
 
-def _access(told: KafkaSettings, role: Role) -> KafkaAccess:
-    return KafkaAccess.of(told.bootstrap_servers, given(told).get(role, {}))
-
-
 def _reach(clients: dict[Role, Kafka], told: KafkaSettings, remembered: str) -> str:
     _refuse_silent(told.bootstrap_servers)
-    _let_in(clients, told, "ingest")
-    found = clients["ingest"].cluster_id()
+    found = _enter(clients, told, "ingest")
     if remembered and remembered != found:
         return (f"cluster {found}; until now it was {remembered}: topics that the lake has read stop until "
                 "`twinlake topic accept`")  # fmt: skip
@@ -73,10 +68,16 @@ def _refuse_silent(servers: str) -> None:
 
 
 def _let_in(clients: dict[Role, Kafka], told: KafkaSettings, role: Role) -> str:
-    client = Kafka(_access(told, role))
-    client.cluster_id()
+    _enter(clients, told, role)
+    return f"{clients[role].access.who} is let in"
+
+
+def _enter(clients: dict[Role, Kafka], told: KafkaSettings, role: Role) -> str:
+    """The cluster's id, told to a client of this role, which is among the clients from now on."""
+    client = Kafka(KafkaAccess.of(told.bootstrap_servers, given(told).get(role, {})))
+    found = client.cluster_id()
     clients[role] = client
-    return f"{client.access.who} is let in"
+    return found
 
 
 def _of_topic(clients: Mapping[Role, Kafka], name: str, clock: Clock) -> Iterator[Finding]:

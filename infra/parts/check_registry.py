@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from infra.parts.finding import Finding, refuse_clock, tried
@@ -27,17 +27,17 @@ def findings(settings: Settings, clock: Clock) -> Iterator[Finding]:
 
     told = settings.configuration.registry
 
-    def reach() -> str:
-        return _reach(Registry(RegistryAccess.of(told.url, given(told))))
+    @cache
+    def registry() -> Registry:  # made within a look: settings that make no client are found wrong there
+        return Registry(RegistryAccess.of(told.url, given(told)))
 
-    reached = tried(SERVICE, told.url, reach)
+    reached = tried(SERVICE, told.url, lambda: _reach(registry()))
     yield reached
     if reached.error:
         return
-    registry = Registry(RegistryAccess.of(told.url, given(told)))
-    yield tried(SERVICE, "its clock", lambda: refuse_clock("the registry", registry.clock(), clock))
+    yield tried(SERVICE, "its clock", lambda: refuse_clock("the registry", registry().clock(), clock))
     for name in topic_names(*settings.sources):
-        yield tried(SERVICE, f"subject {name}-value", partial(_refuse_unfit, settings, registry, name))
+        yield tried(SERVICE, f"subject {name}-value", partial(_refuse_unfit, settings, registry(), name))
 
 
 def _reach(registry: Registry) -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from infra.supervise import record
 from infra.supervise.process import MARK, end, passed_on
 from infra.supervise.record import Record
 from jobs.errors import TimedOutError, TwinlakeError, UnreachableError, UsageError
-from jobs.settings import Settings
+from jobs.settings import Services, Settings
 from jobs.waiting import wait_for
 
 _ATTEMPTS = 3
@@ -241,17 +240,8 @@ def bring_down(settings: Settings, say: Callable[[str], None]) -> None:
     _refuse_containers(folders, "down")
     with _alone(folders):
         _end_all(folders, say)
-        _forget_torn_addresses(settings)
-
-
-def _forget_torn_addresses(settings: Settings) -> None:
-    """What nobody can read keeps the next supervisor from starting; addresses and passwords are made anew."""
-    with suppress(FileNotFoundError):
-        try:
-            if not isinstance(json.loads(settings.services_file.read_bytes()), dict):
-                raise ValueError("it holds no addresses")
-        except ValueError:
-            settings.services_file.unlink()
+        # it would keep the next supervisor from starting; addresses and passwords are made anew
+        Services.drop_torn(settings.services_file)
 
 
 def _end_all(folders: Folders, say: Callable[[str], None]) -> None:

@@ -168,9 +168,7 @@ class Keeper(threading.Thread):
         said = None
         if isinstance(error, TwinlakeError):
             said = error.to_json()
-        elif full := full_disk(
-            self._folders.home, error=error
-        ):  # whatever else it died of, it needs room to start
+        elif full := full_disk(self._folders.home, error=error):  # whatever it died of, it needs room
             said = full.to_json()
         elif error is not None:
             why = f"{type(error).__name__}: {error}"

@@ -37,9 +37,9 @@ class Staged:
         self.feed = feed
         self._place = place
         self._folder = place
-        """Of the computation that is used."""
+        """Below the place: that of the computation which is used."""
         self._computed: dict[str, int] = {}
-        """The bytes of each file, by its path from there."""
+        """The bytes of each file, by its path from the place."""
 
     def compute(self, closed: Closed, windows: Windows, parts: Sequence[Windows]) -> dict[str, int]:
         """The batch result of these windows, which `parts` are together, in one pass over the log: what
@@ -61,13 +61,12 @@ class Staged:
 
     def take_over(self, computed: dict[str, int]) -> bool:
         """Goes on with what an earlier attempt has computed, if that is there and whole: whether it is."""
+        if not computed:
+            return False
         self._computed = computed
-        if computed:
-            self._folder = self._place / min(computed).split("/")[0]
+        self._folder = self._place / min(computed).split("/")[0]
         there = store.tree(self._place)
-        return bool(computed) and all(
-            name in there and there[name].bytes == size for name, size in computed.items()
-        )
+        return all(name in there and there[name].bytes == size for name, size in computed.items())
 
     def files(self, number: int) -> list[Location]:
         """Those of one chunk; BusyError where one is there no more: rows would be replaced by fewer."""

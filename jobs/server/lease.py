@@ -61,9 +61,7 @@ class Lease:
                     return
                 beats += 1
                 store.replace(_file(self._folder, self._number, _BEAT), str(beats))
-            except (
-                Exception
-            ) as error:  # whatever it is: who does not look would not see that the lake is lost
+            except Exception as error:  # whatever it is: who looks no more does not see that the lake is lost
                 journal.warning("the lease cannot be renewed; it is tried again", why=str(error))
             self._closed.wait(self._beat_s)
 
