@@ -305,7 +305,10 @@ class Limits:
     jdbc_seconds: int = key(whole(1, LONGEST_STATEMENT_S), "a statement over JDBC", "600", 3600)
     sql_memory: str = key(MEMORY, "the heap of the SQL server", '"4g"', "1500m")
     records_per_batch: int = key(
-        whole(1_000, 10_000_000), "records that ingest takes at once, at most", "50000", 200_000
+        whole(1_000, 10_000_000),
+        "records that ingest takes at once, at most; fewer where they would take more than 5 seconds",
+        "50000",
+        200_000,
     )
     cycle_milliseconds: int = key(
         whole(100, 20_000),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import shutil
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -24,6 +25,7 @@ from jobs.ingest.log_end import LogEnd, missing, producer_time
 from jobs.ingest.log_rows import log_rows
 from jobs.ingest.log_table import log_table
 from jobs.ingest.look import Look
+from jobs.ingest.pace import BATCH_SECONDS, RECORDS_PER_BATCH, Pace
 from jobs.ingest.replay import Replayed, replay
 from jobs.ingest.writer_schema import Writer
 from jobs.ingest.writers import Writers
@@ -50,7 +52,6 @@ if TYPE_CHECKING:
 journal = structlog.get_logger(__name__)
 
 STARTING, RUNNING, RETRYING, STOPPED = "starting", "running", "retrying", "stopped"
-RECORDS_PER_BATCH = 200_000
 IN_MEMORY_BYTES = 256 << 20
 """Batches of about so many bytes are taken in memory by a kept plan: one pass over Kafka, where Spark makes
 two."""
@@ -86,6 +87,7 @@ class Ingest:
         on_batch: Callable[[int, NewRows | None], None],
         clock: Clock,
         records_per_batch: int = RECORDS_PER_BATCH,
+        batch_seconds: float = BATCH_SECONDS,
         first_wait_s: float = 1.0,
         floor_s: float = CYCLE_FLOOR_S,
     ) -> None:
@@ -95,7 +97,6 @@ class Ingest:
         self.log = log
         self.on_batch = on_batch
         self.clock = clock
-        self.records_per_batch = records_per_batch
         self.first_wait_s = first_wait_s
         self.floor_s = floor_s
         self.state = STOPPED
@@ -105,6 +106,8 @@ class Ingest:
         self._indexed = -1  # the batch up to which the index knows the log
         self._record_bytes = UNKNOWN_BYTES  # in memory, by the newest batch
         self._event: dict[str, str] = {}  # the fields of the log's `event`
+        self._pace = Pace(records_per_batch, batch_seconds)
+        self._limit = source.Limit(spark, self._pace.next_records)
         self._compaction = Compaction(log)
         self._look = Look(spark, topic, end_marker=secrets.token_bytes(8))
         self._turn = threading.Lock()
@@ -213,9 +216,7 @@ class Ingest:
     def _stream(self) -> StreamingQuery:
         """A stream from the log's end. Its checkpoint is new each time, so no old one can mislead it."""
         shutil.rmtree(self._checkpoint, ignore_errors=True)
-        records = source.stream(
-            self.spark, self._kafka.access, self.topic.name, self._starts, self.records_per_batch
-        )
+        records = source.stream(self.spark, self._kafka.access, self.topic.name, self._starts, self._limit)
         writer = records.writeStream.queryName(f"ingest-{self.topic.name}")
         return (
             writer.option("checkpointLocation", str(self._checkpoint))
@@ -241,7 +242,11 @@ class Ingest:
             if self._ending.is_set():
                 raise InterruptedError("the ingest ends")  # to return would tell Spark that it was done
             try:
-                self._commit(records, source.ends(self._checkpoint, number, self.topic.name))
+                reached = source.ends(self._checkpoint, number, self.topic.name)
+                offsets, began = self._unread(reached), time.monotonic()
+                self._commit(records, reached)
+                self._pace.after(offsets, time.monotonic() - began)
+                self._limit.set(self._pace.next_records)
             except BaseException as error:
                 self._failure = error
                 # Spark's stream takes a stack frame for every character of an error that came from Java
@@ -249,7 +254,7 @@ class Ingest:
 
     def _commit(self, records: DataFrame, reached: dict[int, int]) -> None:
         self._check_topic()
-        in_memory = self._fits(reached)
+        in_memory = self._unread(reached) * self._record_bytes < IN_MEMORY_BYTES
         try:
             found = self._looked(records, in_memory)
         except TooLargeError:
@@ -310,11 +315,10 @@ class Ingest:
         self.log_end, self._indexed = end, end.batch
         self.on_batch(end.batch, None)
 
-    def _fits(self, reached: Mapping[int, int]) -> bool:
-        """Whether a batch fits into memory, if its records are of the size of those before."""
+    def _unread(self, reached: Mapping[int, int]) -> int:
+        """How many offsets there are from the log's end to there."""
         begins = {**self._starts, **self.log_end.offsets}
-        most = sum(end - begins.get(partition, 0) for partition, end in reached.items())
-        return most * self._record_bytes < IN_MEMORY_BYTES
+        return sum(max(0, end - begins.get(partition, 0)) for partition, end in reached.items())
 
     def keep(self, met: Iterable[Writer]) -> bool:
         """Gives the log the fields of the writers whose records are in a batch, before the batch; whether it

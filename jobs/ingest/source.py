@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from jobs.errors import DeniedError
 from jobs.kafka_access import KafkaAccess
@@ -38,18 +39,31 @@ OPTIONS = {
 }
 
 
+class Limit:
+    """How many offsets the next batch of a stream has at most. Spark's own limit is fixed when one starts."""
+
+    def __init__(self, spark: SparkSession, offsets: int) -> None:
+        java: Any = spark._jvm
+        self.name = uuid4().hex
+        self._java = java.twinlake.ingest.BoundedKafka
+        self.set(offsets)
+
+    def set(self, offsets: int) -> None:
+        self._java.limit(self.name, offsets)
+
+
 def stream(
-    spark: SparkSession, access: KafkaAccess, topic: str, starts: Mapping[int, int], records_per_batch: int
+    spark: SparkSession, access: KafkaAccess, topic: str, starts: Mapping[int, int], limit: Limit
 ) -> DataFrame:
     """The topic's records from these offsets on, by partition."""
     begin = {topic: {str(partition): offset for partition, offset in starts.items()}}
     return (
-        spark.readStream.format("kafka")
+        spark.readStream.format("twinlake.ingest.BoundedKafka")
         .options(**OPTIONS)
         .options(**access.spark())
         .option("subscribe", topic)
         .option("startingOffsets", json.dumps(begin))
-        .option("maxOffsetsPerTrigger", records_per_batch)
+        .option("twinlake.limit", limit.name)
         .load()
     )
 

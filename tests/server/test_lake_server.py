@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from jobs.errors import BusyError
-from jobs.ingest.ingest import CYCLE_FLOOR_S, RECORDS_PER_BATCH
+from jobs.ingest.ingest import CYCLE_FLOOR_S
 from jobs.ingest.log_end import LogEnd
+from jobs.ingest.pace import RECORDS_PER_BATCH
 from jobs.lake.version import Health, Version
 from jobs.server import lake_server
 from jobs.server.lake_server import LakeServer
