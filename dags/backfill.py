@@ -16,10 +16,20 @@ from jobs.errors import UsageError
 from jobs.times import format_moment, parse_moment
 
 MOST_CHUNKS = 500
+MOST_HOURS = 24 * 31
 
 
 def chunks_between(start: str, end: str, hours: int) -> list[dict[str, str]]:
     """Half-open ranges [from, to) that touch and cover [start, end); UsageError where there is none."""
+    if type(hours) is not int or not 1 <= hours <= MOST_HOURS:
+        raise UsageError(
+            what=f"{hours!r} is not a number of hours per chunk",
+            why=f"it is not a whole number from 1 to {MOST_HOURS}",
+            remedy="choose one",
+        )
+    for moment in (start, end):
+        if not isinstance(moment, str):
+            raise UsageError(f"{moment!r} is not a moment", "it is not a text", "write it like 2026-01-31")
     first, last = parse_moment(start), parse_moment(end)
     if first >= last:
         raise UsageError(
@@ -66,10 +76,20 @@ def refuse_nothing(table: str, start: str, end: str, rebuilt: Iterable[dict[str,
             type="string", minLength=1, title="Table", description="a live table that has windows"
         ),
         "from": Param(
-            type="string", format="date-time", title="From", description="first window start, inclusive"
+            type="string",
+            format="date-time",
+            minLength=1,
+            title="From",
+            description="first window start, inclusive",
         ),
-        "to": Param(type="string", format="date-time", title="To", description="window starts before this"),
-        "chunk_hours": Param(6, type="integer", minimum=1, maximum=24 * 31, title="Hours per chunk"),
+        "to": Param(
+            type="string",
+            format="date-time",
+            minLength=1,
+            title="To",
+            description="window starts before this",
+        ),
+        "chunk_hours": Param(6, type="integer", minimum=1, maximum=MOST_HOURS, title="Hours per chunk"),
     },
     doc_md=__doc__,
 )
@@ -82,7 +102,7 @@ def backfill() -> None:
         if params["table"] not in windowed:
             raise AirflowFailException(f"{params['table']!r} is not one of {', '.join(windowed)}")
         try:
-            ranges = chunks_between(str(params["from"]), str(params["to"]), int(params["chunk_hours"]))
+            ranges = chunks_between(params["from"], params["to"], params["chunk_hours"])
         except UsageError as error:
             raise AirflowFailException(str(error)) from error
         return [{"table": params["table"], **one} for one in ranges]

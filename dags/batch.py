@@ -68,6 +68,8 @@ def asked(table: str) -> dict[str, Any]:
     """What is asked of the lake server about the table, which also names the mapped task."""
     context: dict[str, Any] = get_current_context()  # type: ignore[assignment]
     context["table"] = table
+    if (windows := context["params"]["windows"]) not in (DUE, ALL):
+        raise AirflowFailException(f"windows is {windows!r}, not {DUE} or {ALL}")
     return {"table": table, "due": context["params"]["windows"] == DUE}
 
 

@@ -40,7 +40,7 @@ def maintain() -> None:
     def retire() -> dict[str, Any]:
         """Feed no more what none of the kept releases uses; its files go six hours later."""
         keep = get_current_context()["params"]["keep"]
-        return run_job("retire", {} if keep is None else {"keep": int(keep)})
+        return run_job("retire", {} if keep is None else {"keep": keep})
 
     @task
     def clean_up() -> dict[str, Any]:

@@ -42,8 +42,8 @@ def replay() -> None:
     def judge_again() -> dict[str, Any]:
         """The contract in force decides; every table takes the records that are valid now."""
         params = get_current_context()["params"]
-        reasons = [str(params["reason"])] if params["reason"] else []
-        return run_job("replay", {"topic": str(params["topic"]), "reasons": reasons})
+        reasons = [] if params["reason"] is None else [params["reason"]]
+        return run_job("replay", {"topic": params["topic"], "reasons": reasons})
 
     judge_again()
 

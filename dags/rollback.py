@@ -40,7 +40,7 @@ def rollback() -> None:
         log.info("reason: %s", params.get("reason") or "none given")
         asked: dict[str, Any] = {"approved_by": run.triggering_user_name or "airflow"}
         if params.get("to") is not None:
-            asked["to"] = int(params["to"])
+            asked["to"] = params["to"]
         return run_job("rollback", asked)
 
     roll_back()

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from jobs.commands.numbers import whole
 from jobs.commands.output import Words, load_settings, say, show_rows, tell
 from jobs.commands.topics import reporter, span_ms, stopped_by_signals
 from jobs.errors import UsageError
@@ -68,8 +69,12 @@ def add_command(example: EXAMPLE) -> None:
 
 def produce_command(
     example: EXAMPLE,
-    count: Annotated[int, typer.Option(min=1, max=10_000_000, help="records of each topic")] = 20_000,
-    seed: Annotated[int, typer.Option(help="the same seed draws the same records")] = 0,
+    count: Annotated[
+        int, typer.Option(parser=whole(1, 10_000_000), metavar="NUMBER", help="records of each topic")
+    ] = 20_000,
+    seed: Annotated[
+        int, typer.Option(parser=whole(), metavar="NUMBER", help="the same seed draws the same records")
+    ] = 0,
     span: Annotated[str, typer.Option(help='spread event times over the past, like "2h"')] = "2h",
 ) -> None:
     """Send records of the example: with ties, late ones, and some that are sent twice."""

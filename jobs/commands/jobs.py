@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from jobs.commands.numbers import whole
 from jobs.commands.output import console, load_settings, print_json, say, show_rows, tell, visible
 from jobs.errors import UsageError
 from jobs.run import Job
@@ -30,7 +31,9 @@ def register(app: typer.Typer) -> None:
 
 
 def list_command(
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="how many, newest first")] = 20,
+    limit: Annotated[
+        int, typer.Option(parser=whole(1, 1000), metavar="NUMBER", help="how many, newest first")
+    ] = 20,
     as_json: AS_JSON = False,
 ) -> None:
     """The jobs of this lake, newest first."""

@@ -13,6 +13,7 @@ import typer
 
 from jobs import quote
 from jobs.commands.jobs import AS_JSON, KEY, follow, lake_client
+from jobs.commands.numbers import whole
 from jobs.commands.output import load_settings, print_json, say, show_rows, tell
 from jobs.errors import ContractError, NotFoundError, TwinlakeError, UsageError
 from jobs.lake.in_force import topic_in_force
@@ -40,7 +41,10 @@ def register(app: typer.Typer) -> None:
 def quarantine_command(
     topic: TOPIC,
     reason: REASON = None,
-    limit: Annotated[int, typer.Option(min=0, max=100, help="samples of each group, the newest first")] = 3,
+    limit: Annotated[
+        int,
+        typer.Option(parser=whole(0, 100), metavar="NUMBER", help="samples of each group, the newest first"),
+    ] = 3,
     as_json: AS_JSON = False,
 ) -> None:
     """Show what a topic has in quarantine, by reason and contract version, and what was replayed."""

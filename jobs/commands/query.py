@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from jobs.commands.numbers import whole
 from jobs.commands.output import load_settings, print_json, say, show_rows, tell
 from jobs.errors import UsageError
 from jobs.reading.client import ask, ask_why
@@ -27,7 +28,9 @@ def query_command(
     sql: Annotated[
         str, typer.Argument(help="one statement that reads, such as SELECT * FROM serve.orders LIMIT 5")
     ],
-    limit: Annotated[int, typer.Option(min=1, max=1_000_000, help="at most so many rows")] = 10_000,
+    limit: Annotated[
+        int, typer.Option(parser=whole(1, 1_000_000), metavar="NUMBER", help="at most so many rows")
+    ] = 10_000,
     as_of: AsOf = None,
     as_json: Annotated[bool, typer.Option("--json", help="print a list of row objects")] = False,
 ) -> None:

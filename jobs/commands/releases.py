@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from jobs.commands.jobs import AS_JSON, KEY, follow
+from jobs.commands.numbers import whole
 from jobs.commands.output import Words, load_settings, print_json, say, show_rows, tell
 from jobs.defaults import KEPT_RELEASES
 from jobs.errors import DefinitionError, NotFoundError, UnreachableError, UsageError
@@ -143,7 +144,10 @@ def promote_command(
 
 def rollback_command(
     to: Annotated[
-        int | None, typer.Option(min=1, help="this release; the one before the live one unless given")
+        int | None,
+        typer.Option(
+            parser=whole(1), metavar="NUMBER", help="this release; the one before the live one unless given"
+        ),
     ] = None,
     approved_by: APPROVER = None,
     key: KEY = None,
@@ -160,7 +164,9 @@ def retire_command(
     keep: Annotated[
         int | None,
         typer.Option(
-            min=1, help=f"so many of the newest releases can be gone back to; {KEPT_RELEASES} unless given"
+            parser=whole(1),
+            metavar="NUMBER",
+            help=f"so many of the newest releases can be gone back to; {KEPT_RELEASES} unless given",
         ),
     ] = None,
     key: KEY = None,
@@ -180,13 +186,16 @@ def retire_command(
 
 
 def releases_command(
-    limit: Annotated[int, typer.Option(min=1, help="how many, newest first")] = 20, as_json: AS_JSON = False
+    limit: Annotated[
+        int, typer.Option(parser=whole(1), metavar="NUMBER", help="how many, newest first")
+    ] = 20,
+    as_json: AS_JSON = False,
 ) -> None:
     """Every release so far, newest first; the first line is live."""
     from jobs.lake.release_log import releases
 
     settings = load_settings()
-    _refuse_no_lake(settings)
+    _refuse_unreadable(settings)
     found = releases(settings.lake)[: -limit - 1 : -1]
     if as_json:
         print_json([release.to_json() for release in found])
@@ -232,7 +241,7 @@ def _run(settings: Settings, kind: str, params: Mapping[str, Any], key: str | No
     return follow(client, client.submit(kind, params, key)).succeeded()
 
 
-def _refuse_no_lake(settings: Settings) -> None:
+def _refuse_unreadable(settings: Settings) -> None:
     if not store.exists(settings.lake):
         raise UnreachableError(
             f"there is no lake in {settings.home}", "Twinlake was never started there",
@@ -254,7 +263,7 @@ def _approver(given: str | None) -> str:
 def _plan(settings: Settings, given: str | None) -> str:
     if given is not None:
         return given
-    _refuse_no_lake(settings)
+    _refuse_unreadable(settings)
     newest = Plans(settings.lake).newest()
     if newest is None:
         raise NotFoundError("there is no plan yet", "", "make one with `twinlake plan`")

@@ -14,6 +14,7 @@ from infra.parts.folders import folders_of
 from infra.supervise import control
 from infra.supervise.record import is_home, remove_state, tail
 from jobs.commands.changelog import show_changelogs
+from jobs.commands.numbers import whole
 from jobs.commands.output import Words, console, error_lines, load_settings, print_json, say, show_rows, tell
 from jobs.errors import DifferenceError, TwinlakeError, UnreachableError, UsageError
 from jobs.settings import Settings
@@ -121,7 +122,10 @@ def logs(
         str, typer.Argument(help="A service or part: broker, lake, airflow, airflow-scheduler, ...")
     ],
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on showing what comes.")] = False,
-    lines: Annotated[int, typer.Option("-n", "--lines", min=0, help="How many lines of the past.")] = 50,
+    lines: Annotated[
+        int,
+        typer.Option("-n", "--lines", parser=whole(), metavar="NUMBER", help="How many lines of the past."),
+    ] = 50,
 ) -> None:
     """Show the log of a part."""
     files = control.log_files(load_settings(), part)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from jobs.commands.numbers import rate, whole
 from jobs.commands.output import console, load_settings, print_json, say, tell
 from jobs.errors import UnreachableError, UsageError
 from jobs.times import parse_duration
@@ -53,9 +54,16 @@ def accept_command(
 
 def produce_command(
     topic: Annotated[str, typer.Argument(help="the topic to fill; samples exist for orders")] = SAMPLED,
-    count: Annotated[int, typer.Option(min=0, help="records to send; 0: until stopped (Ctrl-C)")] = 0,
-    rate: Annotated[float, typer.Option(min=0, help="records a second; 0: as fast as possible")] = 0.0,
-    seed: Annotated[int, typer.Option(min=0, help="the same seed draws the same orders")] = 1,
+    count: Annotated[
+        int,
+        typer.Option(parser=whole(0), metavar="NUMBER", help="records to send; 0: until stopped (Ctrl-C)"),
+    ] = 0,
+    rate: Annotated[
+        float, typer.Option(parser=rate, metavar="NUMBER", help="records a second; 0: as fast as possible")
+    ] = 0.0,
+    seed: Annotated[
+        int, typer.Option(parser=whole(0), metavar="NUMBER", help="the same seed draws the same orders")
+    ] = 1,
     run: Annotated[str, typer.Option(help="part of the event ids; random unless given")] = "",
     faults: Annotated[
         bool, typer.Option("--faults", help="mix in duplicates, invalid and late ones")

@@ -21,7 +21,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from fastapi.security import HTTPBasic
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -33,6 +33,7 @@ from jobs.reading.follower import Followed
 from jobs.reading.protection import Protection
 from jobs.reading.reader import Reader
 from jobs.settings import Settings
+from jobs.strict import Strict
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,19 +62,17 @@ REPORT_HEADERS = {
 }
 
 
-class Asked(BaseModel):
+class Asked(Strict):
     """The body of POST /query."""
 
-    model_config = ConfigDict(extra="forbid")
     sql: str = Field(min_length=1, max_length=LONGEST_SQL)
     limit: int = Field(default=DEFAULT_LIMIT, ge=1, le=LARGEST_LIMIT)
     as_of: str | None = Field(default=None, max_length=as_of.LONGEST)
 
 
-class AskedWhy(BaseModel):
+class AskedWhy(Strict):
     """The body of POST /explain."""
 
-    model_config = ConfigDict(extra="forbid")
     table: str = Field(max_length=200)
     key: dict[str, Annotated[str, Field(max_length=10_000)] | None] = Field(max_length=100)
     as_of: str | None = Field(default=None, max_length=as_of.LONGEST)

@@ -5,17 +5,18 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 from fastapi import FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from jobs.errors import NotFoundError, TwinlakeError, UsageError, malformed, refused
 from jobs.server.jobs import Jobs
+from jobs.strict import Plain
 from jobs.version import VERSION
 
 LONGEST_WAIT_S = 60.0
@@ -23,6 +24,16 @@ MOST_WAITS = 20
 """More are answered at once: the threads that wait are those that everybody else needs, too."""
 LARGEST_BODY = 4 << 20
 TOKEN = "take api_token from the lake server's services.json; for an Airflow elsewhere see docs/airflow.md"
+
+
+def _digits(text: Any) -> Any:
+    """A query string has texts alone; pydantic would take `1.0`, `+1` and `1_0` for numbers."""
+    if isinstance(text, str) and not (text.isascii() and text.isdigit()):
+        raise ValueError("it is not a whole number")
+    return text
+
+
+Digits = Annotated[int, BeforeValidator(_digits)]
 
 
 class Served(Protocol):
@@ -35,9 +46,7 @@ class Served(Protocol):
     def status(self) -> dict[str, Any]: ...
 
 
-class NewJob(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class NewJob(Plain):
     kind: str = Field(max_length=40)
     params: dict[str, Any] = Field(default_factory=dict)
     key: str | None = Field(default=None, min_length=1, max_length=300)
@@ -109,7 +118,7 @@ def build_app(server: Served, token: str) -> FastAPI:
         return server.jobs.submit(asked.kind, asked.params, asked.key).to_json()
 
     @app.get("/jobs")
-    def jobs(limit: int = Query(default=100, ge=1, le=1000)) -> list[dict[str, Any]]:
+    def jobs(limit: Annotated[Digits, Query(ge=1, le=1000)] = 100) -> list[dict[str, Any]]:
         """The newest jobs first."""
         return [job.to_json() for job in server.jobs.list()[:limit]]
 

@@ -21,6 +21,10 @@ Loopback only, at `api_url` of `services.json`, with `Authorization: Bearer <api
 `/health`. Bodies are JSON of at most {LARGEST_BODY >> 20} MiB, waits at most {LONGEST_WAIT_S:g} s. Errors are
 `{{"error": class, "what": ..., "why": ..., "remedy": ..., "facts": ...}}` with status 400 (the request is
 wrong), 401 (the token), 404 (no such thing), 405 (not by this method), 409 (not now) or 413 (too large).
+
+A value has exactly the JSON type that is meant: where that is a whole number, `true`, `1.0`, `"1"` and what
+is beyond 64 bits are refused; a flag is `true` or `false`; a name is not empty. NaN, and a NUL character in a
+text, are refused anywhere.
 """
 
 

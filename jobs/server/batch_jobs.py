@@ -13,7 +13,7 @@ from jobs.ingest.accept import Accepted, accept, acceptable
 from jobs.lake.open_lake import OpenLake, RunningIngest
 from jobs.lake.quarantine import refuse_unknown
 from jobs.run import Failed, Result, Run
-from jobs.server.job_kinds import JobKind, Params
+from jobs.server.job_kinds import JobKind, Name, Params
 from jobs.waiting import holding
 
 ACCEPT_WAIT_S = 300.0
@@ -21,32 +21,32 @@ _accepting = threading.Lock()
 
 
 class RebuildParams(Params):
-    table: str
-    version: str | None = None
-    start: str | None = Field(default=None, alias="from")
-    end: str | None = Field(default=None, alias="to")
+    table: Name
+    version: Name | None = None
+    start: Name | None = Field(default=None, alias="from")
+    end: Name | None = Field(default=None, alias="to")
     due: bool = False
     repair: bool = False
 
 
 class VerifyParams(Params):
-    table: str
-    version: str | None = None
+    table: Name
+    version: Name | None = None
     due: bool = False
     repair: bool = False
 
 
 class MaintainParams(Params):
-    table: str | None = None
+    table: Name | None = None
 
 
 class AcceptParams(Params):
-    topic: str
+    topic: Name
 
 
 class ReplayParams(Params):
-    topic: str
-    reasons: tuple[str, ...] = Field(default=(), max_length=100)
+    topic: Name
+    reasons: tuple[Name, ...] = Field(default=(), max_length=100, strict=False)  # JSON has lists
 
     @field_validator("reasons")
     @classmethod

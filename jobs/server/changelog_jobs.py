@@ -9,12 +9,12 @@ from pydantic import Field, model_validator
 
 from jobs.lake.open_lake import OpenLake
 from jobs.run import Run
-from jobs.server.job_kinds import JobKind, Params
+from jobs.server.job_kinds import JobKind, Name, Params
 
 
 class ChangelogParams(Params):
-    table: str
-    topic: str | None = Field(default=None, max_length=249)
+    table: Name
+    topic: str | None = Field(default=None, min_length=1, max_length=249)
     stop: bool = False
 
     @model_validator(mode="after")

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
 from jobs.lake.open_lake import OpenLake
 from jobs.run import Failed, Result, Run
+from jobs.strict import Plain
 
 Handler = Callable[[OpenLake, Any, Run], Result | Failed]
 """`handler(lake, params, run)` runs in a thread of its own. It raises a TwinlakeError to fail without a
 result, and calls `run.check_cancelled()` between parts that may be left apart."""
 
 
-class Params(BaseModel):
-    """Base of all job parameters: an unknown one is refused by name."""
+Name = Annotated[str, Field(min_length=1, max_length=300)]
+"""Of a table, a version, a topic, a plan: what it names is looked up by whoever acts on it."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+
+class Params(Plain):
+    """Base of all job parameters."""
 
 
 @dataclass(frozen=True, kw_only=True)

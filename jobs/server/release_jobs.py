@@ -27,12 +27,12 @@ from jobs.releases.propose import propose
 from jobs.releases.report import write_report
 from jobs.releases.retire import Retired, retire
 from jobs.run import Failed, Run
-from jobs.server.job_kinds import JobKind, Params
+from jobs.server.job_kinds import JobKind, Name, Params
 
 
 class PlanParams(Params):
     definitions: dict[str, dict[str, Any]] | None = Field(default=None, min_length=1)
-    git_commit: str | None = Field(default=None, max_length=64)
+    git_commit: str | None = Field(default=None, min_length=1, max_length=64)
 
     @model_validator(mode="after")
     def _of_definitions(self) -> Self:
@@ -44,22 +44,22 @@ class PlanParams(Params):
 
 
 class BuildParams(Params):
-    plan: str
+    plan: Name
 
 
 class DiffParams(Params):
-    table: str
-    blue: str | None = None
-    green: str | None = None
-    plan: str | None = None
+    table: Name
+    blue: Name | None = None
+    green: Name | None = None
+    plan: Name | None = None
 
 
 class GateParams(Params):
-    plan: str
+    plan: Name
 
 
 class PromoteParams(Params):
-    plan: str
+    plan: Name
     approved_by: str = Field(min_length=1, max_length=200)
 
 

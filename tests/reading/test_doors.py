@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -429,6 +430,31 @@ def test_odd_requests_and_rows_are_told_as_such(sql: SqlServer) -> None:
     assert answers == [400, 400, 400]
     assert sql.ask("SELECT cast(X'ff41' AS string) AS s, 1.5D AS d").status_code == 400
     assert sql.rows("SELECT 1 a, 2 a, 3 a_2") == [{"a": 1, "a_3": 2, "a_2": 3}]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        *(("query", {"sql": "SELECT 1", "limit": wrong}) for wrong in (True, "1", 1.0, None, 2**70, [1])),
+        *(("query", {"sql": wrong}) for wrong in ("", 1, True, ["SELECT 1"], "SELECT 1\0")),
+        *(("query", {"sql": "SELECT 1", "as_of": wrong}) for wrong in ("", 1, True, "release:1\0")),
+        *(("explain", {"table": wrong, "key": {}}) for wrong in ("", 1, True, "orders\0")),
+        *(
+            ("explain", {"table": "latest_order", "key": {"customer": wrong}})
+            for wrong in (1, True, 1.0, ["c"])
+        ),
+        ("explain", {"table": "latest_order", "key": []}),
+    ],
+)
+def test_a_field_of_a_request_is_not_taken_for_something_else(
+    sql: SqlServer, path: str, body: dict[str, Any]
+) -> None:
+    answer = httpx.post(
+        f"{sql.url}/{path}", content=json.dumps(body), auth=("analyst", PASSWORD), trust_env=False,
+        timeout=60, headers={"X-Twinlake-Query": "1", "Content-Type": "application/json"},
+    )  # fmt: skip
+
+    assert answer.status_code in (400, 404) and answer.json()["what"]
 
 
 def test_status_is_open_and_tells_no_secret(sql: SqlServer) -> None:
