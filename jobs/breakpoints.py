@@ -15,6 +15,8 @@ from jobs.waiting import wait_for
 
 
 class Point(StrEnum):
+    BEFORE_FORMAT = "before-format"
+    AFTER_FORMAT = "after-format"
     BEFORE_LOG_FILES = "before-log-files"
     AFTER_LOG_FILES = "after-log-files"
     BEFORE_LOG_COMMIT = "before-log-commit"

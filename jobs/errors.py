@@ -13,6 +13,8 @@ TwinlakeError                 exit 1
 |- StoppedTopicError          exit 1   ingest refuses to guess and waits for an operator
 |- StalledVersionError        exit 1   a table version cannot be advanced
 |- SilentSkipError            exit 1   Delta dropped a write without a word
+|- ChangedTableError          exit 1   somebody else has altered a Delta table
+|- FormatError                exit 1   the lake has a format that this code cannot read as it is
 |- NotFoundError              exit 2   a table, version, job or release of that name does not exist
 
 Three live beside what raises them: CancelledError (run.py), PassedError and ClosedMailboxError (speed/).
@@ -106,6 +108,10 @@ class StalledVersionError(TwinlakeError):
 
 class SilentSkipError(TwinlakeError):
     """A write was not made, or would not have been: its transaction is not the one after the last."""
+
+
+class FormatError(TwinlakeError):
+    """The lake's format is newer, older or not known; nothing of it was read or changed."""
 
 
 class ChangedTableError(TwinlakeError):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jobs.kinds.windows import ALL
-from jobs.lake import release_log
+from jobs.lake import formats, release_log
 from jobs.lake.certificates import Certificate
 from jobs.lake.release_log import Release
 from jobs.server.lake_server import LakeServer
@@ -30,6 +30,7 @@ def unopened(home: Path) -> LakeServer:
 
 def make_live(lake: Path, tables: Mapping[str, str]) -> None:
     """A first release of these versions."""
+    formats.acquire(lake)
     release_log.commit(
         lake, Release(number=1, kind="promote", tables=dict(tables), created_at=AT, approved_by="me")
     )

@@ -22,6 +22,7 @@ from jobs.commands.output import console, error_lines, load_settings, print_json
 from jobs.configuration import Configuration
 from jobs.configuration_example import example, own_first
 from jobs.errors import TwinlakeError, UsageError
+from jobs.lake import formats
 from jobs.lake.fit import refuse_unfit
 from jobs.settings import Settings
 from jobs.spark_cluster import check_master
@@ -106,8 +107,8 @@ def _of_given(settings: Settings, services: Collection[str]) -> Iterator[Finding
         yield from check_registry.findings(settings, utc_now)
     if "airflow" in services:
         yield from check_airflow.findings(settings, utc_now)
-    if "lake" in services and settings.configuration.lake.uri:
-        yield tried("lake", settings.configuration.lake.uri, lambda: _store(settings))
+    if "lake" in services:
+        yield tried("lake", str(settings.lake), lambda: _lake(settings))
 
 
 def shown(told: Configuration) -> Iterator[tuple[str, str, str]]:
@@ -173,9 +174,13 @@ def _confinement(settings: Settings) -> str:
     raise sql.unconfined_error(folders_of(settings))
 
 
-def _store(settings: Settings) -> str:
+def _lake(settings: Settings) -> str:
+    """Its format; where it is in a place of its own, the store there is tried out first."""
+    if not settings.configuration.lake.uri:
+        return formats.described(settings.lake)
     refuse_unfit(settings.lake, utc_now())
-    return "can be written, publishes a name once, and its clock is right"
+    told = "can be written, publishes a name once, and its clock is right"
+    return f"{told}; {formats.described(settings.lake)}"
 
 
 def _port(settings: Settings, name: str, port: int) -> str:

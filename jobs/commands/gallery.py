@@ -116,8 +116,10 @@ def check_command(example: EXAMPLE) -> None:
     settings = load_settings()
     _refuse_unknown(example)
     settings.services()
+    from jobs.lake import formats
     from jobs.lake.release_log import live
 
+    formats.refuse_other(settings.lake)
     release = live(settings.lake)
     if lacking := [name for name in tables(example) if release is None or name not in release.tables]:
         raise UsageError(

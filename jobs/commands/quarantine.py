@@ -16,6 +16,7 @@ from jobs.commands.jobs import AS_JSON, KEY, follow, lake_client
 from jobs.commands.numbers import whole
 from jobs.commands.output import load_settings, print_json, say, show_rows, tell
 from jobs.errors import ContractError, NotFoundError, TwinlakeError, UsageError
+from jobs.lake import formats
 from jobs.lake.in_force import topic_in_force
 from jobs.lake.quarantine import reason_sql, refuse_unknown
 from jobs.reading.client import ask
@@ -190,6 +191,7 @@ def _span(first: int, last: int) -> str:
 
 def _is_edited(settings: Settings, topic: str) -> bool:
     """Whether the contract's file means something else than the contract in force, or cannot be read."""
+    formats.refuse_other(settings.lake)
     try:
         now = topic_in_force(settings.lake, topic).contract
         return load_topic(topic, *settings.sources).contract.fingerprint != now.fingerprint

@@ -14,7 +14,7 @@ from jobs.commands.output import Words, load_settings, print_json, say, show_row
 from jobs.defaults import KEPT_RELEASES
 from jobs.errors import DefinitionError, NotFoundError, UnreachableError, UsageError
 from jobs.git import commit_of
-from jobs.lake import store
+from jobs.lake import formats, store
 from jobs.lake.plans import Plans
 from jobs.lake.version import batches_text
 from jobs.server.client import LakeClient
@@ -93,6 +93,7 @@ def diff_command(
     Green versions that are not there yet are built first, as `twinlake build` does.
     """
     settings = load_settings()
+    formats.refuse_other(settings.lake)
     made = Plans(settings.lake).load(_plan(settings, plan)).to_json()
     changed = [
         change
@@ -247,6 +248,7 @@ def _refuse_unreadable(settings: Settings) -> None:
             f"there is no lake in {settings.home}", "Twinlake was never started there",
             "start it with `twinlake up`, or name another folder with --home",
         )  # fmt: skip
+    formats.refuse_other(settings.lake)
 
 
 def _approver(given: str | None) -> str:

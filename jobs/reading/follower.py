@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from jobs import quote
+from jobs.errors import FormatError
 from jobs.kinds.all import from_json
 from jobs.kinds.clock import OF_THE_LOG
 from jobs.kinds.kind import Kind, Moment, is_stored
-from jobs.lake import delta, in_force, quarantine
+from jobs.lake import delta, formats, in_force, quarantine
 from jobs.lake.log import Log, late_after
 from jobs.lake.release_log import Release, releases, releases_path
 from jobs.lake.version import Version, load, version_file
@@ -143,8 +145,14 @@ class Follower:
     def follow(self) -> None:
         """One look at the release log: `serve` first, then the schemas of releases that are not there yet.
 
-        What the lake server has published anew since the last look changes every text.
+        What the lake server has published anew since the last look changes every text. A lake whose format
+        has changed is not read on: what was served of it goes.
         """
+        try:
+            formats.refuse_other(self._lake)
+        except FormatError:
+            self._withdraw()
+            raise
         newest, published = delta.newest_version(releases_path(self._lake)), in_force.published(self._lake)
         if published != self._published:
             self.refresh()
@@ -160,6 +168,14 @@ class Follower:
                 if release.number not in self._fixed | self._gone:
                     self._fix(release)
         self._seen = newest
+
+    def _withdraw(self) -> None:
+        """Nobody reads by texts that were made for another format."""
+        for schema, name in [*self._present]:
+            self._execute(f"DROP VIEW IF EXISTS {quote.name(schema)}.{quote.name(name)}")
+            del self._present[(schema, name)]
+        self.refresh()
+        self.followed, self._serving = Followed(), None
 
     def _serve(self, release: Release) -> None:
         served = [self._version(table, version) for table, version in sorted(release.tables.items())]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from jobs import quote
 from jobs.kinds.all import from_json
 from jobs.kinds.kind import Kind, Moment, StoredKind, is_stored
-from jobs.lake import in_force, kept_commits, quarantine
+from jobs.lake import formats, in_force, kept_commits, quarantine
 from jobs.lake.feed import moment_at
 from jobs.lake.log import Log
 from jobs.lake.log_clock import LogClock, clock_at
@@ -82,6 +82,7 @@ class PastTables:
     def texts(self, as_of: str | None, names: Collection[str]) -> Iterator[PastTexts]:
         """The texts of the tables, and of the topics' logs, whose views' names are among these (in lower
         case), at a moment; without one where the live release is now."""
+        formats.refuse_other(self._lake)
         asked = parse_as_of(as_of) if as_of is not None else AsOf(text="now")
         release = release_of(self._lake, asked, self.clock())
         if as_of is None:

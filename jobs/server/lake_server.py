@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
-from uuid import uuid4
 
 import structlog
 
@@ -23,7 +21,7 @@ from jobs.ingest.log_end import LogEnd
 from jobs.jvm import end_together
 from jobs.kinds.all import from_json
 from jobs.kinds.kind import grid_of, is_stored
-from jobs.lake import delta, release_log, store
+from jobs.lake import delta, formats, release_log, store
 from jobs.lake.certificates import Certificates
 from jobs.lake.fresh_rows import NewRows
 from jobs.lake.log import Log
@@ -96,7 +94,7 @@ class LakeServer:
     ) -> None:
         self.settings = settings
         self.ready = False
-        self.lake_id = _lake_id(settings.lake)
+        self.lake_id = formats.acquire(settings.lake)
         self.ingests: dict[str, TopicIngest] = {}
         self._clock = clock
         self._session = session
@@ -312,12 +310,3 @@ def _broken_status(name: str, error: TwinlakeError) -> dict[str, Any]:
 
 def _moment(micros: int | None) -> str | None:
     return None if micros is None else format_moment(from_micros(micros))
-
-
-def _lake_id(lake: Location) -> str:
-    """The lake's own name for life, by which its server is recognised."""
-    file = lake / "lake.json"
-    if not store.exists(file):
-        store.replace(file, json.dumps({"id": uuid4().hex}))
-    found: str = json.loads(store.read_text(file))["id"]
-    return found

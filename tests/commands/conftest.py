@@ -11,6 +11,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from jobs.commands.app import build_app
+from jobs.lake import formats
 from jobs.lake.plans import Plans
 from jobs.server.client import LakeClient
 from jobs.settings import Services, Settings
@@ -21,6 +22,7 @@ from tests.commands.answers import PLAN, Answers
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     settings = Settings(home=tmp_path)
     Services(api_url="http://lake", sql_url="http://sql").save(settings.services_file)
+    formats.acquire(settings.lake)
     Plans(settings.lake).save(PLAN)
     monkeypatch.setenv("TWINLAKE_HOME", str(tmp_path))
     return tmp_path

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.lake import release_log
+from jobs.lake import formats, release_log
 from jobs.lake.release_log import Release
 from jobs.settings import Settings
 
@@ -23,6 +23,7 @@ def released(home: Path) -> Path:
     release = Release(
         number=1, kind="promote", tables={"t": LONG}, created_at="2026-01-31T12:00:00Z", approved_by="ann"
     )
+    formats.acquire(Settings(home=home).lake)
     release_log.commit(Settings(home=home).lake, release)
     return home
 

@@ -19,6 +19,7 @@ from jobs.commands.app import build_app
 from jobs.configuration import SECTIONS
 from jobs.configuration_example import DOCUMENT, document, example
 from jobs.errors import UnreachableError
+from jobs.lake import formats
 from jobs.settings import Settings
 from tests.registry import FakeRegistry
 
@@ -174,13 +175,29 @@ def of_lake(found: dict[str, Any]) -> list[tuple[bool, str]]:
 
 
 def test_the_store_of_a_lake_elsewhere_is_tried_out(home: Path, tmp_path: Path) -> None:
-    assert of_lake(as_json()[1]) == []
+    assert of_lake(as_json()[1]) == [(True, "")]
+    assert not (home / "lake").exists()
 
     (home / "twinlake.toml").write_text(f'[lake]\nuri = "file://{tmp_path}/elsewhere"\n')
     code, found = as_json()
 
     assert (code, of_lake(found)) == (0, [(True, "")])
     assert [*(tmp_path / "elsewhere").iterdir()] == []
+
+
+def test_the_format_of_the_lake_is_told_and_a_newer_one_is_wrong(home: Path) -> None:
+    new, lake = as_json()[1]["checks"][-1], home / "lake"
+    formats.acquire(lake)
+    mine = as_json()[1]["checks"][-1]
+    (lake / "lake.json").write_text('{"id": "x", "format": 99, "needs": "9.0.0"}')
+
+    code, found = as_json()
+
+    number = len(formats.STEPS)
+    assert (new["found"], mine["found"]) == (
+        f"there is none yet; it will have format {number}", f"format {number}"
+    )  # fmt: skip
+    assert code == 1 and "use Twinlake 9.0.0 or newer" in found["checks"][-1]["error"]["remedy"]
 
 
 def test_a_store_that_nobody_can_write_commits_to_is_told(home: Path) -> None:

@@ -20,7 +20,7 @@ from infra.supervise import record
 from infra.supervise.process import identity_of
 from infra.supervise.record import Record
 from jobs.errors import BusyError, NotFoundError, TwinlakeError, UsageError
-from jobs.lake import release_log
+from jobs.lake import formats, release_log
 from jobs.lake.release_log import Release
 from jobs.run import CancelledError
 from jobs.settings import PROJECT, Services, Settings
@@ -123,6 +123,7 @@ def told(error: TwinlakeError) -> list[str]:
 def test_a_result_goes_to_stdout_and_the_rest_to_stderr(
     home: Path, arguments: str, lake: Lake, code: int, out: list[str], err: list[str]
 ) -> None:
+    formats.acquire(Settings(home=home).lake)
     release_log.commit(Settings(home=home).lake, RELEASE)
 
     assert twinlake(home, lake, *arguments.split()) == (code, out, err)
@@ -142,6 +143,7 @@ def test_a_difference_ends_with_1_and_is_a_result(home: Path) -> None:
 def test_with_json_stdout_is_one_value_whatever_the_exit_code(
     home: Path, arguments: str, lake: Lake, code: int, result: Any
 ) -> None:
+    formats.acquire(Settings(home=home).lake)
     release_log.commit(Settings(home=home).lake, RELEASE)
 
     ended, out, _ = twinlake(home, lake, *arguments.split(), "--json")

@@ -16,7 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.kinds.kind import is_stored
-from jobs.lake import delta, release_log
+from jobs.lake import delta, formats, release_log
 from jobs.lake.log import Log
 from jobs.lake.release_log import Release
 from jobs.lake.version import Version
@@ -129,6 +129,7 @@ class Released:
 @pytest.fixture(scope="session")
 def released(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Released:
     lake = tmp_path_factory.mktemp("sql") / "lake"
+    formats.acquire(lake)
     topic = load_topic("orders")
     log = Log(spark, lake, topic)
     log.open()

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from jobs.kinds.events import Events
 from jobs.kinds.kind import Kind, is_stored
-from jobs.lake import delta, release_log
+from jobs.lake import delta, formats, release_log
 from jobs.lake.log import Log
 from jobs.lake.release_log import Release
 from jobs.settings import PROJECT
@@ -77,6 +77,7 @@ def edited(spark: SparkSession, tmp_path: Path) -> Iterator[Edited]:
         shutil.copytree(PROJECT / folder, checkout / folder, ignore=shutil.ignore_patterns("__pycache__"))
     (checkout / ".jars").symlink_to((PROJECT / ".jars").resolve())
     made = Edited(spark, checkout, home / "lake", SqlServer(home=home, scratch=checkout))
+    formats.acquire(made.lake)
     write_batch(Log(spark, made.lake, load_topic("orders")), RECORDS)
     made.feed(orders.TABLE)
     made.feed(sales_per_region.TABLE)

@@ -14,7 +14,7 @@ from jobs.kinds.aggregate import Aggregate
 from jobs.kinds.clock import LOG_APPEND_TIME, PROCESSING_TIME
 from jobs.kinds.kind import is_stored
 from jobs.kinds.windows import Tumbling, micros
-from jobs.lake import delta, release_log
+from jobs.lake import delta, formats, release_log
 from jobs.lake.log import Log
 from jobs.lake.release_log import Release
 from jobs.lake.version import Version
@@ -42,6 +42,7 @@ class Written:
 
     def __init__(self, spark: SparkSession, server: SqlServer) -> None:
         self.server, self.lake = server, server.home / "lake"
+        formats.acquire(self.lake)
         self.log = Log(spark, self.lake, load_topic("orders"))
         write_batch(self.log, RECORDS)
         # of six two came late, and one too late to be counted

@@ -23,7 +23,7 @@ from jobs.kinds.measures.counts import Count
 from jobs.kinds.rolling import Rolling
 from jobs.kinds.sessions import Sessions
 from jobs.kinds.store import Store
-from jobs.lake import release_log
+from jobs.lake import formats, release_log
 from jobs.lake.feed import Feed, open_version
 from jobs.lake.log import Log
 from jobs.lake.release_log import Release
@@ -62,6 +62,7 @@ class History:
 
     def __init__(self, spark: SparkSession, lake: Path, seed: int, tables: Sequence[Kind] = TABLES) -> None:
         self.spark, self.lake, draw = spark, lake, random.Random(seed)
+        formats.acquire(lake)
         self.log = Log(spark, lake, load_topic("orders"))
         for batch in range(BATCHES):
             salt = draw.randrange(1, 10**6)

@@ -15,7 +15,7 @@ from jobs.kinds.events import Events
 from jobs.kinds.interval_join import IntervalJoin
 from jobs.kinds.kind import is_stored
 from jobs.kinds.store import Store
-from jobs.lake import delta, release_log
+from jobs.lake import delta, formats, release_log
 from jobs.lake.log import Log
 from jobs.lake.release_log import Release
 from jobs.lake.version import Version
@@ -39,6 +39,7 @@ class Joined:
 
     def __init__(self, spark: SparkSession, lake: Path) -> None:
         self.spark = spark
+        formats.acquire(lake)
         self.views = Views(spark, lake)
         log = Log(spark, lake, load_topic("orders"))
         log.open()
