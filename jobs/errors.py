@@ -162,7 +162,9 @@ def malformed(faults: Iterable[Mapping[str, Any]]) -> UsageError:
 def refused(status: int, detail: str, method: str, path: str) -> TwinlakeError:
     """The error of a request that the web framework itself has refused."""
     if status in (404, 405):
-        return NotFoundError(f"there is no {method} {path}", "this server does not serve it", "")
+        return NotFoundError(
+            f"there is no {method} {path}", "this server does not serve it", "check the path and the method"
+        )
     return UsageError("the request is malformed", detail, "mend the request")
 
 

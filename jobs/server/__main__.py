@@ -21,6 +21,7 @@ import uvicorn
 from jobs import breakpoints, service_log
 from jobs.configuration_file import overrides
 from jobs.errors import TwinlakeError
+from jobs.http_errors import Protocol
 from jobs.lake.fit import refuse_unfit
 from jobs.server import lock
 from jobs.server.api import build_app
@@ -46,7 +47,8 @@ def serve(settings: Settings, port: int) -> int:
     app = build_app(server, settings.services().api_token)
     web = uvicorn.Server(
         uvicorn.Config(
-            app, host="127.0.0.1", port=port, log_level="warning", log_config=None, access_log=False
+            app, host="127.0.0.1", port=port, log_level="warning", log_config=None, access_log=False,
+            http=Protocol,
         )
     )
     failed: list[BaseException] = []

@@ -8,13 +8,12 @@ from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Protocol
 
 from fastapi import FastAPI, Query, Request
-from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from pydantic import BeforeValidator, Field
-from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from jobs.errors import NotFoundError, TwinlakeError, UsageError, malformed, refused
+from jobs import http_errors
+from jobs.errors import NotFoundError, TwinlakeError, UsageError
+from jobs.http_errors import LimitedBody
 from jobs.server.jobs import Jobs
 from jobs.strict import Plain
 from jobs.version import VERSION
@@ -52,34 +51,11 @@ class NewJob(Plain):
     key: str | None = Field(default=None, min_length=1, max_length=300)
 
 
-class LimitedBody:
-    """Refuses a body longer than LARGEST_BODY while it comes in, whatever length the client stated."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        messages: list[Message] = []
-        had = 0
-        while scope["type"] == "http" and (not messages or messages[-1].get("more_body", False)):
-            messages.append(await receive())
-            had += len(messages[-1].get("body", b""))
-            if had > LARGEST_BODY:
-                refused = _error(
-                    413, "the request is too large", f"the limit is {LARGEST_BODY} bytes", "send less"
-                )
-                return await refused(scope, receive, send)
-
-        async def again() -> Message:
-            return messages.pop(0) if messages else await receive()
-
-        await self._app(scope, again, send)
-
-
 def build_app(server: Served, token: str) -> FastAPI:
     waits = threading.BoundedSemaphore(MOST_WAITS)
     app = FastAPI(title="Twinlake lake server", openapi_url=None, docs_url=None, redoc_url=None)
-    app.add_middleware(LimitedBody)  # the one added last is asked first: a stranger's body is not read
+    # the one added last is asked first: a stranger's body is not read
+    app.add_middleware(LimitedBody, most=LARGEST_BODY)
 
     @app.middleware("http")
     async def _admit(request: Request, go_on: Callable[[Request], Awaitable[Response]]) -> Response:
@@ -88,19 +64,10 @@ def build_app(server: Served, token: str) -> FastAPI:
             return _error(401, "the token is missing or wrong", "", TOKEN)
         return await go_on(request)
 
-    @app.exception_handler(TwinlakeError)
-    async def _known(request: Request, error: TwinlakeError) -> Response:
-        status = 404 if isinstance(error, NotFoundError) else 400 if isinstance(error, UsageError) else 409
-        return JSONResponse(error.to_json(), status)
+    def status_of(error: TwinlakeError) -> int:
+        return 404 if isinstance(error, NotFoundError) else 400 if isinstance(error, UsageError) else 409
 
-    @app.exception_handler(RequestValidationError)
-    async def _wrong(request: Request, error: RequestValidationError) -> Response:
-        return JSONResponse(malformed(error.errors()).to_json(), 400)
-
-    @app.exception_handler(HTTPException)
-    async def _refused(request: Request, error: HTTPException) -> Response:
-        told = refused(error.status_code, error.detail, request.method, request.url.path)
-        return JSONResponse(told.to_json(), error.status_code, error.headers)
+    http_errors.install(app, status_of, "see `twinlake logs lake`")
 
     @app.get("/health")
     def health() -> dict[str, Any]:
