@@ -37,8 +37,8 @@ class Quantile(Measure):
         asked = self.q if isinstance(self.q, tuple) else (self.q,)
         if not asked:
             return "it asks for no q"
-        wrong = [one for one in asked if not 0 <= one <= 1]
-        return f"q is {wrong[0]}, not from 0 to 1" if wrong else None
+        wrong = [one for one in asked if type(one) not in (int, float) or not 0 <= one <= 1]
+        return f"q is {wrong[0]!r}, not a number from 0 to 1" if wrong else None
 
     @property
     def item(self) -> str | None:
@@ -91,8 +91,8 @@ class TopK(Measure):
         return quote.name(self.of)
 
     def refuses(self, types: Mapping[str, str]) -> str | None:
-        if self.most < 1:
-            return f"most is {self.most}, not 1 or more"
+        if type(self.most) is not int or not 1 <= self.most < 2**31:
+            return f"most is {self.most!r}, not a whole number of 1 or more"
         if self.by is not None and _sum_type(types[self.by]) is None:
             return f"a weight of type {types[self.by]} is not exact; cast it to decimal({SAFE_DIGITS}, 2)"
         return no_item(types[self.of])

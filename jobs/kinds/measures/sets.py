@@ -30,8 +30,8 @@ class CollectSet(Measure):
 
     def refuses(self, types: Mapping[str, str]) -> str | None:
         type_ = types[self.of]
-        if not 1 <= self.most <= MOST:
-            return f"most is {self.most}, not between 1 and {MOST:,}"
+        if type(self.most) is not int or not 1 <= self.most <= MOST:
+            return f"most is {self.most!r}, not a whole number between 1 and {MOST:,}"
         if not has_order(type_):
             return f"{type_} has no order"
         # 0.0 and -0.0 inside would be two items in one place and one in another
