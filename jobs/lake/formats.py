@@ -2,8 +2,7 @@
 
 Whoever opens a lake asks here first. The lake server takes an older one on before it reads anything else of
 it; everybody else only reads, and waits for that. A change of what is on disk that older code would read
-wrongly, or that today's code cannot read, is one more step at the end of `STEPS`, and one more small lake in
-`tests/small_lake`.
+wrongly, or that today's code cannot read, is one more step at the end of `STEPS`.
 """
 
 from __future__ import annotations
