@@ -12,6 +12,8 @@ TwinlakeError                 exit 1
 |- BusyError                  exit 1   the lane, lock or version is held by someone else
 |- StoppedTopicError          exit 1   ingest refuses to guess and waits for an operator
 |- StalledVersionError        exit 1   a table version cannot be advanced
+|  |- LostVersionError        exit 1   it never will be again; `twinlake plan` builds it again from the log
+|- DamagedError               exit 1   a file of the lake is not what was written there
 |- SilentSkipError            exit 1   Delta dropped a write without a word
 |- ChangedTableError          exit 1   somebody else has altered a Delta table
 |- FormatError                exit 1   the lake has a format that this code cannot read as it is
@@ -102,8 +104,22 @@ class StoppedTopicError(TwinlakeError):
     """Ingest of one topic stopped because going on would mean guessing."""
 
 
+_BUILD_AGAIN = "build it again from its log: `twinlake plan`, `twinlake build`, `twinlake promote`"
+
+
 class StalledVersionError(TwinlakeError):
     """One table version cannot be advanced; the topic and the other versions go on."""
+
+
+class LostVersionError(StalledVersionError):
+    """A table version that can never go on: for a plan it is not there, so it is built again."""
+
+    def __init__(self, reason: str, what: str, why: str, remedy: str = "") -> None:
+        super().__init__(what, why, remedy or _BUILD_AGAIN, {"reason": reason})
+
+
+class DamagedError(TwinlakeError):
+    """A file of the lake is not what was written there; its facts name it and what it `belongs_to`."""
 
 
 class SilentSkipError(TwinlakeError):

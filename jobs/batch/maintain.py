@@ -20,6 +20,7 @@ from jobs.lake.feed import Feed
 from jobs.lake.kept_commits import KEEP_COMMITS_S
 from jobs.lake.log import Log
 from jobs.lake.open_lake import OpenLake
+from jobs.lake.read_errors import damage_in
 from jobs.lake.table_state import whole_checkpoints
 from jobs.lake.version import Version, stored_versions
 from jobs.location import Location
@@ -100,10 +101,12 @@ def compact_log(log: Log) -> bool:
     return True
 
 
-def _compacted(log: Log) -> bool:
+def _compacted(lake: OpenLake, log: Log) -> bool:
     try:
         return compact_log(log)
-    except Exception:
+    except Exception as error:
+        if damage := damage_in(error):
+            lake.damages.note(damage)
         journal.exception("the log was not compacted; the rest of the clean-up goes on", topic=log.topic.name)
         return False
 
@@ -155,7 +158,7 @@ def maintain(lake: OpenLake, table: str | None = None, run: Run | None = None) -
     ]
     logs = list(lake.logs.values()) if table is None else []
     with holding(_one_at_a_time, "another clean-up to end", OTHER_WAIT_S, run):
-        compacted = tuple(log.topic.name for log in logs if _compacted(log))
+        compacted = tuple(log.topic.name for log in logs if _compacted(lake, log))
         deleted = 0
         for path in [*(feed.path for feed in feeds), *(log.path for log in logs)]:
             now_s = lake.clock().timestamp()

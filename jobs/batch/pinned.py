@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jobs.batch.diff import Side
 from jobs.kinds.equality import scale_of
-from jobs.lake.feed import LogView, Opened, Readable, as_computed
+from jobs.lake.feed import LogView, Readable, as_computed
 from jobs.lake.version import Pin
 
 
@@ -24,7 +24,7 @@ def exact_side(opened: Readable, pin: Pin) -> Side:
     return Side(rows=opened.view(pin).select(*opened.definition.timeless))
 
 
-def computed_at(opened: Opened, at: Pin) -> tuple[Readable, Pin]:
+def computed_at(opened: Readable, at: Pin) -> tuple[Readable, Pin]:
     """The version as the logs alone make it, at the position and watermarks of another pin.
 
     A topic that the other one does not read is taken to the end of its log.

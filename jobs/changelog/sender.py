@@ -23,6 +23,7 @@ from jobs.kinds.kind import is_stored
 from jobs.lake import release_log
 from jobs.lake.feed import Opened
 from jobs.lake.open_lake import OpenLake
+from jobs.lake.read_errors import damage_in
 from jobs.lake.version import Pin, Version
 from jobs.run import Run
 from jobs.spark import cancel
@@ -104,7 +105,8 @@ class Sender:
 
     def _fail(self, error: Exception) -> None:
         self._journal.error("the changelog is not sent", exc_info=error)
-        self.error = error.alone() if isinstance(error, TwinlakeError) else TwinlakeError(
+        known = damage_in(error) or error
+        self.error = known.alone() if isinstance(known, TwinlakeError) else TwinlakeError(
             f"the changelog of {self.table} is not sent", str(error).strip()[:600] or type(error).__name__,
             "mend what the error names; it is tried again by itself, and nothing is left out",
         )  # fmt: skip

@@ -172,7 +172,8 @@ def _names(text: str) -> list[str]:
 
 def _lake_status(settings: Settings, parts: list[dict[str, Any]]) -> dict[str, Any]:
     nothing: dict[str, Any] = {
-        "topics": [], "versions": [], "release": None, "certificates": [], "changelogs": [], "spark": None
+        "topics": [], "versions": [], "release": None, "certificates": [], "changelogs": [], "spark": None,
+        "damaged": [],
     }  # fmt: skip
     if not any(part["part"] == "lake" and part["answers"] for part in parts):
         return nothing
@@ -234,6 +235,8 @@ def problems(
         if not certificate["equal"]
     ]
     found += [(f"changelog of {one['table']}", one["error"]) for one in lake["changelogs"] if one["error"]]
+    known = {error.get("file") for _, error in found}
+    found += [("lake", error) for error in lake["damaged"] if error["file"] not in known]
     if spark_error := (lake.get("spark") or {}).get("error"):
         found.append(("spark", spark_error))
     if lake.get("error"):
@@ -278,7 +281,8 @@ def _show_topics(topics: list[dict[str, Any]]) -> None:
 def _show_versions(versions: list[dict[str, Any]]) -> None:
     rows = []
     for one in versions:
-        state = "stalled" if one["stalled"] else "reads its logs" if one["step"] is None else "fed"
+        states = {"lost": one["lost"], "stalled": one["stalled"], "reads its logs": one["step"] is None}
+        state = next((name for name, holds in states.items() if holds), "fed")
         position = ", ".join(f"{topic}:{batch}" for topic, batch in one["position"].items())
         seconds = None if one["lag_seconds"] is None else round(one["lag_seconds"], 1)
         lag = (one["lag_records"], seconds)

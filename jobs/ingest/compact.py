@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import structlog
 
-from jobs.lake import store
+from jobs.lake import data_file
 from jobs.lake.appender import Appender
 from jobs.lake.growth import first_to_merge
 from jobs.lake.log import Log
@@ -62,7 +61,7 @@ class Compaction:
 def compact(appender: Appender) -> list[LogFile]:
     """Writes the newest small files as one, and what fits to them; which ones."""
     chosen = choose(small_files(appender))
-    tables = [pq.ParquetFile(store.reader(appender.path / unquote(file.path))).read() for file in chosen]
+    tables = [data_file.read(appender.path / unquote(file.path)) for file in chosen]
     alike = next(
         (at for at in reversed(range(len(tables))) if tables[at].schema.types != tables[-1].schema.types), -1
     )

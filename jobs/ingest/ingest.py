@@ -21,6 +21,7 @@ from jobs.ingest import decode_avro, first_pass, ids, source
 from jobs.ingest.compact import Compaction
 from jobs.ingest.decide import Decision, decide
 from jobs.ingest.duplicates import Duplicates
+from jobs.ingest.failure import explained
 from jobs.ingest.log_end import LogEnd, missing, producer_time
 from jobs.ingest.log_rows import log_rows
 from jobs.ingest.log_table import log_table
@@ -29,7 +30,7 @@ from jobs.ingest.pace import BATCH_SECONDS, RECORDS_PER_BATCH, Pace
 from jobs.ingest.replay import Replayed, replay
 from jobs.ingest.writer_schema import Writer
 from jobs.ingest.writers import Writers
-from jobs.lake import delta, store
+from jobs.lake import delta
 from jobs.lake.fresh_rows import FreshRows, NewRows
 from jobs.lake.in_commit import in_commit
 from jobs.lake.kept_plan import TooLargeError
@@ -37,7 +38,6 @@ from jobs.lake.log import BATCH, Log
 from jobs.lake.log_fields import kept_as
 from jobs.run import Run
 from jobs.settings import Settings
-from jobs.spark import scratch_folder
 from jobs.times import Clock
 from jobs.topics.kafka import Kafka
 from jobs.topics.registry import Registry
@@ -158,7 +158,8 @@ class Ingest:
                     self._open()
                 self.on_batch(self.log_end.batch, None)
                 self._query = self._stream()
-                self.state, self.error = RUNNING, None
+                if self.error is None or not self.behind(self.broker_ends()):
+                    self._runs()  # else once a batch is done: what failed may fail again
                 journal.info("ingest runs", topic=self.topic.name, batch=self.log_end.batch)
                 self._query.awaitTermination()
             except Exception as error:
@@ -177,17 +178,11 @@ class Ingest:
         self.state = STOPPED
 
     def _explained(self, error: BaseException) -> TwinlakeError:
-        if full := store.no_room(self.settings.lake, error, scratch_folder(self.spark)):
-            return full
-        if isinstance(error, TwinlakeError):
-            return error
-        if refused := source.refusal(error, self._kafka.access, self.topic.name):
-            return refused
-        return TwinlakeError(
-            what=f"ingest of topic {self.topic.name} failed after batch {self.log_end.batch}",
-            why=f"{type(error).__name__}: {str(error)[:2000]}",
-            remedy="it is tried again from the log's end; if it goes on, see `twinlake logs lake`",
-        )
+        name, batch = self.topic.name, self.log_end.batch
+        return explained(error, self.spark, self.settings.lake, self._kafka.access, name, batch)
+
+    def _runs(self) -> None:
+        self.state, self.error = RUNNING, None
 
     # -- starting
 
@@ -303,6 +298,7 @@ class Ingest:
         self._index.evict(min(decision.seen.values()))
         self._indexed = end.batch
         self.log_end = end  # only now: who sees these records in the log asks next who lacks them
+        self._runs()
         self.on_batch(end.batch, fresh)
 
     def _commit_nothing(self, reached: dict[int, int]) -> None:
@@ -313,6 +309,7 @@ class Ingest:
         end = self.log_end.at(self.clock()).past(reached, self._topic_id)
         self.log.appender.commit([], self._app_id, end.batch, end.metadata(BATCH, 0))
         self.log_end, self._indexed = end, end.batch
+        self._runs()
         self.on_batch(end.batch, None)
 
     def _unread(self, reached: Mapping[int, int]) -> int:

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-ENGINE = "Twinlake"
 journal = structlog.get_logger(__name__)
 Added = Mapping[str, Any]
 """Delta's `add` action for a data file that is written and not yet committed."""
@@ -167,7 +166,7 @@ class Appender:
                 "numFiles": str(len(added)), "numOutputBytes": str(sum(file["size"] for file in added)),
             },
             "userMetadata": json.dumps(metadata, separators=(",", ":")),
-            "engineInfo": ENGINE,
+            "engineInfo": delta.ENGINE,
             "txnId": str(uuid4()),
         }  # fmt: skip
         txn = {"appId": app_id, "version": txn_version, "lastUpdated": now_ms}

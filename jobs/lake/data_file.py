@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from jobs.lake import store
+from jobs.lake.damage import damaged
 from jobs.location import Location
 
 Column = tuple[str, ...]
@@ -46,8 +47,18 @@ def write(
     """
     name = _new_name(table, partition)
     with store.writer(table / name) as out:
-        pq.write_table(rows, out, compression="zstd", compression_level=1, store_schema=False)
+        pq.write_table(
+            rows, out, compression="zstd", compression_level=1, store_schema=False, write_page_checksum=True
+        )
     return _added(table, name, partition, statistics_text(rows, statistics))
+
+
+def read(file: Location) -> pa.Table:
+    """All of a data file; DamagedError where it is not as it was written."""
+    try:
+        return pq.ParquetFile(store.reader(file), page_checksum_verification=True).read()
+    except (OSError, pa.ArrowException) as error:
+        raise damaged(file, str(error)[:300], "the data file as it was written") from error
 
 
 def adopt(

@@ -11,6 +11,7 @@ from urllib.parse import unquote
 
 from jobs.errors import SilentSkipError, UsageError
 from jobs.lake import store
+from jobs.lake.damage import damaged
 from jobs.location import Location
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 LOG_FOLDER = "_delta_log"
+ENGINE = "Twinlake"
+"""Who has made a commit of our own, as it says."""
 LINKED, RENAMED = "twinlake.lake.LinkedCommits", "io.delta.storage.HDFSLogStore"
 _known: dict[Location, int] = {}
 """The newest version that was seen of each table: a hint where to look for the next one."""
@@ -66,12 +69,30 @@ def commit_file(folder: Location, version: int) -> Location:
 
 
 def actions(folder: Location, version: int) -> list[dict[str, Any]] | None:
-    """The actions of a commit in a `_delta_log` folder, None where it is not there."""
+    """The actions of a commit in a `_delta_log` folder, None where it is not there; DamagedError for one
+    that is not whole."""
+    file = commit_file(folder, version)
     try:
-        text = store.read_text(commit_file(folder, version))
+        content = store.read(file)
     except FileNotFoundError:
         return None
-    return [json.loads(line) for line in text.split("\n") if line]  # texts may hold other ends of lines
+    try:  # texts may hold other ends of lines
+        found = [json.loads(line) for line in content.decode().split("\n") if line]
+        return _whole(found)
+    except ValueError as error:
+        raise damaged(file, f"{len(content)} bytes: {error}", "a whole commit, one action a line") from error
+
+
+def _whole(actions: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The same; ValueError where some lack. Commits of our own say how many files they name."""
+    if not actions or not all(isinstance(action, dict) for action in actions):
+        raise ValueError("it has no actions")
+    told = actions[0].get("commitInfo") or {}
+    if told.get("engineInfo") == ENGINE:
+        named = sum("add" in action for action in actions)
+        if str(named) != told["operationMetrics"]["numFiles"]:
+            raise ValueError(f"it names {named} of {told['operationMetrics']['numFiles']} data files")
+    return actions
 
 
 def commit(path: Location, version: int) -> Commit | None:
@@ -110,11 +131,19 @@ def _metadata(text: str | None) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def newest_commit(path: Location, where: Callable[[dict[str, Any]], bool] = bool) -> Commit | None:
-    """The newest commit whose metadata `where` accepts; reads backwards, no Spark."""
+def newest_commit(
+    path: Location, where: Callable[[dict[str, Any]], bool] = bool, kept: bool = False
+) -> Commit | None:
+    """The newest commit whose metadata `where` accepts; reads backwards, no Spark.
+
+    What is `kept` is never cleaned up: DamagedError where a commit on the way to it is gone.
+    """
     at = newest_version(path)
     while at >= 0:
         found = commit(path, at)
+        if found is None and kept:
+            file = commit_file(path / LOG_FOLDER, at)
+            raise damaged(file, "it is not there, and later commits are", "the commit before them")
         if found is None:
             return None
         if where(found.metadata):
@@ -123,9 +152,11 @@ def newest_commit(path: Location, where: Callable[[dict[str, Any]], bool] = bool
     return None
 
 
-def newest_metadata(path: Location, where: Callable[[dict[str, Any]], bool] = bool) -> dict[str, Any] | None:
+def newest_metadata(
+    path: Location, where: Callable[[dict[str, Any]], bool] = bool, kept: bool = False
+) -> dict[str, Any] | None:
     """The metadata of `newest_commit`, None where no commit fits."""
-    found = newest_commit(path, where)
+    found = newest_commit(path, where, kept)
     return found.metadata if found else None
 
 
@@ -181,6 +212,9 @@ def create(
 ) -> None:
     """Creates an empty table; an existing one is left as it is."""
     if not exists(path):
+        if any(name.endswith(".parquet") or "=" in name for name in store.names(path)):
+            raise damaged(path / LOG_FOLDER / f"{0:020d}.json", "there are data files and no commits",
+                          "the commits that name the data files")  # fmt: skip
         from delta.tables import DeltaTable
 
         builder = DeltaTable.createIfNotExists(spark).location(str(path)).addColumns(schema)

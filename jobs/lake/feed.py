@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from jobs import quote
-from jobs.errors import StalledVersionError
+from jobs.errors import ChangedTableError, LostVersionError
 from jobs.kinds import evidence
 from jobs.kinds.all import from_json
 from jobs.kinds.kind import Kind, Moment, StoredKind, is_stored
@@ -149,30 +149,24 @@ class Feed:
 class Computed:
     """A version of a stored kind read as what its definition makes of its log, at any position at all."""
 
-    feed: Feed
-
-    @property
-    def version(self) -> Version:
-        return self.feed.version
-
-    @property
-    def definition(self) -> StoredKind:
-        return self.feed.definition
+    version: Version
+    definition: StoredKind
+    log: Log
 
     @property
     def logs(self) -> Mapping[str, Log]:
-        return self.feed.logs
+        return {self.log.topic.name: self.log}
 
     @contextmanager
     def states_sql(self, pin: Pin) -> Iterator[str]:
         """What follows FROM to read the states that its log gives, inside."""
-        feed, relation = self.feed, f"computed_{uuid4().hex}"
-        states = feed.definition.partial(feed.log.rows(0, pin.position[feed.topic]))
+        relation = f"computed_{uuid4().hex}"
+        states = self.definition.partial(self.log.rows(0, pin.position[self.log.topic.name]))
         states.createOrReplaceTempView(relation)
         try:
             yield relation
         finally:
-            feed.spark.catalog.dropTempView(relation)
+            self.log.spark.catalog.dropTempView(relation)
 
     @contextmanager
     def view_sql(self, pin: Pin, scaled: tuple[str, ...] = ()) -> Iterator[str]:
@@ -184,7 +178,7 @@ class Computed:
     def view(self, pin: Pin, scaled: tuple[str, ...] = ()) -> DataFrame:
         """What readers of the version see at the pin's position; `scaled` as in `Kind.view`."""
         with self.view_sql(pin, scaled) as text:
-            return self.feed.spark.sql(text)
+            return self.log.spark.sql(text)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,15 +231,15 @@ class LogView:
 
 Opened = Feed | LogView
 Readable = Opened | Computed
-NOTHING_READ: Mapping[str, Opened] = {}
+NOTHING_READ: Mapping[str, Readable] = {}
 
 
 def feeds(opened: Readable) -> list[Feed]:
-    """The stored versions that it is made of: itself, or those that it reads in the end, each once."""
+    """The stored versions whose rows it is made of: itself, or those that it reads in the end, each once."""
     if isinstance(opened, Feed):
         return [opened]
     if isinstance(opened, Computed):
-        return [opened.feed]
+        return []
     below = (feed for read in opened.reads.values() for feed in feeds(read))
     return list({(feed.version.table, feed.version.name): feed for feed in below}.values())
 
@@ -253,7 +247,7 @@ def feeds(opened: Readable) -> list[Feed]:
 def as_computed(opened: Readable) -> Computed | LogView:
     """The version as its definition, and those upstream, make it of the logs alone."""
     if isinstance(opened, Feed):
-        return Computed(feed=opened)
+        return Computed(version=opened.version, definition=opened.definition, log=opened.log)
     return opened.computed if isinstance(opened, LogView) else opened
 
 
@@ -266,8 +260,23 @@ def moment_at(logs: Mapping[str, Log], pin: Pin) -> Moment:
     return Moment(watermarks=watermarks, clocks=clocks, late_after=late_after(logs))
 
 
+def computed_version(
+    version: Version, logs: Mapping[str, Log], reads: Mapping[str, Readable] = NOTHING_READ
+) -> Computed | LogView:
+    """The version as `as_computed` gives it, without a look at its own table, which may be damaged."""
+    definition = from_json(version.definition)
+    if is_stored(definition):
+        return Computed(version=version, definition=definition, log=logs[definition.inputs[0]])
+    return LogView(
+        version=version,
+        definition=definition.bound({name: read.definition for name, read in reads.items()}),
+        logs={name: logs[name] for name in version.topics},
+        reads=reads,
+    )
+
+
 def open_version(
-    lake: Location, version: Version, logs: Mapping[str, Log], reads: Mapping[str, Opened] = NOTHING_READ
+    lake: Location, version: Version, logs: Mapping[str, Log], reads: Mapping[str, Readable] = NOTHING_READ
 ) -> Opened:
     """Makes the version ready; the Delta table of a stored kind is created where it is missing.
 
@@ -277,22 +286,22 @@ def open_version(
 
     definition = from_json(version.definition)
     if not is_stored(definition):
-        return LogView(
-            version=version,
-            definition=definition.bound({name: read.definition for name, read in reads.items()}),
-            logs={name: logs[name] for name in version.topics},
-            reads=reads,
-        )
+        made = computed_version(version, logs, reads)
+        assert isinstance(made, LogView)
+        return made
     log, path = logs[definition.inputs[0]], version.path(lake)
     schema = definition.partial(log.no_rows()).schema.add(evidence.SEGMENT, IntegerType())
     pruning = _pruning(schema, definition.state_keys)
     delta.create(log.spark, path, schema, {**PROPERTIES, **_statistics(pruning)}, (evidence.SEGMENT,))
-    appender = Appender(path, [(key,) for key in pruning])
+    try:
+        appender = Appender(path, [(key,) for key in pruning])
+    except ChangedTableError as error:
+        raise LostVersionError("altered", error.what, error.why) from error
     if changed := _types(schema).items() ^ _types(appender.schema()).items():
-        raise StalledVersionError(
+        raise LostVersionError(
+            "other_columns",
             f"the table of {version} has other columns than its definition makes",
             f"they differ in {', '.join(sorted({name for name, _ in changed}))}: Twinlake itself has changed",
-            "build the table anew: `twinlake plan`, `twinlake build`, `twinlake promote`",
         )
     return Feed(version=version, definition=definition, log=log, path=path, appender=appender, schema=schema)
 

@@ -17,21 +17,21 @@ from jobs.topics.topic import Topic
 def publish(lake: Location, topic: Topic) -> None:
     """Tell readers of the topic; only the lake server does, before the first batch that uses it."""
     file, text = _file(lake, topic.name), json.dumps(topic.to_json(), indent=2)
-    if not store.exists(file) or store.read_text(file) != text:
+    if not store.exists(file) or store.read(file) != text.encode():
         store.replace(file, text)
 
 
 def topic_in_force(lake: Location, name: str) -> Topic:
     """The topic as its log is written now; NotFoundError before the first time."""
     try:
-        text = store.read_text(_file(lake, name))
+        told = store.read_json(_file(lake, name))
     except FileNotFoundError as error:
         raise NotFoundError(
             f"the lake does not tell the contract and schemas of topic {name}",
             f"{_file(lake, name)} does not exist: the lake server has not opened its log yet",
             "start the lake server, see `twinlake status`",
         ) from error
-    return Topic.from_json(json.loads(text))
+    return Topic.from_json(told)
 
 
 def published(lake: Location) -> dict[str, int]:

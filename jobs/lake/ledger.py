@@ -9,11 +9,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from jobs.lake import store
+from jobs.lake import data_file, delta, store
+from jobs.lake.read_errors import damaged_file
+from jobs.lake.table_state import TableState
 from jobs.location import Location
 
 COMPACT_ABOVE_FILES = 200
@@ -39,17 +42,23 @@ class Ledger:
             self._table = table
 
     def rows(self) -> list[Row]:
-        """All rows, in no particular order; empty when nothing was ever written."""
-        if not DeltaTable.is_deltatable(str(self.path)):
+        """All rows, in no particular order; empty when nothing was ever written, or a DamagedError."""
+        if not delta.exists(self.path):
             return []
-        return DeltaTable(str(self.path)).to_pyarrow_table().to_pylist()
+        table = _whole(self.path)
+        try:
+            return table.to_pyarrow_table().to_pylist()
+        except Exception:
+            for name in TableState(self.path, appends=False).files:
+                data_file.read(self.path / unquote(name))  # which of them it is
+            raise
 
     def compact(self, keep: Callable[[list[Row]], list[Row]] = lambda rows: rows) -> bool:
         """Now and then one file of the rows to keep, in place of the many; those are deleted a day later."""
         with self._lock:
-            if not DeltaTable.is_deltatable(str(self.path)):
+            if not delta.exists(self.path):
                 return False
-            self._table, table = None, DeltaTable(str(self.path))
+            self._table, table = None, _whole(self.path)
             if len(table.file_uris()) <= COMPACT_ABOVE_FILES:
                 return False
             kept = pa.Table.from_pylist(keep(table.to_pyarrow_table().to_pylist()), self.schema)
@@ -61,8 +70,8 @@ class Ledger:
             return True
 
     def _open(self) -> DeltaTable:
-        if DeltaTable.is_deltatable(str(self.path)):
-            return DeltaTable(str(self.path))
+        if delta.exists(self.path):
+            return _whole(self.path)
         store.make_folder(self.path)
         return DeltaTable.create(
             str(self.path),
@@ -70,3 +79,10 @@ class Ledger:
             mode="ignore",
             configuration={"delta.logRetentionDuration": KEEP_COMMITS},
         )
+
+
+def _whole(path: Location) -> DeltaTable:
+    """The table, none of its files torn: deltalake passes over a commit that was emptied."""
+    if damage := damaged_file(path, TableState(path, appends=False)):
+        raise damage
+    return DeltaTable(str(path))

@@ -79,7 +79,7 @@ class Log:
         def wanted(found: dict[str, Any]) -> bool:
             return found.get("kind") in (BATCH, ACCEPT, REPLAY) and batch in (None, found.get("batch"))
 
-        return delta.newest_metadata(self.path, wanted) or {}
+        return delta.newest_metadata(self.path, wanted, kept=batch is None) or {}
 
     def records(self, to: int) -> int:
         """How many rows the batches up to `to` have, copies among them, by the statistics of the log's files.

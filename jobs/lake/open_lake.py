@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jobs.errors import NotFoundError, TwinlakeError
 from jobs.lake import release_log
 from jobs.lake.certificates import Certificates
-from jobs.lake.feed import Opened
+from jobs.lake.damages import Damages
+from jobs.lake.feed import Opened, stores_rows
 from jobs.lake.log import Log
 from jobs.lake.plans import Plans
 from jobs.lake.runs import Runs
@@ -43,6 +44,9 @@ class LivingVersions(Protocol):
     """
 
     def living(self) -> list[Version]: ...
+
+    def usable(self) -> list[Version]:
+        """The living versions but those that can never go on (`Health.lost`), and what reads such a one."""
 
     def get(self, table: str, name: str) -> Version:
         """The living version of that name, or NotFoundError."""
@@ -141,11 +145,20 @@ class OpenLake:
     plans: Plans
     runs: Runs
     changelogs: RunningChangelogs
+    damages: Damages
     clock: Clock
 
     @property
     def path(self) -> Location:
         return self.settings.lake
+
+    def tables(self) -> list[Location]:
+        """Where the logs and the rows of living versions are."""
+        found = [log.path for log in self.logs.values()]
+        for version in self.versions.living():
+            with suppress(TwinlakeError):  # a definition that is not understood any more
+                found += [version.path(self.path)] if stores_rows(version) else []
+        return found
 
     def live_version(self, table: str) -> str | None:
         """The name of the version that readers of the table see."""

@@ -151,8 +151,11 @@ class Plans:
         store.replace(file, json.dumps(content, indent=2, sort_keys=True))
 
     def _read(self, file: Location) -> dict[str, Any] | None:
-        text = _text(file)
-        return None if text is None else json.loads(text)
+        try:
+            found: dict[str, Any] = store.read_json(file)
+        except FileNotFoundError:
+            return None
+        return found
 
 
 def _text(file: Location) -> str | None:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from jobs.errors import DifferenceError, NotFoundError, UsageError
 from jobs.lake import delta, store
+from jobs.lake.damage import damaged
 from jobs.location import Location
 
 APP_ID = "releases"
@@ -54,14 +55,18 @@ def releases(lake: Location) -> list[Release]:
     found = []
     for version in range(delta.newest_version(path) + 1):
         commit = delta.commit(path, version)
-        if commit and commit.metadata.get("kind") == "release":
+        if commit is None:  # none is ever cleaned up
+            file = delta.commit_file(path / delta.LOG_FOLDER, version)
+            raise damaged(file, "it is not there, and later commits are", "the commit before them")
+        if commit.metadata.get("kind") == "release":
             found.append(Release.from_json(commit.metadata["release"]))
     return sorted(found, key=lambda release: release.number)
 
 
 def live(lake: Location) -> Release | None:
     """The release that readers see, None before the first one."""
-    commit = delta.newest_commit(releases_path(lake), lambda metadata: metadata.get("kind") == "release")
+    path = releases_path(lake)
+    commit = delta.newest_commit(path, lambda metadata: metadata.get("kind") == "release", kept=True)
     return Release.from_json(commit.metadata["release"]) if commit else None
 
 
@@ -86,7 +91,8 @@ def commit(lake: Location, release: Release) -> Release:
         ]
     )
     path = str(releases_path(lake))
-    if not DeltaTable.is_deltatable(path):
+    before = live(lake)
+    if not delta.exists(releases_path(lake)):
         store.make_folder(releases_path(lake))
         # The commits are the record: they are never cleaned up.
         forever = {
@@ -95,7 +101,6 @@ def commit(lake: Location, release: Release) -> Release:
         }
         DeltaTable.create(path, schema, mode="ignore", configuration=forever)
     table = DeltaTable(path)
-    before = live(lake)
     if release.number != (before.number if before else 0) + 1:
         raise moved(release.number - 1, before)
     rows = [

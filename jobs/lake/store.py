@@ -6,6 +6,7 @@ rests on is `put_if_absent`: a name is taken once, by one writer of however many
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from jobs.errors import FullDiskError
+from jobs.lake.damage import damaged
 from jobs.lake.local_store import LocalStore
 from jobs.lake.stat import Stat
 from jobs.location import Location, Remote
@@ -109,6 +111,14 @@ def read(file: Location) -> bytes:
 
 def read_text(file: Location) -> str:
     return of(file).read(file).decode()
+
+
+def read_json(file: Location) -> Any:
+    """What a JSON file says; DamagedError where it is none any more."""
+    try:
+        return json.loads(read_text(file))
+    except ValueError as error:
+        raise damaged(file, f"it is not valid JSON: {error}", "what the lake server wrote") from error
 
 
 def put_if_absent(file: Location, content: str) -> bool:

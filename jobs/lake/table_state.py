@@ -18,6 +18,7 @@ import structlog
 
 from jobs.errors import ChangedTableError
 from jobs.lake import delta, store
+from jobs.lake.damage import damaged
 from jobs.location import Location
 
 WRITER_FEATURES = frozenset({"appendOnly", "invariants"})
@@ -31,6 +32,12 @@ class LiveFile(NamedTuple):
     bytes: int
     stats: str | None
     """Delta's statistics, as JSON."""
+
+    @property
+    def records(self) -> int | None:
+        """How many rows it has; None where the statistics do not tell."""
+        found: int | None = json.loads(self.stats or "{}").get("numRecords")
+        return found
 
     def least(self, column: str) -> Any:
         """No value of the column is below it; None where the statistics do not tell."""
@@ -102,10 +109,10 @@ class TableState:
                 self._begin()
                 begun_anew = True
             else:
-                raise ChangedTableError(
-                    f"the table {self.path} lacks commit {self.version + 1}",
-                    "there are newer ones, and no checkpoint that can be read lies between",
-                    "restore the folder's _delta_log, or build the table anew",
+                raise damaged(
+                    delta.commit_file(self.folder, self.version + 1),
+                    "it is not there; there are newer ones, and no checkpoint that can be read lies between",
+                    "the commit, or a checkpoint of it or a later one",
                 )
 
     def apply(self, actions: list[dict[str, Any]]) -> None:
@@ -137,13 +144,21 @@ class TableState:
 
     def _begin(self) -> None:
         """From the newest checkpoint that is whole, whoever made it."""
+        self._forget()
+        for version, file in whole_checkpoints(self.folder):
+            if self._last is None or version <= self._last:
+                try:
+                    self._take_checkpoint(version, pq.ParquetFile(store.reader(file)))
+                except (OSError, pa.ArrowException) as error:  # its footer is whole, and what it names is not
+                    put_aside(file, error)
+                    self._forget()
+                else:
+                    break
+
+    def _forget(self) -> None:
         self.version = -1
         self.bytes = 0
         self.transactions, self.files, self.protocol, self.metadata = {}, {}, {}, {}
-        for version, file in whole_checkpoints(self.folder):
-            if self._last is None or version <= self._last:
-                self._take_checkpoint(version, pq.ParquetFile(store.reader(file)))
-                break
 
     def _take_checkpoint(self, version: int, file: pq.ParquetFile) -> None:
         wanted = ["txn", "metaData", "protocol", "add.path", "add.size", "add.stats"]
@@ -184,11 +199,16 @@ def whole_checkpoints(folder: Location) -> Iterator[tuple[int, Location]]:
             try:
                 pq.read_metadata(pa.BufferReader(content))
             except (OSError, pa.ArrowInvalid) as error:
-                journal.warning("a checkpoint is torn and put aside", file=str(file), why=str(error))
-                with suppress(OSError):  # who only reads the lake passes over it
-                    store.rename(file, f".{name}.torn.tmp")
+                put_aside(file, error)
             else:
                 yield int(named[1]), file
+
+
+def put_aside(checkpoint: Location, error: Exception) -> None:
+    """A torn checkpoint, so that nobody else meets it; the commits say the same as long as they are kept."""
+    journal.warning("a checkpoint is torn and put aside", file=str(checkpoint), why=str(error))
+    with suppress(OSError):  # who only reads the lake passes over it
+        store.rename(checkpoint, f".{checkpoint.name}.torn.tmp")
 
 
 def _given(told: Mapping[str, Any]) -> dict[str, Any]:

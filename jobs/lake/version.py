@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
+from jobs.errors import DamagedError
 from jobs.lake import store
 from jobs.location import Location
 
+_FILE = re.compile(r".+-\d+\.json")
 State = Literal["living", "retired"]
 
 
@@ -90,6 +93,8 @@ class Health:
     step: int | None = None
     segment: int | None = None
     stalled: bool = False
+    lost: bool = False
+    """It is stalled for good: it counts as absent for a plan, which builds it again. `error` says why."""
     error: dict[str, str] | None = None
 
 
@@ -103,23 +108,44 @@ def version_file(lake: Location, table: str, name: str) -> Location:
 
 
 def load(file: Location) -> Version:
-    stored = json.loads(store.read_text(file))
+    stored = store.read_json(file)
     stored.pop("version")
     return Version(**{**stored, "topics": tuple(stored["topics"])})
 
 
+def unknown(table: str, name: str) -> Version:
+    """What the name alone tells of a version, where nobody knows more."""
+    fingerprint, _, build = name.rpartition("-")
+    return Version(
+        table=table, fingerprint=fingerprint, build=int(build), definition={}, topics=(), contracts={},
+        created_at="",
+    )  # fmt: skip
+
+
 def stored_versions(lake: Location) -> Iterator[Version]:
-    """Every version of the lake, living and retired, in order of table and build."""
-    tables = lake / "tables"
-    found = [
-        load(tables / table / name)
-        for table in store.names(tables)
-        for name in store.names(tables / table)
-        if name.endswith(".json")
-    ]
+    """Every version of the lake that can be read, living and retired, in order of table and build."""
+    found, _ = read_versions(lake)
     yield from sorted(found, key=lambda version: (version.table, version.build, version.name))
 
 
+def read_versions(lake: Location) -> tuple[list[Version], list[DamagedError]]:
+    """Those that can be read, and what is said of each whose file is torn: nobody knows what it was."""
+    found, torn = list[Version](), list[DamagedError]()
+    for table in store.names(lake / "tables"):
+        for name in _names(lake, table):
+            try:
+                found.append(load(version_file(lake, table, name)))
+            except DamagedError as error:
+                torn.append(error)
+    return found, torn
+
+
 def next_build(lake: Location, table: str) -> int:
-    """Builds count up per table, so that a directory is never used twice."""
-    return 1 + max((version.build for version in stored_versions(lake) if version.table == table), default=0)
+    """Builds count up per table, so that a directory is never used twice, not even after one that is torn."""
+    return 1 + max((int(name.rpartition("-")[2]) for name in _names(lake, table)), default=0)
+
+
+def _names(lake: Location, table: str) -> list[str]:
+    """Of all versions of a table."""
+    files = store.names(lake / "tables" / table)
+    return [name.removesuffix(".json") for name in files if _FILE.fullmatch(name)]

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING
 import structlog
 
 from jobs import quote
-from jobs.errors import FormatError
+from jobs.errors import DamagedError, FormatError
 from jobs.kinds.all import from_json
 from jobs.kinds.clock import OF_THE_LOG
 from jobs.kinds.kind import Kind, Moment, is_stored
 from jobs.lake import delta, formats, in_force, quarantine
 from jobs.lake.log import Log, late_after
 from jobs.lake.release_log import Release, releases, releases_path
-from jobs.lake.version import Version, load, version_file
+from jobs.lake.version import Version, load, unknown, version_file
 from jobs.location import Location
 from jobs.reading import views
 from jobs.reading.live import LiveTables
@@ -61,16 +61,20 @@ class Served:
     """
 
     version: Version
-    definition: Kind
+    definition: Kind | None
+    """None where it is damaged."""
     sql: str
     states: str | None
     """What follows FROM to read its states, None for a view kind."""
     watermarks: Mapping[str, tuple[Location, ...]]
     late: str | None
     """The SELECT of what came late for its windows, where it has any."""
+    damage: DamagedError | None = None
 
     @property
     def shows_time(self) -> bool:
+        if self.definition is None:
+            return False
         return bool(self.definition.reads) or self.definition.timeless != self.definition.output
 
 
@@ -180,19 +184,27 @@ class Follower:
     def _serve(self, release: Release) -> None:
         served = [self._version(table, version) for table, version in sorted(release.tables.items())]
         self._watermarks(served)
-        logs = {topic: self._log(topic) for one in served for topic in one.version.topics}
-        of_logs = {
-            name: sql
-            for topic, log in logs.items()
-            if delta.exists(log.path)
-            for name, sql in quarantine.views(topic, self._live.relation_sql(log.path)).items()
-        }
+        topics = {topic for one in served for topic in one.version.topics}
+        of_logs = {name: sql for topic in topics for name, sql in self._of_log(topic).items()}
         wanted = views.served_views(release, self._texts(served), of_logs, self._lates(served))
         self._switch(wanted, release.number)  # first: only what changed is altered, and readers wait for it
         fixed = views.fixed_views(release, self._texts(served), self._lates(served))
         if release.number not in self._fixed:
             self._apply(fixed, views.release_schema(release.number))
             self._fixed.add(release.number)
+
+    def _of_log(self, topic: str) -> dict[str, str]:
+        """By name, the SELECTs over a topic's log."""
+        try:
+            log = self._log(topic)
+            if not delta.exists(log.path):
+                return {}
+            return quarantine.views(topic, self._live.relation_sql(log.path))
+        except DamagedError as error:
+            return dict.fromkeys(quarantine.views(topic, ""), self._damaged_sql(error))
+
+    def _damaged_sql(self, error: DamagedError) -> str:
+        return f"SELECT * FROM {self._live.damaged_sql(error)}"
 
     def _switch(self, wanted: list[View], number: int) -> None:
         if number == self._serving and not self._changes(wanted, views.SERVE):
@@ -244,7 +256,10 @@ class Follower:
         for one in served:
             for topic, paths in one.watermarks.items() if one.shows_time else ():
                 name = (one.version.table, one.version.name)
-                view = views.watermark_view(*name, topic, _least(map(told, paths)))
+                try:
+                    view = views.watermark_view(*name, topic, _least(map(told, paths)))
+                except DamagedError:  # whoever reads the table is told
+                    continue
                 key = (view.schema, view.name)
                 present = self._present.get(key)
                 if present != view.sql:
@@ -259,60 +274,79 @@ class Follower:
         self._seen = -1
 
     def _version(self, table: str, name: str) -> Served:
-        """A version as served, read once until the next refresh."""
+        """A version as served, read once until the next refresh. One that is damaged stops no other."""
         found = self._served.get((table, name))
         if found is None:
-            version = self._stored(table, name)
-            # exactly these versions, whatever is live: they are of every release that this one is of
-            reads = {read: self._version(read, used) for read, used in version.reads.items()}
-            definition = from_json(version.definition).bound(
-                {read: one.definition for read, one in reads.items()}
-            )
-            logs = {topic: self._log(topic) for topic in version.topics}
-            states, paths = None, dict[str, tuple[Location, ...]]()
-            if is_stored(definition):
-                path = version.path(self._lake)
-                states, paths = self._live.relation_sql(path), {topic: (path,) for topic in logs}
-                relations = {definition.name: states}
-            else:
-                relations = {
-                    topic: f"({logs[topic].valid_sql(self._live.relation_sql(logs[topic].path))})"
-                    for topic in definition.inputs
-                }
-                paths = {topic: (logs[topic].path,) for topic in definition.inputs}
-                for read, one in reads.items():
-                    for topic, told in one.watermarks.items():
-                        paths[topic] = tuple(dict.fromkeys((*paths.get(topic, ()), *told)))
-                    if definition.reads_states and one.states is not None:
-                        relations[read] = one.states
-                    else:
-                        relations[read] = f"({one.sql})"
-            moment = Moment(
-                watermarks={topic: views.watermark_sql(table, name, topic) for topic in logs},
-                clocks={
-                    (topic, clock): views.watermark_sql(table, name, topic, clock)
-                    for topic in logs
-                    for clock in OF_THE_LOG
-                },
-                late_after=late_after(logs),
-            )
-            found = Served(
-                version=version, definition=definition, sql=definition.view(relations, moment),
-                states=states, watermarks=paths, late=self._late(definition, logs),
-            )  # fmt: skip
+            try:
+                found = self._sound(table, name)
+            except DamagedError as error:
+                found = Served(
+                    version=self._stored(table, name), definition=None, sql=self._damaged_sql(error),
+                    states=None, watermarks={}, late=None, damage=error,
+                )  # fmt: skip
             self._served[(table, name)] = found
         return found
+
+    def _sound(self, table: str, name: str) -> Served:
+        version = load(version_file(self._lake, table, name))
+        # exactly these versions, whatever is live: they are of every release that this one is of
+        reads = {read: self._version(read, used) for read, used in version.reads.items()}
+        for one in reads.values():
+            if one.damage:
+                raise one.damage
+        definition = from_json(version.definition).bound(
+            {read: one.definition for read, one in reads.items() if one.definition}
+        )
+        logs = {topic: self._log(topic) for topic in version.topics}
+        states, paths = None, dict[str, tuple[Location, ...]]()
+        if is_stored(definition):
+            path = version.path(self._lake)
+            states, paths = self._live.relation_sql(path), {topic: (path,) for topic in logs}
+            relations = {definition.name: states}
+        else:
+            relations = {
+                topic: f"({logs[topic].valid_sql(self._live.relation_sql(logs[topic].path))})"
+                for topic in definition.inputs
+            }
+            paths = {topic: (logs[topic].path,) for topic in definition.inputs}
+            for read, one in reads.items():
+                for topic, told in one.watermarks.items():
+                    paths[topic] = tuple(dict.fromkeys((*paths.get(topic, ()), *told)))
+                if definition.reads_states and one.states is not None:
+                    relations[read] = one.states
+                else:
+                    relations[read] = f"({one.sql})"
+        moment = Moment(
+            watermarks={topic: views.watermark_sql(table, name, topic) for topic in logs},
+            clocks={
+                (topic, clock): views.watermark_sql(table, name, topic, clock)
+                for topic in logs
+                for clock in OF_THE_LOG
+            },
+            late_after=late_after(logs),
+        )
+        return Served(
+            version=version, definition=definition, sql=definition.view(relations, moment),
+            states=states, watermarks=paths, late=self._late(definition, logs),
+        )  # fmt: skip
 
     def _late(self, definition: Kind, logs: Mapping[str, Log]) -> str | None:
         """What came late for the definition's windows, where it has any."""
         (log, *_) = logs.values()
         if definition.late("") is None or not delta.exists(log.path):
             return None
-        return definition.late(f"(\n{log.late_sql(self._live.relation_sql(log.path))}\n)")
+        try:
+            return definition.late(f"(\n{log.late_sql(self._live.relation_sql(log.path))}\n)")
+        except DamagedError as error:
+            return self._damaged_sql(error)
 
     def _stored(self, table: str, name: str) -> Version:
+        """Without a definition where its file is torn."""
         served = self._served.get((table, name))
-        return served.version if served else load(version_file(self._lake, table, name))
+        try:
+            return served.version if served else load(version_file(self._lake, table, name))
+        except DamagedError:
+            return unknown(table, name)
 
     def _texts(self, served: Iterable[Served]) -> dict[tuple[str, str], str]:
         return {(one.version.table, one.version.name): one.sql for one in served}

@@ -6,7 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from jobs import quote
-from jobs.errors import ChangedTableError
+from jobs.errors import ChangedTableError, DamagedError, TwinlakeError
+from jobs.lake.read_errors import damage_in, marked
 from jobs.lake.table_state import TableState
 from jobs.location import Location
 
@@ -26,24 +27,31 @@ class LiveTables:
     def relation_sql(self, path: Location) -> str:
         """The table as a relation of a view's text; opened by it.
 
-        ChangedTableError for a table that needs a reader with other features, FileNotFoundError for none.
+        ChangedTableError for a table that needs a reader with other features, DamagedError for one that
+        is torn, FileNotFoundError for none.
         """
         self._follow(path)
         self._open.add(path)
         return f"{self._java.FUNCTION}({quote.string(str(path))})"
 
+    def damaged_sql(self, error: DamagedError) -> str:
+        """A relation of a view's text: whoever reads it is told of the damage and of what can be done."""
+        name = f"damaged:{error.facts['file']}"
+        self._java.damage(name, marked(error))
+        return f"{self._java.FUNCTION}({quote.string(name)})"
+
     def follow(self) -> None:
         """Reads every open table forward: one that lags for hours finds its next commits cleaned up.
 
-        ChangedTableError of the first that cannot be read any more, after all the others.
+        ChangedTableError or DamagedError of the first that cannot be read any more, after all the others.
         """
-        failed = None
+        failed: TwinlakeError | None = None
         for path in sorted(self._open, key=str):
             try:
                 self._follow(path)
             except FileNotFoundError:  # nothing names it any more, or whoever does is told
                 self.close(path)
-            except ChangedTableError as error:
+            except (ChangedTableError, DamagedError) as error:
                 failed = failed or error
         if failed:
             raise failed
@@ -53,8 +61,13 @@ class LiveTables:
         self._java.close(str(path))
 
     def _follow(self, path: Location) -> None:
-        if self._java.follow(str(path)):
-            return
+        try:
+            if self._java.follow(str(path)):
+                return
+        except Exception as error:
+            if damage := damage_in(error):
+                raise damage from error
+            raise
         state = TableState(path, appends=False)
         self._java.begin(str(path), state.version, actions(state))
 

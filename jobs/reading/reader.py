@@ -19,6 +19,7 @@ from jobs.as_json import to_json
 from jobs.configuration import Limits
 from jobs.errors import BusyError, TwinlakeError, UsageError
 from jobs.lake.kept_plan import TooLargeError, computed, small
+from jobs.lake.read_errors import damage_in
 from jobs.reading.explain import Question, explain
 from jobs.reading.follower import Followed
 from jobs.reading.past_tables import PastTables
@@ -109,7 +110,7 @@ class Reader:
         try:
             return work()
         except (PySparkException, Py4JJavaError) as error:
-            raise self._failed(error) from error
+            raise damage_in(error) or self._failed(error) from error
         except TooLargeError as error:
             raise UsageError("the query failed", str(error), "ask for fewer rows or columns") from error
         except UnicodeError as error:
@@ -130,7 +131,11 @@ class Reader:
             return UsageError("the query was refused", why)
         if "TABLE_OR_VIEW_NOT_FOUND" not in why:
             return UsageError("the query failed", why, "correct the statement")
-        if self._followed().release is None:
+        followed = self._followed()
+        if followed.release is None and followed.error:
+            what = "the query failed: the release log cannot be followed"
+            return BusyError(what, followed.error, "see `twinlake status`")
+        if followed.release is None:
             return UsageError(
                 "the query failed",
                 f"{why} Nothing has been released yet, so there are no views.",

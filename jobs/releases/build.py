@@ -106,10 +106,10 @@ def green_version(lake: OpenLake, plan: Plan, table: str) -> Version | None:
 
 def plan_versions(lake: OpenLake, plan: Plan) -> dict[str, Version]:
     """By table, the versions that the plan makes live, as far as they are built."""
-    living, found = lake.versions.living(), dict[str, Version]()
+    living, usable, found = lake.versions.living(), lake.versions.usable(), dict[str, Version]()
     for change in plan.changes:  # each stands after those that it reads
         reads = {table: found[table].name if table in found else None for table in change.reads}
-        same = newest_alike(living, change.table, change.fingerprint, reads)
+        same = newest_alike(usable, change.table, change.fingerprint, reads)
         if change.action == "unchanged":  # what is live stays, whatever was built like it since
             same = next((one for one in living if (one.table, one.name) == (change.table, change.blue)), None)
         if same is not None:

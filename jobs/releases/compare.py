@@ -10,7 +10,7 @@ from jobs.as_json import to_json
 from jobs.batch.diff import ColumnDiff, Diff, Differing, Side, diff
 from jobs.batch.pinned import computed_at, side
 from jobs.lake import delta
-from jobs.lake.feed import Feed, Opened, Readable, feeds, open_version
+from jobs.lake.feed import Feed, Opened, Readable, computed_version, feeds, open_version
 from jobs.lake.open_lake import OpenLake
 from jobs.lake.version import Pin, Version
 from jobs.run import Run
@@ -97,9 +97,14 @@ class Comparison:
 def compare(lake: OpenLake, blue: Version, green: Version, run: Run) -> Comparison:
     """Both versions of a table, brought to one position. StalledVersionError if green does not get there.
 
-    A blue one that is stalled is compared where it stands: the release may be what resolves it.
+    A blue one that is stalled is compared where it stands: the release may be what resolves it. One that can
+    never go on is taken as the logs make it.
     """
     run.progress(0, 2, "steps", f"bringing both versions of {green.table} to one position")
+    if blue not in lake.versions.usable():
+        pin = lake.versions.pin(green, run)
+        run.progress(1, 2, "steps", f"comparing {green.table} with what {blue} would show", span=1)
+        return compare_pinned(computed_at(_computed(lake, blue), pin), (lake.versions.opened(green), pin))
     if (stopped := _where_it_stopped(lake, blue)) is not None:
         run.progress(1, 2, "steps", f"comparing {green.table} where {blue} is stalled", span=1)
         return compare_pinned(stopped, computed_at(lake.versions.opened(green), stopped[1]))
@@ -156,6 +161,12 @@ def _without_owner(lake: OpenLake, version: Version) -> Opened:
         table: _without_owner(lake, lake.versions.get(table, name)) for table, name in version.reads.items()
     }
     return open_version(lake.path, version, lake.logs, reads)
+
+
+def _computed(lake: OpenLake, version: Version) -> Readable:
+    """The version as the logs alone make it; nothing of its own rows is looked at."""
+    reads = {table: _computed(lake, lake.versions.get(table, name)) for table, name in version.reads.items()}
+    return computed_version(version, lake.logs, reads)
 
 
 def compare_pinned(blue: tuple[Readable, Pin], green: tuple[Readable, Pin]) -> Comparison:

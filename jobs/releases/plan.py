@@ -19,6 +19,7 @@ from jobs.lake.version import Version
 RECORDS_PER_SECOND = 150_000
 """What a rebuild reads on two cores when this lake has not measured one of its own yet."""
 BUILD_OVERHEAD_SECONDS = 10.0
+NONE_LOST: Mapping[tuple[str, str], str] = {}
 _WHY_BESIDE = "the definition reads the same; its contract, schema or the engine has changed"
 _WHY_BELOW = "the definition reads the same; a table that it reads, or the engine, has changed"
 
@@ -56,8 +57,11 @@ def decide(
     created_at: str,
     git_commit: str | None = None,
     records_per_second: float = RECORDS_PER_SECOND,
+    lost: Mapping[tuple[str, str], str] = NONE_LOST,
 ) -> Plan:
     """The plan that makes the proposals live. A living version with the same fingerprint is reused.
+
+    `lost` says by table and name why a version that is none of `versions` can never go on.
 
     A proposal stands after those that it reads, and so do their changes.
     """
@@ -68,7 +72,9 @@ def decide(
     for table, proposal in proposed.items():
         used = {change.table: change.green for change in changes if change.table in proposal.reads}
         logs = [histories[topic] for topic in proposal.topics]
-        changes.append(_change(proposal, live_tables.get(table), versions, logs, records_per_second, used))
+        blue = live_tables.get(table)
+        gone = lost.get((table, blue or ""))
+        changes.append(_change(proposal, blue, versions, logs, records_per_second, used, gone))
     for table, blue in live_tables.items():
         if table not in proposed:
             why = ("the definition is gone from jobs/tables",)
@@ -91,8 +97,10 @@ def _change(
     histories: list[History],
     rate: float,
     used: Mapping[str, str | None],
+    gone: str | None,
 ) -> Change:
-    """`used` has the version of each table that it reads, None where that is to be built."""
+    """`used` has the version of each table that it reads, None where that is to be built; `gone` says why
+    blue can never go on."""
     said = "; ".join(history.why for history in histories)
     records = sum(history.records for history in histories)
     mine = {version.name: version for version in versions if version.table == proposal.table}
@@ -103,6 +111,8 @@ def _change(
     same = newest_alike(versions, proposal.table, proposal.fingerprint, used)
     green = same.name if same else None
     why = differences(before.definition, proposal.definition) if before else ("the table is new",)
+    if blue and not before:
+        why = (f"version {blue} cannot go on: {gone}" if gone else f"version {blue} is not alive any more",)
     builds = green is None and proposal.stores_rows
     seconds = BUILD_OVERHEAD_SECONDS + records / max(rate, 1.0)
     return Change(

@@ -109,11 +109,12 @@ def rollback(lake: OpenLake, to: int | None, approved_by: str, run: Run) -> Swit
         if mine is not None:
             return _finish(lake, mine)
         target = release_log.rollback_target(history, to)
-        living = {(version.table, version.name) for version in lake.versions.living()}
+        usable = {(version.table, version.name) for version in lake.versions.usable()}
         for table, name in target.tables.items():
-            if (table, name) not in living:
+            if (table, name) not in usable:
                 raise NotFoundError(
-                    f"release {target.number} cannot come back", f"its version {name} of {table} was retired",
+                    f"release {target.number} cannot come back",
+                    f"its version {name} of {table} was retired, or cannot go on (see `twinlake status`)",
                     "promote its definition again: `twinlake plan`, `build`, `promote`",
                 )  # fmt: skip
         draft = Release(
@@ -161,10 +162,12 @@ def _switch(lake: OpenLake, before: Release | None, draft: Release, run: Run) ->
     The commit is made only while the old versions have not moved since the new ones reached them.
     """
     versions = {table: lake.versions.get(table, name) for table, name in draft.tables.items()}
+    living = {(version.table, version.name): version for version in lake.versions.living()}
     leaving = {
-        table: lake.versions.get(table, name)
+        table: living[table, name]
         for table, name in (before.tables if before else {}).items()
         if table in versions and versions[table].name != name
+        if (table, name) in living  # one whose file is torn is nowhere any more
     }
     for table, version in leaving.items():
         run.progress(0, 3, "steps", f"bringing {table} to the position that readers know")

@@ -42,11 +42,13 @@ def propose(
         proposals.append(_proposal(lake, table, known))
         known[table.name] = table
     run.progress(1, 1, "tables", "reading how far history reaches")
+    lake.damages.look(lake.tables())
     topics = {topic for proposal in proposals for topic in proposal.topics}
     plan = decide(
         live=release_log.live(lake.path),
         proposals=proposals,
-        versions=lake.versions.living(),
+        versions=lake.versions.usable(),
+        lost=_lost(lake),
         histories={topic: history(lake.logs[topic]) for topic in topics},
         created_at=format_moment(lake.clock()),
         git_commit=git_commit,
@@ -54,6 +56,12 @@ def propose(
     )
     lake.plans.save(plan)
     return plan
+
+
+def _lost(lake: OpenLake) -> dict[tuple[str, str], str]:
+    """By table and name, why a living version can never go on."""
+    found = {(one.table, one.version): one.error for one in lake.versions.health() if one.lost}
+    return {key: error["what"] if error else "" for key, error in found.items()}
 
 
 def _named(definitions: Mapping[str, Mapping[str, Any]]) -> Iterator[Kind]:

@@ -14,7 +14,7 @@ import structlog
 from jobs.batch.maintain import drop_staging, maintain
 from jobs.batch.merge import merge_small
 from jobs.changelog.changelogs import Changelogs
-from jobs.errors import BusyError, TwinlakeError
+from jobs.errors import BusyError, DamagedError, TwinlakeError
 from jobs.files import replace_file
 from jobs.ingest.ingest import STOPPED, Ingest
 from jobs.ingest.log_end import LogEnd
@@ -23,10 +23,12 @@ from jobs.kinds.all import from_json
 from jobs.kinds.kind import grid_of, is_stored
 from jobs.lake import delta, formats, release_log, store
 from jobs.lake.certificates import Certificates
+from jobs.lake.damages import Damages
 from jobs.lake.fresh_rows import NewRows
 from jobs.lake.log import Log
 from jobs.lake.open_lake import OpenLake, RunningIngest, staging_folder
 from jobs.lake.plans import Plans
+from jobs.lake.read_errors import damage_in
 from jobs.lake.release_log import Release
 from jobs.lake.runs import Runs
 from jobs.lake.version import load, version_file
@@ -54,6 +56,8 @@ SESSION = "twinlake-lake"
 LAG_EVERY_S = 1.0
 """A look costs 5 ms of CPU here and about as much in the broker, by topic."""
 MAINTAIN_EVERY_S = 3600.0
+FILES_EVERY_S = 300.0
+"""So often it is looked whether all data files are there and as long as they were."""
 # The stream's small tasks go first when a rebuild or a build fills the cores.
 POOLS = """<?xml version="1.0"?>
 <allocations>
@@ -108,6 +112,7 @@ class LakeServer:
         self._versions: Versions | None = None
         self._broken: dict[str, TwinlakeError] = {}
         """Topics whose contract or schema is wrong: stopped until the next start, the others run."""
+        self._damages = Damages()
         self._lags: dict[str, int | None] = {}
         self._executors: Executors | None = None
         self._ending = threading.Event()
@@ -136,12 +141,15 @@ class LakeServer:
             try:
                 log = Log(spark, self.settings.lake, load_topic(name, *sources))
                 log.open()
+                log.end()
             except TwinlakeError as error:
                 self._broken[name] = error
                 journal.error("the topic's files cannot be read", topic=name, why=str(error))
                 continue
             logs[name] = log
-        versions = self._versions = Versions(self.settings.lake, logs, merge_small)
+        versions = self._versions = Versions(
+            self.settings.lake, logs, merge_small, self._damages, self._broken
+        )
         versions.load()
         drop_staging(staging_folder(self.settings.lake), self.jobs.alive)
         for name, log in logs.items():
@@ -149,7 +157,7 @@ class LakeServer:
         self._lake = OpenLake(
             settings=self.settings, spark=spark, logs=logs, ingests=self.ingests, versions=versions,
             certificates=self._certificates, plans=Plans(self.settings.lake), runs=self._runs,
-            changelogs=self._changelogs, clock=self._clock,
+            changelogs=self._changelogs, damages=self._damages, clock=self._clock,
         )  # fmt: skip
         for ingest in self.ingests.values():
             ingest.start()
@@ -176,7 +184,7 @@ class LakeServer:
 
     def status(self) -> dict[str, Any]:
         """Everything `twinlake status` shows; answered from memory, without Spark and without the broker."""
-        found = release_log.live(self.settings.lake)
+        found = self._live_release()
         topics = [
             *(self._topic_status(name) for name in self.ingests),
             *(_broken_status(name, error) for name, error in self._broken.items()),
@@ -192,7 +200,16 @@ class LakeServer:
             "certificates": self._newest_certificates(found) if found else [],
             "changelogs": self._changelogs.status(),
             "spark": self._executors.status() if self._executors else None,
+            "damaged": [error.to_json() for error in self._damages.all()],
         }
+
+    def _live_release(self) -> Release | None:
+        """What readers see; None as well where the release log is damaged, which is noted."""
+        try:
+            return release_log.live(self.settings.lake)
+        except DamagedError as error:
+            self._damages.note(error)
+            return None
 
     def _newest_certificates(self, live: Release) -> list[dict[str, Any]]:
         """Of each live table that has one. What versions say that nobody reads is no news here."""
@@ -202,10 +219,11 @@ class LakeServer:
     def _topic_status(self, name: str) -> dict[str, Any]:
         ingest = self.ingests[name]
         end = ingest.log_end
+        error = ingest.error or self._damages.below(self.lake.logs[name].path) if self._lake else ingest.error
         return {
             "name": name,
             "state": ingest.state,
-            "error": ingest.error.to_json() if ingest.error else None,
+            "error": error.to_json() if error else None,
             "batch": end.batch,
             "epoch": end.epoch,
             "ends": {str(partition): offset for partition, offset in end.offsets.items()},
@@ -232,7 +250,14 @@ class LakeServer:
         context.setLocalProperty("spark.scheduler.pool", "batch")
         disk = scratch_folder(self.lake.spark)
         with watched(context, run), store.telling_of_no_room(self.settings.lake, disk):
-            return kind.handler(self.lake, params, run)
+            try:
+                return kind.handler(self.lake, params, run)
+            except Exception as error:
+                damage = damage_in(error)
+                if damage is None:
+                    raise
+                self._damages.note(damage)
+                raise damage from (None if damage is error else error)
 
     def _cancel_tag(self, tag: str) -> None:
         if self._lake:
@@ -241,7 +266,7 @@ class LakeServer:
     def _keep_house(self) -> None:
         """Ask the broker for lags every second, clean up every hour; a failure is logged and tried again."""
         self.lake.spark.sparkContext.setLocalProperty("spark.scheduler.pool", "batch")
-        maintained_at = time.monotonic()
+        maintained_at = looked_at = time.monotonic()
         while not self._ending.is_set():
             if self._executors:
                 try:
@@ -254,10 +279,19 @@ class LakeServer:
                 except Exception as error:
                     self._lags[name] = None
                     journal.warning("the lag is unknown", topic=name, why=str(error))
+            if time.monotonic() - looked_at >= FILES_EVERY_S:
+                looked_at = time.monotonic()
+                self._look_at_files()
             if time.monotonic() - maintained_at >= MAINTAIN_EVERY_S:
                 maintained_at = time.monotonic()
                 self._maintain()
             self._ending.wait(LAG_EVERY_S)
+
+    def _look_at_files(self) -> None:
+        try:
+            self.lake.damages.look(self.lake.tables())
+        except Exception:
+            journal.exception("the lake's files were not looked at")
 
     def _maintain(self) -> None:
         try:

@@ -5,12 +5,15 @@ Only the version's owner may call what is here; nothing in it starts a thread.
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from jobs import breakpoints
 from jobs.breakpoints import Point
-from jobs.errors import StalledVersionError
+from jobs.errors import LostVersionError
 from jobs.kinds.evidence import SEGMENT
 from jobs.lake import delta
 from jobs.lake.feed import Feed
@@ -36,7 +39,8 @@ class Standing:
 
     `records` counts the log's records up to the position, so that a lag is a subtraction. `watermark`, and
     how far the log's own `clocks` have come, are in microseconds, and may be earlier ones where the commit
-    that told them is cleaned up.
+    that told them is cleaned up. `history` says which records of Kafka those are ("" where that is not
+    known): a log that was restored and has read on may count as many, and have others.
     """
 
     step: int = 0
@@ -46,10 +50,11 @@ class Standing:
     clocks: dict[str, int | None] = field(default_factory=dict)
     records: int = 0
     steps_open: int = 0
+    history: str = field(default="", compare=False)
 
 
 def standing(feed: Feed) -> Standing:
-    """Read from Delta where the version stands; StalledVersionError for a version ahead of its log, or
+    """Read from Delta where the version stands; LostVersionError for a version ahead of its log, or
     of one that has other batches of these numbers by now.
 
     The step comes from the snapshot's transactions (the last commit may be a rebuild's), the position
@@ -60,10 +65,10 @@ def standing(feed: Feed) -> Standing:
         return Standing()
     found = delta.newest_metadata(feed.path, where=lambda metadata: metadata.get("step") == step)
     if found is None:
-        raise StalledVersionError(
+        raise LostVersionError(
+            "no_position",
             f"the position of {feed.version} cannot be found",
             f"no commit in {feed.path}/_delta_log tells the position of step {step}",
-            "restore the folder's _delta_log, or build the table anew (`twinlake plan`, `twinlake build`)",
         )
     at = Standing(
         step=step,
@@ -72,22 +77,25 @@ def standing(feed: Feed) -> Standing:
         watermark=found["watermark"],
         clocks=found.get("clocks", {}),
         records=found["records"],
+        history=found.get("history", ""),
         steps_open=0 if found["kind"] == "close" else found["steps_open"],
     )
     end = feed.log.end()
     if at.position > end:
-        raise StalledVersionError(
+        raise LostVersionError(
+            "ahead_of_log",
             f"{feed.version} is at batch {at.position}, ahead of its log ({end})",
             f"the log {feed.log.path} was restored to an earlier state than the table",
-            "restore the log's newer state, or build the table anew (`twinlake plan`, `twinlake build`)",
         )
     told = feed.log.metadata(at.position)
-    if told.get("counts") and rows_in(told["counts"]) != at.records:
-        raise StalledVersionError(
+    now, history = rows_in(told.get("counts", {})), history_of(told)
+    if (told.get("counts") and now != at.records) or (history and at.history and history != at.history):
+        others = "other records" if now == at.records else f"{now:,} records"
+        raise LostVersionError(
+            "other_history",
             f"batch {at.position} of the log is not the one that {feed.version} has taken",
-            f"up to it the log has {rows_in(told['counts']):,} records now, and had {at.records:,}: "
+            f"up to it the log has {others} now, and had {at.records:,}: "
             f"{feed.log.path} was restored to an earlier state, and has read on since",
-            "restore the log's newer state, or build the table anew (`twinlake plan`, `twinlake build`)",
         )
     return at
 
@@ -110,6 +118,7 @@ def advance(feed: Feed, at: Standing, to: int, rows: NewRows | None = None) -> S
         clocks=told.get("clocks", {}) if told else at.clocks,
         records=records,
         steps_open=at.steps_open + 1,
+        history=history_of(told),
     )
     told = _told(feed, "step", new)
     states = None
@@ -126,6 +135,14 @@ def advance(feed: Feed, at: Standing, to: int, rows: NewRows | None = None) -> S
     breakpoints.at(Point.BEFORE_STEP_COMMIT, feed.version.table)
     feed.appender.commit(added, feed.table_id, new.step, told)
     return new
+
+
+def history_of(told: Mapping[str, Any]) -> str:
+    """The offsets up to which a log's commit has read each partition of each epoch, and its counts; short."""
+    if "ends" not in told:
+        return ""
+    meaning = json.dumps([told["ends"], told.get("counts")], sort_keys=True)
+    return hashlib.sha256(meaning.encode()).hexdigest()[:16]
 
 
 def _in_memory(feed: Feed, rows: NewRows) -> pa.Table | None:

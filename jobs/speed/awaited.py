@@ -49,7 +49,7 @@ def awaited(owner: Owner, future: Future[T], end: int, run: Run) -> T:
             f"{owner.version} does not advance from batch {owner.standing.position}",
             str(owner.error),
             "mend what the error names, then start again",
-        )
+        ) from owner.error
 
     try:
         return wait_for(f"a position of {owner.version}", reached, None, run, every_s=0).result()

@@ -14,9 +14,11 @@ import structlog
 
 from jobs.errors import StalledVersionError, TwinlakeError
 from jobs.lake import delta, store
+from jobs.lake.damages import Damages
 from jobs.lake.feed import Feed, open_version
 from jobs.lake.fresh_rows import NewRows
 from jobs.lake.log import Log
+from jobs.lake.read_errors import damage_in
 from jobs.lake.segments import Closed
 from jobs.lake.version import Pin, Version
 from jobs.location import Location
@@ -54,6 +56,7 @@ class Owner:
         log: Log,
         on_closed: Callable[[Owner], None],
         long_records: int = LONG_RECORDS,
+        damages: Damages | None = None,
     ) -> None:
         self.version = version
         self.log = log
@@ -68,6 +71,7 @@ class Owner:
         self._journal = structlog.get_logger(__name__).bind(table=version.table, version=version.name)
         self._long_records = long_records
         self._on_closed = on_closed
+        self._damages = damages or Damages()
         self._feed: Feed | None = None
         self._closed_at = 0.0  # on the monotonic clock
         self._target = 0
@@ -252,7 +256,9 @@ class Owner:
 
     def _stall(self, error: Exception) -> None:
         full = store.no_room(self._lake, error, scratch_folder(self.log.spark))
-        known = full or (error if isinstance(error, TwinlakeError) else StalledVersionError(
+        if damage := damage_in(error):
+            self._damages.note(damage)
+        known = full or damage or (error if isinstance(error, TwinlakeError) else StalledVersionError(
             f"{self.version} does not advance from batch {self.standing.position}",
             _first_lines(error),
             "mend what the error names; the version is tried again by itself and catches up",

@@ -17,13 +17,16 @@ from jobs.errors import (
     TimedOutError,
     TwinlakeError,
 )
+from jobs.lake.damages import Damages
 from jobs.lake.feed import Feed, Opened, open_version, stores_rows
 from jobs.lake.fresh_rows import NewRows
 from jobs.lake.log import Log
+from jobs.lake.read_errors import damage_in
 from jobs.lake.segments import Closed
-from jobs.lake.version import Health, Pin, Version, stored_versions
+from jobs.lake.version import Health, Pin, Version, read_versions
 from jobs.location import Location
 from jobs.run import Run
+from jobs.speed import health
 from jobs.speed.advance import SMALL_RECORDS
 from jobs.speed.awaited import POLL_S, awaited
 from jobs.speed.hold import Held
@@ -36,6 +39,7 @@ T = TypeVar("T")
 TAKERS_WAIT_S = 30.0
 """A batch waits so long for the versions that take it from memory; a slower one goes on alone."""
 OPEN_WAIT_S = 120.0
+NONE_BROKEN: Mapping[str, TwinlakeError] = {}
 ANSWER_WAIT_S = 600.0
 """An owner answers between two steps; a longer silence ends whoever waits for it."""
 
@@ -45,13 +49,23 @@ journal = structlog.get_logger(__name__)
 class Versions:
     """Implements `lake.open_lake.LivingVersions`, whose docstrings say what the answers promise.
 
+    `broken` says why a topic is not among the logs.
     `merge(feed, open_segment)` is called after a segment was closed, in the lane of its version.
     """
 
-    def __init__(self, lake: Location, logs: Mapping[str, Log], merge: Callable[[Feed, int], object]) -> None:
+    def __init__(
+        self,
+        lake: Location,
+        logs: Mapping[str, Log],
+        merge: Callable[[Feed, int], object],
+        damages: Damages | None = None,
+        broken: Mapping[str, TwinlakeError] = NONE_BROKEN,
+    ) -> None:
         self._lake = lake
         self._logs = logs
         self._merge_small = merge
+        self.damages = damages or Damages()
+        self._broken = broken
         self.lags = Lags(logs)
         self._owners: dict[tuple[str, str], Owner] = {}
         self._views: dict[tuple[str, str], Version] = {}
@@ -71,7 +85,10 @@ class Versions:
 
         Returns when each knows where it stands, so that nobody is shown a position that goes back.
         """
-        for version in stored_versions(self._lake):
+        found, torn = read_versions(self._lake)
+        for error in torn:
+            self.damages.note(error)
+        for version in found:
             if version.state == "living":
                 try:
                     self._open(version)
@@ -129,6 +146,9 @@ class Versions:
         for version in known:
             if version.name == name:
                 return version
+        for damage in self.damages.all():
+            if (damage.facts.get("table"), damage.facts.get("version")) == (table, name):
+                raise damage  # its file is torn
         names = ", ".join(version.name for version in known) or "none"
         raise NotFoundError(
             f"table {table} has no living version {name}", f"living: {names}", "see `twinlake status`"
@@ -241,6 +261,10 @@ class Versions:
     def open_segment(self, version: Version) -> int:
         return self.owner(version).standing.segment
 
+    def usable(self) -> list[Version]:
+        lost = {(one.table, one.version) for one in self.health() if one.lost}
+        return [version for version in self.living() if _key(version) not in lost]
+
     def health(self) -> list[Health]:
         found = []
         for version in self.living():
@@ -264,16 +288,16 @@ class Versions:
 
     def _open(self, version: Version) -> None:
         if missing := [topic for topic in version.topics if topic not in self._logs]:
-            raise NotFoundError(
-                f"{version} reads topic {missing[0]}, which is not open",
-                "its contract or schema is gone or wrong", "see `twinlake check`, then start again",
-            )  # fmt: skip
+            why, remedy = "its contract or schema is gone or wrong", "see `twinlake check`, then start again"
+            if cause := self._broken.get(missing[0]):
+                why, remedy = cause.what, cause.remedy or remedy
+            raise NotFoundError(f"{version} reads topic {missing[0]}, which is not open", why, remedy)
         if not stores_rows(version):
             with self._lock:
                 self._views[_key(version)] = version
             return
         (topic,) = version.topics
-        owner = Owner(self._lake, version, self._logs[topic], self._segment_closed)
+        owner = Owner(self._lake, version, self._logs[topic], self._segment_closed, damages=self.damages)
         with self._lock:
             self._owners[_key(version)] = owner
         owner.signal(self.lags.end(topic).batch)
@@ -294,7 +318,9 @@ class Versions:
                 self._merge_small(owner.feed(), owner.standing.segment)
         except BusyError:
             said.info("no merge: the lane is busy")
-        except Exception:
+        except Exception as error:
+            if damage := damage_in(error):
+                self.damages.note(damage)
             said.exception("the segments were not merged")
 
     def _await(self, owner: Owner, future: Future[T], run: Run) -> T:
@@ -328,47 +354,16 @@ class Versions:
         return Pin(version=version, position=position, watermarks=watermarks, clocks=clocks, reads=reads)
 
     def _health(self, version: Version) -> Health:
-        if self._is_view(version):
-            return self._health_of_view(version)
+        rows = version.path(self._lake)
         if unreadable := self._unreadable.get(_key(version)):
-            return Health(
-                table=version.table, version=version.name, position={}, stalled=True,
-                error=unreadable[1].to_json(),
-            )  # fmt: skip
-        owner, (topic,) = self.owner(version), version.topics
-        at, end = owner.standing, self.lags.end(topic)
-        behind = at.position < end.batch
-        return Health(
-            table=version.table,
-            version=version.name,
-            position={topic: at.position},
-            lag_records=max(0, end.records - at.records) if behind else 0,
-            lag_seconds=round(self.lags.waiting_s(topic, at.position), 3) if behind else 0.0,
-            step=at.step,
-            segment=at.segment,
-            stalled=owner.error is not None,
-            error=owner.error.to_json() if owner.error else None,
-            watermark=at.watermark,
-        )
-
-    def _health_of_view(self, version: Version) -> Health:
-        """As far behind as the worst of the versions that it reads; it has no lag of its own."""
+            return health.of_unreadable(version, unreadable[1], rows)
+        if not self._is_view(version):
+            return health.of_stored(self.owner(version), self.lags, rows, self.damages.below(rows))
         try:
             read = [self._health(one) for one in self._stored([version])]
-            position = self.position(version)
+            return health.of_view(version, self.position(version), read)
         except TwinlakeError as error:
-            return Health(
-                table=version.table, version=version.name, position={}, stalled=True, error=error.to_json()
-            )
-        return Health(
-            table=version.table,
-            version=version.name,
-            position=position,
-            lag_records=max((one.lag_records or 0 for one in read), default=None),
-            lag_seconds=max((one.lag_seconds or 0.0 for one in read), default=None),
-            stalled=any(one.stalled for one in read),
-            error=next((one.error for one in read if one.error), None),
-        )
+            return health.of_unreadable(version, error, rows)
 
     def _all_owners(self) -> list[Owner]:
         with self._lock:

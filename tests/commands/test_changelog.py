@@ -81,7 +81,7 @@ def test_options_that_make_no_sense_are_refused(twinlake: Twinlake, given: tuple
 
 def test_status_has_a_failing_changelog_among_its_problems() -> None:
     error = UnreachableError("the changelog of t was not sent to changes").to_json()
-    lake: dict[str, Any] = {name: [] for name in ("topics", "versions", "certificates")}
+    lake: dict[str, Any] = {name: [] for name in ("topics", "versions", "certificates", "damaged")}
 
     found = problems([], {**lake, "changelogs": [ON, {**ON, "state": "failing", "error": error}]})
 

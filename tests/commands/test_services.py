@@ -40,6 +40,7 @@ STORED = Health(
 VIEW = Health(table="events", version="v-2", position={"orders": 7, "returns": 3})
 NOTHING: dict[str, Any] = {
     "topics": [], "versions": [], "release": None, "certificates": [], "changelogs": [], "spark": None,
+    "damaged": [],
 }  # fmt: skip
 
 
@@ -393,3 +394,18 @@ def test_a_result_that_finds_no_room_is_told(home: Path) -> None:
 
     assert done.returncode == 1
     assert "there is no room for the result" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_damage_is_shown_once_wherever_it_was_met(capsys: pytest.CaptureFixture[str]) -> None:
+    def damage(file: str) -> dict[str, str]:
+        what = f"{file} is damaged"
+        return {"error": "D", "what": what, "why": "0 bytes", "remedy": "restore it", "file": file}
+
+    lost = {**asdict(STORED), "stalled": True, "lost": True, "error": damage("/t/1")}
+    found = shown(capsys, versions=[lost], damaged=[damage("/releases/2"), damage("/t/1")])
+
+    assert found[3].split()[-1] == "lost"
+    assert found[4:] == [
+        "sales v-1: /t/1 is damaged", "why: 0 bytes", "do:  restore it",
+        "lake: /releases/2 is damaged", "why: 0 bytes", "do:  restore it",
+    ]  # fmt: skip

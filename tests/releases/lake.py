@@ -43,7 +43,8 @@ class WrittenIngest:
     def __init__(self, settings: Settings, log: Log, on_batch: OnBatch, clock: Clock) -> None:
         self.state, self.error, self.log_end = "running", None, LogEnd.of(log.topic.name, {})
         self._log, self._on_batch, self._clock = log, on_batch, clock
-        self._records = self.unread = 0
+        self._records = sum(log.metadata().get("counts", {}).values())
+        self.unread = 0
 
     def start(self) -> None:
         """Nothing runs by itself."""
@@ -112,7 +113,7 @@ class Lake:
         self._runs += 1
         known = self.server.jobs._kinds[kind]
         run = Run(id=job or f"job{self._runs}")
-        done = known.handler(self.server.lake, known.params.model_validate(params), run)
+        done = self.server._do(known, known.params.model_validate(params), run)
         if isinstance(done, Failed):
             raise done.error
         return done.to_json()

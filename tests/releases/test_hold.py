@@ -215,7 +215,8 @@ def test_a_version_that_nothing_holds_must_not_have_moved_before_the_commit(
 
     catch_up = promote._catch_up
     versions = SimpleNamespace(
-        get=lambda table, name: {"view": view, "stored": stored}[name], position=position,
+        get=lambda table, name: {"view": view, "stored": stored}[name], living=lambda: [view, stored],
+        position=position,
         advance_to=advance_to, hold=hold,
     )  # fmt: skip
     lake = SimpleNamespace(versions=versions, path=None, clock=utc_now)

@@ -41,6 +41,7 @@ def test_the_status_is_answered_before_the_lake_is_open(server: LakeServer) -> N
         "certificates": [],
         "changelogs": [],
         "spark": None,
+        "damaged": [],
     }  # fmt: skip
     assert not server.ready
 

@@ -12,10 +12,10 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
-from jobs.errors import SilentSkipError, StalledVersionError
+from jobs.errors import LostVersionError, SilentSkipError
 from jobs.lake import delta
 from jobs.lake.appender import Appender
-from jobs.speed.advance import Standing, advance, cuts, standing
+from jobs.speed.advance import Standing, advance, cuts, history_of, standing
 from tests.history import LATEST, SALES, MemoryLog, Orders
 from tests.world import World
 
@@ -75,7 +75,7 @@ def test_a_table_ahead_of_its_log_is_refused(world: World) -> None:
     world.step()
     world.log.batches.clear()
 
-    with pytest.raises(StalledVersionError, match="ahead of its log"):
+    with pytest.raises(LostVersionError, match="ahead of its log"):
         standing(world.feed)
 
 
@@ -86,19 +86,27 @@ def test_a_table_that_was_ahead_of_its_log_is_refused_too_once_the_log_has_read_
     appender = Appender(tmp_path, [])
     told = {
         "kind": "step", "step": 1, "segment": 0, "position": {"orders": 3}, "watermark": 1, "records": 60,
-        "steps_open": 1,
+        "steps_open": 1, "history": history_of({"ends": {"0": {"0": 30, "1": 30}}, "counts": {"valid": 60}}),
     }  # fmt: skip
     appender.commit([], appender.table_id, 1, told)
     counts = {"valid": 60}
-    log: Any = SimpleNamespace(path="the log", end=lambda: 5, metadata=lambda batch: {"counts": counts})
+    ends = {"0": {"0": 30, "1": 30}}
+    log: Any = SimpleNamespace(
+        path="the log", end=lambda: 5, metadata=lambda batch: {"counts": counts, "ends": ends}
+    )
     feed: Any = SimpleNamespace(
         appender=appender, path=tmp_path, table_id=appender.table_id, topic="orders", version="v", log=log
     )
     assert standing(feed).records == 60
 
     counts["valid"] = 80
-    with pytest.raises(StalledVersionError, match="batch 3 of the log is not the one"):
+    with pytest.raises(LostVersionError, match="batch 3 of the log is not the one"):
         standing(feed)
+    counts["valid"] = 60
+    ends["0"] = {"0": 31, "1": 29}  # as many, and others
+    with pytest.raises(LostVersionError, match="batch 3 of the log is not the one") as refused:
+        standing(feed)
+    assert refused.value.facts["reason"] == "other_history" and "other records now" in refused.value.why
 
 
 def test_a_small_step_is_one_file_and_an_empty_one_none(world: World) -> None:

@@ -41,6 +41,11 @@ final class Commits {
     }
   }
 
+  /** The file of a commit. */
+  String place(long version) {
+    return table + "/" + name(version);
+  }
+
   boolean has(long version) throws IOException {
     Path file = new Path(table, name(version));
     return local != null ? Files.exists(local.resolve(name(version))) : store(file).exists(file);

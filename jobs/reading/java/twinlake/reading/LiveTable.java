@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.net.URI;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -34,8 +35,15 @@ public final class LiveTable {
   public static final String FUNCTION = "twinlake_live";
 
   private static final ObjectMapper JSON = new ObjectMapper();
+
+  /** Who has made a commit that says how many data files it names. */
+  private static final String ENGINE = "Twinlake";
+
   private static final long LONGEST_WAIT_MS = 2_000;
   private static final Map<String, LiveTable> OPEN = new ConcurrentHashMap<>();
+
+  /** What is said to whoever reads what stands for a table that cannot be read, by its name. */
+  private static final Map<String, String> DAMAGED = new ConcurrentHashMap<>();
 
   /** The versions of the statement that this thread analyses, by path. */
   private static final ThreadLocal<Map<String, LiveFiles>> PINNED = new ThreadLocal<>();
@@ -83,7 +91,7 @@ public final class LiveTable {
   /** The table as these actions of a version tell it, whatever comes after; it need not be open. */
   static LiveFiles fixed(String path, String actions) throws IOException {
     LiveTable table = new LiveTable(path);
-    table.take(actions);
+    table.take(parsed(actions));
     return new LiveFiles(path, table.columns, List.copyOf(table.files.values()));
   }
 
@@ -103,6 +111,10 @@ public final class LiveTable {
 
   /** An open table with its files of now, or those that this thread's statement has seen before. */
   public static LogicalPlan relation(String path) {
+    String said = DAMAGED.get(path);
+    if (said != null) {
+      return damaged(said);
+    }
     return at(path).relation(SparkSession.active());
   }
 
@@ -125,10 +137,23 @@ public final class LiveTable {
   private synchronized void beginAt(long given, String actions) throws IOException {
     behind = true; // until all of it is taken
     files.clear();
-    take(actions);
+    take(parsed(actions));
     version = given;
     behind = false;
     notifyAll();
+  }
+
+  /** Whoever asks for what has this name is told so; the follower alone may name it in the text of a view. */
+  public static void damage(String name, String said) {
+    DAMAGED.put(name, said);
+  }
+
+  private static LogicalPlan damaged(String said) {
+    if (!ReadOnly.isKeeper(SparkSession.active())) {
+      throw new Damaged(said);
+    }
+    var columns = new StructType().add("damaged", "string");
+    return new LiveFiles("/", columns, List.of()).relation(SparkSession.active());
   }
 
   private synchronized LiveFiles now() {
@@ -159,19 +184,50 @@ public final class LiveTable {
         behind = !commits.has(version); // commits are cleaned up in their order
         break;
       }
+      List<JsonNode> whole = whole(actions);
       behind = true;
       version++;
-      behind = !take(actions);
+      behind = !take(whole);
     }
     return !behind;
   }
 
+  /** The actions of the next commit; a torn one changes nothing here, so that it goes on once it was put back. */
+  private List<JsonNode> whole(String actions) {
+    String file = commits.place(version + 1);
+    List<JsonNode> found;
+    try {
+      found = parsed(actions);
+    } catch (JsonProcessingException torn) {
+      throw new Damaged(file, actions.length() + " characters, which are no whole commit", torn);
+    }
+    if (found.isEmpty() || !found.stream().allMatch(JsonNode::isObject)) {
+      throw new Damaged(file, actions.length() + " characters, which are no whole commit", null);
+    }
+    JsonNode told = found.get(0).path("commitInfo");
+    long named = found.stream().filter(action -> action.path("add").isObject()).count();
+    if (told.path("engineInfo").asText().equals(ENGINE)
+        && told.path("operationMetrics").path("numFiles").asLong() != named) {
+      throw new Damaged(file, "it names " + named + " data files, and says that it has others", null);
+    }
+    return found;
+  }
+
+  private static List<JsonNode> parsed(String actions) throws JsonProcessingException {
+    List<JsonNode> found = new ArrayList<>();
+    for (String line : actions.split("\n")) {
+      if (!line.isBlank()) {
+        found.add(JSON.readTree(line));
+      }
+    }
+    return found;
+  }
+
   /** Whether it can be read forward from here. */
-  private boolean take(String actions) throws JsonProcessingException {
+  private boolean take(List<JsonNode> actions) {
     newest = null;
     boolean known = true;
-    for (String line : actions.split("\n")) {
-      JsonNode action = JSON.readTree(line);
+    for (JsonNode action : actions) {
       JsonNode added = action.path("add");
       JsonNode removed = action.path("remove");
       JsonNode metadata = action.path("metaData");

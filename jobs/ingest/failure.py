@@ -1,0 +1,33 @@
+"""Failure: what an ingest says of an error that has ended its stream."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobs.errors import TwinlakeError
+from jobs.ingest import source
+from jobs.kafka_access import KafkaAccess
+from jobs.lake import store
+from jobs.lake.read_errors import damage_in
+from jobs.location import Location
+from jobs.spark import scratch_folder
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def explained(
+    error: BaseException, spark: SparkSession, lake: Location, access: KafkaAccess, topic: str, batch: int
+) -> TwinlakeError:
+    """The error in words for an operator; `batch` is the last one that the log has."""
+    if known := store.no_room(lake, error, scratch_folder(spark)) or damage_in(error):
+        return known
+    if isinstance(error, TwinlakeError):
+        return error
+    if refused := source.refusal(error, access, topic):
+        return refused
+    return TwinlakeError(
+        what=f"ingest of topic {topic} failed after batch {batch}",
+        why=f"{type(error).__name__}: {str(error)[:2000]}",
+        remedy="it is tried again from the log's end; if it goes on, see `twinlake logs lake`",
+    )

@@ -1,0 +1,302 @@
+"""A file that is not what was written there is named, with what can be done; none is passed over."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pytest
+
+from jobs.errors import DamagedError, LostVersionError, NotFoundError, TwinlakeError
+from jobs.lake import data_file, delta, in_force, release_log, store
+from jobs.lake.appender import Appender
+from jobs.lake.certificates import Certificates
+from jobs.lake.damages import Damages
+from jobs.lake.ledger import Ledger
+from jobs.lake.plans import Plans
+from jobs.lake.release_log import Release
+from jobs.lake.runs import Runs
+from jobs.lake.table_state import TableState
+from jobs.lake.version import Version, load, next_build, read_versions, version_file
+from jobs.run import Job
+from jobs.speed.health import is_lost
+from jobs.topics.topic import load_topic
+
+SCHEMA = pa.schema([("n", pa.int64())])
+TORN = [
+    pytest.param(lambda file: file.write_bytes(b""), id="empty"),
+    pytest.param(lambda file: file.write_bytes(file.read_bytes()[: len(file.read_bytes()) // 3]), id="half"),
+    pytest.param(lambda file: file.write_bytes(b"\0" * len(file.read_bytes())), id="zeros"),
+]
+Tear = Callable[[Path], object]
+
+
+def newest(table: Path) -> Path:
+    return delta.commit_file(table / "_delta_log", delta.newest_version(table))
+
+
+def half(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[: len(file.read_bytes()) // 2])
+
+
+def table(path: Path, rows: int = 2) -> Ledger:
+    """A real Delta table, a row and a commit at a time."""
+    made = Ledger(path, SCHEMA)
+    for number in range(rows):
+        made.append([{"n": number}])
+    return made
+
+
+def appended(path: Path, commits: int = 3) -> Appender:
+    """The same, as a log is: commits of our own."""
+    table(path, 1)
+    made = Appender(path, [("n",)])
+    for number in range(1, commits + 1):
+        rows = pa.table({"n": pa.array(range(1000 * number, 1000 * number + 500), pa.int64())})
+        made.commit(made.write(rows), "app", number, {"kind": "batch", "batch": number})
+    return made
+
+
+def release(number: int) -> Release:
+    return Release(
+        number=number, kind="promote", tables={"t": f"v-{number}"}, created_at="", approved_by="me"
+    )
+
+
+def version(lake: Path, build: int) -> Version:
+    made = Version(
+        table="sales", fingerprint="0123456789ab", build=build, definition={}, topics=("orders",),
+        contracts={}, created_at="2026-01-01T00:00:00Z",
+    )  # fmt: skip
+    made.save(lake)
+    return made
+
+
+@pytest.mark.parametrize("tear", TORN)
+def test_a_torn_newest_commit_is_refused_by_whoever_would_go_on_from_the_one_before(
+    tmp_path: Path, tear: Tear
+) -> None:
+    ledger = table(tmp_path / "certificates")
+    file = newest(ledger.path)
+    tear(file)
+
+    for ask in (
+        ledger.rows,
+        lambda: Ledger(ledger.path, SCHEMA).append([{"n": 9}]),
+        lambda: Certificates(tmp_path),
+        lambda: TableState(ledger.path),
+        lambda: delta.newest_metadata(ledger.path),
+    ):
+        with pytest.raises(DamagedError) as refused:
+            ask()
+        assert refused.value.facts["file"] == str(file)
+        assert refused.value.facts["belongs_to"] == "the certificates"
+        assert str(file) in refused.value.what and "bytes" in refused.value.why
+
+
+@pytest.mark.parametrize("missing", [0, 1], ids=["all of them", "one of them"])
+def test_a_commit_of_our_own_that_lacks_whole_lines_is_refused(tmp_path: Path, missing: int) -> None:
+    made = appended(tmp_path / "logs" / "orders", 1)
+    rows = pa.table({"n": pa.array([1], pa.int64())})
+    made.commit([*made.write(rows), *made.write(rows)], "app", 2, {"kind": "batch", "batch": 2})
+    file = newest(made.path)
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join(lines[: 2 + missing]))
+
+    with pytest.raises(DamagedError, match="a file of the log of topic orders is damaged") as refused:
+        TableState(made.path)
+
+    assert f"it names {missing} of 2 data files" in refused.value.why
+    assert "move the folder" in refused.value.remedy and str(made.path) in refused.value.remedy
+
+
+def test_a_commit_that_is_gone_between_others_is_missed(tmp_path: Path) -> None:
+    made = appended(tmp_path / "logs" / "orders")
+    gone = newest(made.path).with_name(f"{2:020d}.json")
+    gone.unlink()
+
+    with pytest.raises(DamagedError, match="damaged") as refused:
+        TableState(made.path)
+    assert refused.value.facts["file"] == str(gone)
+    with pytest.raises(DamagedError):
+        delta.newest_metadata(made.path, lambda told: told.get("batch") == 1, kept=True)
+    assert delta.newest_metadata(made.path, lambda told: told.get("batch") == 1) is None
+
+
+@pytest.mark.parametrize(
+    ("damage", "found"),
+    [
+        (lambda file: file.unlink(), "it is not there"),
+        (half, "bytes"),
+        (lambda file: flip(file), "CRC"),
+    ],
+    ids=["missing", "short", "other bytes"],
+)
+def test_a_data_file_of_a_table_is_named_with_what_was_expected(
+    tmp_path: Path, damage: Tear, found: str
+) -> None:
+    made = appended(tmp_path / "logs" / "orders")
+    file = made.path / max(made.files(), key=lambda path: made.files()[path].greatest("n") or 0)
+    damage(file)
+    known = Damages()
+
+    known.look([made.path])
+    with pytest.raises(DamagedError) as refused:
+        data_file.read(file)
+
+    assert refused.value.facts["file"] == str(file) and "restore the file" in refused.value.remedy
+    noted = [error.why for error in known.all()]
+    if found == "CRC":  # of the right size: only who reads it meets it
+        assert "CRC" in refused.value.why and not noted
+    else:
+        assert found in noted[0] and "bytes with 500 rows" in noted[0]
+        assert known.below(tmp_path / "logs") and not known.below(tmp_path / "tables")
+
+
+def flip(file: Path) -> None:
+    """One bit of a page."""
+    content = bytearray(file.read_bytes())
+    content[len(content) // 3] ^= 1
+    file.write_bytes(content)
+
+
+def test_a_damage_is_forgotten_once_the_file_was_put_back(tmp_path: Path) -> None:
+    made = appended(tmp_path / "logs" / "orders")
+    file = made.path / next(iter(made.files()))
+    shutil.copy(file, tmp_path / "kept")
+    half(file)
+    known = Damages()
+    known.look([made.path])
+    assert len(known.all()) == 1
+
+    shutil.copy(tmp_path / "kept", file)
+
+    assert known.all() == []
+    known.look([made.path])
+    assert known.all() == []
+
+
+def test_a_checkpoint_whose_content_is_torn_is_put_aside_and_the_commits_are_read(tmp_path: Path) -> None:
+    made = appended(tmp_path / "logs" / "orders")
+    from deltalake import DeltaTable
+
+    DeltaTable(str(made.path)).create_checkpoint()
+    (file,) = (made.path / "_delta_log").glob("*.checkpoint.parquet")
+    content = file.read_bytes()
+    footer = int.from_bytes(content[-8:-4], "little") + 8
+    file.write_bytes(b"PAR1" + b"\xff" * (len(content) - footer - 4) + content[-footer:])
+
+    state = TableState(made.path)
+
+    assert set(state.files) == set(made.files()) and state.transaction("app") == 3
+    assert not file.exists()
+
+
+@pytest.mark.parametrize("tear", TORN)
+def test_the_release_before_a_torn_one_is_not_taken_for_the_live_one(tmp_path: Path, tear: Tear) -> None:
+    for number in (1, 2):
+        release_log.commit(tmp_path, release(number))
+    file = newest(release_log.releases_path(tmp_path))
+    kept = file.read_bytes()
+    tear(file)
+
+    for ask in (release_log.live, release_log.releases, lambda lake: release_log.commit(lake, release(2))):
+        with pytest.raises(DamagedError, match="a file of the release log is damaged"):
+            ask(tmp_path)
+
+    file.write_bytes(kept)
+    assert release_log.live(tmp_path) == release(2)
+
+
+def test_a_release_that_is_gone_from_the_middle_is_missed(tmp_path: Path) -> None:
+    for number in (1, 2, 3):
+        release_log.commit(tmp_path, release(number))
+    newest(release_log.releases_path(tmp_path)).with_name(f"{2:020d}.json").unlink()
+
+    with pytest.raises(DamagedError, match=r"0002\.json"):
+        release_log.releases(tmp_path)
+
+
+def test_without_a_backup_the_folder_of_a_ledger_is_moved_away(tmp_path: Path) -> None:
+    runs = Runs(tmp_path)
+    runs.put(Job(id="a", kind="plan", params={}, created_at="2026-01-01T00:00:00Z"))
+    release_log.commit(tmp_path, release(1))
+    for name, ask in (("runs", Runs), ("releases", release_log.releases)):
+        newest(tmp_path / name).write_bytes(b"")
+        with pytest.raises(DamagedError) as refused:
+            ask(tmp_path)
+        assert f"move the folder {tmp_path / name} away" in refused.value.remedy
+
+        (tmp_path / name).rename(tmp_path / f"{name}.damaged")
+
+    assert Runs(tmp_path).all() == []
+    assert release_log.releases(tmp_path) == []
+    release_log.commit(tmp_path, release(1))
+    assert release_log.live(tmp_path) == release(1)
+
+
+def test_a_torn_version_stops_no_other_and_its_number_is_not_used_again(tmp_path: Path) -> None:
+    kept, torn = version(tmp_path, 1), version(tmp_path, 2)
+    file = version_file(tmp_path, "sales", torn.name)
+    half(file)
+
+    found, damages = read_versions(tmp_path)
+
+    assert found == [kept] and next_build(tmp_path, "sales") == 3
+    assert [error.facts["version"] for error in damages] == [torn.name]
+    assert damages[0].remedy.endswith("`twinlake plan`, `twinlake build`, `twinlake promote`")
+    with pytest.raises(DamagedError, match="a file of version"):
+        load(file)
+
+
+def test_other_files_say_what_makes_them_again(tmp_path: Path) -> None:
+    topic = load_topic("orders")
+    in_force.publish(tmp_path, topic)
+    half(tmp_path / "topics" / "orders.json")
+    with pytest.raises(DamagedError, match="that readers go by") as refused:
+        in_force.topic_in_force(tmp_path, "orders")
+    assert "start the lake server again" in refused.value.remedy
+    in_force.publish(tmp_path, topic)
+    assert in_force.topic_in_force(tmp_path, "orders").name == "orders"
+
+    plan = "0123456789ab"
+    store.replace(tmp_path / "plans" / f"{plan}.json", '{"id": ')
+    with pytest.raises(DamagedError, match="a file of a plan") as refused:
+        Plans(tmp_path).load(plan)
+    assert "delete the file" in refused.value.remedy
+    (tmp_path / "plans" / f"{plan}.json").unlink()
+    with pytest.raises(NotFoundError):
+        Plans(tmp_path).load(plan)
+
+
+def test_a_version_is_lost_by_damage_of_its_own_and_not_by_its_log_s(tmp_path: Path) -> None:
+    rows = tmp_path / "tables" / "sales" / "0123456789ab-1"
+    other = tmp_path / "tables" / "sales" / "0123456789ab-10"
+    errors: list[TwinlakeError | None] = [
+        DamagedError("", facts={"file": str(rows / "part-1.parquet")}),
+        DamagedError("", facts={"file": str(other / "part-1.parquet")}),
+        DamagedError("", facts={"file": str(tmp_path / "logs" / "orders" / "part-1.parquet")}),
+        LostVersionError("ahead_of_log", "", ""),
+        TwinlakeError("the disk is full"),
+        None,
+    ]
+
+    assert [is_lost(error, rows) for error in errors] == [True, False, False, True, False, False]
+
+
+def test_an_error_that_tells_of_damage_goes_over_the_wire_with_its_facts(tmp_path: Path) -> None:
+    from jobs.errors import error_of
+
+    half(newest(table(tmp_path / "runs").path))
+    with pytest.raises(DamagedError) as refused:
+        Runs(tmp_path)
+
+    told = json.loads(json.dumps(refused.value.to_json()))
+    again = error_of(told)
+
+    assert type(again) is DamagedError and again.facts == refused.value.facts
+    assert SimpleNamespace(**told).file == refused.value.facts["file"]
