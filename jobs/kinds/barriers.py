@@ -1,7 +1,10 @@
 """Owns barriers: moments in a change topic before which all that had been said of the mirrored table is void.
 
 A complete snapshot is one (a key that it does not have had been deleted while nobody looked), and a truncate.
-Their states lie beside those of the keys, one per barrier, told apart by `_barrier`; their hashes are NULL.
+Their states lie beside those of the keys, told apart by `_barrier`; their hashes are NULL. There is one per
+barrier and partition: within a partition the offset says for sure what came before, and across them Kafka
+keeps no order (a linger, a retry, a slow leader), so that its time alone must not hide a row. Of a definition
+without `source_place`, as all were once, it is one per barrier.
 """
 
 from __future__ import annotations
@@ -21,8 +24,9 @@ if TYPE_CHECKING:
 
 BARRIER = "_barrier"
 """What tells barriers apart; NULL in the states of keys."""
-_BEGAN, _COMPLETE = "_began", "_complete"
-_COORDINATE = quote.names((coordinate.TIMESTAMP, *coordinate.KEY))
+_IN, _BEGAN, _COMPLETE, _PLACE = "_barrier_in", "_began", "_complete", "_place"
+_EPOCH, _PARTITION, _OFFSET = (quote.name(name) for name in coordinate.KEY)
+_TIME = quote.name(coordinate.TIMESTAMP)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,23 +49,52 @@ class Snapshot:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SourcePlace:
+    """Where in its source's own log a record was; SQL over the topic's rows."""
+
+    of: str
+    """Which log, as text: places can be compared where this is equal."""
+    at: str
+    """What grows along that log."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"of": self.of, "at": self.at}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> SourcePlace:
+        """The inverse of `to_json`; an unknown key is refused by name."""
+        refuse_keys(data, {"of", "at"}, "source_place")
+        return cls(**data)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Barriers:
     """Those of one definition; without any it adds nothing to states or view."""
 
     snapshot: Snapshot | None
     truncate_when: str | None
+    place: SourcePlace | None
 
     def __bool__(self) -> bool:
         return self.snapshot is not None or self.truncate_when is not None
 
     @property
     def state_keys(self) -> tuple[str, ...]:
-        return (BARRIER,) if self else ()
+        return () if not self else (BARRIER, _IN) if self.place else (BARRIER,)
 
     @property
     def kept(self) -> tuple[str, ...]:
         """What the state of a key keeps of its newest row, so that it can be said to be before a barrier."""
-        return (coordinate.TIMESTAMP,) if self else ()
+        return (coordinate.TIMESTAMP, *self._placed) if self else ()
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Columns, as SQL over the topic's rows, that a row has besides those of its definition."""
+        if not self or self.place is None:
+            return {}
+        of, at = f"CAST({quote.expression(self.place.of)} AS STRING)", quote.expression(self.place.at)
+        known = f"{of} IS NOT NULL AND {at} IS NOT NULL"
+        return {_PLACE: f"CASE WHEN {known} THEN named_struct('of', {of}, 'at', {at}) END"}
 
     def expressions(self) -> Iterator[Expression]:
         if self.snapshot is not None:
@@ -69,6 +102,9 @@ class Barriers:
             yield Expression(what="snapshot.last", sql=self.snapshot.last, type="boolean")
         if self.truncate_when is not None:
             yield Expression(what="truncate_when", sql=self.truncate_when, type="boolean")
+        if self.place is not None:
+            yield Expression(what="source_place.of", sql=self.place.of)
+            yield Expression(what="source_place.at", sql=self.place.at)
 
     def without(self, rows: DataFrame) -> DataFrame:
         """The rows that tell of a key: a truncate tells of none."""
@@ -83,12 +119,15 @@ class Barriers:
 
         if not self:
             return keys
+        within = f"concat_ws('/', {_EPOCH}, {_PARTITION})"
         told = rows.select(
-            F.expr(self._named).alias(BARRIER), F.expr(self._ends).alias("ends"), *coordinate.NAMES
-        )
-        found = told.where(f"{BARRIER} IS NOT NULL").groupBy(BARRIER).agg(
-            F.expr(f"min(struct({_COORDINATE}))").alias(_BEGAN),
+            F.expr(self._named).alias(BARRIER), F.expr(within).alias(_IN), F.expr(self._ends).alias("ends"),
+            *coordinate.NAMES, *(F.expr(sql).alias(name) for name, sql in self.columns.items()),
+        )  # fmt: skip
+        found = told.where(f"{BARRIER} IS NOT NULL").groupBy(*self.state_keys).agg(
+            F.expr(f"min(struct({self._first}))").alias(_BEGAN),
             F.expr("bool_or(ends)").alias(_COMPLETE),
+            *(F.min(name).alias(name) for name in self._placed),
             F.expr("count(1)").alias(ROWS),
         )  # fmt: skip
         return self._beside(keys, found)
@@ -99,34 +138,85 @@ class Barriers:
 
         if not self:
             return keys
-        found = states.where(f"{BARRIER} IS NOT NULL").groupBy(BARRIER).agg(
+        found = states.where(f"{BARRIER} IS NOT NULL").groupBy(*self.state_keys).agg(
             F.min(_BEGAN).alias(_BEGAN),
             F.expr(f"bool_or({_COMPLETE})").alias(_COMPLETE),
+            *(F.min(name).alias(name) for name in self._placed),
             F.sum(ROWS).alias(ROWS),
         )  # fmt: skip
         return self._beside(keys, found)
 
-    @staticmethod
-    def newest(relation: str) -> str:
-        """SQL of where the newest barrier of the states began, NULL where there is none."""
-        barriers = (
-            f"SELECT min(`{_BEGAN}`) AS began, bool_or(`{_COMPLETE}`) AS complete\n"
-            f"  FROM {relation} WHERE `{BARRIER}` IS NOT NULL GROUP BY `{BARRIER}`"
-        )
-        return f"(SELECT max(began) FROM (\n  {barriers}\n) WHERE complete)"
+    def since(self, relation: str) -> str:
+        """SQL of all that `is_before` must know of the complete barriers in the states.
 
-    @staticmethod
-    def is_before(row: str, barrier: str) -> str:
-        """SQL that is true where the row, a struct, is older than a barrier: where that began.
-
-        In the barrier's own partition the offset says so. Across partitions only Kafka's time can, and what
-        came in the very millisecond in which the barrier began is taken for newer.
+        `firsts`: by epoch and partition, where the last of them began. `others`: when, and at which place,
+        those began that had no record in a row's partition; one is left out where another hides all that it
+        hides, so there are few, however many barriers there were.
         """
-        epoch, partition, offset = (quote.name(name) for name in coordinate.KEY)
-        time = quote.name(coordinate.TIMESTAMP)
-        own = f"{row}.{epoch} = {barrier}.{epoch} AND {row}.{partition} = {barrier}.{partition}"
-        older = f"{row}.{offset} < {barrier}.{offset}", f"{row}.{time} < {barrier}.{time}"
-        return f"coalesce(CASE WHEN {own} THEN {older[0]} ELSE {older[1]} END, false)"
+        places_of = ("", "") if not self.place else (f", min(`{_PLACE}`) AS place", ", min(place) AS place")
+        begun = (
+            f"SELECT `{BARRIER}`, min(`{_BEGAN}`) AS began,"
+            f" bool_or(`{_COMPLETE}`) AS complete{places_of[0]}\n"
+            f"    FROM {relation} WHERE `{BARRIER}` IS NOT NULL GROUP BY {quote.names(self.state_keys)}"
+        )
+        barriers = (
+            f"SELECT began.{_EPOCH} AS epoch, min(began.{_TIME}) AS time,\n"
+            f"    array_sort(collect_list(struct(began.{_PARTITION} AS partition,"
+            f" began.{_OFFSET} AS offset))) AS firsts{places_of[1]}\n"
+            f"  FROM (\n    {begun}\n  ) GROUP BY `{BARRIER}`, began.{_EPOCH} HAVING bool_or(complete)"
+        )
+        one = f"struct(epoch, time, firsts.partition AS partitions{', place' if self.place else ''})"
+        places = (
+            " AND coalesce(a.place IS NULL OR a.place.of = b.place.of AND a.place.at >= b.place.at, false)"
+            if self.place else ""
+        )  # fmt: skip
+        hides_more = (
+            "a.epoch > b.epoch OR a.epoch = b.epoch AND a.time >= b.time"
+            f" AND size(array_except(a.partitions, b.partitions)) = 0{places}"
+        )
+        within = "a.epoch = b.epoch AND a.partition = b.partition"
+        return (
+            f"(SELECT struct(\n"
+            f"  aggregate(firsts, slice(firsts, 1, 0), (found, b) -> IF(\n"
+            f"    exists(found, a -> {within} AND a.offset >= b.offset), found,\n"
+            f"    array_append(filter(found, a -> NOT ({within})), b))) AS firsts,\n"
+            f"  aggregate(others, slice(others, 1, 0), (found, b) -> IF(\n"
+            f"    exists(found, a -> {hides_more}), found, array_append(found, b))) AS others)\n"
+            f"FROM (SELECT\n"
+            f"  flatten(collect_list(transform(firsts,"
+            f" a -> struct(epoch, a.partition, a.offset)))) AS firsts,\n"
+            f"  reverse(array_sort(collect_list({one}))) AS others\n"
+            f"FROM (\n  {barriers}\n)))"
+        )
+
+    def is_before(self, row: str, since: str) -> str:
+        """SQL that is true where the row, a struct, is older than a barrier: than where that began.
+
+        A later epoch's barrier is newer. In a partition with a record of the barrier the offset says so. In
+        another one Kafka's time must say so, where what came in the very millisecond in which the barrier
+        began is newer, and the place, where both have one of the same log.
+        """
+        newer_place = f"{row}.{_PLACE}.of = b.place.of AND {row}.{_PLACE}.at >= b.place.at"
+        places = f" AND NOT coalesce({newer_place}, false)" if self.place else ""
+        first = (
+            f"a.epoch > {row}.{_EPOCH} OR a.epoch = {row}.{_EPOCH} AND a.partition = {row}.{_PARTITION}"
+            f" AND a.offset > {row}.{_OFFSET}"
+        )
+        other = (
+            f"b.epoch = {row}.{_EPOCH} AND NOT array_contains(b.partitions, {row}.{_PARTITION})"
+            f" AND b.time > {row}.{_TIME}{places}"
+        )
+        return f"(exists({since}.firsts, a -> {first})\n    OR exists({since}.others, b -> {other}))"
+
+    @property
+    def _placed(self) -> tuple[str, ...]:
+        return (_PLACE,) if self.place else ()
+
+    @property
+    def _first(self) -> str:
+        """What orders the records of a barrier's state: of a partition the offset, of several the time."""
+        time, key = (coordinate.TIMESTAMP,), coordinate.KEY
+        return quote.names((*key, *time) if self.place else (*time, *key))
 
     @property
     def _truncates(self) -> str:
@@ -148,4 +238,4 @@ class Barriers:
     def _beside(self, keys: DataFrame, barriers: DataFrame) -> DataFrame:
         """Both with all columns: what one of them lacks is NULL in its rows."""
         both = keys.unionByName(barriers, allowMissingColumns=True)
-        return both.select(*map(quote.name, (*keys.columns, BARRIER, _BEGAN, _COMPLETE)))
+        return both.select(*map(quote.name, (*keys.columns, *self.state_keys, _BEGAN, _COMPLETE)))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs import quote
 from jobs.kinds import evidence, steps
-from jobs.kinds.barriers import BARRIER, Barriers, Snapshot
+from jobs.kinds.barriers import BARRIER, Barriers, Snapshot, SourcePlace
 from jobs.kinds.behind import behind_sql, same_steps
 from jobs.kinds.definition import Definition, pairs, read, texts
 from jobs.kinds.equality import has_order
@@ -50,6 +50,9 @@ class Latest(Definition):
     of its records from it."""
     truncate_when: str | None = None
     """SQL over the topic's rows: where it is true, the record hides every key whose newest row is older."""
+    source_place: SourcePlace | None = None
+    """Where in the source's own log a record was: a barrier hides no row whose place is not before its own,
+    but where the topic's order is certain."""
     values: tuple[str, ...]
 
     def __post_init__(self) -> None:
@@ -63,13 +66,18 @@ class Latest(Definition):
         if self.order and self._barriers:
             why = "it has order columns, but snapshots and truncates hide what came before them in the log"
             raise self.error(why, "leave `order` out: then it follows the log")
+        if self.source_place is not None and not self._barriers:
+            raise self.error(
+                "it has a source_place, but neither snapshots nor truncates", "leave `source_place` out"
+            )
         self.refuse_shown("output column", self.output)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Latest:
         return read(
-            cls, data, columns=pairs, keys=texts, order=texts, values=texts, snapshot=Snapshot.from_json
-        )
+            cls, data, columns=pairs, keys=texts, order=texts, values=texts, snapshot=Snapshot.from_json,
+            source_place=SourcePlace.from_json,
+        )  # fmt: skip
 
     @property
     def view_keys(self) -> tuple[str, ...]:
@@ -120,7 +128,8 @@ class Latest(Definition):
     def partial(self, rows: DataFrame, windows: Windows = ALL) -> DataFrame:
         from pyspark.sql import functions as F
 
-        stepped = evidence.hashed(steps.apply(self, self._barriers.without(rows)))
+        told = self._barriers.without(rows)
+        stepped = evidence.hashed(steps.apply(self, told, beside=self._barriers.columns))
         deleted = F.expr(holds_sql(self.delete_when))
         order = {_order(index): F.col(quote.name(name)) for index, name in enumerate(self.order)}
         ordered = stepped.withColumns({DELETED: deleted, **order})
@@ -139,7 +148,7 @@ class Latest(Definition):
         newest = f"SELECT {keys}, {self._winner} AS `{_WINNER}` FROM {relation}"
         if self._barriers:
             newest = (
-                f"SELECT *, {self._barriers.newest(relation)} AS `{_SINCE}`\n"
+                f"SELECT *, {self._barriers.since(relation)} AS `{_SINCE}`\n"
                 f"FROM ({newest} WHERE {BARRIER} IS NULL GROUP BY {keys})"
             )
             hidden = f"\n  AND NOT {self._barriers.is_before(quote.name(_WINNER), quote.name(_SINCE))}"
@@ -152,7 +161,7 @@ class Latest(Definition):
 
     @property
     def _barriers(self) -> Barriers:
-        return Barriers(snapshot=self.snapshot, truncate_when=self.truncate_when)
+        return Barriers(snapshot=self.snapshot, truncate_when=self.truncate_when, place=self.source_place)
 
     @property
     def _orders(self) -> tuple[str, ...]:

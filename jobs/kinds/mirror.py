@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jobs import quote
-from jobs.kinds.barriers import Snapshot
+from jobs.kinds.barriers import Snapshot, SourcePlace
 from jobs.topics import change_data
 
 _GONE = "change_is_delete"
@@ -19,6 +19,7 @@ def mirror(database: str, *, keys: Sequence[str], values: Sequence[str]) -> dict
     It follows the log; complete snapshots and truncates hide what came before them.
     """
     of, last = change_data.whole_snapshot(database)
+    log, at = change_data.place(database)
     named = {name: quote.name(name) for name in (*keys, *values)}
     return {
         "columns": {
@@ -31,4 +32,5 @@ def mirror(database: str, *, keys: Sequence[str], values: Sequence[str]) -> dict
         "delete_when": _GONE,
         "snapshot": Snapshot(of=of, last=last),
         "truncate_when": "op = 't'",
+        "source_place": SourcePlace(of=log, at=at),
     }

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from jobs.errors import DefinitionError
 
+NOTHING: Mapping[str, str] = {}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Explode:
@@ -68,8 +70,11 @@ def taken(definition: Definition, explode: Explode, rows: DataFrame) -> Definiti
     return definition.error(f"explode name {explode.name!r} is a column of topic {topic} already")
 
 
-def apply(table: Stepped, rows: DataFrame, explode: Explode | None = None) -> DataFrame:
-    """The rows after all steps: the columns of `columns`, then the coordinate columns."""
+def apply(
+    table: Stepped, rows: DataFrame, explode: Explode | None = None, beside: Mapping[str, str] = NOTHING
+) -> DataFrame:
+    """The rows after all steps: the columns of `columns`, then the coordinate columns, then those of
+    `beside`, which are of a kind's own."""
     from pyspark.sql import functions as F
 
     if explode:
@@ -77,7 +82,8 @@ def apply(table: Stepped, rows: DataFrame, explode: Explode | None = None) -> Da
     if table.where is not None:
         rows = rows.where(F.expr(table.where))
     shown = [F.expr(sql).alias(name) for name, sql in table.columns.items()]
-    return rows.select(*shown, *coordinate.NAMES)
+    own = [F.expr(sql).alias(name) for name, sql in beside.items()]
+    return rows.select(*shown, *coordinate.NAMES, *own)
 
 
 def stepped_sql(table: Stepped, explode: Explode | None, source: str) -> str:

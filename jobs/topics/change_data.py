@@ -122,3 +122,13 @@ def whole_snapshot(database: str) -> tuple[str, str]:
     flags = ", ".join(f"'{name}'" for name in names)
     whole = f"CASE WHEN op = 'r' AND source.snapshot IN ({flags}) THEN concat_ws('/', {place}) END"
     return whole, "source.snapshot IN ('last_in_data_collection', 'last')"
+
+
+def place(database: str) -> tuple[str, str]:
+    """SQL over an envelope's fields: which log of a database it names, as text, and where in that it was."""
+    if database == "postgresql":
+        return "'lsn'", "source.lsn"
+    # the files are binlog.000001 and so on; beyond 999999 their names have one digit more
+    number = "try_cast(regexp_extract(source.file, '[0-9]+$', 0) AS BIGINT)"
+    log = "regexp_replace(source.file, '[0-9]+$', '')"
+    return log, f"struct({number} AS file, source.pos AS pos, source.row AS row)"

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import base64
+import time
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from pyspark.sql import Row, SparkSession
+from pyspark.sql.functions import expr
 
 from jobs.ingest import first_pass
 from jobs.kinds.latest import Latest
 from jobs.kinds.mirror import mirror
 from jobs.lake.log_clock import LogClock, by_batch, folded
+from jobs.topics.change_data import place
 from jobs.topics.contract_file import parse_contract
 from jobs.topics.schema import parse_schema
 from jobs.topics.topic import Topic, json_topic
@@ -233,6 +236,38 @@ def test_avro_of_mysql_is_mirrored_with_a_snapshot_taken_anew_and_a_truncate(sta
     assert [one[3] for one in stage.verdicts(log)] == [
         *["valid"] * 4, "duplicate", "duplicate", *["valid"] * 5,
     ]  # fmt: skip
+
+
+def test_a_row_that_kafka_had_before_an_older_snapshot_is_not_hidden(stage: Stage) -> None:
+    of_json(stage, "postgresql")
+    stage.create(partitions=3)
+    fed = Fed(stage, people(stage, "postgresql"))
+    first, last = (change("r", {"lsn": 90}, after=after, snapshot=name) for after, name in
+                   ((ANNA, "first"), (BEN, "last")))  # fmt: skip
+    newer, older = (change("c", {"lsn": lsn}, after=row(lsn, "Cleo")) for lsn in (112, 80))
+    stage.produce(as_json(older), as_json(newer), partition=0)
+    time.sleep(0.05)  # Kafka has the others later, for whatever reason
+
+    stage.produce(as_json(first), partition=1)
+    stage.produce(as_json(last), partition=2)
+    fed.run()
+
+    assert {one[0] for one in fed.shows()} == {ANNA["id"], BEN["id"], 112}
+
+
+def test_places_of_mysql_go_on_over_files_and_are_compared_within_one_log(spark: SparkSession) -> None:
+    of, at = place("mysql")
+    places = [
+        ("binlog.000009", 9, 0), ("binlog.000010", 4, 0), ("binlog.000010", 4, 1), ("binlog.999999", 1, 0),
+        ("binlog.1000000", 0, 0),
+    ]  # fmt: skip
+    rows = [(file, {"file": file, "pos": pos, "row": number}) for file, pos, number in places]
+    told = spark.createDataFrame(rows, "file STRING, source STRUCT<file: STRING, pos: BIGINT, row: INT>")
+
+    ordered = [one.source.asDict() for one in told.orderBy(expr(at)).collect()]
+
+    assert ordered == [source for _, source in rows]
+    assert {one[0] for one in told.selectExpr(of).collect()} == {"binlog."}
 
 
 @pytest.mark.usefixtures("way")

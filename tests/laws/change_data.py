@@ -8,7 +8,7 @@ which it was written, and changes arrive in the order of commits.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -63,6 +63,7 @@ class Sent:
     partition: int
     offset: int
     at: datetime
+    epoch: int = 0
 
 
 @dataclass
@@ -202,6 +203,41 @@ def interrupted(mirror: Mirror) -> None:
         while not mirror.rows:  # of an empty table nobody could know what was lost with the first
             mirror.transaction()
         mirror.snapshot(whole=True)
+
+
+def delayed(mirror: Mirror, seed: int) -> Mirror:
+    """The same, but what goes to one partition waits up to 6 ms (a linger, a retry, a slow leader), what goes
+    to another does not: Kafka keeps the order within each, and none across them."""
+    draw = random.Random(seed)
+    newest = [START] * PARTITIONS
+    sent = []
+    for one in mirror.sent:
+        waits = draw.choice((0, 0, 1, 2, 4, 6))
+        newest[one.partition] = max(newest[one.partition], one.at + timedelta(milliseconds=waits))
+        sent.append(replace(one, at=newest[one.partition]))
+    return replace(mirror, sent=sent)
+
+
+def undecided(mirror: Mirror, key: int, *, live: bool) -> bool:
+    """Whether nobody can know by the topic that a barrier came after the key's newest change, or before it.
+
+    It has no record in the key's partition; and of a change that was written before it and committed after
+    it (a live row), or of a deleted row's, Kafka's time says the contrary of what was.
+    """
+    sent = first_of_each(mirror.sent)
+    newest = [one for one in sent if one.change.key == key][-1]
+    barriers: dict[object, list[Sent]] = {}
+    for one in sent:
+        if one.change.op == "t":
+            barriers[one.partition, one.offset] = [one]
+        elif one.change.snapshot in ("first", "true", "last"):
+            barriers.setdefault(one.change.position, []).append(one)
+    return any(
+        newest.partition not in {one.partition for one in told}
+        and (newest.at < min(one.at for one in told)) is live
+        and (not live or newest.change.position < told[0].change.position)
+        for told in barriers.values()
+    )
 
 
 def first_of_each(sent: list[Sent]) -> list[Sent]:

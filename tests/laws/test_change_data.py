@@ -19,14 +19,24 @@ from jobs.ingest.decide import decide
 from jobs.ingest.duplicates import Duplicates, Seen
 from jobs.kinds import barriers
 from jobs.kinds.all import from_json
-from jobs.kinds.barriers import Barriers, Snapshot
+from jobs.kinds.barriers import Barriers, Snapshot, SourcePlace
 from jobs.kinds.kind import Moment
 from jobs.kinds.latest import Latest
 from jobs.lake.kept_plan import ArrowFile, KeptPlan
 from jobs.topics.topic import json_topic
 from tests.envelopes import AT_MS, SOURCES, as_json, contract
 from tests.ingest.test_verdicts import KAFKA
-from tests.laws.change_data import PARTITIONS, Mirror, Sent, first_of_each, history
+from tests.laws.change_data import (
+    PARTITIONS,
+    START,
+    Change,
+    Mirror,
+    Sent,
+    delayed,
+    first_of_each,
+    history,
+    undecided,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,6 +51,7 @@ MIRROR = Latest(
     delete_when="op = 'd'",
     snapshot=Snapshot(of=WHOLE, last="snapshot = 'last'"),
     truncate_when="op = 't'",
+    source_place=SourcePlace(of="'the log'", at="position"),
 )
 COLUMNS = pa.schema(
     [
@@ -66,7 +77,7 @@ def arrow(sent: Sequence[Sent]) -> pa.Table:
     rows = [
         {
             "key": one.change.key, "value": one.change.value, "op": one.change.op,
-            "snapshot": one.change.snapshot, "position": one.change.position, "_epoch": 0,
+            "snapshot": one.change.snapshot, "position": one.change.position, "_epoch": one.epoch,
             "_partition": one.partition, "_offset": one.offset, "_timestamp": one.at,
         }
         for one in sent
@@ -75,7 +86,15 @@ def arrow(sent: Sequence[Sent]) -> pa.Table:
 
 
 def wrong(spark: SparkSession, table: Latest, many: Sequence[Mirror]) -> list[tuple[int, str]]:
-    """The histories whose view is not the true table, over cut and merged states and over one partial."""
+    """The histories whose view is not the true table."""
+    found = shown(spark, table, many)
+    return [which for which, rows in found.items() if rows != many[which[0]].rows]
+
+
+def shown(
+    spark: SparkSession, table: Latest, many: Sequence[Mirror]
+) -> dict[tuple[int, str], dict[int, int]]:
+    """The view of each history, over cut and merged states and over one partial."""
     empty = spark.createDataFrame(arrow([]))
     partial = KeptPlan(spark, empty.schema, table.partial)
     merge = KeptPlan(spark, table.partial(empty).schema, table.merge)
@@ -104,7 +123,7 @@ def wrong(spark: SparkSession, table: Latest, many: Sequence[Mirror]) -> list[tu
     for row in spark.sql("\nUNION ALL\n".join(texts)).collect():
         assert row.key not in found[row.seed, row.side]
         found[row.seed, row.side][row.key] = row.value
-    return [which for which, rows in found.items() if rows != many[which[0]].rows]
+    return found
 
 
 @pytest.mark.parametrize("database", SOURCES)
@@ -146,6 +165,8 @@ def test_a_mirror_is_the_true_table_whatever_crashed_was_redelivered_or_taken_an
     assert any(len(first_of_each(mirror.sent)) < len(mirror.sent) for mirror in many)
 
     assert wrong(spark, MIRROR, many) == []
+    # definitions stored before there was a place are still maintained
+    assert wrong(spark, replace(MIRROR, source_place=None), many) == []
 
 
 @pytest.mark.parametrize(
@@ -157,7 +178,7 @@ def test_a_mirror_is_the_true_table_whatever_crashed_was_redelivered_or_taken_an
         replace(MIRROR, snapshot=Snapshot(of="IF(op = 'r', string(position), NULL)", last="true")),
         replace(
             MIRROR, columns=MIRROR.columns | {"at": "position"}, order=("at",),
-            snapshot=None, truncate_when=None,
+            snapshot=None, truncate_when=None, source_place=None,
         ),
     ],
     ids=["no snapshots", "no truncates", "unfinished", "incremental", "by the source's position"],
@@ -165,6 +186,93 @@ def test_a_mirror_is_the_true_table_whatever_crashed_was_redelivered_or_taken_an
 def test_another_rule_shows_another_table(spark: SparkSession, many: list[Mirror], table: Latest) -> None:
     """The law can fail: the histories hold what each part of the rule is for."""
     assert wrong(spark, table, many)
+
+
+@pytest.fixture(scope="module")
+def late_ones() -> list[Mirror]:
+    """The histories with their partitions delayed against each other, and more of them."""
+    return [delayed(history(seed, steps), again) for seed, steps in DRAWN for again in range(4)]
+
+
+def test_partitions_that_are_delayed_hide_no_live_row_and_show_no_other_where_the_topic_can_tell(
+    spark: SparkSession, late_ones: list[Mirror]
+) -> None:
+    right = 0
+    for (which, _), rows in shown(spark, MIRROR, late_ones).items():
+        mirror = late_ones[which]
+        for key in {*rows, *mirror.rows}:
+            live = key in mirror.rows
+            if rows.get(key) == mirror.rows.get(key):
+                right += 1
+            else:
+                assert (key in rows) is not live, (which, key)
+                assert undecided(mirror, key, live=live), (which, key)
+    assert right > 100
+
+
+def test_by_kafka_s_time_alone_a_live_row_would_be_hidden(
+    spark: SparkSession, late_ones: list[Mirror]
+) -> None:
+    table = replace(MIRROR, source_place=None)
+    hidden = [
+        key
+        for (which, _), rows in shown(spark, table, late_ones).items()
+        for key in late_ones[which].rows
+        if key not in rows and not undecided(late_ones[which], key, live=True)
+    ]
+
+    assert hidden
+
+
+def change(op: str, key: int, position: int, snapshot: str = "false") -> Change:
+    return Change(key=key, value=None if op == "d" else key, op=op, snapshot=snapshot, position=position)
+
+
+def at(ms: int, partition: int, offset: int, told: Change, epoch: int = 0) -> Sent:
+    time = START + timedelta(milliseconds=ms)
+    return Sent(change=told, partition=partition, offset=offset, at=time, epoch=epoch)
+
+
+SNAPSHOT = (at(54, 1, 0, change("r", 1, 90, "first")), at(58, 2, 0, change("r", 2, 90, "last")))
+OVERTAKEN = at(50, 0, 6, change("c", 40, 112))
+CASES = {
+    "a newer row that Kafka had first": ((OVERTAKEN, *SNAPSHOT), {1, 2, 40}),
+    "an older row": ((at(50, 0, 6, change("c", 40, 80)), *SNAPSHOT), {1, 2}),
+    "an older row that Kafka had last": ((at(60, 0, 6, change("c", 40, 80)), *SNAPSHOT), {1, 2, 40}),
+    "of a partition with a record of the snapshot, by the offset": (
+        (OVERTAKEN, *SNAPSHOT, at(56, 0, 7, change("r", 3, 90, "true"))), {1, 2, 3},
+    ),
+    "a failover has set places back": ((at(0, 0, 6, change("c", 40, 112)), *SNAPSHOT), {1, 2, 40}),
+    "the topic was made again after it": (
+        (at(0, 0, 6, change("c", 40, 112)), *(replace(one, epoch=1) for one in SNAPSHOT)), {1, 2},
+    ),
+    "its place cannot be compared": ((at(50, 0, 6, change("c", 40, 1_000)), *SNAPSHOT), {1, 2}),
+    "a clock that was set back": (
+        (*SNAPSHOT, at(10, 1, 1, change("c", 40, 80)), at(57, 1, 2, change("r", 2, 90, "true"))), {1, 2, 40},
+    ),
+    "a clock that was set back within a snapshot": (
+        (*SNAPSHOT, *(at(9 - n, 1, 1 + n, change("r", 3 + n, 90, "true")) for n in range(4))), {*range(1, 7)},
+    ),
+    "an older barrier with a greater place": (
+        (
+            at(0, 1, 0, change("r", 1, 200, "first")), at(1, 1, 1, change("r", 1, 200, "last")),
+            at(-1, 0, 0, change("c", 43, 150)), at(0, 0, 1, change("c", 40, 150)),
+            at(50, 1, 2, change("r", 1, 120, "first")), at(51, 1, 3, change("r", 1, 120, "last")),
+        ),
+        {1, 40},
+    ),
+}  # fmt: skip
+
+
+def test_each_case_of_a_row_beside_a_snapshot(spark: SparkSession) -> None:
+    log = "IF(position < 500, 'the log', 'another')"
+    table = replace(MIRROR, source_place=SourcePlace(of=log, at="position"))
+    many = [Mirror(draw=random.Random(0), sent=list(sent)) for sent, _ in CASES.values()]
+
+    found = shown(spark, table, many)
+
+    told = {name: [set(found[which, side]) for side in ("cut", "whole")] for which, name in enumerate(CASES)}
+    assert told == {name: [keys, keys] for name, (_, keys) in CASES.items()}
 
 
 def test_a_merge_that_forgets_a_barrier_is_caught(

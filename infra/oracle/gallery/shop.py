@@ -42,25 +42,26 @@ def _table(changes: list[Record]) -> dict[int, dict[str, Any]]:
         if source["snapshot"] in ("first", "true", "last"):
             place = source.get("lsn") or (source["file"], source["pos"])
             snapshots.setdefault(place, []).append(change)
-    began = [
-        min(told, key=_place)
-        for told in snapshots.values()
-        if any(one["source"]["snapshot"] == "last" for one in told)
+    complete = [
+        told for told in snapshots.values() if any(one["source"]["snapshot"] == "last" for one in told)
     ]
-    start = max(began, key=_place, default=None)
     return {
         number: change["after"]
         for number, change in newest.items()
-        if change["op"] != "d" and not (start and _is_before(change, start))
+        if change["op"] != "d" and not any(_is_before(change, told) for told in complete)
     }
 
 
+def _is_before(change: Record, snapshot: list[Record]) -> bool:
+    """Partitions have the broker's clock in common, and what their records say of the database's log; a
+    change is older than a snapshot only where both say so."""
+    beside = [one["offset"] for one in snapshot if one["partition"] == change["partition"]]
+    if beside:
+        return bool(change["offset"] < min(beside))
+    began = min(one["timestamp"] for one in snapshot)
+    return bool(change["timestamp"] < began and _place(change) < _place(snapshot[0]))
+
+
 def _place(record: Record) -> Any:
-    return record["timestamp"], record["partition"], record["offset"]
-
-
-def _is_before(change: Record, start: Record) -> bool:
-    """Partitions have only the broker's clock in common."""
-    if change["partition"] == start["partition"]:
-        return bool(change["offset"] < start["offset"])
-    return bool(change["timestamp"] < start["timestamp"])
+    source = record["source"]
+    return source.get("lsn") or (source["file"], source["pos"], source["row"])
