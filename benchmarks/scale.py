@@ -157,7 +157,7 @@ def metadata_bytes(partitions: int) -> int:
     counts = dict.fromkeys(COUNTED, 1_000_000_000)
     end = LogEnd(
         topic="orders", batch=1_000_000, topic_id="x" * 22, topics={0: "x" * 22}, ends={0: of_each},
-        seen=of_each, event_times=of_each, watermark=1_795_000_000_123_456, counts=counts,
+        seen=of_each, event_times=of_each, counted=of_each, watermark=1_795_000_000_123_456, counts=counts,
     )  # fmt: skip
     return len(json.dumps(end.metadata(BATCH, 1_000), separators=(",", ":")))
 

@@ -51,7 +51,7 @@ def check(
     makers: dict[str, Callable[[], Comparison]] = {
         "orders": lambda: compare(tables.orders_digests(valid), answers["orders"].result()),
         "sales_per_region": lambda: compare(
-            tables.sales_per_region(valid, watermark(records, valid), without_cancelled=without_cancelled),
+            tables.sales_per_region(valid, watermark(valid), without_cancelled=without_cancelled),
             answers["sales_per_region"].result(),
             same_sales,
         ),

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 import polars as pl
 
 from infra.oracle.judge import MINUTE_MS
-from infra.oracle.topic import Records
 
 IDLE_MS = MINUTE_MS
-"""A partition whose newest record is older than the topic's newest by more than this holds nothing back."""
+"""A partition whose newest record that counts is so much older than another's holds nothing back."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,22 +34,15 @@ class Watermark:
         return None
 
 
-def watermark(records: Records, valid: pl.DataFrame) -> Watermark:
-    """The bounds after all records. An event time later than its own record's timestamp is left out."""
-    timestamps = pl.DataFrame(
-        {"partition": records.partitions, "timestamp": records.timestamps_ms},
-        schema={"partition": pl.Int32, "timestamp": pl.Int64},
-    )
+def watermark(valid: pl.DataFrame) -> Watermark:
+    """The bounds after all records. One with an event time later than its own timestamp does not count."""
+    counting = valid.filter(pl.col("ordered_at") <= pl.col("timestamp"))
     awake = (
-        timestamps.group_by("partition")
+        counting.group_by("partition")
         .agg(pl.col("timestamp").max())
         .filter(pl.col("timestamp") >= pl.col("timestamp").max() - IDLE_MS)
     )
-    newest = (
-        valid.filter(pl.col("ordered_at") <= pl.col("timestamp"))
-        .group_by("partition")
-        .agg(pl.col("ordered_at").max())
-    )
+    newest = counting.group_by("partition").agg(pl.col("ordered_at").max())
     held = newest.join(awake, on="partition", how="semi")
     return Watermark(
         low=min(held["ordered_at"].to_list(), default=None),

@@ -95,5 +95,6 @@ def _accepted(
         # an epoch of its own has partitions of its own: none of them is active yet
         seen=end.seen if epoch == end.epoch else {},
         event_times=end.event_times if epoch == end.epoch else {},
+        counted=end.counted if epoch == end.epoch else {},
     )
     return change, accepted, lost

@@ -52,7 +52,8 @@ class Decision:
     spans: dict[int, Span]
     ends: dict[int, int]  # the next offset to read
     seen: dict[int, int]  # newest Kafka timestamp per partition
-    event_times: dict[int, int]  # newest event time per partition, of valid records, never in the future
+    event_times: dict[int, int]  # newest event time per partition, of the records that count for it
+    counted: dict[int, int]  # newest Kafka timestamp of these: valid, with a time that is not in the future
     counts: dict[str, int]
     schema_ids: frozenset[int]  # of decodable records
     order: np.ndarray  # which of the records read are new, in log order
@@ -111,7 +112,7 @@ def decide(found: pa.Table, ends: dict[int, int], index: Index, reached: dict[in
     decodable = np.array([True] + [code.decodable for code in table])[codes]
     width = 1 if len(table) < 256 else 2 if len(table) < 65_536 else 3
     spans = {}
-    new_ends, seen, event_times = {}, {}, {}
+    new_ends, seen, event_times, counted = {}, {}, {}, {}
     for number in np.unique(partition).tolist():
         here = partition == number
         spans[number] = _span(offset[here], codes[here], width)
@@ -120,6 +121,7 @@ def decide(found: pa.Table, ends: dict[int, int], index: Index, reached: dict[in
         past = here & timed & (event_micros <= micros)
         if past.any():
             event_times[number] = int(event_micros[past].max())
+            counted[number] = int(micros[past].max())
     return Decision(
         records=len(order),
         skips=len(order) < len(fresh),
@@ -129,6 +131,7 @@ def decide(found: pa.Table, ends: dict[int, int], index: Index, reached: dict[in
         ends={**new_ends, **reached},
         seen=seen,
         event_times=event_times,
+        counted=counted,
         counts={
             verdict.VALID: int(np.count_nonzero(valid)),
             verdict.INVALID: int(np.count_nonzero((codes > len(FIXED)) & ~ignored)),

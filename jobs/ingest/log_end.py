@@ -37,6 +37,7 @@ class LogEnd:
     ends: dict[int, dict[int, int]] = field(default_factory=dict)
     seen: dict[int, int] = field(default_factory=dict)
     event_times: dict[int, int] = field(default_factory=dict)
+    counted: dict[int, int] = field(default_factory=dict)  # as `seen`, of records that count for event_times
     watermark: int | None = None
     appended_at: int | None = None  # what Kafka appended before is in the log, but for idle partitions
     ingested_at: int | None = None  # when the newest batch was added
@@ -58,6 +59,7 @@ class LogEnd:
             ends={epoch: _by_number(ends) for epoch, ends in _by_number(metadata["ends"]).items()},
             seen=_by_number(metadata["seen"]),
             event_times=_by_number(metadata["event_times"]),
+            counted=_by_number(metadata.get("counted", metadata["seen"])),
             watermark=metadata["watermark"],
             appended_at=metadata.get("clocks", {}).get(LOG_APPEND_TIME),
             ingested_at=metadata.get("clocks", {}).get(PROCESSING_TIME),
@@ -77,6 +79,7 @@ class LogEnd:
             "ends": self.ends,
             "seen": self.seen,
             "event_times": self.event_times,
+            "counted": self.counted,
             "watermark": self.watermark,
             "clocks": {LOG_APPEND_TIME: self.appended_at, PROCESSING_TIME: self.ingested_at},
             "counts": self.counts,
@@ -120,13 +123,15 @@ class LogEnd:
         that these are kept in, with their types."""
         seen = {**self.seen, **decision.seen}  # not the newest ever: a clock that was ahead goes back
         event_times = _newest(self.event_times, decision.event_times)
+        counted = {**self.counted, **decision.counted}
         more = {name: self.counts.get(name, 0) + n for name, n in decision.counts.items()}
         kept = {w.id: names_kept(event, w.stored, w.names) for w in writers}
         return replace(
             self.past(decision.ends, topic_id),
             seen=seen,
             event_times=event_times,
-            watermark=risen(self.watermark, seen, event_times),
+            counted=counted,
+            watermark=risen(self.watermark, counted, event_times),
             appended_at=risen(self.appended_at, seen, seen),
             counts={**self.counts, **more},
             schemas={**self.schemas, **kept},
@@ -148,8 +153,9 @@ class LogEnd:
         first: it may go on by it, never back.
         """
         kept = {w.id: names_kept(event, w.stored, w.names) for w in writers}
-        here = decision.event_times if epoch == self.epoch else {}
-        event_times = _newest(self.event_times, here)
+        here = epoch == self.epoch
+        event_times = _newest(self.event_times, decision.event_times if here else {})
+        counted = _newest(self.counted, decision.counted if here else {})
         counts = Counter(self.counts)
         counts.update(decision.counts)
         counts.subtract(before)
@@ -158,7 +164,8 @@ class LogEnd:
             self,
             batch=self.batch + 1,
             event_times=event_times,
-            watermark=risen(self.watermark, self.seen, event_times) if self.seen else self.watermark,
+            counted=counted,
+            watermark=risen(self.watermark, counted, event_times),
             counts=dict(counts),
             schemas={**self.schemas, **kept},
             schema_hashes={**self.schema_hashes, **{w.id: schema_hash(w.avro) for w in writers}},

@@ -20,8 +20,8 @@ def final_sql(
 ) -> str:
     """Whether every clock's watermark has passed `time` (SQL) plus the reach and what may be late.
 
-    `inclusive`: a record at `time` + `reach` itself changes the row. NULL where a topic's contract does not
-    say what is late, and a clock is one that records are late by.
+    `inclusive`: a record at `time` + `reach` itself changes the row. NULL where nobody says what is late by a
+    clock that records are late by: every topic's contract does, so no view of a lake shows that.
     """
     # a moment stands as a number in the code that Spark generates, an array is passed to it: so that code
     # is compiled once, and not again whenever the watermark has moved. The condition is never true

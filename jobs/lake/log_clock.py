@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from jobs.lake.log import Log
 
 IDLE = timedelta(minutes=1)
-"""A partition this far behind the newest record does not hold the watermark."""
+"""A partition whose newest record that counts is this far behind another's does not hold the watermark."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,8 +37,9 @@ class LogClock:
 
 def risen(before: int | None, seen: Mapping[int, int], event_times: Mapping[int, int]) -> int | None:
     """A watermark after one more batch. Monotone; the least over active partitions: an idle one does not hold
-    it, a new one not set it back. `seen` are Kafka's times by partition, of which there is one at least."""
-    newest = max(seen.values())
+    it, a new one not set it back. `seen` are Kafka's times by partition: for the watermark of event time, of
+    the records that count for it, so that one which does not cannot keep its partition active."""
+    newest = max(seen.values(), default=0)
     active = [time for p, time in event_times.items() if newest - seen[p] <= micros(IDLE)]
     now = [min(active)] if active else []
     return max([*now, *([before] if before is not None else [])], default=None)
@@ -88,17 +89,20 @@ def folded(rows: Iterable[Mapping[str, Any]]) -> LogClock:
     epoch, watermark, appended, ingested = 0, None, None, None
     seen: dict[int, int] = {}
     event_times: dict[int, int] = {}
+    counted: dict[int, int] = {}
     for _, parts in groupby(rows, lambda row: row["batch"]):
         batch = list(parts)
         read = [row for row in batch if row["seen"] is not None]  # copies say nothing of Kafka's clock
         if read and read[0]["epoch"] != epoch:
-            epoch, seen, event_times = read[0]["epoch"], {}, {}
+            epoch, seen, event_times, counted = read[0]["epoch"], {}, {}, {}
         seen |= {row["partition"]: row["seen"] for row in read}
         for row in batch:
             if row["epoch"] == epoch and (time := row["event_time"]) is not None:
-                event_times[row["partition"]] = max(time, event_times.get(row["partition"], time))
-        if seen:
-            watermark = risen(watermark, seen, event_times)
+                partition, at = row["partition"], row["counted"]
+                event_times[partition] = max(time, event_times.get(partition, time))
+                # copies count as if they had been valid at first
+                counted[partition] = at if row["seen"] is not None else max(at, counted.get(partition, at))
+        watermark = risen(watermark, counted, event_times)
         if read:
             appended = risen(appended, seen, seen)
         ingested = max((row["ingested"] for row in batch if row["ingested"] is not None), default=ingested)
@@ -118,6 +122,7 @@ def by_batch(log: Log, to: int) -> Iterable[Mapping[str, Any]]:
             for name, value in {
                 "seen": "if(copy, NULL, timestamp)",
                 "event_time": f"if({counted}, event_time, NULL)",
+                "counted": f"if({counted}, timestamp, NULL)",
                 "ingested": "ingested_at",
             }.items()
         )

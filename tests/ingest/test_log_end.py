@@ -21,7 +21,8 @@ def decision(seen: dict[int, int], event_times: dict[int, int]) -> Decision:
     none = np.array([], dtype=np.int64)
     return Decision(
         records=1, skips=False, codes=(), width=1, spans={}, ends={}, seen=seen, event_times=event_times,
-        counts={}, schema_ids=frozenset(), order=none, row_codes=none, high=none, low=none, times=none,
+        counted={partition: seen[partition] for partition in event_times}, counts={},
+        schema_ids=frozenset(), order=none, row_codes=none, high=none, low=none, times=none,
     )  # fmt: skip
 
 
@@ -61,11 +62,30 @@ def test_the_watermark_is_the_least_of_active_partitions_and_never_goes_back() -
 
 def test_a_clock_that_was_ahead_in_one_partition_makes_the_others_idle_until_its_next_record() -> None:
     hour = 3600 * SECOND
-    end = replace(END, seen={0: 100, 1: 100}, event_times={0: 90, 1: 40}, watermark=40)
+    both = {0: 100, 1: 100}
+    end = replace(END, seen=both, counted=both, event_times={0: 90, 1: 40}, watermark=40)
     ahead = end.after(decision(seen={0: hour}, event_times={0: 95}), "a", [])
     back = ahead.after(decision(seen={0: 110, 1: 110}, event_times={0: 99, 1: 96}), "a", [])
 
     assert (ahead.watermark, back.watermark, back.seen) == (95, 96, {0: 110, 1: 110})
+
+
+def test_only_a_record_that_counts_for_the_watermark_keeps_its_partition_active() -> None:
+    idle = int(IDLE.total_seconds()) * SECOND
+    end = END.after(decision(seen={0: 100, 1: 100}, event_times={0: 90, 1: 40}), "a", [])
+    later = 200 + idle
+    # partition 1 goes on, with times in the future or refused
+    end = end.after(decision(seen={1: later}, event_times={}), "a", [])
+    held = end.after(decision(seen={0: 110, 1: later}, event_times={0: 99}), "a", [])
+    freed = held.after(decision(seen={0: later, 1: later}, event_times={0: later}), "a", [])
+
+    assert (held.watermark, freed.watermark) == (40, later)
+    text = json.dumps(freed.metadata("batch", 4))
+    assert LogEnd.of("orders", json.loads(text)) == freed
+    # of a log of before it is taken for granted that all of them count
+    told = json.loads(text)
+    del told["counted"]
+    assert LogEnd.of("orders", told).counted == freed.seen
 
 
 def test_an_accepted_topic_starts_without_active_partitions() -> None:

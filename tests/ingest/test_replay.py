@@ -261,7 +261,7 @@ def test_copies_of_an_earlier_epoch_stay_in_it_and_say_nothing_of_this_one_s_tim
     told = ingest.log.metadata()
     assert [(row.epoch, row.offset, row.verdict) for row in copies(ingest.log)] == [(0, 0, "valid")]
     assert latest(ingest.log) == {(0, 0, 0): ("valid",), (1, 0, 0): ("valid",)}
-    names = ("epoch", "ends", "topics", "seen", "event_times", "watermark")
+    names = ("epoch", "ends", "topics", "seen", "event_times", "counted", "watermark")
     assert [told[name] for name in names] == [before[name] for name in names]
 
 

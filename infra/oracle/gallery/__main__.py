@@ -55,7 +55,7 @@ def main() -> int:
     moments: dict[str, datetime] = {}
     equal = True
     if "songs_lately" in given:
-        bounds = _bounds(held["plays"], records["plays"])
+        bounds = _bounds(records["plays"])
         (row,) = door.rows("SELECT max(window_end) AS end FROM serve.songs_lately")
         moment, why = lately(_plain(row["end"]), bounds)
         moments |= {"plays": moment} if moment else {}
@@ -100,11 +100,11 @@ def _minute(ms: int) -> datetime:
     return datetime.fromtimestamp(ms // 60_000 * 60, UTC)
 
 
-def _bounds(records: Records, plays: list[Record]) -> Watermark:
+def _bounds(plays: list[Record]) -> Watermark:
     """Those of the topic of songs that were played."""
     rows = [(play["partition"], _ms(play["timestamp"]), _ms(play["played_at"])) for play in plays]
     columns = {"partition": pl.Int32, "timestamp": pl.Int64, "ordered_at": pl.Int64}
-    return watermark(records, pl.DataFrame(rows, schema=columns, orient="row"))
+    return watermark(pl.DataFrame(rows, schema=columns, orient="row"))
 
 
 def _ms(moment: datetime) -> int:

@@ -16,7 +16,7 @@ Entry = tuple[int, int, int | None]
 """Partition, Kafka timestamp and event time of one record, in ms; no event time: it was refused."""
 
 
-def history(entries: list[Entry]) -> tuple[Records, pl.DataFrame]:
+def history(entries: list[Entry]) -> pl.DataFrame:
     records, judged = Records(), Judged()
     for row, (partition, timestamp, ordered_at) in enumerate(entries):
         records.partitions.append(partition)
@@ -27,11 +27,11 @@ def history(entries: list[Entry]) -> tuple[Records, pl.DataFrame]:
             event = (f"e{row}", row, "c", "r", "paid", 1, ordered_at)
             for column, part in zip(judged.columns.values(), event, strict=True):
                 column.append(part)
-    return records, tables.frame(records, judged, epoch=0)
+    return tables.frame(records, judged, epoch=0)
 
 
 def bounds(*entries: Entry) -> tuple[int | None, int | None]:
-    found = watermark(*history(list(entries)))
+    found = watermark(history(list(entries)))
     return found.low, found.high
 
 
@@ -48,12 +48,15 @@ def test_an_idle_partition_holds_nothing_back() -> None:
     assert bounds((0, 0, 0), (1, IDLE_MS + 1, 70)) == (70, 70)
 
 
-def test_a_refused_record_keeps_its_partition_from_being_idle() -> None:
-    assert bounds((0, 0, 0), (0, IDLE_MS + 1, None), (1, IDLE_MS + 1, 70)) == (0, 70)
+@pytest.mark.parametrize("ordered_at", [None, 2 * IDLE_MS], ids=["refused", "in the future"])
+def test_a_record_that_does_not_count_does_not_keep_its_partition_from_being_idle(
+    ordered_at: int | None,
+) -> None:
+    assert bounds((0, 0, 0), (0, IDLE_MS + 1, ordered_at), (1, IDLE_MS + 1, 70)) == (70, 70)
 
 
-def test_where_only_idle_partitions_have_events_there_may_be_no_watermark_yet() -> None:
-    assert bounds((0, 0, 0), (1, IDLE_MS + 1, None)) == (None, 0)
+def test_where_no_other_record_counts_a_partition_is_not_idle() -> None:
+    assert bounds((0, 0, 0), (1, IDLE_MS + 1, None)) == (0, 0)
 
 
 def test_where_no_record_is_valid_there_is_none() -> None:
@@ -82,15 +85,15 @@ def test_the_watermark_of_any_batches_is_within_the_bounds(batches: list[list[En
     newest_event: dict[int, int] = {}
     for batch in batches:
         for partition, timestamp, ordered_at in batch:
-            newest_record[partition] = max(timestamp, newest_record.get(partition, timestamp))
             if ordered_at is not None and ordered_at <= timestamp:
+                newest_record[partition] = max(timestamp, newest_record.get(partition, timestamp))
                 newest_event[partition] = max(ordered_at, newest_event.get(partition, ordered_at))
-        since = max(newest_record.values()) - MINUTE_MS
+        since = max(newest_record.values(), default=0) - MINUTE_MS
         active = [event for partition, event in newest_event.items() if newest_record[partition] >= since]
         if active:
             reached = min(active) if reached is None else max(reached, min(active))
 
-    found = watermark(*history([entry for batch in batches for entry in batch]))
+    found = watermark(history([entry for batch in batches for entry in batch]))
 
     assert found.low is None or (reached is not None and found.low <= reached)
     assert reached is None or (found.high is not None and reached <= found.high)
