@@ -151,7 +151,7 @@ def decode(value: bytes | None, readers: dict[int, Any]) -> tuple[tuple[Any, ...
         raw: Any = schemaless_reader(body, reader, None)
     except DECODE_ERRORS:
         return None, ["malformed_body"]
-    if body.tell() != len(value) - 5:
+    if body.tell() != len(value) - 5 or raw["amount"] == b"":  # no bytes are no number
         return None, ["malformed_body"]
     reasons: list[str] = []
     for name in TEXTS:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from decimal import Context, Decimal
 from io import BytesIO
 from typing import Any
 
 import fastavro
+from fastavro.read import LOGICAL_READERS
 
 from infra.oracle.gallery import envelopes
 from infra.oracle.gallery.json_value import NoEventError
@@ -108,12 +110,21 @@ def _decoded(value: bytes, schema: Any) -> Record | None:
     if len(value) < _HEADER_BYTES or value[0] != 0:
         return None
     body = BytesIO(value[_HEADER_BYTES:])
+    LOGICAL_READERS["bytes-decimal"] = LOGICAL_READERS["fixed-decimal"] = _decimal
     try:
         event = fastavro.schemaless_reader(body, schema, None)
     except (EOFError, IndexError, ValueError):  # cut short, no branch of a union, or no UTF-8
         return None
     assert isinstance(event, dict)
     return None if body.read(1) else event
+
+
+def _decimal(sent: bytes, writer: Any, _: Any = None) -> Decimal:
+    """fastavro takes no bytes for 0 and rounds what has too many digits."""
+    unscaled = int.from_bytes(sent, "big", signed=True)
+    if not sent or abs(unscaled) >= 10 ** writer["precision"]:
+        raise ValueError("it is no decimal of its schema")
+    return Decimal(unscaled).scaleb(-writer.get("scale", 0), Context(prec=writer["precision"]))
 
 
 def _is_broken(rule: Mapping[str, Any], value: Any) -> bool:

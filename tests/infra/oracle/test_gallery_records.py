@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from io import BytesIO
 from typing import Any
 
 import fastavro
 import pytest
 
-from infra.oracle.gallery.records import valid
+from infra.oracle.gallery.records import _decoded, valid
 from infra.oracle.topic import Records
 
 NOW = datetime(2026, 2, 1, tzinfo=UTC)
@@ -52,6 +53,26 @@ def _frame(event: dict[str, Any]) -> bytes:
     written = BytesIO()
     fastavro.schemaless_writer(written, fastavro.parse_schema(SCHEMA), event)
     return b"\x00\x00\x00\x00\x07" + written.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("sent", "read"),
+    [
+        (b"\x04\x04\xe2", Decimal("12.50")), (b"\x02\x00", Decimal("0.00")), (b"\x00", None),
+        (b"\x06\x01\x86\xa0", None), (b"\x06\x01\x86\x9f", Decimal("999.99")),
+        (b"\x06\xfe\x79\x61", Decimal("-999.99")), (b"\x06\xfe\x79\x60", None),
+        (b"\x46" + b"\x7f" * 35, None), (b"\x46" + b"\x00" * 34 + b"\x01", Decimal("0.01")),
+    ],
+)  # fmt: skip
+def test_a_decimal_has_bytes_and_no_more_digits_than_its_schema_says(
+    sent: bytes, read: Decimal | None
+) -> None:
+    price = {"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": 2}
+    schema = {"type": "record", "name": "Priced", "fields": [{"name": "price", "type": price}]}
+
+    found = _decoded(b"\x00\x00\x00\x00\x07" + sent, fastavro.parse_schema(schema))
+
+    assert found == (None if read is None else {"price": read})
 
 
 def _counting(*sent: tuple[bytes | None, datetime]) -> list[int]:

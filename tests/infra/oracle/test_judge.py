@@ -74,6 +74,14 @@ def test_a_decimal_with_too_many_digits_cannot_be_decoded() -> None:
     assert verdicts(history((0, 0, wide))) == [("invalid", ["decimal_out_of_range:amount"])]
 
 
+def test_a_decimal_of_no_bytes_is_no_number() -> None:
+    sound = value()
+    cents = b"\x02\x64"  # one byte, 100
+    assert sound.count(cents) == 1
+
+    assert verdicts(history((0, 0, sound.replace(cents, b"\0")))) == [("invalid", ["malformed_body"])]
+
+
 def test_all_broken_rules_are_named() -> None:
     wrong = value(amount=Decimal("-0.01"), status="lost", region="", ordered_at=NOW + 5 * MINUTE_MS + 1)
 
