@@ -30,6 +30,7 @@ from jobs.reading.views import late_name
 from jobs.settings import PROJECT, Settings
 
 if TYPE_CHECKING:
+    from py4j.protocol import Py4JJavaError
     from pyspark.sql import SparkSession
 
     from jobs.reading.follower import Followed
@@ -62,7 +63,11 @@ def main(arguments: list[str] | None = None) -> int:
     scratch, password_file = given.scratch.absolute(), given.password_file.absolute()
     spark = session(settings, scratch, given.jdbc_port, password_file, limits)
     end_together(spark.sparkContext._gateway.proc)
-    restrict_others(spark)
+    try:
+        restrict_others(spark)
+    except TwinlakeError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
     share_slots(spark)
     from jobs.reading.follower import Follower
     from jobs.reading.one_release import OneRelease
@@ -108,6 +113,8 @@ def session(
         # a document or its schema names no file and no address
         "-Djavax.xml.accessExternalDTD= -Djavax.xml.accessExternalSchema= "
         f"-Dderby.system.home={temporary} -Duser.timezone=UTC "
+        # what is nested as deeply as BoundedParser admits is looked at by calls inside calls
+        "-Xss4m "
         # Hive asks a configuration of its own, made of system properties, for the class
         "-Dhive.server2.custom.authentication.class=twinlake.reading.Passwords "
         f"-Dtwinlake.passwords={password_file}",
@@ -139,9 +146,24 @@ def session(
 
 
 def restrict_others(spark: SparkSession) -> None:
-    """From now on every session but this one only reads."""
+    """From now on every session but this one only reads; TwinlakeError where the guards do not fit Spark."""
+    from py4j.protocol import Py4JJavaError
+
     jvm: Any = spark._jvm
-    jvm.twinlake.reading.ReadOnly.restrictOthers(spark._jsparkSession)
+    try:
+        jvm.twinlake.reading.ReadOnly.restrictOthers(spark._jsparkSession)
+    except Py4JJavaError as error:
+        raise _not_guarded(error) from error
+
+
+def _not_guarded(error: Py4JJavaError) -> TwinlakeError:
+    cause: Any = error.java_exception
+    while cause.getCause() is not None:  # of a class that could not be initialised
+        cause = cause.getCause()
+    return TwinlakeError(
+        "the SQL server was not started, because its guards do not fit this Spark", str(cause.toString()),
+        "install the versions of constraints.txt and infra/setup/jars.txt",
+    )  # fmt: skip
 
 
 def share_slots(spark: SparkSession) -> None:

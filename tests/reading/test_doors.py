@@ -17,7 +17,8 @@ REFUSED = "is refused, because"
 SPARKS_OWN = (
     "UNRESOLVED_ROUTINE", "EXPECT_TABLE_NOT_VIEW", "UNSUPPORTED_FEATURE.SQL_SCRIPTING", "FEATURE_NOT_ENABLED",
     "MISSING_CATALOG_ABILITY.PROCEDURES", "UNSUPPORTED_FILE_SYSTEM", "FAILED_TO_CREATE_PLAN_FOR_DIRECT_QUERY",
-    "NUM_COLUMNS_MISMATCH", "REQUIRES_SINGLE_PART_NAMESPACE",
+    "NUM_COLUMNS_MISMATCH", "REQUIRES_SINGLE_PART_NAMESPACE", "PARSE_SYNTAX_ERROR",
+    "TABLE_OR_VIEW_NOT_FOUND",
 )  # fmt: skip
 """Why Spark itself does not run a hostile statement, before our rule is asked."""
 
@@ -117,6 +118,10 @@ HOSTILE: dict[str, list[str]] = {
         "SELECT schema_of_xml('<a/>', map('rowValidationXSDPath', '/etc/passwd'))",
         "SELECT from_protobuf(X'00', 'M', '/etc/passwd')",
         "LOAD DATA LOCAL INPATH '/etc/passwd' INTO TABLE serve.orders",
+        "SELECT * FROM serve.orders WITH ('path' = '/etc/passwd')",
+        "SELECT * FROM serve.orders WITH (path = '{lake}/logs/orders')",
+        "SELECT input_file_name() FROM serve.orders",
+        "SELECT * FROM nothing_known('{lake}/logs/orders')",
         "SELECT system.builtin.from_avro(X'00', 'x', map('avroSchemaUrl', 'file:/etc/passwd'))",
         "LIST JARS",
         "LIST FILES",
@@ -126,6 +131,7 @@ HOSTILE: dict[str, list[str]] = {
         "SET spark.sql.runSQLOnFiles=true",
         "SET spark.sql.scripting.enabled=true",
         "SET spark.sql.extensions=",
+        "SET spark.sql.shuffle.partitions=2000000000",
         "SET spark.hadoop.fs.defaultFS=file:///etc",
         "SET env:PATH",
         "SET system:user.home",

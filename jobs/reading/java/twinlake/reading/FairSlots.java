@@ -65,6 +65,10 @@ public final class FairSlots extends SparkListener {
     context.setLocalProperty(POOL, "statement " + Thread.currentThread().getId() % POOLS);
   }
 
+  static void end(SparkContext context) {
+    context.setLocalProperty(POOL, null);
+  }
+
   @Override
   public synchronized void onStageSubmitted(SparkListenerStageSubmitted event) {
     int stage = event.stageInfo().stageId();

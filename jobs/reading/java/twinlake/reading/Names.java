@@ -1,7 +1,6 @@
 package twinlake.reading;
 
 import java.util.List;
-import java.util.Locale;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedTable;
@@ -11,8 +10,6 @@ import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
-import scala.Product;
-import scala.collection.Iterator;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -33,48 +30,28 @@ final class Names extends Rule<LogicalPlan> {
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
     if (!ReadOnly.isKeeper(session) && !ReadOnly.isTextOfView()) {
-      walk(plan);
+      Trees.walk(plan, Integer.MAX_VALUE, this::check);
       return PastTables.bound(plan);
     }
     return plan;
   }
 
-  /** Everything that a node holds, not its children alone: an INSERT holds its target beside them. */
-  private void walk(Object part) {
-    if (part instanceof TreeNode<?> node) {
-      check(node);
-      walkAll(node.productIterator());
-    } else if (part instanceof scala.collection.Iterable<?> several) {
-      walkAll(several.iterator());
-    } else if (part instanceof Product product && part.getClass().getName().startsWith("scala.")) {
-      walkAll(product.productIterator());
-    }
-  }
-
-  private void walkAll(Iterator<?> parts) {
-    while (parts.hasNext()) {
-      walk(parts.next());
-    }
-  }
-
   private void check(TreeNode<?> node) {
     if (node instanceof UnresolvedRelation relation) {
       checkName(relation.multipartIdentifier());
+      if (!relation.options().isEmpty()) {
+        throw new Refused("WITH (...) of a relation", "its options belong to files, and " + WHY);
+      }
     } else if (node instanceof UnresolvedTable table) {
       checkName(table.multipartIdentifier());
     } else if (node instanceof UnresolvedTableOrView either) {
       checkName(either.multipartIdentifier());
     } else if (node instanceof UnresolvedTableValuedFunction function
-        && CollectionConverters.asJava(function.name()).stream().anyMatch(Names::readsFiles)) {
+        && !Functions.isTableFunction(CollectionConverters.asJava(function.name()))) {
       throw new Refused(String.join(".", CollectionConverters.asJava(function.name())), WHY);
     } else if (node instanceof LogicalPlan && node.getClass().getName().contains(".delta.")) {
       throw new Refused(node.getClass().getSimpleName(), WHY);
     }
-  }
-
-  private static boolean readsFiles(String function) {
-    String name = function.toLowerCase(Locale.ROOT);
-    return name.startsWith("table_changes") || name.equals(LiveTable.FUNCTION) || name.equals(PastTables.FUNCTION);
   }
 
   private void checkName(Seq<String> of) {

@@ -4,6 +4,7 @@ import java.util.concurrent.atomic.AtomicLong;
 import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.QueryPlanningTracker;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedExecuteImmediate;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import scala.Option;
@@ -15,7 +16,7 @@ import scala.Option;
 public final class OneRelease {
   private static final int TRIES = 600;
   private static final long PAUSE_MS = 50;
-  private static final String SESSION = "org.apache.spark.sql.classic.SparkSession";
+  private static final String SESSION = org.apache.spark.sql.classic.SparkSession.class.getName();
 
   /** Odd while views are altered. */
   private static final AtomicLong changes = new AtomicLong();
@@ -54,6 +55,15 @@ public final class OneRelease {
     return analysed.get();
   }
 
+  /** Before a query of which {@link #hasAnalysed} tells afterwards. */
+  static void forget() {
+    analysed.remove();
+  }
+
+  static boolean hasAnalysed() {
+    return analysed.get() != null;
+  }
+
   /** The plan, analysed over one release; as it was parsed where that is not to be, or not possible. */
   static LogicalPlan over(SparkSession session, LogicalPlan parsed) {
     if (!isStatement()) {
@@ -63,7 +73,7 @@ public final class OneRelease {
     if (parsed instanceof Command && PastTables.isBound()) {
       throw new Refused("a command AS OF a moment", "only a query reads tables as they were");
     }
-    if (parsed instanceof Command || parsed.getClass().getSimpleName().contains("ExecuteImmediate")) {
+    if (parsed instanceof Command || parsed instanceof UnresolvedExecuteImmediate) {
       return parsed; // what EXECUTE IMMEDIATE runs is a statement of its own
     }
     for (int tried = 0; tried < TRIES; tried++) {

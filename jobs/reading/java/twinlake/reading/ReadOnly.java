@@ -2,23 +2,25 @@ package twinlake.reading;
 
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
-import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
+import java.util.regex.Pattern;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.SparkSessionExtensions;
-import org.apache.spark.sql.catalyst.FunctionIdentifier;
-import org.apache.spark.sql.catalyst.analysis.FunctionRegistry;
 import org.apache.spark.sql.catalyst.analysis.LocalTempView$;
+import org.apache.spark.sql.catalyst.analysis.ViewResolution$;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Range;
+import org.apache.spark.sql.catalyst.plans.logical.RepartitionOperation;
 import org.apache.spark.sql.catalyst.plans.logical.View;
 import org.apache.spark.sql.execution.command.CreateViewCommand;
 import org.apache.spark.sql.execution.command.SetCommand;
+import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.jdk.javaapi.FunctionConverters;
 import scala.runtime.AbstractFunction1;
@@ -32,37 +34,12 @@ import scala.runtime.BoxedUnit;
  * only below a view of the catalog, and those only the excepted session makes.
  */
 public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
-  private static final Set<String> NODES = Set.of(
-      "Aggregate", "AsOfJoin", "CTERelationDef", "CTERelationRef", "Deduplicate", "DeserializeToObject", "Distinct", "EmptyRelation",
-      "Except", "Expand", "Filter", "Generate", "GlobalLimit", "Intersect", "Join", "LateralJoin", "LocalLimit",
-      "LocalRelation", "Offset", "OneRowRelation", "PipeOperator", "Pivot", "Project", "Range", "RebalancePartitions",
-      "Repartition", "RepartitionByExpression", "ResolvedHint", "ReturnAnswer", "Sample", "Sort", "Subquery",
-      "SubqueryAlias", "Tail", "Transpose", "Union", "UnionLoop", "UnionLoopRef", "Unpivot", "View", "Window",
-      "WindowGroupLimit", "WithCTE", "WithWindowDefinition");
-
-  /** Commands that only tell, or change nothing but the reader's own session. */
-  private static final Set<String> COMMANDS = Set.of(
-      "CreateVariable", "DescribeColumn", "DescribeColumnCommand", "DescribeDatabaseCommand", "DescribeFunction",
-      "DescribeFunctionCommand", "DescribeNamespace", "DescribeQueryCommand", "DescribeRelation",
-      "DescribeRelationJsonCommand", "DescribeTableCommand", "DropTempViewCommand", "DropVariable",
-      "ExplainCommand", "MultiResult", "CommandResult", "ResetCommand", "SetCatalogAndNamespace",
-      "SetNamespaceCommand", "SetVariable", "ShowCatalogsCommand", "ShowColumns", "ShowColumnsCommand",
-      "ShowCreateTable", "ShowCreateTableCommand", "ShowCurrentNamespaceCommand", "ShowFunctions",
-      "ShowFunctionsCommand", "ShowNamespaces", "ShowNamespacesCommand", "ShowTableProperties",
-      "ShowTablePropertiesCommand", "ShowTables", "ShowTablesCommand", "ShowTablesExtended", "ShowViews",
-      "ShowViewsCommand");
-
-  /** What commands name, resolved: things of the catalog. ResolvedTable is missing, it may be a path. */
-  private static final Set<String> NAMED = Set.of(
-      "ResolvedIdentifier", "ResolvedNamespace", "ResolvedNonPersistentFunc", "ResolvedPersistentFunc",
-      "ResolvedPersistentView", "ResolvedTempView");
-
-  private static final Set<String> RELATIONS = Set.of(
-      "DataSourceV2Relation", "LogicalRelation", "ResolvedTable", "StreamingRelation", "StreamingRelationV2");
+  private static final String PARTITIONS = "spark.sql.shuffle.partitions";
+  private static final int MOST_PARTITIONS = 999;
+  private static final Pattern SMALL_NUMBER = Pattern.compile("[1-9]\\d{0,2}");
 
   /** The settings a reader may change; the others are the server's. */
-  private static final Set<String> SETTINGS = Set.of(
-      "spark.sql.ansi.enabled", "spark.sql.session.timeZone", "spark.sql.shuffle.partitions");
+  private static final Set<String> SETTINGS = Set.of("spark.sql.ansi.enabled", "spark.sql.session.timeZone", PARTITIONS);
 
   /** What JDBC's driver and server set for every connection. */
   private static final Set<String> CONNECTIONS_OWN = Set.of(
@@ -70,12 +47,7 @@ public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, Bo
 
   private static final String MAY_SET = "a reader may set " + String.join(", ", SETTINGS.stream().sorted().toList());
 
-  /** Functions that run code, or read what their arguments name, some of them before any rule sees them. */
-  private static final List<String> FUNCTIONS = List.of(
-      "java_method", "reflect", "try_reflect", "from_avro", "to_avro", "schema_of_avro", "from_protobuf",
-      "to_protobuf", "from_xml", "schema_of_xml");
-
-  private static final String VIEW_RESOLUTION = "org.apache.spark.sql.catalyst.analysis.ViewResolution$";
+  private static final String VIEW_RESOLUTION = ViewResolution$.class.getName();
 
   private static volatile SparkSession keeper;
 
@@ -84,10 +56,12 @@ public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, Bo
     if (keeper != null) {
       throw new IllegalStateException("a session keeps the views already");
     }
+    Guards.checkVersions();
     SealedProperties.seal();
     HiveSettings.restrict();
-    FUNCTIONS.forEach(name -> FunctionRegistry.builtin().dropFunction(new FunctionIdentifier(name)));
+    Functions.restrict();
     keeper = session;
+    Canaries.release(session);
   }
 
   @Override
@@ -101,6 +75,7 @@ public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, Bo
 
   /** The parser of a session, used only while the session's settings are right: a connection string sets any. */
   private static ParserInterface watched(SparkSession session, ParserInterface parser) {
+    ParserInterface bounded = new BoundedParser();
     return (ParserInterface) Proxy.newProxyInstance(
         ReadOnly.class.getClassLoader(), new Class<?>[] {ParserInterface.class}, (proxy, method, arguments) -> {
           if (session != keeper) {
@@ -108,7 +83,7 @@ public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, Bo
             FairSlots.begin(session.sparkContext());
           }
           try {
-            Object parsed = method.invoke(parser, arguments);
+            Object parsed = method.invoke(session == keeper ? parser : bounded, arguments);
             return session != keeper && parsed instanceof LogicalPlan plan ? OneRelease.over(session, plan) : parsed;
           } catch (InvocationTargetException failed) {
             Throwable cause = failed.getCause();
@@ -120,10 +95,18 @@ public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, Bo
         });
   }
 
+  /** Each partition costs memory, whether it has rows or not. */
+  private static void checkPartitions(String key, String value) {
+    if (key.equals(PARTITIONS) && !SMALL_NUMBER.matcher(value.strip()).matches()) {
+      throw new Refused(key + " = " + value, "it is a number from 1 to 999");
+    }
+  }
+
   private static void checkSettings(SparkSession session) {
     Map<String, String> server = CollectionConverters.asJava(keeper.conf().getAll());
     for (Map.Entry<String, String> one : CollectionConverters.asJava(session.conf().getAll()).entrySet()) {
       String key = one.getKey();
+      checkPartitions(key, one.getValue());
       String servers = server.getOrDefault(key, System.getProperty(key));
       if (!SETTINGS.contains(key) && !CONNECTIONS_OWN.contains(key) && !Objects.equals(servers, one.getValue())) {
         throw new Refused("the setting " + key, MAY_SET);
@@ -152,7 +135,7 @@ public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, Bo
     if (plan instanceof View view && !view.isTempView()) {
       return; // its text is the follower's
     }
-    String name = plan.getClass().getSimpleName().replace("$", "");
+    Class<?> kind = plan.getClass();
     if (plan instanceof SetCommand set) {
       checkSet(set);
     } else if (plan instanceof CreateViewCommand create) {
@@ -160,19 +143,29 @@ public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, Bo
         throw new Refused("CREATE VIEW", "only a TEMPORARY VIEW belongs to the reader");
       }
       walk(create.plan());
-    } else if (!NODES.contains(name) && !COMMANDS.contains(name) && !NAMED.contains(name)) {
-      if (RELATIONS.contains(name)) {
+    } else if (!Known.NODES.contains(kind) && !Known.COMMANDS.contains(kind) && !Known.NAMED.contains(kind)) {
+      if (Known.RELATIONS.contains(kind)) {
         throw new Refused("a relation that is no view", Names.WHY);
       }
-      throw new Refused(name, "the views belong to the release log and the tables to the lake server");
+      throw new Refused(kind.getSimpleName().replace("$", ""), "the views belong to the release log and the tables to the lake server");
     }
+    checkPartitions(plan);
     CollectionConverters.asJava(plan.expressions()).forEach(ReadOnly::walk);
     CollectionConverters.asJava(plan.children()).forEach(ReadOnly::walk);
   }
 
+  private static void checkPartitions(LogicalPlan plan) {
+    Option<?> asked = plan instanceof Range range ? range.numSlices()
+        : plan instanceof RepartitionOperation parts ? Option.apply(parts.numPartitions()) : Option.empty();
+    if (asked.isDefined() && (int) asked.get() > MOST_PARTITIONS) {
+      throw new Refused(asked.get() + " partitions", "each costs memory, and a statement has at most " + MOST_PARTITIONS);
+    }
+  }
+
   private static void walk(Expression expression) {
     String kind = expression.getClass().getName();
-    if (kind.contains("UDF") || kind.contains("UDAF") || !kind.startsWith("org.apache.spark.sql.catalyst.")) {
+    boolean isSparks = expression instanceof BoundedSize || kind.startsWith("org.apache.spark.sql.catalyst.");
+    if (kind.contains("UDF") || kind.contains("UDAF") || !isSparks) {
       throw new Refused("the function " + expression.prettyName(), "it is not one of Spark's own");
     }
     if (expression instanceof PlanExpression<?> inner && inner.plan() instanceof LogicalPlan plan) {
@@ -186,5 +179,39 @@ public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, Bo
     if (!SETTINGS.contains(key)) {
       throw new Refused("SET " + key, MAY_SET);
     }
+    if (set.kv().get()._2().isDefined()) {
+      checkPartitions(key, set.kv().get()._2().get());
+    }
+  }
+
+  /** Looked up when the first statement is, which is a canary. */
+  private static final class Known {
+    static final Set<Class<?>> NODES = Guards.classes(
+        "Aggregate", "AsOfJoin", "CTERelationDef", "CTERelationRef", "Deduplicate", "DeserializeToObject", "Distinct", "EmptyRelation",
+        "Except", "Expand", "Filter", "Generate", "GlobalLimit", "Intersect", "Join", "LateralJoin", "LocalLimit",
+        "LocalRelation", "Offset", "OneRowRelation", "PipeOperator", "Pivot", "Project", "Range", "RebalancePartitions",
+        "Repartition", "RepartitionByExpression", "ResolvedHint", "ReturnAnswer", "Sample", "Sort", "Subquery",
+        "SubqueryAlias", "Tail", "Transpose", "Union", "UnionLoop", "UnionLoopRef", "Unpivot", "View", "Window",
+        "WindowGroupLimit", "WithCTE", "WithWindowDefinition");
+
+    /** Commands that only tell, or change nothing but the reader's own session. */
+    static final Set<Class<?>> COMMANDS = Guards.classes(
+        "CreateVariable", "DescribeColumn", "DescribeColumnCommand", "DescribeDatabaseCommand", "DescribeFunction",
+        "DescribeFunctionCommand", "DescribeNamespace", "DescribeQueryCommand", "DescribeRelation",
+        "DescribeRelationJsonCommand", "DescribeTableCommand", "DropTempViewCommand", "DropVariable",
+        "ExplainCommand", "MultiResult", "CommandResult", "ResetCommand", "SetCatalogAndNamespace",
+        "SetNamespaceCommand", "SetVariable", "ShowCatalogsCommand", "ShowColumns", "ShowColumnsCommand",
+        "ShowCreateTable", "ShowCreateTableCommand", "ShowCurrentNamespaceCommand", "ShowFunctions",
+        "ShowFunctionsCommand", "ShowNamespacesCommand", "ShowTableProperties",
+        "ShowTablePropertiesCommand", "ShowTables", "ShowTablesCommand", "ShowTablesExtended", "ShowViews",
+        "ShowViewsCommand");
+
+    /** What commands name, resolved: things of the catalog. ResolvedTable is missing, it may be a path. */
+    static final Set<Class<?>> NAMED = Guards.classes(
+        "ResolvedIdentifier", "ResolvedNamespace", "ResolvedNonPersistentFunc", "ResolvedPersistentFunc",
+        "ResolvedPersistentView", "ResolvedTempView");
+
+    static final Set<Class<?>> RELATIONS = Guards.classes(
+        "DataSourceV2Relation", "LogicalRelation", "ResolvedTable", "StreamingRelation", "StreamingRelationV2");
   }
 }
