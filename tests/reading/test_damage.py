@@ -92,6 +92,7 @@ def test_a_query_over_a_damaged_data_file_names_it_and_the_build_that_mends_it(
     assert sql.rows(OTHERS)[0]["n"] > 0
 
 
+@pytest.mark.faults
 def test_a_torn_commit_is_named_before_and_after_the_server_has_read_the_table(
     released: Released, sql: SqlServer, copied: list[Version]
 ) -> None:
