@@ -10,9 +10,9 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
@@ -21,9 +21,10 @@ from jobs.errors import DamagedError, FormatError
 from jobs.kinds.all import from_json
 from jobs.kinds.clock import OF_THE_LOG
 from jobs.kinds.kind import Kind, Moment, is_stored
-from jobs.lake import delta, formats, in_force, quarantine
+from jobs.lake import delta, formats, in_force, quarantine, stalled
 from jobs.lake.log import Log, late_after
 from jobs.lake.release_log import Release, releases, releases_path
+from jobs.lake.stalled import Stalled
 from jobs.lake.version import Version, load, unknown, version_file
 from jobs.location import Location
 from jobs.reading import views
@@ -39,6 +40,7 @@ journal = structlog.get_logger(__name__)
 FOLLOW_S = 0.2
 RETRY_S = 1.0
 WATERMARK_S = 1.0
+STALLED_S = 1.0
 TABLES_S = 1.0
 REFRESH_S = 30.0
 """So often every text is derived anew: a log that met a new schema reads older records with its defaults."""
@@ -51,6 +53,19 @@ class Followed:
     release: int | None = None
     ready: bool = False
     error: str | None = None
+    tables: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """By schema, `serve` and those of releases, the version of each table."""
+    stalled: Mapping[tuple[str, str], Stalled] = field(default_factory=dict)
+    """By table and version, those that do not keep up with their logs."""
+
+    def stalled_views(self, named: Iterable[str]) -> list[dict[str, Any]]:
+        """What readers of these views (schema.name) should know: table, version, why, position."""
+        found: dict[tuple[str, str], dict[str, Any]] = {}
+        for schema, _, name in (one.lower().partition(".") for one in named):
+            for table, version in self.tables.get(schema, {}).items():
+                if table.lower() == name and (told := self.stalled.get((table, version))):
+                    found[(table, version)] = asdict(told)
+        return [*found.values()]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +117,7 @@ class Follower:
         self._seen = -1
         self._published: dict[str, int] = {}
         self._fixed: set[int] = set()
+        self._tables: dict[str, Mapping[str, str]] = {}
         self._gone: set[int] = set()
         """Releases with a retired version; they never come back."""
         self._stop = threading.Event()
@@ -120,6 +136,7 @@ class Follower:
         every: dict[Callable[[], None], float] = {
             self._live.follow: TABLES_S,  # first: only here what has fallen behind begins anew
             self.follow: FOLLOW_S, self.refresh: REFRESH_S, self.follow_watermarks: WATERMARK_S,
+            self.follow_stalled: STALLED_S,
         }  # fmt: skip
         due = dict.fromkeys(every, 0.0) | {self.refresh: time.monotonic() + REFRESH_S}
         failing: dict[Callable[[], None], str] = {}
@@ -167,10 +184,15 @@ class Follower:
         if history:
             current = history[-1]
             self._serve(current)
-            self.followed = replace(self.followed, release=current.number, ready=True)
+            self._tables[views.SERVE] = current.tables
+            self.followed = replace(
+                self.followed, release=current.number, ready=True, tables={**self._tables}
+            )
             for release in reversed(history):
                 if release.number not in self._fixed | self._gone:
                     self._fix(release)
+                self._tables[views.release_schema(release.number)] = release.tables
+            self.followed = replace(self.followed, tables={**self._tables})
         self._seen = newest
 
     def _withdraw(self) -> None:
@@ -246,6 +268,12 @@ class Follower:
     def _changes(self, wanted: list[View], schema: str) -> list[tuple[View, str]]:
         present = {key: text for key, text in self._present.items() if key[0] == schema}
         return views.statements(wanted, present, [schema])
+
+    def follow_stalled(self) -> None:
+        """What the lake server tells of versions that do not keep up."""
+        told = {(one.table, one.version): one for one in stalled.published(self._lake)}
+        if told != self.followed.stalled:
+            self.followed = replace(self.followed, stalled=told)
 
     def follow_watermarks(self) -> None:
         """Bring `meta` to what the versions' newest commits say; a text that stays costs nothing."""

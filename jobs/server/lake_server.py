@@ -31,6 +31,7 @@ from jobs.lake.plans import Plans
 from jobs.lake.read_errors import damage_in
 from jobs.lake.release_log import Release
 from jobs.lake.runs import Runs
+from jobs.lake.stalled import Publisher
 from jobs.lake.version import load, version_file
 from jobs.location import Location
 from jobs.run import Failed, Result, Run
@@ -264,8 +265,10 @@ class LakeServer:
             cancel(self._lake.spark.sparkContext, tag)
 
     def _keep_house(self) -> None:
-        """Ask the broker for lags every second, clean up every hour; a failure is logged and tried again."""
+        """Ask for lags and tell readers what is stalled, every second; clean up every hour. A failure is
+        logged and tried again."""
         self.lake.spark.sparkContext.setLocalProperty("spark.scheduler.pool", "batch")
+        publisher = Publisher(self.settings.lake)
         maintained_at = looked_at = time.monotonic()
         while not self._ending.is_set():
             if self._executors:
@@ -282,6 +285,7 @@ class LakeServer:
             if time.monotonic() - looked_at >= FILES_EVERY_S:
                 looked_at = time.monotonic()
                 self._look_at_files()
+            self._tell_readers(publisher)
             if time.monotonic() - maintained_at >= MAINTAIN_EVERY_S:
                 maintained_at = time.monotonic()
                 self._maintain()
@@ -292,6 +296,12 @@ class LakeServer:
             self.lake.damages.look(self.lake.tables())
         except Exception:
             journal.exception("the lake's files were not looked at")
+
+    def _tell_readers(self, publisher: Publisher) -> None:
+        try:
+            publisher.publish(self.lake.versions.health())
+        except Exception as error:
+            journal.warning("readers are not told which versions are stalled", why=str(error))
 
     def _maintain(self) -> None:
         try:

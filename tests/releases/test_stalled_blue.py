@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from jobs.kinds.kind import Kind
 from jobs.lake import release_log
+from jobs.lake.stalled import published
 from jobs.tables import TABLES, sales_per_region
 from jobs.waiting import wait_for
 from tests.releases.lake import Lake, following_sql_server, order
@@ -55,6 +56,7 @@ def shown(lake: Lake) -> dict[str, Any]:
 def test_status_names_record_and_expression_and_a_new_definition_resolves_it(lake: Lake) -> None:
     blue = shown(lake)
     plan = lake.build(tables(SHARE.replace("amount", "nullif(amount, 0)")))
+    (told,) = wait_for("readers to be told", lambda: published(lake.path) or None, 60)
     compared = lake.do("diff", table=SALES.name, plan=plan)
     gate = lake.do("gate", plan=plan)
     lake.promote(plan)
@@ -63,6 +65,8 @@ def test_status_names_record_and_expression_and_a_new_definition_resolves_it(lak
         f"column amount ({SHARE}) raises for orders (epoch 0, partition 0, offset 40)"
         in (blue["error"]["what"])
     )
+    assert (told.table, told.version, told.position) == (SALES.name, blue["version"], {"orders": 1})
+    assert told.why.startswith(blue["error"]["what"])
     assert blue["position"] == {"orders": 1} and blue["lag_records"] == 3
     # both sides where blue stopped, and nothing differs there
     assert (compared["position"], compared["equal"], compared["common"]) == ({"orders": 1}, True, 5)
