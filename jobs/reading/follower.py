@@ -10,9 +10,9 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -24,10 +24,10 @@ from jobs.kinds.kind import Kind, Moment, is_stored
 from jobs.lake import delta, formats, in_force, quarantine, stalled
 from jobs.lake.log import Log, late_after
 from jobs.lake.release_log import Release, releases, releases_path
-from jobs.lake.stalled import Stalled
 from jobs.lake.version import Version, load, unknown, version_file
 from jobs.location import Location
 from jobs.reading import views
+from jobs.reading.followed import Followed
 from jobs.reading.live import LiveTables
 from jobs.reading.views import View
 from jobs.topics.topic import Topic
@@ -44,28 +44,6 @@ STALLED_S = 1.0
 TABLES_S = 1.0
 REFRESH_S = 30.0
 """So often every text is derived anew: a log that met a new schema reads older records with its defaults."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Followed:
-    """What readers have now; `error` is why the newest release could not be followed (it is tried again)."""
-
-    release: int | None = None
-    ready: bool = False
-    error: str | None = None
-    tables: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """By schema, `serve` and those of releases, the version of each table."""
-    stalled: Mapping[tuple[str, str], Stalled] = field(default_factory=dict)
-    """By table and version, those that do not keep up with their logs."""
-
-    def stalled_views(self, named: Iterable[str]) -> list[dict[str, Any]]:
-        """What readers of these views (schema.name) should know: table, version, why, position."""
-        found: dict[tuple[str, str], dict[str, Any]] = {}
-        for schema, _, name in (one.lower().partition(".") for one in named):
-            for table, version in self.tables.get(schema, {}).items():
-                if table.lower() == name and (told := self.stalled.get((table, version))):
-                    found[(table, version)] = asdict(told)
-        return [*found.values()]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Query: the SQL server's small HTTP door, for `twinlake query` and for whoever waits until it has followed.
+"""Query: the HTTP endpoint of the SQL server, for `twinlake query` and whoever waits until it has followed.
 
 It asks for the readers' user and password (HTTP Basic), `/status` excepted. A web page cannot use it: a
 request needs the header X-Twinlake-Query and a loopback Host. One statement, a limited number of rows.
@@ -10,22 +10,24 @@ import asyncio
 import re
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import structlog
 from fastapi import FastAPI, Request
 from fastapi.concurrency import run_in_threadpool
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, JSONResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from fastapi.security import HTTPBasic
 from pydantic import Field
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from jobs.errors import BusyError, NotFoundError, TwinlakeError, UsageError, malformed, refused
+from jobs import http_errors
+from jobs.errors import BusyError, NotFoundError, TwinlakeError, UsageError
+from jobs.http_errors import LimitedBody, error_response
 from jobs.lake.plans import Plans
 from jobs.reading import as_of
 from jobs.reading.explain import Question
@@ -35,8 +37,7 @@ from jobs.reading.reader import Reader
 from jobs.settings import Settings
 from jobs.strict import Strict
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+journal = structlog.get_logger(__name__)
 
 HEADER = "x-twinlake-query"
 LOOPBACK = {"127.0.0.1", "localhost", "[::1]"}
@@ -49,11 +50,14 @@ LONG_AT_ONCE = 4
 LONG_S = 5.0
 """What runs longer is a long statement."""
 WAIT_S = 30.0
+SLOW_S = 30.0
+"""A client that takes no piece of its answer for so long is cut off."""
+LARGEST_BODY = 8 << 20
 LOOK_S = 0.2
 """So often it is looked whether the client still waits, and whether a statement is a long one by now."""
 
 ARROW = "application/vnd.apache.arrow.stream"
-"""Who accepts this gets the rows as an Arrow stream, with what is told of them in its schema's metadata."""
+"""Who accepts this gets the rows as an Arrow stream, with what is known of them in its schema's metadata."""
 BASIC = HTTPBasic(realm="Twinlake", auto_error=False)
 REPORT_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
@@ -169,9 +173,8 @@ class Guard:
     async def _refused(self, request: Request) -> JSONResponse | None:
         host = re.sub(r":\d+$", "", request.headers.get("host", ""))
         if host not in LOOPBACK:
-            return _refused(
-                403, UsageError(f"host {host!r} is not served", "this door is for loopback only", "")
-            )
+            why, remedy = "this endpoint is for loopback only", "ask it as 127.0.0.1 or localhost"
+            return error_response(403, UsageError(f"host {host!r} is not served", why, remedy))
         if request.url.path == "/status":
             return None
         with suppress(HTTPException):  # it is no Basic authorization at all
@@ -186,27 +189,50 @@ class Guard:
         return JSONResponse(unknown.to_json(), 401, headers=BASIC.make_authenticate_headers())
 
 
+class Sent(StreamingResponse):
+    """An answer on its way; it has no turn any more. A client that takes nothing of it for SLOW_S, or not all
+    of it in time, is cut off: without the end of its body, which every client sees."""
+
+    def __init__(
+        self, pieces: Iterator[bytes], close: Callable[[], None], longest_s: float, type_: str
+    ) -> None:
+        super().__init__(pieces, media_type=type_)
+        self._close = close
+        self._longest_s = longest_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await run_in_threadpool(self._close)
+
+    async def stream_response(self, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        try:
+            async with asyncio.timeout(self._longest_s):
+                async for piece in self.body_iterator:
+                    async with asyncio.timeout(SLOW_S):
+                        await send({"type": "http.response.body", "body": piece, "more_body": True})
+        except TimeoutError:
+            journal.warning("a client that takes its answer too slowly was cut off")
+            return
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
 def build_app(
     reader: Reader, followed: Callable[[], Followed], settings: Settings, admits: Callable[[str, str], bool]
 ) -> FastAPI:
     """Status, query and the reports of plans; `admits` judges user and password for all but the first."""
+    longest_s = settings.configuration.limits.query_seconds
     app = FastAPI(title="Twinlake SQL server", docs_url=None, redoc_url=None, openapi_url=None)
 
-    app.add_middleware(Guard, admits=admits)
+    app.add_middleware(LimitedBody, most=LARGEST_BODY)
+    app.add_middleware(Guard, admits=admits)  # asked first: a stranger's body is not read
 
-    @app.exception_handler(TwinlakeError)
-    async def told(_: Request, error: TwinlakeError) -> JSONResponse:
-        code = 404 if isinstance(error, NotFoundError) else 400 if isinstance(error, UsageError) else 503
-        return _refused(code, error)
+    def status_of(error: TwinlakeError) -> int:
+        return 404 if isinstance(error, NotFoundError) else 400 if isinstance(error, UsageError) else 503
 
-    @app.exception_handler(RequestValidationError)
-    async def wrong(_: Request, error: RequestValidationError) -> JSONResponse:
-        return _refused(400, malformed(error.errors()))
-
-    @app.exception_handler(HTTPException)
-    async def not_served(request: Request, error: HTTPException) -> JSONResponse:
-        told = refused(error.status_code, error.detail, request.method, request.url.path)
-        return JSONResponse(told.to_json(), error.status_code, error.headers)
+    http_errors.install(app, status_of, "see `twinlake logs sql`")
 
     statements = ThreadPoolExecutor(AT_ONCE + LONG_AT_ONCE, thread_name_prefix="statement")
     turns = Turns(AT_ONCE, LONG_AT_ONCE)
@@ -219,9 +245,15 @@ def build_app(
 
     async def in_turn(request: Request, answer: Callable[[threading.Event], Response]) -> Response:
         if request.headers.get(HEADER) != "1":
-            return _refused(
-                403, UsageError("the query was refused", "it has no header X-Twinlake-Query: 1", "")
-            )
+            why = "it has no header X-Twinlake-Query: 1"
+            return error_response(403, UsageError("the query was refused", why, "send that header"))
+        if not (now := followed()).ready:
+            if now.error:
+                what, remedy = "the SQL server cannot follow the lake", "see `twinlake logs sql`"
+                raise BusyError(what, now.error, remedy)
+            why = "it has not read yet what is live"
+            starting = BusyError("the SQL server is starting", why, "ask again in a few seconds")
+            return JSONResponse(starting.to_json(), 503, {"Retry-After": "1"})
         left = threading.Event()
         async with turns.one(request) as turn:
             reading = asyncio.get_running_loop().run_in_executor(statements, answer, left)
@@ -237,10 +269,14 @@ def build_app(
     @app.post("/query")
     async def query(asked: Asked, request: Request) -> Response:
         def answer(left: threading.Event) -> Response:
-            if request.headers.get("accept") != ARROW:
-                return JSONResponse(reader.read(asked.sql, asked.limit, left, asked.as_of))
-            found = reader.table(asked.sql, asked.limit, left, asked.as_of)
-            return Response(_stream(found), media_type=ARROW)
+            found = reader.answer(asked.sql, asked.limit, left, asked.as_of)
+            try:
+                if request.headers.get("accept") == ARROW:
+                    return Sent(found.arrow(), found.close, longest_s, ARROW)
+                return Sent(reader.json(found), found.close, longest_s, "application/json")
+            except BaseException:
+                found.close()
+                raise
 
         return await in_turn(request, answer)
 
@@ -259,16 +295,3 @@ def build_app(
         return HTMLResponse(page, headers=REPORT_HEADERS)
 
     return app
-
-
-def _stream(found: pa.Table) -> bytes:
-    import pyarrow as pa
-
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, found.schema) as stream:
-        stream.write_table(found)
-    return sink.getvalue().to_pybytes()
-
-
-def _refused(code: int, error: TwinlakeError) -> JSONResponse:
-    return JSONResponse(error.to_json(), status_code=code)

@@ -6,31 +6,28 @@ interrupted. A short one finds a task slot beside long ones: see `java/twinlake/
 
 from __future__ import annotations
 
-import json
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
-from jobs.as_json import to_json
 from jobs.configuration import Limits
 from jobs.errors import BusyError, TwinlakeError, UsageError
-from jobs.lake.kept_plan import TooLargeError, computed, small
 from jobs.lake.read_errors import damage_in
+from jobs.reading.answer import Answer, Answers
 from jobs.reading.explain import Question, explain
 from jobs.reading.follower import Followed
 from jobs.reading.past_tables import PastTables
+from jobs.reading.views import SERVE
 from jobs.spark import cancel
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 T = TypeVar("T")
-TOLD = "twinlake"
 _AGAIN_S = 0.5
 """A statement that is being parsed or planned has no job to cancel yet; so it is tried until it has ended."""
 
@@ -45,6 +42,7 @@ class Reader:
         release: Callable[[], int | None],
         past: PastTables | None = None,
         longest_s: float = Limits().query_seconds,
+        answers: Answers | None = None,
     ) -> None:
         """`release` is that of this thread's last statement; without `past` nobody reads AS OF a moment."""
         self._spark = spark
@@ -52,55 +50,54 @@ class Reader:
         self._longest_s = longest_s
         self._release = release
         self._past = past
+        self._answers = answers or Answers(spark)
+        jvm: Any = spark._jvm
+        self._views = jvm.twinlake.reading.NamedViews
 
-    def read(self, sql: str, limit: int, left: threading.Event, as_of: str | None = None) -> dict[str, Any]:
-        """The columns, at most `limit` rows, the release; UsageError says what is wrong with the statement.
+    def answer(self, sql: str, limit: int, left: threading.Event, as_of: str | None = None) -> Answer:
+        """At most `limit` rows, and what is known of them: the release, which of the tables do not keep up
+        with their logs, and with `as_of` (tables are as they were then) which release, at which position, and
+        what was computed from the log.
 
-        `left` is set when nobody waits for the answer any more. With `as_of` tables are as they were then,
-        and the answer tells which release, at which position, and what was computed from the log.
+        `left` is set when nobody waits for the answer any more. UsageError says what is wrong with the
+        statement. The answer is to be closed.
         """
 
-        def shown(frame: DataFrame) -> dict[str, Any]:
-            found = _collected(frame)
-            columns = [{"name": name, "type": type_} for name, type_ in frame.dtypes]
-            rows = [to_json(row) for row in found[:limit]]
-            return {"columns": columns, "rows": rows, "truncated": len(found) > limit}
+        def read() -> Answer:
+            with self._bound(as_of, sql) as past:
+                frame = self._spark.newSession().sql(sql)
+                release = past["as_of"]["release"] if past else self._release()
+                stalled = [] if past else self._stalled(self._views.of(frame._jdf))
+                found = self._answers.of(frame.limit(limit + 1).toDF(*_unique(frame.columns)), limit)
+            found.known |= {"release": release, "stalled": stalled, **past}
+            return found
 
-        found, told = self._answered(sql, limit, left, as_of, shown)
-        return {**found, **told}
+        return self._in_words(lambda: self._in_time(left, read))
 
-    def table(self, sql: str, limit: int, left: threading.Event, as_of: str | None = None) -> pa.Table:
-        """The same rows as Arrow; what is told of them is JSON at `TOLD` in the schema's metadata."""
-        found, told = self._answered(sql, limit, left, as_of, _computed)
-        told["truncated"] = found.num_rows > limit
-        return found.slice(0, limit).replace_schema_metadata({TOLD: json.dumps(told)})
+    def read(self, sql: str, limit: int, left: threading.Event, as_of: str | None = None) -> dict[str, Any]:
+        """The same, its rows in memory: for few of them."""
+        found = self.answer(sql, limit, left, as_of)
+        try:
+            rows = self._in_words(lambda: [row for piece in found.rows() for row in piece])
+        finally:
+            found.close()
+        return {"columns": found.columns, "rows": rows, **found.facts}
+
+    def json(self, answer: Answer) -> Iterator[bytes]:
+        """An answer as JSON, in pieces; UsageError, at once, for what cannot be shown."""
+        return self._in_words(answer.json)
 
     def explain(self, asked: Question, left: threading.Event) -> dict[str, Any]:
         """The records behind a row of a view, see `reading/explain.py`; it ends like a statement."""
         if self._past is None:
             raise UsageError("the question was refused", "nobody reads tables as they were here")
         past = self._past
-        return self._in_words(lambda: self._in_time(left, lambda: explain(past, asked)))
+        found = self._in_words(lambda: self._in_time(left, lambda: explain(past, asked)))
+        views = [] if asked.as_of else [f"{SERVE}.{asked.table}"]
+        return {**found, "stalled": self._stalled(views)}
 
-    def _answered(
-        self,
-        sql: str,
-        limit: int,
-        left: threading.Event,
-        as_of: str | None,
-        collect: Callable[[DataFrame], T],
-    ) -> tuple[T, dict[str, Any]]:
-        """What `collect` makes of the result, which has a row more than the limit where it goes beyond, and
-        what is told of it."""
-
-        def read() -> tuple[T, dict[str, Any]]:
-            with self._bound(as_of, sql) as past:
-                frame = self._spark.newSession().sql(sql)
-                release = past["as_of"]["release"] if past else self._release()
-                found = collect(frame.limit(limit + 1).toDF(*_unique(frame.columns)))
-            return found, {"release": release, **past}
-
-        return self._in_words(lambda: self._in_time(left, read))
+    def _stalled(self, views: Iterable[str]) -> list[dict[str, Any]]:
+        return self._followed().stalled_views(views)
 
     def _in_words(self, work: Callable[[], T]) -> T:
         """The same, its errors in words for who has asked."""
@@ -111,8 +108,6 @@ class Reader:
             return work()
         except (PySparkException, Py4JJavaError) as error:
             raise damage_in(error) or self._failed(error) from error
-        except TooLargeError as error:
-            raise UsageError("the query failed", str(error), "ask for fewer rows or columns") from error
         except UnicodeError as error:
             raise UsageError(
                 "the query failed", f"a text is not UTF-8: {error}"[:300], "select it as hex(...)"
@@ -128,7 +123,9 @@ class Reader:
         if "OneRelease$Busy" in str(error):
             return BusyError("the query was not started", why, "ask again in a moment")
         if isinstance(error, UnsupportedOperationException):
-            return UsageError("the query was refused", why)
+            why, _, remedy = why.partition(". Use ")
+            remedy = f"use {remedy}" if remedy else "correct the statement"
+            return UsageError("the query was refused", why, remedy)
         if "TABLE_OR_VIEW_NOT_FOUND" not in why:
             return UsageError("the query failed", why, "correct the statement")
         followed = self._followed()
@@ -191,45 +188,6 @@ class Reader:
             left.set()
             context.removeJobTag(tag)
             watcher.join()
-
-
-def _computed(frame: DataFrame) -> pa.Table:
-    """All rows as Arrow; a small result in this thread, others by Spark's tasks."""
-    found = small(frame)
-    return computed(frame.select("*")) if found is None else found
-
-
-def _collected(frame: DataFrame) -> list[Any]:
-    """All rows; a small result in this thread, others by Spark's tasks, by Arrow (faster) unless a column is
-    nested: it refuses fields that are never null."""
-    from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
-
-    if any(
-        isinstance(column.dataType, (ArrayType, MapType, StructType, VariantType)) for column in frame.schema
-    ):
-        return frame.collect()
-    found = small(frame)
-    if found is None:  # planned anew: a sort that was begun in this thread cannot be sent to tasks
-        found = frame.select("*").toArrow()
-    try:
-        rows: list[Any] = found.to_pylist()
-    except (OverflowError, ValueError):
-        columns = (map(_known, column) for column in found.columns)
-        rows = [dict(zip(found.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
-    return rows
-
-
-def _known(value: pa.Scalar) -> Any:
-    """In Python; of a time outside of its years 1 to 9999 the ISO 8601 text."""
-    import pyarrow as pa
-
-    if not pa.types.is_temporal(value.type):
-        return value.as_py()
-    try:
-        return value.as_py()
-    except (OverflowError, ValueError):
-        text = str(value.cast(pa.string()).as_py()).replace(" ", "T").replace(".000000", "")
-        return f"+{text}" if text.find("-") > len("9999") else text
 
 
 def _unique(names: list[str]) -> list[str]:

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from shutil import rmtree
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -24,6 +25,7 @@ from jobs import quote, service_log
 from jobs import spark as spark_edge
 from jobs.configuration import Configuration, Lake, Limits
 from jobs.errors import TwinlakeError
+from jobs.http_errors import Protocol
 from jobs.jvm import end_together
 from jobs.passwords import fits
 from jobs.reading.views import late_name
@@ -100,6 +102,7 @@ def session(
 ) -> SparkSession:
     """A small session whose every file is below `scratch`, its readers restricted."""
     temporary = scratch / "tmp"
+    rmtree(scratch / "local", ignore_errors=True)  # answers and shuffles of a process that was killed
     for folder in (temporary, scratch / "hive-local"):
         folder.mkdir(parents=True, exist_ok=True)
     (scratch / "scheduler.xml").write_text(TURNS)
@@ -134,6 +137,10 @@ def session(
         "spark.hadoop.hive.downloaded.resources.dir": str(scratch / "hive-resources"),
         # a reader cannot take the driver down by asking for too much at once
         "spark.driver.maxResultSize": "512m",
+        # two fields of one name get numbers
+        "spark.sql.execution.pandas.structHandlingMode": "row",
+        # nor by wide rows: a task makes so many of them an Arrow batch in memory
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
         # rows that are computed while they are fetched cannot be cancelled: the client sends no second call
         "spark.sql.thriftServer.incrementalCollect": "false",
         "spark.sql.thriftServer.interruptOnCancel": "true",
@@ -194,7 +201,9 @@ def _warm(reader: Reader, followed: Callable[[], Followed]) -> None:
 def _serve(app: Any, port: int) -> None:
     import uvicorn
 
-    config = uvicorn.Config(app, host=HOST, port=port, log_level="warning", log_config=None, access_log=False)
+    config = uvicorn.Config(
+        app, host=HOST, port=port, log_level="warning", log_config=None, access_log=False, http=Protocol
+    )
     uvicorn.Server(config).run()
 
 

@@ -13,8 +13,9 @@ from pyspark.sql import SparkSession
 
 from jobs.errors import UsageError
 from jobs.lake import kept_plan
+from jobs.reading.answer import Answers
 from jobs.reading.follower import Followed
-from jobs.reading.reader import Reader, _collected, _message
+from jobs.reading.reader import Reader, _message
 
 SORTED = """
     SELECT k, max(struct(time, id)).id AS newest, max_by(name, time) AS name
@@ -29,7 +30,9 @@ def test_a_sort_that_was_begun_in_this_thread_is_done_by_tasks_where_it_is_too_l
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
     monkeypatch.setattr(kept_plan, "SMALL_BYTES", most)
-    found = _collected(spark.sql(SORTED))
+    answer = Answers(spark).of(spark.sql(SORTED), 1_000)
+    found = answer.found.to_pylist()
+    answer.close()
 
     assert [row["k"] for row in found] == list(range(900))
     assert found[0] == {"k": 0, "newest": 1800, "name": "1800"}
@@ -39,15 +42,17 @@ def test_a_failure_inside_of_what_is_waited_for_is_told(spark: SparkSession) -> 
     failing = "SELECT 1 / (id - id) AS id FROM range(9)"
 
     with pytest.raises((PySparkException, Py4JJavaError)) as raised:
-        _collected(spark.sql(f"SELECT /*+ BROADCAST(b) */ * FROM range(9) a JOIN ({failing}) b USING (id)"))
+        broadcast = f"SELECT /*+ BROADCAST(b) */ * FROM range(9) a JOIN ({failing}) b USING (id)"
+        Answers(spark).of(spark.sql(broadcast), 10)
     assert _message(raised.value).startswith("[DIVIDE_BY_ZERO]")
 
 
-def test_a_date_that_python_does_not_know_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_date_that_python_does_not_know_is_told(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def read(*_: Any) -> Any:
         return pa.array([4_000_000], pa.int32()).cast(pa.date32()).to_pylist()
 
     monkeypatch.setattr(Reader, "_in_time", read)
-    spark: Any = None
     with pytest.raises(UsageError, match="cannot be shown: date value out of range"):
         Reader(spark, Followed, lambda: None).read("SELECT 1", 1, threading.Event())

@@ -89,7 +89,7 @@ public final class KeptPlan {
 
   private void write(scala.collection.Iterator<byte[]> computed, OutputStream out) throws IOException {
     OutputStream buffered = new BufferedOutputStream(out);
-    ArrowBatchStreamWriter writer = new ArrowBatchStreamWriter(columns, buffered, zone, true, false);
+    ArrowBatchStreamWriter writer = new ArrowBatchStreamWriter(columns, buffered, zone, false, false);
     writer.writeBatches(computed);
     writer.end();
     buffered.flush();
