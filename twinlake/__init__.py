@@ -52,14 +52,11 @@ def read(
     the rows are a DataFrame of that session. TwinlakeError says what is wrong, as with more than MOST_ROWS
     rows, why, and what to do.
     """
-    import pyarrow as pa
-
     settings = Settings.of(os.environ if home is None else {"TWINLAKE_HOME": str(home)})
     sql = f"SELECT {_shown(columns)} FROM serve.{quote.name(table)}"
     if where is not None:
         sql += f" WHERE {quote.expression(where)}"
-    with pa.ipc.open_stream(client.ask_arrow(settings.services(), sql, MOST_ROWS, as_of)) as stream:
-        found = stream.read_all()
+    found = client.ask_arrow(settings.services(), sql, MOST_ROWS, as_of)
     if told(found)["truncated"]:
         why = f"it has more than {MOST_ROWS:,} rows"
         raise UsageError(f"{table} was not read", why, "ask for less with `where`, or use JDBC")

@@ -15,11 +15,12 @@ from jobs import quote
 from jobs.commands.jobs import AS_JSON, KEY, follow, lake_client
 from jobs.commands.numbers import whole
 from jobs.commands.output import load_settings, print_json, say, show_rows, tell
+from jobs.commands.query import waiting_for_server
 from jobs.errors import ContractError, NotFoundError, TwinlakeError, UsageError
 from jobs.lake import formats
 from jobs.lake.in_force import topic_in_force
 from jobs.lake.quarantine import reason_sql, refuse_unknown
-from jobs.reading.client import ask
+from jobs.reading.client import Waiting, ask, log
 from jobs.settings import Services, Settings
 from jobs.topics.topic import load_topic
 
@@ -51,7 +52,7 @@ def quarantine_command(
     """Show what a topic has in quarantine, by reason and contract version, and what was replayed."""
     reasons = reason or []
     refuse_unknown(reasons)
-    found = quarantined(load_settings().services(), topic, reasons, limit)
+    found = quarantined(load_settings().services(), topic, reasons, limit, waiting_for_server())
     if as_json:
         print_json(found)
     else:
@@ -82,7 +83,9 @@ def replay_command(
         _show_replayed(result)
 
 
-def quarantined(services: Services, topic: str, reasons: Sequence[str], limit: int) -> dict[str, Any]:
+def quarantined(
+    services: Services, topic: str, reasons: Sequence[str], limit: int, waiting: Waiting = log
+) -> dict[str, Any]:
     """What readers are shown of a topic's quarantine: `records` by verdict; `groups` by reason and version of
     the contract, each with its newest `samples`; `replayed`, by what was and became of the records.
 
@@ -108,7 +111,7 @@ def quarantined(services: Services, topic: str, reasons: Sequence[str], limit: i
         "count(*) AS records, min(batch) AS first_batch, max(batch) AS last_batch "
         f"FROM {copies} {of_first} GROUP BY ALL ORDER BY first_batch, records DESC, first_reasons, reasons",
     }
-    found = {what: _rows(services, topic, sql) for what, sql in asked.items()}
+    found = {what: _rows(services, topic, sql, waiting) for what, sql in asked.items()}
     samples = defaultdict(list)
     for sample in found["samples"]:
         shown = {name: value for name, value in sample.items() if name not in GROUP}
@@ -121,9 +124,9 @@ def quarantined(services: Services, topic: str, reasons: Sequence[str], limit: i
     }
 
 
-def _rows(services: Services, topic: str, sql: str) -> list[dict[str, Any]]:
+def _rows(services: Services, topic: str, sql: str, waiting: Waiting) -> list[dict[str, Any]]:
     try:
-        rows: list[dict[str, Any]] = ask(services, sql)["rows"]
+        rows: list[dict[str, Any]] = ask(services, sql, waiting=waiting)["rows"]
     except TwinlakeError as error:
         if "TABLE_OR_VIEW_NOT_FOUND" in str(error):
             raise NotFoundError(

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 
 import typer
 
+from infra.supervise.control import supervisor_error
 from jobs.commands.numbers import whole
 from jobs.commands.output import load_settings, print_json, say, show_rows, tell
-from jobs.errors import UsageError
-from jobs.reading.client import ask, ask_why
+from jobs.errors import UnreachableError, UsageError
+from jobs.reading.client import ask, ask_each, ask_why
 
 AsOf = Annotated[
     str | None,
@@ -37,11 +39,14 @@ def query_command(
     """Run a query on the views of the live release, or on tables as they were."""
     if not sql.strip():
         raise UsageError("there is no statement", "the text is empty", 'give one, like "SHOW VIEWS IN serve"')
-    found = ask(load_settings().services(), sql, limit, as_of)
+    services, waiting = load_settings().services(), waiting_for_server()
     if as_json:
-        print_json(found["rows"])
+        found = ask_each(services, sql, limit, as_of, _print_rows, waiting)
     else:
+        found = ask(services, sql, limit, as_of, waiting)
         _show(found)
+    for one in found.get("stalled", ()):
+        tell((f"{one['table']} is not up to date: {one['why']}", "yellow"))
     if told := found.get("as_of"):
         _tell_moment(told)
     if found["truncated"]:
@@ -58,7 +63,8 @@ def explain_command(
     as_json: Annotated[bool, typer.Option("--json", help="print the answer as JSON")] = False,
 ) -> None:
     """Which records, of which partitions, offsets and batches, are behind one row of a table."""
-    found = ask_why(load_settings().services(), table, _key(key or []), as_of)
+    asked = _key(key or [])
+    found = ask_why(load_settings().services(), table, asked, as_of, waiting_for_server())
     if as_json:
         print_json(found)
         return
@@ -73,6 +79,30 @@ def explain_command(
     listed = (("topic",) if several else ()) + ("partition", "offset", "batch", "appended", "id")
     show_rows(listed, (_record(one)[-len(listed) :] for one in records))
     _tell_moment(found)
+
+
+def waiting_for_server() -> Callable[[str], None]:
+    """Says on stderr that the SQL server is waited for; nobody starts it again without a supervisor."""
+    settings = load_settings()
+
+    def waiting(text: str) -> None:
+        if error := supervisor_error(settings):
+            why = f"{error.what}: {error.why}"
+            raise UnreachableError("the SQL server does not answer", why, error.remedy)
+        tell((text, "yellow"))
+
+    return waiting
+
+
+def _print_rows(head: dict[str, Any], rows: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """A list of objects as `print_json` writes it, row by row."""
+    began = False
+    for row in rows:
+        print("[" if not began else ",")
+        print("  " + json.dumps(row, indent=2, ensure_ascii=False).replace("\n", "\n  "), end="")
+        began = True
+    print("\n]" if began else "[]")
+    return head
 
 
 def _key(given: list[str]) -> dict[str, str | None]:

@@ -43,7 +43,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The statements that the door was sent, in order; it answers each with its rows."""
     sent: list[str] = []
 
-    def answer(services: Any, sql: str) -> dict[str, Any]:
+    def answer(services: Any, sql: str, waiting: Any) -> dict[str, Any]:
         sent.append(sql)
         return {"rows": list(ROWS.values())[len(sent) - 1]}
 
@@ -90,7 +90,7 @@ def test_what_is_no_reason_is_refused_before_anybody_is_asked(twinlake: Twinlake
 def test_a_topic_without_a_quarantine_that_is_shown_is_not_found(
     twinlake: Twinlake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(services: Any, sql: str) -> Any:
+    def refuse(services: Any, sql: str, waiting: Any) -> Any:
         raise UsageError("[TABLE_OR_VIEW_NOT_FOUND] The table or view cannot be found")
 
     monkeypatch.setattr(quarantine, "ask", refuse)

@@ -35,7 +35,7 @@ PASSWORD = "for-tests-only"
 
 @dataclass
 class SqlServer:
-    """The process, started again as often as a test likes."""
+    """The process, started again as often as a test likes, at the same addresses."""
 
     home: Path
     scratch: Path
@@ -52,7 +52,7 @@ class SqlServer:
         return Services(sql_url=self.url, sql_user="analyst", sql_password=PASSWORD)
 
     def start(self) -> None:
-        self.port, self.jdbc_port = free_port(), free_port()
+        self.port, self.jdbc_port = self.port or free_port(), self.jdbc_port or free_port()
         self.scratch.mkdir(exist_ok=True)
         (self.scratch / "password").write_text(hashed("analyst", PASSWORD))
         arguments = [

@@ -130,7 +130,6 @@ def test_a_wide_answer_is_whole_and_takes_little_memory(sql: SqlServer) -> None:
     ended.set()
     watching.join()
 
-    print(f"grew by {(most - before) >> 20} MB")
     assert (answer.status_code, count, rest) == (200, 25_000, b"]}")
     assert json.loads(first.rstrip(b",")) == {f"c{n}": n % 3 == 0 for n in range(1_000)}
     assert json.loads(last) == {f"c{n}": (24_999 + n) % 3 == 0 for n in range(1_000)}
