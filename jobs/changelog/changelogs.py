@@ -125,7 +125,8 @@ def _refuse_kind(definition: Kind) -> None:
         raise UsageError(
             f"table {definition.name} has no keys",
             "its rows are records of a topic, which come and never change",
-            f"read that topic: {', '.join(definition.inputs)}",
+            f"have consumers read Kafka's topic {', '.join(definition.inputs)}, or define a table with keys "
+            "over it (a Latest, an Aggregate), release that and send its changes",
         )
 
 

@@ -32,8 +32,9 @@ def breaking(before: Sequence[Field], after: Schema) -> tuple[str, str] | None:
                 why = f"field {field.name!r} has no default, and records sent before have no such field"
                 return f"fields[{index}].default", why
         elif not holds(theirs.type, field.type):
-            why = f"field {field.name!r} was {theirs.type} and is {field.type}: a field keeps its type"
-            return f"fields[{index}].type", f"{why}, or gets one that holds all of the old one's values"
+            why = f"field {field.name!r} is read as {field.type} and sent as {theirs.type}"
+            rule = "a field keeps its type, or gets one that holds all of the old one's values"
+            return f"fields[{index}].type", f"{why}: {rule}"
     return None
 
 

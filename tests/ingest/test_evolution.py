@@ -154,4 +154,6 @@ def test_a_producer_that_breaks_the_topic_stops_it_with_the_words_of_check(faked
     stopped = faked.stopped()
 
     assert isinstance(stopped.error, StoppedTopicError)
-    assert stopped.error.why.startswith("field 'count' was string and is int: a field keeps its type")
+    assert stopped.error.why.startswith(
+        "field 'count' is read as int and sent as string: a field keeps its type"
+    )

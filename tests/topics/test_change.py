@@ -57,14 +57,34 @@ def test_records_survive_what_holds_every_value_that_was_sent(before: Any, after
 @pytest.mark.parametrize(
     ("before", "after", "path", "words"),
     [
-        ("long", field("int"), "fields[0].type", "field 'a' was bigint and is int: a field keeps its type"),
-        ("long", field("double"), "fields[0].type", "was bigint and is double"),
-        ("int", field("float"), "fields[0].type", "was int and is float"),
-        ("int", field("string", "b", aliases=["a"]), "fields[0].type", "field 'b' was int and is string"),
+        (
+            "long",
+            field("int"),
+            "fields[0].type",
+            "field 'a' is read as int and sent as bigint: a field keeps its type",
+        ),
+        ("long", field("double"), "fields[0].type", "read as double and sent as bigint"),
+        ("int", field("float"), "fields[0].type", "read as float and sent as int"),
+        (
+            "int",
+            field("string", "b", aliases=["a"]),
+            "fields[0].type",
+            "field 'b' is read as string and sent as int",
+        ),
         ("int", field("int", "b"), "fields[0].default", "field 'b' has no default"),
-        (record(x="int"), field(record(x="long")), "fields[0].type", "was struct<x:int> and is struct<x:big"),
-        (record(x="int"), field(record(X="int")), "fields[0].type", "was struct<x:int> and is struct<X:int>"),
-        (record(x="int"), field({"type": "map", "values": "int"}), "fields[0].type", "was struct<x:int>"),
+        (
+            record(x="int"),
+            field(record(x="long")),
+            "fields[0].type",
+            "read as struct<x:bigint> and sent as struct<x:int>",
+        ),
+        (
+            record(x="int"),
+            field(record(X="int")),
+            "fields[0].type",
+            "read as struct<X:int> and sent as struct<x:int>",
+        ),
+        (record(x="int"), field({"type": "map", "values": "int"}), "fields[0].type", "sent as struct<x:int>"),
     ],
 )
 def test_what_loses_a_value_is_breaking_and_has_a_place(
@@ -101,9 +121,9 @@ def test_a_breaking_change_is_refused_with_the_same_words_wherever_it_is_met(tmp
         assert fake.asked[-1].startswith("GET")
     finally:
         fake.close()
-    words = "field 'amount' was {} and is {}: a field keeps its type, or gets one that holds all"
-    assert words.format("decimal(12,2)", "string") in in_check.value.why_text
-    assert words.format("string", "decimal(12,2)") in at_registration.value.why_text
+    words = "field 'amount' is read as {} and sent as {}: a field keeps its type"
+    assert words.format("string", "decimal(12,2)") in in_check.value.why_text
+    assert words.format("decimal(12,2)", "string") in at_registration.value.why_text
 
     from pyspark.sql.types import StructType
 
@@ -133,5 +153,5 @@ def test_a_version_is_compared_with_all_before_it_not_with_its_neighbour(tmp_pat
     for number, avro in ((2, without), (3, again)):
         (folder / "schemas" / f"orders.v{number}.avsc").write_text(json.dumps(avro))
 
-    with pytest.raises(ContractError, match="'region' was string and is int"):
+    with pytest.raises(ContractError, match="'region' is read as int and sent as string"):
         load_topic("orders", folder)
