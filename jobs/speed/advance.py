@@ -21,6 +21,7 @@ from jobs.lake.fresh_rows import FreshRows, NewRows
 from jobs.lake.kept_plan import TooLargeError, computed
 from jobs.lake.log import Log
 from jobs.lake.segments import arranged
+from jobs.location import Location
 from jobs.topics.verdict import rows_in
 
 if TYPE_CHECKING:
@@ -70,16 +71,7 @@ def standing(feed: Feed) -> Standing:
             f"the position of {feed.version} cannot be found",
             f"no commit in {feed.path}/_delta_log tells the position of step {step}",
         )
-    at = Standing(
-        step=step,
-        segment=found["segment"] + 1 if found["kind"] == "close" else found["segment"],
-        position=found["position"][feed.topic],
-        watermark=found["watermark"],
-        clocks=found.get("clocks", {}),
-        records=found["records"],
-        history=found.get("history", ""),
-        steps_open=0 if found["kind"] == "close" else found["steps_open"],
-    )
+    at = _read(found, feed.topic)
     end = feed.log.end()
     if at.position > end:
         raise LostVersionError(
@@ -98,6 +90,14 @@ def standing(feed: Feed) -> Standing:
             f"{feed.log.path} was restored to an earlier state, and has read on since",
         )
     return at
+
+
+def last_standing(path: Location, topic: str) -> Standing:
+    """Where a version stands by the newest commit that says so, to be shown of one that cannot be opened."""
+    if not delta.exists(path):
+        return Standing()
+    found = delta.newest_metadata(path, where=lambda metadata: metadata.get("kind") in ("step", "close"))
+    return _read(found, topic) if found else Standing()
 
 
 def advance(feed: Feed, at: Standing, to: int, rows: NewRows | None = None) -> Standing:
@@ -168,6 +168,21 @@ def close(feed: Feed, at: Standing) -> Standing:
 def _told(feed: Feed, kind: str, at: Standing) -> dict[str, Any]:
     """The metadata of a step or a close: all that a later start needs to go on."""
     return {"kind": kind, **asdict(at), "position": {feed.topic: at.position}}
+
+
+def _read(told: Mapping[str, Any], topic: str) -> Standing:
+    """The inverse of `_told`."""
+    closed = told["kind"] == "close"
+    return Standing(
+        step=told["step"],
+        segment=told["segment"] + 1 if closed else told["segment"],
+        position=told["position"][topic],
+        watermark=told["watermark"],
+        clocks=told.get("clocks", {}),
+        records=told["records"],
+        history=told.get("history", ""),
+        steps_open=0 if closed else told["steps_open"],
+    )
 
 
 def cuts(log: Log, after: int, to: int, limit: int = LONG_RECORDS) -> list[int]:

@@ -23,7 +23,7 @@ from jobs.lake.segments import Closed
 from jobs.lake.version import Pin, Version
 from jobs.location import Location
 from jobs.spark import scratch_folder
-from jobs.speed.advance import LONG_RECORDS, Standing, advance, close, cuts, standing
+from jobs.speed.advance import LONG_RECORDS, Standing, advance, close, cuts, last_standing, standing
 from jobs.speed.culprit import Culprit, culprit, is_of_data
 from jobs.speed.hold import Hold
 from jobs.speed.mailbox import ClosedMailboxError, Mailbox
@@ -170,7 +170,12 @@ class Owner:
         self._guarded(self._open_now)
 
     def _open_now(self) -> None:
-        feed = open_version(self._lake, self.version, {self._topic: self.log})
+        try:
+            feed = open_version(self._lake, self.version, {self._topic: self.log})
+        except Exception:
+            # readers are served what it has: it is shown where that ends, and not at 0
+            self.standing = last_standing(self.version.path(self._lake), self._topic)
+            raise
         assert isinstance(feed, Feed)  # versions of view kinds have no owner
         at = standing(feed)
         if at.step:
@@ -349,5 +354,6 @@ class PassedError(TwinlakeError):
 
 
 def _first_lines(error: Exception) -> str:
-    text = str(error).strip() or type(error).__name__
-    return "\n".join(text.splitlines()[:3])[:600]
+    """What Spark finds wrong is its first line; what follows is a plan, which says nothing to an operator."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return "\n".join(lines[: 1 if lines[0].startswith("[") else 3])[:600].rstrip(";")

@@ -87,6 +87,34 @@ def test_a_version_that_fails_is_stalled_alone_and_catches_up_after_the_fix(
         assert world.shows() == world.expected()
 
 
+def test_a_version_that_cannot_be_opened_is_shown_where_it_stands_and_why_in_one_line(
+    log: BrittleLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders, version = Orders(6), version_of(LATEST)
+    version.save(tmp_path)
+    for _ in range(2):
+        log.append(orders.batch(5))
+    owner = Owner(tmp_path, version, log, lambda owner: None)
+    owner.signal(2)
+    until(lambda: owner.standing.position == 2)
+    owner.stop()
+    reached = owner.standing
+    whole = log.no_rows()
+    monkeypatch.setattr(log, "no_rows", lambda: whole.drop("status"))
+
+    again = Owner(tmp_path, version, log, lambda owner: None)
+    try:
+        until(lambda: again.error is not None)
+        error = again.error
+        assert error is not None
+
+        assert replace(again.standing, segment=0) == replace(reached, segment=0)
+        assert error.what == f"{version} does not advance from batch 2"
+        assert error.why.startswith("[UNRESOLVED_COLUMN") and "\n" not in error.why
+    finally:
+        again.stop()
+
+
 def test_a_segment_has_its_steps_and_its_time(
     log: BrittleLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
