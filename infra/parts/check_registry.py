@@ -75,9 +75,10 @@ def _refuse_unfit(settings: Settings, registry: Registry, name: str) -> str:
 
 def _missing(topic: Topic, known: list[dict[str, object]]) -> list[str]:
     """The files that are not registered yet; ContractError for one that cannot be."""
-    missing = []
+    missing, before = [], None
     for schema in topic.schemas:
         if dict(schema.avro) not in known:
-            refuse_breaking(schema, known)
+            refuse_breaking(schema, known, before)
             missing.append(str(schema.file).rsplit("/", 1)[-1])
+        before = schema
     return missing

@@ -276,6 +276,13 @@ def _show_topics(topics: list[dict[str, Any]]) -> None:
         rows.append([_cell(cell) for cell in cells])
     show_rows(("topic", "state", "batch", "log end", "records", "lag", *COUNTED, "watermark"), rows)
     say("")
+    for topic in topics:
+        for one in topic.get("unreadable", ()):
+            said = f"{topic['name']}: {one['records']:,} records of schema {one['schema']} are in quarantine"
+            say((said, "yellow"), f" ({one['reason']})")
+            say(f"  {one['why']}")
+            say(f"  {one['remedy']}")
+            say("")
 
 
 def _show_versions(versions: list[dict[str, Any]]) -> None:

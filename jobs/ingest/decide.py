@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -22,6 +23,11 @@ class Code:
     reasons: tuple[str, ...] = ()
     late: bool = False
     decodable: bool = True
+
+    @property
+    def unreadable(self) -> bool:
+        """Whether it waits for a schema that can read it."""
+        return is_unreadable(self.reasons)
 
 
 VALID = Code(verdict=verdict.VALID)
@@ -56,6 +62,7 @@ class Decision:
     counted: dict[int, int]  # newest Kafka timestamp of these: valid, with a time that is not in the future
     counts: dict[str, int]
     schema_ids: frozenset[int]  # of decodable records
+    unreadable: dict[int, int]  # by schema id, how many records the topic's newest schema cannot read
     order: np.ndarray  # which of the records read are new, in log order
     row_codes: np.ndarray  # their codes
     high: np.ndarray  # ids of the records that became valid, for the index
@@ -110,6 +117,7 @@ def decide(found: pa.Table, ends: dict[int, int], index: Index, reached: dict[in
     timed = valid & ((flags & first_pass.NO_TIME) == 0)
     ignored = np.array([False] + [code.verdict == verdict.IGNORED for code in table])[codes]
     decodable = np.array([True] + [code.decodable for code in table])[codes]
+    unreadable = np.array([False] + [code.unreadable for code in table])[codes]
     width = 1 if len(table) < 256 else 2 if len(table) < 65_536 else 3
     spans = {}
     new_ends, seen, event_times, counted = {}, {}, {}, {}
@@ -143,10 +151,22 @@ def decide(found: pa.Table, ends: dict[int, int], index: Index, reached: dict[in
         order=order,
         row_codes=codes,
         schema_ids=frozenset(np.unique(schema_id[decodable]).tolist()),
+        unreadable=_counts(schema_id[unreadable]),
         high=high[added],
         low=low[added],
         times=micros[added],
     )
+
+
+def is_unreadable(reasons: Sequence[str] | None) -> bool:
+    """Whether a record with these reasons waits for a schema that can read it."""
+    code = reasons[0].partition(":")[0] if reasons else None
+    return code == verdict.UNREADABLE_BY_SCHEMA
+
+
+def _counts(numbers: np.ndarray) -> dict[int, int]:
+    values, counts = np.unique(numbers, return_counts=True)
+    return dict(zip(values.tolist(), counts.tolist(), strict=True))
 
 
 def _numbers(found: pa.Table, name: str) -> np.ndarray:

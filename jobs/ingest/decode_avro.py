@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from jobs import quote
 from jobs.ingest import nested
+from jobs.ingest.unreadable import Unreadable
 from jobs.ingest.writer_schema import RANGES, Writer
 from jobs.lake.log_fields import kept_as
 from jobs.topics import verdict
@@ -52,10 +53,13 @@ def _from_avro(body: str, schema: str, mode: str) -> str:
     return f"from_avro({body}, {quote.string(schema)}, {options})"
 
 
-def undecodable(topic: Topic, writers: Sequence[Writer], end_marker: bytes) -> str:
+def undecodable(
+    topic: Topic, writers: Sequence[Writer], unreadable: Sequence[Unreadable], end_marker: bytes
+) -> str:
     """Reasons why the bytes of a value are no event, as text; NULL where they are one."""
     cases = [
         f"WHEN length(value) < {HEADER_BYTES} OR substring(value, 1, 1) <> X'00' THEN '{verdict.BAD_HEADER}'",
+        *(f"WHEN schema_id = {one.id} THEN {quote.string(one.reason)}" for one in unreadable),
     ]
     for writer in writers:
         end = f"e{writer.id}.{writer.end}"
@@ -182,7 +186,8 @@ def event_columns(writers: Sequence[Writer], event: Mapping[str, str]) -> tuple[
         decoded = _from_avro(body, writer.schema_text, "FAILFAST")
         columns.append(f"CASE WHEN decodable AND schema_id = {writer.id} THEN {decoded} END AS e{writer.id}")
         cases[writer.id] = _event(writer, event)
-    return tuple(columns), by_writer(cases) if cases else "NULL"
+    fields = ", ".join(f"{quote.name(name)}: {type_}" for name, type_ in event.items())
+    return tuple(columns), by_writer(cases) if cases else f"CAST(NULL AS struct<{fields}>)"
 
 
 def _event(writer: Writer, event: Mapping[str, str]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from jobs.ingest import decode_avro, decode_json
+from jobs.ingest.unreadable import Unreadable
 from jobs.ingest.writer_schema import Writer
 from jobs.topics import change_data, verdict
 from jobs.topics.contract import DELETE, IGNORE, JSON, Contract
@@ -29,8 +30,11 @@ class Decoding:
     event_micros: str
 
 
-def decoding(topic: Topic, writers: Sequence[Writer], end_marker: bytes) -> Decoding:
-    """`writers` are those of an Avro topic; `end_marker` as in `first_pass.selections`."""
+def decoding(
+    topic: Topic, writers: Sequence[Writer], unreadable: Sequence[Unreadable], end_marker: bytes
+) -> Decoding:
+    """`writers` are those of an Avro topic, `unreadable` the schemas that it cannot read; `end_marker` as in
+    `first_pass.selections`."""
     whole = change_data.FIELDS if topic.contract.change_data else ()
     if topic.contract.format == JSON:
         read = decode_json.fields(topic, whole)
@@ -55,7 +59,7 @@ def decoding(topic: Topic, writers: Sequence[Writer], end_marker: bytes) -> Deco
     return Decoding(
         schema_id=schema_id(topic),
         columns=(tuple(decode_avro.unchecked(writer, end_marker) for writer in writers),),
-        undecodable=_or_null(topic.contract, decode_avro.undecodable(topic, writers, end_marker)),
+        undecodable=_or_null(topic.contract, decode_avro.undecodable(topic, writers, unreadable, end_marker)),
         fields=by_field,
         # a writer without the field gives its default, which a record without a value has not
         event_micros=of_values(topic.contract, micros),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from jobs import quote
 from jobs.ingest.decode_avro import SEPARATOR
 from jobs.ingest.decoding import decoding, event_columns, of_values
+from jobs.ingest.unreadable import Unreadable
 from jobs.ingest.writer_schema import Writer
 from jobs.kinds.windows import micros
 from jobs.lake.log import EVENT
@@ -27,21 +28,25 @@ _SENT = "coalesce(length(key), 0) + coalesce(length(value), 0)"
 
 
 def selections(
-    topic: Topic, writers: Sequence[Writer], end_marker: bytes, event: Mapping[str, str] | None = None
+    topic: Topic,
+    writers: Sequence[Writer],
+    end_marker: bytes,
+    event: Mapping[str, str] | None = None,
+    unreadable: Sequence[Unreadable] = (),
 ) -> tuple[tuple[str, ...], ...]:
     """Select expressions over Kafka's records, to apply one list after the other.
 
     The last one yields partition, offset, micros (Kafka's), type (of the timestamp), event_micros, high and
     low (of the id's hash), flags, reasons (text, NULL where nothing is wrong) and schema_id. A well-formed
-    schema id that is none of these writers' has the reason NO_SCHEMA_YET. `end_marker` is eight random bytes
-    that no producer can know.
+    schema id that is none of these writers', and not `unreadable`, has the reason NO_SCHEMA_YET.
+    `end_marker` is eight random bytes that no producer can know.
 
     With `event`, the fields of the log's `event` and their types, there are besides key, value, headers,
     timestamp and event, as the log stores them; without it sent_bytes, the length of key and value.
     """
     headers = () if event is None else ("headers",)
     kept = ("partition", "offset", "timestamp", "timestampType", "key", *headers)
-    how = decoding(topic, writers, end_marker)
+    how = decoding(topic, writers, unreadable, end_marker)
     headed = (*kept, "value", f"{how.schema_id} AS schema_id")
     decoded = [("*", *columns) for columns in how.columns]
     contract = topic.contract

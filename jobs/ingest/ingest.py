@@ -16,7 +16,7 @@ import structlog
 
 from jobs import breakpoints
 from jobs.breakpoints import Point
-from jobs.errors import BusyError, StoppedTopicError, TwinlakeError, UnreachableError
+from jobs.errors import BusyError, StoppedTopicError, TwinlakeError
 from jobs.ingest import decode_avro, first_pass, ids, source
 from jobs.ingest.compact import Compaction
 from jobs.ingest.decide import Decision, decide
@@ -28,6 +28,7 @@ from jobs.ingest.log_table import log_table
 from jobs.ingest.look import Look
 from jobs.ingest.pace import BATCH_SECONDS, RECORDS_PER_BATCH, Pace
 from jobs.ingest.replay import Replayed, replay
+from jobs.ingest.unreadable import Unreadable, schemas_met, stops_at, waiting
 from jobs.ingest.writer_schema import Writer
 from jobs.ingest.writers import Writers
 from jobs.lake import delta
@@ -42,6 +43,7 @@ from jobs.times import Clock
 from jobs.topics.kafka import Kafka
 from jobs.topics.registry import Registry
 from jobs.topics.topic import Topic
+from jobs.topics.verdict import UNREADABLE_BY_SCHEMA
 from jobs.waiting import holding, wait_for
 
 if TYPE_CHECKING:
@@ -51,7 +53,8 @@ if TYPE_CHECKING:
 
 journal = structlog.get_logger(__name__)
 
-STARTING, RUNNING, RETRYING, STOPPED = "starting", "running", "retrying", "stopped"
+STARTING, VALIDATING, RUNNING = "starting", "validating", "running"
+RETRYING, STOPPED = "retrying", "stopped"
 IN_MEMORY_BYTES = 256 << 20
 """Batches of about so many bytes are taken in memory by a kept plan: one pass over Kafka, where Spark makes
 two."""
@@ -116,6 +119,7 @@ class Ingest:
         self._query: StreamingQuery | None = None
         self._failure: BaseException | None = None
         self._topic_id = ""
+        self._unreadable: Callable[[], list[Unreadable]] = list  # before the registry was asked
 
     # -- life
 
@@ -129,10 +133,8 @@ class Ingest:
         self._thread.start()
 
     def stop(self) -> None:
-        """Lets the batch under way finish, then ends. What was not committed is read again next time.
-
-        One that cannot be stopped in time goes on, and TimedOutError says so.
-        """
+        """Lets the batch under way finish, then ends; what was not committed is read again next time.
+        TimedOutError for one that cannot be stopped in time, and goes on."""
         self._ending.set()
         try:
             with holding(self._turn, f"the batch of topic {self.topic.name} to end", STOP_WAIT_S):
@@ -157,6 +159,7 @@ class Ingest:
                 with self._turn:  # nobody appends while it is read where the log ends
                     self._open()
                 self.on_batch(self.log_end.batch, None)
+                self._validate_waiting()
                 self._query = self._stream()
                 if self.error is None or not self.behind(self.broker_ends()):
                     self._runs()  # else once a batch is done: what failed may fail again
@@ -165,8 +168,8 @@ class Ingest:
             except Exception as error:
                 if self._failure is not None or not self._ending.is_set():
                     self.error = self._explained(self._failure or error).alone()
-                    told = self.error.to_json()
-                    journal.warning("ingest fails", topic=self.topic.name, batch=self.log_end.batch, why=told)
+                    said = journal.bind(topic=self.topic.name, batch=self.log_end.batch)
+                    said.warning("ingest fails", why=self.error.to_json())
             finally:
                 self._query = None
             if isinstance(self.error, StoppedTopicError):
@@ -188,8 +191,7 @@ class Ingest:
 
     def _open(self) -> None:
         """Reads the log's own end and refuses to go on where that would mean guessing."""
-        services = self.settings.services()
-        self._kafka = Kafka(services.kafka("ingest"))
+        self._kafka = Kafka(self.settings.services().kafka("ingest"))
         self._app_id = "log:" + self.log.open()
         self._event = self.log.event()
         self.log_end = LogEnd.of(self.topic.name, self.log.metadata())
@@ -204,9 +206,16 @@ class Ingest:
         self._topic_id = found.id
         self._starts = self.log_end.starts(begins)
         self._writers = self.writers()
+        self._unreadable = self._writers.unreadable
         if self._indexed != self.log_end.batch:
             self._index = Duplicates(self._horizon, partial(ids.since, self.log))
             self._indexed = self.log_end.batch
+
+    def _validate_waiting(self) -> None:
+        """Records that no schema could read, and one can now: before any new one, as they came first."""
+        if self.log_end.unreadable.keys() & {writer.id for writer in self._writers.all()}:
+            self.state = VALIDATING
+            self.replay((UNREADABLE_BY_SCHEMA,), Run(id=f"start-{self.topic.name}", cancelled=self._ending))
 
     def _stream(self) -> StreamingQuery:
         """A stream from the log's end. Its checkpoint is new each time, so no old one can mislead it."""
@@ -248,7 +257,7 @@ class Ingest:
                 raise BatchFailedError("the batch was not committed") from None
 
     def _commit(self, records: DataFrame, reached: dict[int, int]) -> None:
-        self._check_topic()
+        self.log_end.check(self._kafka.topic(self.topic.name), self._topic_id)
         in_memory = self._unread(reached) * self._record_bytes < IN_MEMORY_BYTES
         try:
             found = self._looked(records, in_memory)
@@ -263,9 +272,9 @@ class Ingest:
         met = [writer for writer in writers if writer.id in decision.schema_ids]
         self._writers.check(met, self.log_end)
         if self.keep(met) and in_memory:
-            found = self._look.whole(records, writers, self._event)
+            found = self._look.whole(records, self._writers, self._event)
         end = self.log_end.at(self.clock()).after(decision, self._topic_id, met, self._event)
-        self._check_topic()
+        self.log_end.check(self._kafka.topic(self.topic.name), self._topic_id)
         metadata = end.metadata(BATCH, decision.records)
         fresh: NewRows
         if in_memory:
@@ -297,6 +306,8 @@ class Ingest:
         self._index.add(decision.high, decision.low, decision.times)
         self._index.evict(min(decision.seen.values()))
         self._indexed = end.batch
+        if end.schemas.keys() != self.log_end.schemas.keys():
+            self.log.publish(end.schemas)
         self.log_end = end  # only now: who sees these records in the log asks next who lacks them
         self._runs()
         self.on_batch(end.batch, fresh)
@@ -305,7 +316,7 @@ class Ingest:
         """An empty batch where offsets without records were read; nothing where the log has been there."""
         if all(end <= self.log_end.offsets.get(partition, 0) for partition, end in reached.items()):
             return
-        self._check_topic()
+        self.log_end.check(self._kafka.topic(self.topic.name), self._topic_id)
         end = self.log_end.at(self.clock()).past(reached, self._topic_id)
         self.log.appender.commit([], self._app_id, end.batch, end.metadata(BATCH, 0))
         self.log_end, self._indexed = end, end.batch
@@ -318,54 +329,43 @@ class Ingest:
         return sum(max(0, end - begins.get(partition, 0)) for partition, end in reached.items())
 
     def keep(self, met: Iterable[Writer]) -> bool:
-        """Gives the log the fields of the writers whose records are in a batch, before the batch; whether it
-        gained some."""
+        """Gives the log the fields of a batch's writers, before the batch; whether it gained some."""
         before = self._event
         for writer in met:
             if not all(kept_as(self._event, *field) for field in writer.stored.items()):
-                remedy = (
-                    "have producers send it under a name of its own; what they sent already can only be left "
-                    f"out: make the topic again and run `twinlake topic accept {self.topic.name}`"
-                )
-                self._event = self.log.keep(writer.stored, f"schema {writer.id}", remedy)
+                self._event = self.log.keep(writer.stored, f"schema {writer.id}", "try again")
         return self._event != before
-
-    def _check_topic(self) -> None:
-        found = self._kafka.topic(self.topic.name)
-        if found is None:
-            raise missing(self.topic.name, self.log_end)
-        if found.id != self._topic_id:
-            stopped = self.log_end.refuse(found.id, {}, {}, "LogAppendTime")
-            raise stopped or UnreachableError(f"topic {self.topic.name} was made again", "", "wait")
 
     def _looked(self, records: DataFrame, in_memory: bool) -> pa.Table:
         """The look at a batch; asks the registry when a record names a schema that is not known yet."""
         import pyarrow.compute as pc
 
         while True:
-            writers = self._writers.all()
-            look = self._look
+            look, writers = self._look, self._writers
             table = look.whole(records, writers, self._event) if in_memory else look.bare(records, writers)
             if table.num_rows and pc.min(table.column("type")).as_py() != LOG_APPEND_TIME:
                 raise producer_time(self.topic.name)
             unknown = table.filter(pc.equal(table.column("reasons"), decode_avro.NO_SCHEMA_YET))
-            if unknown.num_rows and self._writers.learn(self.log_end):
+            met = schemas_met(table)
+            learned = unknown.num_rows and writers.learn(self.log_end, self._event)
+            if learned or writers.leave_out_unkept(met, self._event):
                 continue
-            if refused := self.log_end.refuse_missing(pc.unique(unknown.column("schema_id")).to_pylist()):
+            refused = self.log_end.refuse_missing(pc.unique(unknown.column("schema_id")).to_pylist())
+            if refused := refused or stops_at(self.topic, met, writers.unreadable()):
                 raise refused
             return table
 
-    # -- judging again: what `replay` asks of it
+    # -- validating again
 
     def replay(self, reasons: Sequence[str], run: Run) -> Replayed:
-        """Judges what is in quarantine (for these reasons, for any without them) again, beside the stream."""
+        """Validates what is in quarantine (for these reasons, for any without them) again."""
         return replay(self, reasons, run)
 
     def writers(self) -> Writers:
         """The schemas of the topic's producers as the registry tells them now."""
         registry = Registry(self.settings.services().registry())
         found = Writers(self.topic, registry, partial(decode_avro.decoded_type, self.spark))
-        found.learn(self.log_end)
+        found.learn(self.log_end, self._event)
         return found
 
     @contextmanager
@@ -373,7 +373,7 @@ class Ingest:
         """Where the log ends; nobody else appends to it inside. BusyError unless the topic is being read."""
         name = self.topic.name
         with holding(self._turn, f"the batch of topic {name} to end", STOP_WAIT_S, run):
-            if self.state != RUNNING or self._ending.is_set():
+            if self.state not in (RUNNING, VALIDATING) or self._ending.is_set():
                 why = self.error.what if self.error else f"its ingest is {self.state}"
                 raise BusyError(f"topic {name} is not read now", why, "see `twinlake status`, then try again")
             yield self.log_end.at(self.clock())
@@ -384,13 +384,15 @@ class Ingest:
 
     # -- for `twinlake status`
 
+    def unreadable(self) -> list[dict[str, Any]]:
+        """By schema, the records in quarantine that the newest schema cannot read, and what to do."""
+        return waiting(self.topic, self.log_end.unreadable, self._unreadable())
+
     def broker_ends(self) -> dict[int, int]:
         """The offset after the last committed record of each partition, asked of the broker."""
-        kafka = Kafka(self.settings.services().kafka("ingest"))
-        found = kafka.topic(self.topic.name)
+        found = (kafka := Kafka(self.settings.services().kafka("ingest"))).topic(self.topic.name)
         return kafka.ends(self.topic.name, found.partitions) if found else {}
 
     def behind(self, ends: Mapping[int, int]) -> int:
         """How many offsets below these ends the log has not reached yet."""
-        offsets = self.log_end.offsets
-        return sum(max(0, end - offsets.get(partition, 0)) for partition, end in ends.items())
+        return sum(max(0, end - self.log_end.offsets.get(number, 0)) for number, end in ends.items())

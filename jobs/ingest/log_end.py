@@ -23,6 +23,7 @@ COUNTED = tuple(name for name in (*VERDICTS, LATE) if name != IGNORED)
 """What the commits of every log tell; how many are ignored those of one that has some."""
 
 NO_FIELDS: Mapping[str, str] = {}
+NO_FEWER: Mapping[int, int] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +45,10 @@ class LogEnd:
     counts: dict[str, int] = field(default_factory=dict)
     schemas: dict[int, list[str]] = field(default_factory=dict)
     schema_hashes: dict[int, str] = field(default_factory=dict)
+    met_by: dict[int, int] = field(default_factory=dict)
+    """By schema id, the number of the topic's schema that was active when the log met it."""
+    unreadable: dict[int, int] = field(default_factory=dict)
+    """By schema id, how many records are in quarantine because no active schema could read them."""
 
     @classmethod
     def of(cls, topic: str, metadata: dict[str, Any]) -> LogEnd:
@@ -66,6 +71,8 @@ class LogEnd:
             counts=metadata["counts"],
             schemas=_by_number(metadata["schemas"]),
             schema_hashes=_by_number(metadata["schema_hashes"]),
+            met_by=_by_number(metadata.get("met_by", {})),
+            unreadable=_by_number(metadata.get("unreadable", {})),
         )
 
     def metadata(self, kind: str, records: int) -> dict[str, Any]:
@@ -86,6 +93,8 @@ class LogEnd:
             "records": records,
             "schemas": self.schemas,
             "schema_hashes": self.schema_hashes,
+            "met_by": self.met_by,
+            "unreadable": self.unreadable,
         }
 
     @property
@@ -136,6 +145,8 @@ class LogEnd:
             counts={**self.counts, **more},
             schemas={**self.schemas, **kept},
             schema_hashes={**self.schema_hashes, **{w.id: schema_hash(w.avro) for w in writers}},
+            met_by={**{w.id: w.read_by for w in writers}, **self.met_by},
+            unreadable=_counted(self.unreadable, decision.unreadable),
         )
 
     def judged_again(
@@ -143,11 +154,13 @@ class LogEnd:
         decision: Decision,
         epoch: int,
         before: Mapping[str, int],
+        unreadable: Mapping[int, int],
         copies: int,
         writers: Collection[Writer],
         event: Mapping[str, str] = NO_FIELDS,
     ) -> LogEnd:
-        """The end after a batch of so many copies of records of that epoch, which were counted as `before`.
+        """The end after a batch of so many copies of records of that epoch, which were counted as `before`,
+        and by schema as `unreadable`.
 
         Kafka's offsets stay. A valid record's event time counts for the watermark as if it had been valid at
         first: it may go on by it, never back.
@@ -169,7 +182,17 @@ class LogEnd:
             counts=dict(counts),
             schemas={**self.schemas, **kept},
             schema_hashes={**self.schema_hashes, **{w.id: schema_hash(w.avro) for w in writers}},
+            met_by={**{w.id: w.read_by for w in writers}, **self.met_by},
+            unreadable=_counted(self.unreadable, decision.unreadable, unreadable),
         )
+
+    def check(self, found: kafka.KafkaTopic | None, topic_id: str) -> None:
+        """Raises what stops the topic when it is not there, or was made again since reading it began."""
+        if found is None:
+            raise missing(self.topic, self)
+        if found.id != topic_id:
+            stopped = self.refuse(found.id, {}, {}, kafka.LOG_APPEND_TIME)
+            raise stopped or UnreachableError(f"topic {self.topic} was made again", "", "wait")
 
     def refuse(
         self, topic_id: str, begins: dict[int, int], ends: dict[int, int], timestamp_type: str
@@ -261,6 +284,15 @@ def producer_time(topic: str) -> StoppedTopicError:
 
 def _by_number(found: dict[str, Any]) -> dict[int, Any]:
     return {int(number): value for number, value in found.items()}
+
+
+def _counted(
+    before: Mapping[int, int], more: Mapping[int, int], less: Mapping[int, int] = NO_FEWER
+) -> dict[int, int]:
+    found = Counter(before)
+    found.update(more)
+    found.subtract(less)
+    return {number: count for number, count in sorted(found.items()) if count > 0}
 
 
 def _newest(before: dict[int, int], now: dict[int, int]) -> dict[int, int]:

@@ -20,12 +20,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.ingest import decode_avro, first_pass, ids, source
-from jobs.ingest.decide import Decision, decide
+from jobs.ingest.decide import Decision, decide, is_unreadable
 from jobs.ingest.duplicates import Seen
 from jobs.ingest.log_end import LogEnd
 from jobs.ingest.log_table import log_table
 from jobs.ingest.look import Look
 from jobs.ingest.nearby import Nearby
+from jobs.ingest.unreadable import schemas_met
 from jobs.ingest.writer_schema import Writer
 from jobs.ingest.writers import Writers
 from jobs.lake.kept_plan import ArrowFile, computed
@@ -46,6 +47,7 @@ CHUNK_BYTES = 64 << 20
 OTHER_WAIT_S = 3600.0
 _one_at_a_time = threading.Lock()
 _KAFKA = [*source.COLUMNS]
+_DECIDED = ("batch", "schema_id", "verdict", "reasons")
 
 
 class Door(Protocol):
@@ -179,8 +181,9 @@ class _Replay:
             changed = _changed(before, decision)
             moved = Counter(before.column("verdict").to_pylist())
             new = end.judged_again(
-                decision, part.epoch, moved, int(np.count_nonzero(changed)), met, self._log.event()
-            )
+                decision, part.epoch, moved, _unreadable(before), int(np.count_nonzero(changed)), met,
+                self._log.event(),
+            )  # fmt: skip
             table = log_table(found, self._topic, decision, new, copies_of=part.epoch).filter(changed)
             self._door.take(table, new, self._told(new, table.num_rows), decision)
         return new.batch, Counter(table.column("verdict").to_pylist())
@@ -191,9 +194,7 @@ class _Replay:
         last = int(pc.max(part.rows.column("batch")).as_py())
         wanted = f"epoch = {part.epoch} AND ({part.spans_sql}) AND verdict <> '{VALID}'"
         names = ("timestamp_type AS timestampType" if name == "timestampType" else name for name in _KAFKA)
-        rows = computed(
-            self._log.all(0, last).where(wanted).selectExpr(*names, "batch", "verdict", "reasons")
-        )
+        rows = computed(self._log.all(0, last).where(wanted).selectExpr(*names, *_DECIDED))
         chosen = set(_places(part.rows))
         rows = rows.filter(pa.array([place in chosen for place in _places(rows)], pa.bool_()))
         return rows.take(_in_order(rows)).combine_chunks()
@@ -201,7 +202,10 @@ class _Replay:
     def _looked(self, before: pa.Table, end: LogEnd, event: dict[str, str]) -> pa.Table:
         """What these records say of themselves by the contract and schemas in force, in the same order."""
         records = ArrowFile(self._door.spark, before.select(_KAFKA))
-        found = self._look.again(records, self._writers.all(), event)
+        while True:
+            found = self._look.again(records, self._writers, event)
+            if not self._writers.leave_out_unkept(schemas_met(found), event):
+                break
         unknown = found.filter(pc.equal(found.column("reasons"), decode_avro.NO_SCHEMA_YET))
         if refused := end.refuse_missing(pc.unique(unknown.column("schema_id")).to_pylist()):
             raise refused
@@ -237,6 +241,12 @@ def _decided(found: pa.Table, nearby: Nearby) -> Decision:
     decision = decide(found.set_column(found.column_names.index("offset"), "offset", places), {}, nearby, {})
     assert decision is not None  # no record is in the log already by offsets that begin with none
     return decision
+
+
+def _unreadable(before: pa.Table) -> Counter[int]:
+    """By schema, how many of these records no schema could read so far."""
+    told = zip(before.column("schema_id").to_pylist(), before.column("reasons").to_pylist(), strict=True)
+    return Counter(schema_id for schema_id, reasons in told if is_unreadable(reasons))
 
 
 def _changed(before: pa.Table, decision: Decision) -> np.ndarray:

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jobs.errors import StoppedTopicError
-from jobs.topics.change import breaking
+from jobs.ingest.unreadable import Unreadable, unreadable_schema
+from jobs.topics.change import first_unreadable
 from jobs.topics.schema import Field, readable_fields
 from jobs.topics.spark_type import is_nested
 from jobs.topics.topic import Topic
@@ -42,6 +42,7 @@ class Writer:
     avro: dict[str, Any]  # without what does not matter to decoding
     fields: tuple[Field, ...]  # those of a type that the project's own schemas may have
     kept: StructType  # what decoding `schema_text` yields
+    read_by: int  # the number of the topic's schema that is active
 
     @property
     def plain(self) -> tuple[Field, ...]:
@@ -137,42 +138,42 @@ def schema_hash(avro: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(avro, sort_keys=True).encode()).hexdigest()[:32]
 
 
-def learn(topic: Topic, schema_id: int, avro: dict[str, Any], decoded: Callable[[str], StructType]) -> Writer:
-    """The writer behind a schema id; one that the topic's newest schema cannot read stops the topic.
+def learn(
+    topic: Topic, schema_id: int, avro: dict[str, Any], decoded: Callable[[str], StructType]
+) -> Writer | Unreadable:
+    """What is behind a schema id: a writer, or why the topic's newest schema cannot read its records.
 
     `avro` is as `meant` leaves it; `decoded` tells what decoding with a schema yields, and raises ValueError
     where that cannot be done.
     """
+
+    def unreadable(why: str, field: str = "") -> Unreadable:
+        return unreadable_schema(topic, schema_id, avro, why, field)
+
     if avro.get("type") != "record":
-        raise _incompatible(topic, schema_id, f"it is of type {avro.get('type')!r}, not a record")
+        return unreadable(f"it is of type {avro.get('type')!r}, not a record")
     fields, others = readable_fields(avro, f"schema id {schema_id}")
     for name, error in others.items():
         if any(name in field.names for field in topic.newest.fields):
-            why = f"field {name!r} ({error.path}): {error.why_text}"
-            raise _incompatible(topic, schema_id, why) from error
+            return unreadable(f"field {name!r} ({error.path}): {error.why_text}", name)
+    if wrong := first_unreadable(fields, topic.newest):
+        index, _, why = wrong
+        return unreadable(why, topic.newest.fields[index].name)
     try:
         kept = decoded(json.dumps(avro))
     except ValueError as error:
-        raise _incompatible(topic, schema_id, f"Spark cannot decode it: {error}") from error
-    writer = Writer(id=schema_id, avro=avro, fields=fields, kept=kept)
+        return unreadable(f"Spark cannot decode it: {error}")
+    writer = Writer(id=schema_id, avro=avro, fields=fields, kept=kept, read_by=topic.newest.number)
     try:
         decoded(writer.checking_schema_text)
     except ValueError as error:
-        raise _incompatible(topic, schema_id, f"its records cannot be checked: {error}") from error
-    if len({name.lower() for name in writer.names}) < len(writer.names):
-        raise _incompatible(topic, schema_id, "it has fields whose names differ in case only")
+        return unreadable(f"its records cannot be checked: {error}")
+    seen: set[str] = set()
+    for name in writer.names:
+        if name.lower() in seen:
+            return unreadable(f"it has fields whose names differ in case only: {name!r}", name)
+        seen.add(name.lower())
     for name, type_ in writer.stored.items():
         if _NOTHING_INSIDE.search(type_):
-            raise _incompatible(topic, schema_id, f"field {name!r} holds a type without values: {type_}")
-    if wrong := breaking(writer.fields, topic.newest):
-        raise _incompatible(topic, schema_id, wrong[1])
+            return unreadable(f"field {name!r} holds a type without values: {type_}", name)
     return writer
-
-
-def _incompatible(topic: Topic, schema_id: int, why: str) -> StoppedTopicError:
-    return StoppedTopicError(
-        what=f"topic {topic.name} has records of schema {schema_id}, which {topic.newest.file} cannot read",
-        why=why,
-        remedy=f"add schemas/{topic.name}.v{topic.newest.number + 1}.avsc that can read it, "
-        "run `twinlake check`, and start the lake server again",
-    )

@@ -7,6 +7,7 @@ has opened the topic's log with them; a reader that looked there would ask for c
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from jobs.errors import NotFoundError
 from jobs.lake import store
@@ -14,9 +15,11 @@ from jobs.location import Location
 from jobs.topics.topic import Topic
 
 
-def publish(lake: Location, topic: Topic) -> None:
-    """Tell readers of the topic; only the lake server does, before the first batch that uses it."""
-    file, text = _file(lake, topic.name), json.dumps(topic.to_json(), indent=2)
+def publish(lake: Location, topic: Topic, met: Sequence[int] = ()) -> None:
+    """Tell readers of the topic; only the lake server does, before the first batch that uses it, and again
+    when the log has met another schema: `met` are the ids of all so far."""
+    file = _file(lake, topic.name)
+    text = json.dumps({**topic.to_json(), "schemas_met": list(met)}, indent=2)
     if not store.exists(file) or store.read(file) != text.encode():
         store.replace(file, text)
 

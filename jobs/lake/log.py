@@ -20,6 +20,7 @@ from jobs.location import Location
 from jobs.times import moment_or_none, parse_moment
 from jobs.topics import coordinate, record_key
 from jobs.topics.contract import JSON
+from jobs.topics.earlier import as_of_schema
 from jobs.topics.spark_type import is_record
 from jobs.topics.verdict import TOO_LATE, VALID
 
@@ -127,13 +128,32 @@ class Log:
         delta.create(self.spark, self.path, StructType.fromDDL(ddl(fields)), properties)
         self._appender = self._read = None
         self._gain_columns()
+        self._refuse_unfit()
         self.keep(
             fields,
             newest.file,
             remedy="give the field that type in the file, or another name; then start the lake server again",
         )
-        in_force.publish(self.lake, self.topic)  # last: its columns must be there
+        self.publish(self.metadata().get("schemas", {}))  # last: its columns must be there
         return self.appender.table_id
+
+    def publish(self, met: Iterable[int | str]) -> None:
+        """Readers are told the contract and schemas of the topic, and whose records are in the log: how a
+        field is read depends on both."""
+        in_force.publish(self.lake, self.topic, sorted(map(int, met)))
+
+    def _refuse_unfit(self) -> None:
+        """StoppedTopicError for a newest schema that cannot read records that are valid in the log."""
+        newest, kept = self.topic.newest, self.event()
+        for schema_id, names in self.metadata().get("schemas", {}).items():
+            if why := log_fields.unfit(newest.fields, names, kept):
+                raise StoppedTopicError(
+                    what=f"{newest.file} cannot read records of schema {schema_id}, which the log of topic "
+                    f"{self.topic.name} has",
+                    why=why,
+                    remedy="give the field that type in the file, or another name; then start the lake "
+                    "server again",
+                )
 
     def _gain_columns(self) -> None:
         """Gives a log of before the columns that it lacks; its rows read NULL there."""
@@ -213,6 +233,11 @@ class Log:
             if since is None or told is None or parse_moment(told) >= since
         ]
 
+    def as_of_schema(self, number: int | None) -> Log:
+        """The same log, read by an earlier schema of the topic; itself for the newest, and for None."""
+        topic = as_of_schema(self.topic, number)
+        return self if topic is self.topic else _EarlierLog(self, topic)
+
     def rows_of(self, files: Iterable[str]) -> DataFrame:
         """The same rows of these data files (paths below the table): no snapshot, no listing."""
         read = self.spark.read.schema(self.ddl).parquet(*(str(self.path / name) for name in files))
@@ -244,8 +269,10 @@ WHERE (verdict = '{VALID}' AND late) OR verdict = '{TOO_LATE}'"""
 
     def columns(self) -> tuple[str, ...]:
         """SQL of what every definition reads, over the log's columns; another one once a schema is met."""
-        schemas: dict[str, list[str]] = self.metadata().get("schemas", {})
-        contract, fields, kept = self.topic.contract, [], self._kept()
+        schemas = self._met()
+        contract, fields = self.topic.contract, []
+        asked = self._has_places and (self._read is not None or delta.exists(self.path))
+        kept = self.read if asked else log_fields.NOT_ASKED
         for field in self.topic.newest.fields:
             value = log_fields.as_read(field, schemas, kept)
             if deleted := record_key.of_tombstone(contract, field.name):
@@ -253,12 +280,51 @@ WHERE (verdict = '{VALID}' AND late) OR verdict = '{TOO_LATE}'"""
             fields.append(f"{value} AS {quote.name(field.name)}")
         return (*fields, *record_key.from_log(contract), *coordinate.FROM_LOG)
 
-    def _kept(self) -> Mapping[str, str]:
-        """`read`, where how a field is read depends on it; else it is not looked up."""
-        newest, is_json = self.topic.newest, self.topic.contract.format == JSON
-        if not (is_json or any(is_record(field.type) for field in newest.fields)):
-            return log_fields.NOT_ASKED
-        return self.read if delta.exists(self.path) else log_fields.NOT_ASKED
+    def _met(self) -> Mapping[str, list[str]]:
+        """By id of the schemas met, under which names their records are kept."""
+        schemas: dict[str, list[str]] = self.metadata().get("schemas", {})
+        return schemas
+
+    @property
+    def _has_places(self) -> bool:
+        """Whether a field's values may be in several fields of `event`; else `read` is not looked up."""
+        fields, is_json = self.topic.newest.fields, self.topic.contract.format == JSON
+        return is_json or len(self.topic.schemas) > 1 or any(is_record(field.type) for field in fields)
+
+
+class _EarlierLog(Log):
+    """A log whose rows have the names and types of an earlier schema. It is only read."""
+
+    _has_places = True
+
+    def _met(self) -> Mapping[str, list[str]]:
+        """Of one that was met before a field got its new name: without that. Its records have had the field's
+        default, which is in the states of versions by now."""
+        number, topic = self.topic.newest.number, self._log.topic
+        then = {name for field in topic.schemas[number - 1].fields for name in field.names}
+        later = {name for field in self.topic.newest.fields for name in field.names} - then
+        met_by = self.metadata().get("met_by", {})
+        return {
+            schema_id: log_fields.without(names, later)
+            if met_by.get(schema_id, number + 1) <= number
+            else names
+            for schema_id, names in super()._met().items()
+        }
+
+    def __init__(self, log: Log, topic: Topic) -> None:
+        super().__init__(log.spark, log.lake, topic)
+        self.lane, self._log = log.lane, log
+        self._seen: Appender | None = None
+
+    @property
+    def appender(self) -> Appender:
+        return self._log.appender
+
+    @property
+    def read(self) -> dict[str, str]:
+        if self._seen is not self.appender:  # the log has gained fields
+            self._seen, self._read = self.appender, None
+        return super().read
 
 
 def late_after(logs: Mapping[str, Log]) -> dict[str, timedelta]:

@@ -8,10 +8,10 @@ A record gains the fields that it comes with for the first time, which are NULL 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from jobs import quote
-from jobs.topics.change import PROMOTIONS, holds, promoted
+from jobs.topics.change import PROMOTIONS, holds, narrowed, promoted
 from jobs.topics.default_value import default_sql
 from jobs.topics.schema import Field
 from jobs.topics.spark_type import Struct, Type, covers, is_record, parse, text, united
@@ -49,6 +49,17 @@ def new_fields(event: Mapping[str, str], name: str, type_: str) -> dict[tuple[st
     )
 
 
+def with_field(event: Mapping[str, str], name: str, type_: str) -> Mapping[str, str]:
+    """`event` after it has gained what it lacks to keep this field; ValueError as of `new_fields`."""
+    if kept_as(event, name, type_) is not None:
+        return event
+    grown = dict(event)
+    for (first, *inside), new in new_fields(event, name, type_).items():
+        both = united(parse(event[name]), parse(type_)) if inside else None
+        grown[first] = new if both is None else text(both)
+    return grown
+
+
 def _gained(kept: Type, both: Type, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
     if isinstance(kept, Struct) and isinstance(both, Struct):
         there = dict(kept.fields)
@@ -70,24 +81,48 @@ def names_kept(event: Mapping[str, str], stored: Mapping[str, str], names: Itera
     return [(name in stored and kept_as(event, name, stored[name])) or name for name in names]
 
 
+def without(names: Iterable[str], left_out: Collection[str]) -> list[str]:
+    """The names that a schema's records are kept under, but for these fields."""
+    return [name for name in names if name.split(_APART)[0] not in left_out]
+
+
 def as_read(field: Field, schemas: Mapping[str, Sequence[str]], kept: Mapping[str, str] = NOT_ASKED) -> str:
     """SQL of a field over the log's columns: what the record's writer sent under one of its names, else the
     newest schema's default. `schemas` tells by id of the schemas met which fields their records are kept in,
-    `kept` the types of those fields, which is asked of records and of JSON, whose records name no schema.
+    `kept` the types of all that the log keeps of the field.
     """
     by_source: dict[str, list[int]] = {}
     for schema_id, names in schemas.items():
         by_source.setdefault(_source(field, names, kept), []).append(int(schema_id))
-    usual = _typed(field, field.name, kept)
-    places = [name for name in kept if name.split(_APART)[0] == field.name]
-    if not schemas and len(places) > 1:  # JSON: a record has its value in one of them
-        return f"coalesce({', '.join(_typed(field, name, kept) for name in places)})"
+    usual = _anywhere(field, kept)
     cases = [
         f"WHEN schema_id IN ({', '.join(map(str, sorted(ids)))}) THEN {sql}"
         for sql, ids in by_source.items()
         if sql != usual
     ]
     return f"CASE {' '.join(cases)} ELSE {usual} END" if cases else usual
+
+
+def _anywhere(field: Field, kept: Mapping[str, str]) -> str:
+    """The same of records whose schema is not among those met: JSON's, which name none, and those that come
+    after a view was made. A record has its value in one of the field's places, and nothing in the others."""
+    places = [place for name in field.names for place in kept if place.split(_APART)[0] == name]
+    texts = [_typed(field, place, kept) for place in places or (field.name,)]
+    return texts[0] if len(texts) == 1 else f"coalesce({', '.join(texts)})"
+
+
+def unfit(fields: Iterable[Field], names: Sequence[str], kept: Mapping[str, str]) -> str | None:
+    """Why one of these fields cannot be read from records that are kept under these names of `kept`."""
+    by_name = {name.split(_APART)[0]: name for name in names}
+    for field in fields:
+        found = next((by_name[name] for name in field.names if name in by_name), None)
+        if found is None and not field.has_default:
+            return f"its field {field.name!r} has no default, and these records have no such field"
+        sent = kept.get(found or "")
+        if sent is not None and not holds(sent, field.type):
+            why = f"its field {field.name!r} is {field.type}, and the log has it as {sent}"
+            return f"{why}: a field keeps its type"
+    return None
 
 
 def _source(field: Field, names: Sequence[str], kept: Mapping[str, str]) -> str:
@@ -99,7 +134,9 @@ def _source(field: Field, names: Sequence[str], kept: Mapping[str, str]) -> str:
 def _typed(field: Field, name: str, kept: Mapping[str, str]) -> str:
     """Spark drops a cast that changes nothing: which type the log has it as need not be known, but for
     records, which are cast by place and read by name."""
-    value = f"event.{quote.name(name)}"
+    value, sent = f"event.{quote.name(name)}", kept.get(name, field.type)
+    if (field.type, sent) in PROMOTIONS and (sent, field.type) not in PROMOTIONS:
+        return narrowed(value, sent, field.type, field.name)  # read by an earlier schema
     if is_record(field.type) and name in kept:
         return promoted(value, kept[name], field.type)
     return f"CAST({value} AS {field.type})" if field.type in _WIDER else value

@@ -15,7 +15,7 @@ from jobs.topics.verdict import ALREADY_SEEN, IGNORED, INVALID, REASONS, TOO_LAT
 
 JUDGED_AGAIN = (INVALID, TOO_LATE)
 """The verdicts that a replay may change: a duplicate stays one, whatever the contract says."""
-_FIELD = re.compile(r"[A-Za-z][A-Za-z0-9_]*(\[\]|\.[A-Za-z][A-Za-z0-9_]*)*")
+_FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\[\]|\.[A-Za-z_][A-Za-z0-9_]*)*")
 _SAME = "{0}.epoch = {1}.epoch AND {0}.partition = {1}.partition AND {0}.offset = {1}.offset"
 
 

@@ -77,6 +77,9 @@ class TopicIngest(RunningIngest, Protocol):
     state: str
     log_end: LogEnd
 
+    def unreadable(self) -> list[dict[str, Any]]:
+        """By schema, the records in quarantine that the newest schema cannot read, and what to do."""
+
 
 def kafka_ingest(settings: Settings, log: Log, on_batch: OnBatch, clock: Clock) -> TopicIngest:
     """The ingest that reads the topic of this log from Kafka."""
@@ -232,6 +235,7 @@ class LakeServer:
             "counts": dict(end.counts),
             "watermark": _moment(end.watermark),
             "lag_records": self._lags.get(name),
+            "unreadable": ingest.unreadable(),
         }
 
     def _ingest(self, log: Log, versions: Versions) -> TopicIngest:
@@ -349,7 +353,10 @@ def _table(lake: Location, name: str, version: str) -> dict[str, Any]:
 def _broken_status(name: str, error: TwinlakeError) -> dict[str, Any]:
     """A topic that was not opened."""
     unknown = dict.fromkeys(("batch", "epoch", "records", "watermark", "lag_records"))
-    return {"name": name, "state": STOPPED, "error": error.to_json(), "ends": {}, "counts": {}, **unknown}
+    return {
+        "name": name, "state": STOPPED, "error": error.to_json(), "ends": {}, "counts": {}, "unreadable": [],
+        **unknown,
+    }  # fmt: skip
 
 
 def _moment(micros: int | None) -> str | None:

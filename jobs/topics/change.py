@@ -25,16 +25,24 @@ REMEDY = "give the new type a field of its own, and a field that is new a defaul
 
 def breaking(before: Sequence[Field], after: Schema) -> tuple[str, str] | None:
     """(path in `after`, why) of its first field that records with the fields `before` cannot be read with."""
+    if wrong := first_unreadable(before, after):
+        index, key, why = wrong
+        return f"fields[{index}].{key}", why
+    return None
+
+
+def first_unreadable(before: Sequence[Field], after: Schema) -> tuple[int, str, str] | None:
+    """The same: the field's place in `after`, which of its keys is wrong, and why."""
     for index, field in enumerate(after.fields):
         theirs = source(field, before)
         if theirs is None:
             if not field.has_default:
                 why = f"field {field.name!r} has no default, and records sent before have no such field"
-                return f"fields[{index}].default", why
+                return index, "default", why
         elif not holds(theirs.type, field.type):
             why = f"field {field.name!r} is read as {field.type} and sent as {theirs.type}"
             rule = "a field keeps its type, or gets one that holds all of the old one's values"
-            return f"fields[{index}].type", f"{why}: {rule}"
+            return index, "type", f"{why}: {rule}"
     return None
 
 
@@ -62,6 +70,20 @@ def promoted(value: str, sent: str, read: str) -> str:
     theirs, ours = parse(sent), parse(read)
     assert isinstance(theirs, Struct) and isinstance(ours, Struct)  # nothing else holds another type's values
     return _by_name(value, theirs, ours)
+
+
+def narrowed(value: str, sent: str, read: str, name: str) -> str:
+    """SQL of a value that was sent as a wider type than it is read as: the same value, or an error that names
+    the field; never another one."""
+    kept = f"try_cast({value} AS {read})"
+    why = quote.string(
+        f"a value of field '{name}' does not fit into {read}, with which this version of the table was made, "
+        f"and which is {sent} since: release a definition of it that is made with the newest schema"
+    )
+    return (
+        f"CASE WHEN {value} IS NULL OR CAST({kept} AS {sent}) <=> {value} THEN {kept} "
+        f"ELSE CAST(raise_error({why}) AS {read}) END"
+    )
 
 
 def _by_name(value: str, sent: Struct, read: Struct) -> str:

@@ -24,6 +24,9 @@ NULL_VALUES = (INVALID, IGNORE, DELETE)
 STRING, BYTES = "string", "bytes"
 KEY_FORMATS = (STRING, JSON, BYTES)
 """What a topic's keys are written in; those of a topic that does not say are kept and not shown."""
+QUARANTINE, STOP = "quarantine", "stop"
+UNREADABLE = (QUARANTINE, STOP)
+"""What is done with a record that the topic's newest schema cannot read."""
 _DURATIONS = ("late_after", "discard_after", "future_tolerance", "unique_within")
 
 
@@ -95,6 +98,9 @@ class Contract:
     """One of KEY_FORMATS; None shows no key."""
     change_data: str | None = None
     """The database whose changes the records are, in Debezium's envelopes; None for a topic of events."""
+    unreadable_records: str = QUARANTINE
+    """One of UNREADABLE; of change data STOP, unless the contract says otherwise: a change that is left out
+    makes wrong rows."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -141,7 +147,10 @@ class Contract:
     @property
     def _unusual(self) -> dict[str, str]:
         """What was not to be said before; a contract that does not say it keeps the fingerprint it had."""
-        usual = {"format": AVRO, "null_values": INVALID, "key_format": None, "change_data": None}
+        usual = {
+            "format": AVRO, "null_values": INVALID, "key_format": None, "change_data": None,
+            "unreadable_records": unreadable_by_default(self.change_data),
+        }  # fmt: skip
         return {name: getattr(self, name) for name, value in usual.items() if getattr(self, name) != value}
 
     @property
@@ -167,6 +176,11 @@ class Contract:
             if field.name not in named:
                 return "schema[0].properties", f"field {field.name!r} of {schema.file} is missing"
         return None
+
+
+def unreadable_by_default(change_data: str | None) -> str:
+    """What is done with an unreadable record where the contract does not say it."""
+    return STOP if change_data else QUARANTINE
 
 
 def _plain(value: Decimal | int | tuple[str, ...] | None) -> Any:

@@ -18,15 +18,19 @@ from jobs.topics.contract import (
     JSON,
     KEY_FORMATS,
     NULL_VALUES,
+    QUARANTINE,
     STRING,
+    UNREADABLE,
     Column,
     Contract,
+    unreadable_by_default,
 )
 
 TOPIC_PROPERTIES = {
     "eventTime": "event_time", "lateAfter": "late_after", "discardAfter": "discard_after",
     "futureTolerance": "future_tolerance", "uniqueWithin": "unique_within", "format": "format",
     "nullValues": "null_values", "keyFormat": "key_format", "changeData": "change_data",
+    "unreadableRecords": "unreadable_records",
 }  # fmt: skip
 """Custom property -> what it is called in `Contract`."""
 _CHOICES = {
@@ -34,12 +38,16 @@ _CHOICES = {
     "nullValues": NULL_VALUES,
     "keyFormat": KEY_FORMATS,
     "changeData": change_data.DATABASES,
+    "unreadableRecords": UNREADABLE,
 }
 
 
 def read(found: list[Any], columns: tuple[Column, ...], unique: str | None, file: str) -> dict[str, Any]:
     """Those of `customProperties`, as `Contract` calls them, with what they imply."""
     custom = _given(found, file)
+    if custom.get("format") == JSON and "unreadable_records" in custom:
+        why = "unreadableRecords beside format json: the contract is its schema, and reads every record"
+        raise ContractError(file, "customProperties", why, "remove it")
     return _of_changes(custom, columns, unique, file) if "change_data" in custom else custom
 
 
@@ -54,6 +62,8 @@ def refuse_inconsistent(contract: Contract, file: str) -> None:
         given = [key for key, value in {**times, **more}.items() if value]
         if contract.format != AVRO or contract.null_values != INVALID:
             given.append("format or nullValues")
+        if contract.unreadable_records != QUARANTINE:
+            given.append("unreadableRecords")
         if given or contract.unique:
             what = ", ".join(given) or "unique"
             raise ContractError(file, "customProperties", f"eventTime is missing, but {what} is given")
@@ -129,7 +139,10 @@ def _of_changes(
     if found := change_data.misfit(columns, custom["change_data"]):
         raise ContractError(file, *found)
     # the key tells rows apart whose properties the contract does not name
-    implied = {"event_time": change_data.EVENT_TIME, "null_values": IGNORE, "key_format": BYTES}
+    implied = {
+        "event_time": change_data.EVENT_TIME, "null_values": IGNORE, "key_format": BYTES,
+        "unreadable_records": unreadable_by_default(custom["change_data"]),
+    }  # fmt: skip
     return {**implied, **custom}
 
 

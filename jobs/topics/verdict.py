@@ -29,6 +29,7 @@ INVALID_UTF8 = "invalid_utf8"
 DECIMAL_OUT_OF_RANGE = "decimal_out_of_range"
 TIME_OUT_OF_RANGE = "time_out_of_range"
 WRONG_TYPE = "wrong_type"
+UNREADABLE_BY_SCHEMA = "unreadable_by_schema"
 BAD_KEY = "bad_key"
 
 # A rule of the contract is broken. All broken rules are reported, in the contract's order.
@@ -55,6 +56,8 @@ REASONS: dict[str, str] = {
     DECIMAL_OUT_OF_RANGE: "the decimal has more digits than its schema allows",
     TIME_OUT_OF_RANGE: "the date or time is outside the years 1 to 9999",
     WRONG_TYPE: "the JSON value at this path has not the type that the contract says",
+    UNREADABLE_BY_SCHEMA: "the topic's newest schema cannot read this field as the record's schema has it; "
+    "validated again by itself once a schema that can is active",
     BAD_KEY: "the record's key is not what the contract's keyFormat says",
     MISSING: "a required field is null",
     EMPTY: "a field that must not be empty is the empty string",
@@ -70,7 +73,7 @@ REASONS: dict[str, str] = {
 }
 UNDECODABLE = (
     NULL_VALUE, BAD_HEADER, UNKNOWN_SCHEMA, MALFORMED_BODY, INVALID_UTF8, DECIMAL_OUT_OF_RANGE,
-    TIME_OUT_OF_RANGE, WRONG_TYPE,
+    TIME_OUT_OF_RANGE, WRONG_TYPE, UNREADABLE_BY_SCHEMA,
 )  # fmt: skip
 
 

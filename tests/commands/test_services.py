@@ -123,6 +123,19 @@ def test_a_version_of_a_view_kind_has_no_lag_no_step_and_no_segment(
     ]
 
 
+def test_records_that_no_schema_can_read_are_shown_with_what_to_do(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    one = {"schema": 9, "records": 1_300, "reason": "unreadable_by_schema:n", "why": "it is a text",
+           "remedy": "add a file"}  # fmt: skip
+    told = shown(capsys, topics=[{**TOPIC, "unreadable": [one]}])
+
+    assert told[-3:] == [
+        "orders: 1,300 records of schema 9 are in quarantine (unreadable_by_schema:n)", "  it is a text",
+        "  add a file",
+    ]  # fmt: skip
+
+
 def test_both_sorts_of_versions_stand_in_one_table(capsys: pytest.CaptureFixture[str]) -> None:
     rows = shown(capsys, versions=[asdict(VIEW), asdict(STORED)])[3:]
 

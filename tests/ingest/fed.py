@@ -47,12 +47,16 @@ def renamed(stage: Stage) -> str:
 class Fed:
     """`table` over the stage's topic; opened once the log is there."""
 
-    def __init__(self, stage: Stage, table: StoredKind) -> None:
+    def __init__(self, stage: Stage, table: StoredKind, made_with: int | None = None) -> None:
+        """`made_with` is the number of the schema that the table's version was made with."""
         self.stage = stage
+        schemas = {} if made_with is None else {stage.topic.name: made_with}
+        self.version = replace(version_of(table, made_with or 1), schemas=schemas)
         self.table = table
         self.fresh: list[bool] = []
         self.at = Standing()
         self.feed: Feed | None = None
+        self.log: Log | None = None
 
     def run(self) -> Log:
         """Ingests all there is; every batch is a step of the table."""
@@ -62,8 +66,9 @@ class Fed:
         return ingest.log
 
     def _step(self, log: Log, batch: int, rows: NewRows | None) -> None:
-        if self.feed is None or self.feed.log is not log:  # a new process
-            opened = open_version(log.lake, version_of(self.table), {log.topic.name: log})
+        if self.feed is None or self.log is not log:  # a new process
+            self.log = log
+            opened = open_version(log.lake, self.version, {log.topic.name: log})
             assert isinstance(opened, Feed)
             self.feed = opened
         if rows is not None:

@@ -22,7 +22,7 @@ def decision(seen: dict[int, int], event_times: dict[int, int]) -> Decision:
     return Decision(
         records=1, skips=False, codes=(), width=1, spans={}, ends={}, seen=seen, event_times=event_times,
         counted={partition: seen[partition] for partition in event_times}, counts={},
-        schema_ids=frozenset(), order=none, row_codes=none, high=none, low=none, times=none,
+        schema_ids=frozenset(), unreadable={}, order=none, row_codes=none, high=none, low=none, times=none,
     )  # fmt: skip
 
 

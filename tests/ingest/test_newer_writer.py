@@ -120,7 +120,7 @@ def test_a_field_that_the_project_adds_with_another_type_than_was_sent_stops_the
         ({"name": "Note", "type": "string"}, "'Note' and 'note', which the log has, differ in case only"),
     ],
 )
-def test_producers_that_disagree_on_a_field_stop_the_topic_at_the_second_one_s_record(
+def test_of_producers_that_disagree_on_a_field_the_first_one_settles_it_and_the_other_waits(
     faked: Stage, field: dict[str, Any], why: str
 ) -> None:
     faked.create(partitions=1)
@@ -128,13 +128,16 @@ def test_producers_that_disagree_on_a_field_stop_the_topic_at_the_second_one_s_r
     faked.registry.add(faked.subject, 8, newer)  # type: ignore[union-attr]
     faked.registry.add(faked.subject, 9, other)  # type: ignore[union-attr]
     faked.produce(frame(8, newer, order("first", note="hi")))
-    log = faked.run()  # a schema that no record has stops nothing
+    faked.run()
     faked.produce(frame(9, other, order("second", **{field["name"]: 7 if field["type"] == "long" else "x"})))
+    faked.produce(frame(8, newer, order("third", note="ho")))
 
-    refused = faked.stopped()
+    log = faked.run()
 
-    assert refused.error is not None and why in refused.error.why and "schema 9" in refused.error.what
-    assert log.end() == 1
+    reason = f"unreadable_by_schema:{field['name']}"
+    assert [row[3:] for row in faked.verdicts(log)] == [("valid", ()), ("invalid", (reason,)), ("valid", ())]
+    (waiting,) = faked.ingests[-1].unreadable()
+    assert waiting["schema"] == 9 and why in waiting["why"] and "under another name" in waiting["remedy"]
 
 
 @pytest.mark.parametrize(
@@ -149,15 +152,19 @@ def test_producers_that_disagree_on_a_field_stop_the_topic_at_the_second_one_s_r
         ({"name": "many", "type": {"type": "array", "items": "null"}}, "a type without values: array<void>"),
     ],
 )  # fmt: skip
-def test_a_schema_that_cannot_be_kept_stops_the_topic_and_says_why(
+def test_records_of_a_schema_that_cannot_be_kept_wait_and_status_says_why(
     faked: Stage, field: dict[str, Any], why: str
 ) -> None:
     faked.create(partitions=1)
     faked.registry.add(faked.subject, 8, with_fields(faked.schema, field))  # type: ignore[union-attr]
+    faked.produce(b"\0" + (8).to_bytes(4, "big") + b"whatever it is")
+    faked.orders("good")
 
-    refused = faked.stopped()
+    log = faked.run()
 
-    assert refused.error is not None and why in refused.error.why
+    assert [row[3] for row in faked.verdicts(log)] == ["invalid", "valid"]
+    (waiting,) = faked.ingests[-1].unreadable()
+    assert why in waiting["why"] and waiting["records"] == 1
 
 
 def test_what_was_made_to_read_before_the_log_gained_a_field_still_reads(stage: Stage) -> None:

@@ -90,7 +90,9 @@ def test_records_that_came_while_the_versions_were_asked_are_not_shown_yet(
     server: LakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise a log would seem to be whole and no version behind it."""
-    ingest: Any = SimpleNamespace(state="running", error=None, log_end=LogEnd.of("orders", {}))
+    ingest: Any = SimpleNamespace(
+        state="running", error=None, log_end=LogEnd.of("orders", {}), unreadable=list
+    )
 
     def health() -> list[Health]:
         ingest.log_end = replace(ingest.log_end, counts={"valid": 5})

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from infra.parts.topics import register
-from jobs.errors import ContractError
+from jobs.errors import ContractError, DifferenceError
+from jobs.ingest.unreadable import Unreadable
 from jobs.ingest.writer_schema import learn
 from jobs.settings import PROJECT
 from jobs.topics.change import breaking
@@ -127,12 +129,33 @@ def test_a_breaking_change_is_refused_with_the_same_words_wherever_it_is_met(tmp
 
     from pyspark.sql.types import StructType
 
-    from jobs.errors import StoppedTopicError
+    at_ingest = learn(topic, 3, foreign, lambda text: StructType())
 
-    with pytest.raises(StoppedTopicError) as at_ingest:
-        learn(topic, 3, foreign, lambda text: StructType())
+    assert isinstance(at_ingest, Unreadable) and at_ingest.why == at_registration.value.why_text
 
-    assert at_ingest.value.why == at_registration.value.why_text
+
+def test_what_no_file_could_read_so_far_keeps_none_from_being_registered(tmp_path: Path) -> None:
+    topic = load_topic("orders", project(tmp_path, None))
+    first = dict(topic.newest.avro)
+    noted = {**first, "fields": [*first["fields"], {"name": "note", "type": "string", "default": "-"}]}
+    second = parse_schema(noted, topic="orders", number=2, file="orders.v2.avsc")
+    topic = replace(topic, schemas=(topic.newest, second))
+    foreign = {**first, "fields": [{**one, "type": "string"} for one in first["fields"]]}
+    fake = FakeRegistry()
+    try:
+        fake.add("orders-value", 1, first)
+        fake.add("orders-value", 2, foreign)
+        register(Registry(fake.url), topic)
+
+        assert fake.subjects["orders-value"][-1][1] == dict(topic.newest.avro)
+
+        fake.subjects["orders-value"].pop()
+        fake.refusal = (409, {"error_code": 409, "message": "no"})
+        with pytest.raises(DifferenceError, match="producers have registered schema 2") as refused:
+            register(Registry(fake.url), topic)
+        assert "delete the versions of schema 2 from subject orders-value" in refused.value.remedy
+    finally:
+        fake.close()
 
 
 def test_a_default_that_is_no_value_of_its_type_is_refused_with_its_place(tmp_path: Path) -> None:

@@ -28,6 +28,9 @@ def test_a_contract_of_change_data_has_its_time_and_its_nulls_by_itself(database
     assert (found.discard_after, found.unique, found.is_topic) == (None, None, True)
     assert Contract.from_json(found.to_json()) == found
     assert found.meaning()["change_data"] == database
+    assert found.unreadable_records == "stop" and "unreadable_records" not in found.meaning()
+    other = contract("people", database, unreadableRecords="quarantine")
+    assert other.unreadable_records == "quarantine" and other.fingerprint != found.fingerprint
 
 
 @DATABASES
@@ -45,6 +48,8 @@ def test_debezium_s_avro_schema_agrees_with_a_contract(database: str) -> None:
         ({"eventTime": "ts_ms"}, "eventTime beside changeData: changes happen at their source.ts_ms"),
         ({"nullValues": "delete"}, "nullValues beside changeData: deletes are changes of their own"),
         ({"keyFormat": "json"}, "keyFormat json beside changeData"),
+        ({"unreadableRecords": "leave"}, "'leave' is no unreadableRecords"),
+        ({"unreadableRecords": "stop", "format": "json"}, "unreadableRecords beside format json"),
         ({"uniqueWithin": None}, "uniqueWithin is missing"),
         ({"lateAfter": None}, "lateAfter is missing"),
     ],

@@ -1,0 +1,46 @@
+"""A topic as a version reads it that was made with an earlier schema: its names and types, over all records.
+
+A field and its aliases are one field. One that was dropped since has its default in new records, else NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from jobs.topics.contract import JSON, Contract
+from jobs.topics.schema import Field, Schema
+from jobs.topics.topic import Topic
+
+
+def as_of_schema(topic: Topic, number: int | None) -> Topic:
+    """The topic read by its schema of that number; as it is for None and for the newest."""
+    if number is None or number >= topic.newest.number or topic.contract.format == JSON:
+        return topic
+    then, later = topic.schemas[number - 1], topic.schemas[number:]
+    fields, names = [], dict[str, str]()
+    for field in then.fields:
+        known = _names(field, later)
+        names.update(dict.fromkeys(known, field.name))
+        aliases = tuple(name for name in known if name != field.name)
+        fields.append(replace(field, aliases=aliases, has_default=True, nullable=True))
+    schema = replace(then, fields=tuple(fields))
+    contract = _renamed(topic.contract, names)
+    return Topic(name=topic.name, contract=contract, schemas=(*topic.schemas[: number - 1], schema))
+
+
+def _names(field: Field, later: Sequence[Schema]) -> tuple[str, ...]:
+    """What the field is called now and was before, the newest name first."""
+    names = field.names
+    for schema in later:
+        for one in schema.fields:
+            if set(one.names) & set(names):
+                names = tuple(dict.fromkeys((*one.names, *names)))
+    return names
+
+
+def _renamed(contract: Contract, names: dict[str, str]) -> Contract:
+    """The contract of today, in the names of then."""
+    columns = tuple(replace(one, name=names.get(one.name, one.name)) for one in contract.columns)
+    time, unique = (name and names.get(name, name) for name in (contract.event_time, contract.unique))
+    return replace(contract, columns=columns, event_time=time, unique=unique)
