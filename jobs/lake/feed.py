@@ -264,13 +264,13 @@ def computed_version(
     version: Version, logs: Mapping[str, Log], reads: Mapping[str, Readable] = NOTHING_READ
 ) -> Computed | LogView:
     """The version as `as_computed` gives it, without a look at its own table, which may be damaged."""
-    definition = from_json(version.definition)
+    definition, logs = from_json(version.definition), read_by(version, logs)
     if is_stored(definition):
         return Computed(version=version, definition=definition, log=logs[definition.inputs[0]])
     return LogView(
         version=version,
         definition=definition.bound({name: read.definition for name, read in reads.items()}),
-        logs={name: logs[name] for name in version.topics},
+        logs=logs,
         reads=reads,
     )
 
@@ -285,6 +285,7 @@ def open_version(
     from pyspark.sql.types import IntegerType
 
     definition = from_json(version.definition)
+    logs = read_by(version, logs)
     if not is_stored(definition):
         made = computed_version(version, logs, reads)
         assert isinstance(made, LogView)
@@ -304,6 +305,15 @@ def open_version(
             f"they differ in {', '.join(sorted({name for name, _ in changed}))}: Twinlake itself has changed",
         )
     return Feed(version=version, definition=definition, log=log, path=path, appender=appender, schema=schema)
+
+
+def read_by(version: Version, logs: Mapping[str, Log]) -> dict[str, Log]:
+    """The logs of the version's topics, as it reads them: by the schemas that it was made with."""
+    made_with = version.schemas
+    return {
+        name: logs[name].as_of_schema(made_with[name]) if name in made_with else logs[name]
+        for name in version.topics
+    }
 
 
 def stores_rows(version: Version) -> bool:

@@ -43,7 +43,11 @@ def _nothing(lake: Location) -> None:
     """The number alone is new."""
 
 
-STEPS: tuple[Step, ...] = (Step(name="number the format", change=_nothing, needs="0.1.0"),)
+STEPS: tuple[Step, ...] = (
+    Step(name="number the format", change=_nothing, needs="0.1.0"),
+    # which schemas those of before were made with is found out over the open logs: `made_with.store_schemas`
+    Step(name="keep the schemas that versions were made with", change=_nothing, needs="0.1.0"),
+)
 """The step at index n takes a lake on from format n to n + 1."""
 
 

@@ -33,6 +33,8 @@ class Version:
     retired_at: str | None = None
     reads: dict[str, str] = field(default_factory=dict)
     """By table, the name of the version that it reads: for ever the same one."""
+    schemas: dict[str, int] = field(default_factory=dict)
+    """By topic, the number of the schema that it was made with: it reads the log by that for ever."""
 
     @property
     def state(self) -> State:

@@ -12,7 +12,7 @@ from jobs.as_json import to_json
 from jobs.errors import NotFoundError, UsageError
 from jobs.kinds.windows import micros
 from jobs.lake.relations import moment_sql
-from jobs.reading.past_tables import PastTables, PastTexts
+from jobs.reading.past_tables import Behind, PastTables
 from jobs.times import EPOCH, parse_moment
 from jobs.topics import coordinate
 
@@ -58,7 +58,7 @@ def explain(past: PastTables, asked: Question) -> dict[str, Any]:
     if not found:
         remedy = f"see which keys there are: SELECT * FROM serve.{asked.table}"
         raise NotFoundError(f"{asked.table} has no row with this key", _told(asked.key), remedy)
-    partitions, records = _records(past.spark, made, behind)
+    partitions, records = _records(past.spark, behind)
     return {
         "table": asked.table, "version": version.name, **made.told, "row": to_json(found[0]),
         "partitions": partitions, "records": records,
@@ -94,28 +94,30 @@ def _value(name: str, text: str | None, type_: str) -> str:
     return f"try_cast({quote.string(text)} AS {type_})"
 
 
-def _records(
-    spark: SparkSession, made: PastTexts, behind: list[tuple[str, tuple[str, ...], str]]
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _records(spark: SparkSession, behind: list[Behind]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """By topic and partition what there is, and the first records of each topic, each record once."""
     from pyspark.sql import functions as F
 
     partitions: list[dict[str, Any]] = []
     records: list[dict[str, Any]] = []
-    for topic in dict.fromkeys(name for name, _, _ in behind):
-        unique = made.logs[topic].topic.contract.unique
-        id_ = f"CAST({quote.name(unique)} AS string)" if unique else "CAST(NULL AS string)"
-        columns = f"{quote.names((*coordinate.KEY, coordinate.TIMESTAMP, '_batch'))}, {id_} AS `_id`"
+    shown = quote.names((*coordinate.KEY, coordinate.TIMESTAMP, "_batch"))
+    for topic in dict.fromkeys(name for name, *_ in behind):
         parts: list[DataFrame] = [
-            spark.sql(f"SELECT {columns} FROM ({sql})") for name, _, sql in behind if name == topic
+            spark.sql(f"SELECT {shown}, {_id(unique)} AS `_id` FROM ({sql})")
+            for name, _, sql, unique in behind
+            if name == topic
         ]
         found = reduce(lambda one, other: one.union(other), parts).distinct()
-        through = [" < ".join(way) for name, way, _ in behind if name == topic]
+        through = [" < ".join(way) for name, way, *_ in behind if name == topic]
         counted = found.groupBy(*_PARTITION).agg(*map(F.expr, _COUNTED)).orderBy(*_PARTITION)
         partitions += [{"topic": topic, "through": through, **_plain(row)} for row in counted.collect()]
         sample = found.orderBy(*coordinate.KEY).limit(SAMPLE).collect()
         records += [{"topic": topic, **_plain(row)} for row in sample]
     return partitions, records
+
+
+def _id(unique: str | None) -> str:
+    return f"CAST({quote.name(unique)} AS string)" if unique else "CAST(NULL AS string)"
 
 
 def _plain(row: Row) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from jobs.kinds.all import from_json
 from jobs.kinds.clock import OF_THE_LOG
 from jobs.kinds.kind import Kind, Moment, is_stored
 from jobs.lake import delta, formats, in_force, quarantine, stalled
+from jobs.lake.feed import read_by
 from jobs.lake.log import Log, late_after
 from jobs.lake.release_log import Release, releases, releases_path
 from jobs.lake.version import Version, load, unknown, version_file
@@ -303,7 +304,7 @@ class Follower:
         definition = from_json(version.definition).bound(
             {read: one.definition for read, one in reads.items() if one.definition}
         )
-        logs = {topic: self._log(topic) for topic in version.topics}
+        logs = read_by(version, {topic: self._log(topic) for topic in version.topics})
         states, paths = None, dict[str, tuple[Location, ...]]()
         if is_stored(definition):
             path = version.path(self._lake)

@@ -20,7 +20,7 @@ from jobs import quote
 from jobs.kinds.all import from_json
 from jobs.kinds.kind import Kind, Moment, StoredKind, is_stored
 from jobs.lake import formats, in_force, kept_commits, quarantine
-from jobs.lake.feed import moment_at
+from jobs.lake.feed import moment_at, read_by
 from jobs.lake.log import Log
 from jobs.lake.log_clock import LogClock, clock_at
 from jobs.lake.table_state import TableState
@@ -36,6 +36,7 @@ from jobs.times import Clock, utc_now
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+Behind = tuple[str, tuple[str, ...], str, str | None]
 _NAMED = re.compile(r"\bserve`?\s*\.\s*`?(\w+)")
 MOST = 32
 """So many moments keep their views: more than statements run at once, which need them only at their start.
@@ -195,24 +196,23 @@ class PastTexts:
             shown = self.shown(version)
             yield View(schema=self.schema, name=version.table, sql=shown.sql)
             (topic, *_) = version.topics
-            late = shown.definition.late(f"(\n{self.logs[topic].late_sql(self._log_sql(topic))}\n)")
+            late = shown.definition.late(f"(\n{self._log(version, topic).late_sql(self._log_sql(topic))}\n)")
             if late is not None:
                 yield View(schema=self.schema, name=views.late_name(version.table), sql=late)
         for topic in self.of_logs:
             for name, sql in quarantine.views(topic, self._log_sql(topic)).items():
                 yield View(schema=self.schema, name=name, sql=sql)
 
-    def behind(
-        self, version: Version, rows: str, through: tuple[str, ...] = ()
-    ) -> Iterator[tuple[str, tuple[str, ...], str]]:
+    def behind(self, version: Version, rows: str, through: tuple[str, ...] = ()) -> Iterator[Behind]:
         """The records behind rows of a version's view: by topic and the tables on the way there, SELECT text
-        with the columns of `Log.traced_sql`. `rows` is what follows FROM to read the view's rows."""
+        with the columns of `Log.traced_sql`, and which of them is the id.
+        `rows` is what follows FROM to read the view's rows."""
         definition, way = self.shown(version).definition, (*through, version.table)
         for topic in definition.inputs:
-            log = self.logs[topic]
+            log = self._log(version, topic)
             columns = [name for name, _ in log.topic.columns]
             records = f"({log.traced_sql(self._log_sql(topic))})"
-            yield topic, way, definition.behind(topic, records, columns, rows)
+            yield topic, way, definition.behind(topic, records, columns, rows), log.topic.contract.unique
         for table, name in version.reads.items():
             read = load(version_file(self.tables.lake, table, name))
             one = self.shown(read)
@@ -233,7 +233,8 @@ class PastTexts:
             sql = definition.view({definition.name: states}, moment)
             return Shown(definition=definition, sql=sql, states=states)
         relations = {
-            topic: f"({self.logs[topic].valid_sql(self._log_sql(topic))})" for topic in definition.inputs
+            topic: f"({self._log(version, topic).valid_sql(self._log_sql(topic))})"
+            for topic in definition.inputs
         }
         for table, one in reads.items():
             takes_states = definition.reads_states and one.states is not None
@@ -253,7 +254,8 @@ class PastTexts:
             return self.tables.pinned_sql(f"{name}/{kept.version}", path, kept.version)
         why = f"no commit of version {version.name} that ended at {topic} batch {at} is kept"
         self.computed[version.table] = why
-        return self.tables.computed_sql(f"{name}/log", definition, self.logs[topic], self._log_sql(topic))
+        log = self._log(version, topic)
+        return self.tables.computed_sql(f"{name}/log", definition, log, self._log_sql(topic))
 
     def _moment(self, definition: Kind, version: Version) -> Moment:
         """What time says at the moment; not asked for a table that shows nothing of it."""
@@ -271,6 +273,10 @@ class PastTexts:
         if topic not in self._clocks:
             self._clocks[topic] = clock_at(self.logs[topic], self.past.position[topic])
         return self._clocks[topic]
+
+    def _log(self, version: Version, topic: str) -> Log:
+        """The log as the version reads it."""
+        return read_by(version, self.logs)[topic]
 
     def _log_sql(self, topic: str) -> str:
         return self.tables.log_sql(self.logs[topic], self.past.position[topic])

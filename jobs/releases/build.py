@@ -142,6 +142,7 @@ def _create(lake: OpenLake, plan: Plan, change: Change, run: Run) -> Version:
             created_at=format_moment(lake.clock()),
             git_commit=plan.git_commit,
             reads={table: versions[table].name for table in change.reads},
+            schemas={topic: lake.logs[topic].topic.newest.number for topic in topics},
         )
         lake.versions.start(version)
         return version

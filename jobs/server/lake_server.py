@@ -26,6 +26,7 @@ from jobs.lake.certificates import Certificates
 from jobs.lake.damages import Damages
 from jobs.lake.fresh_rows import NewRows
 from jobs.lake.log import Log
+from jobs.lake.made_with import store_schemas
 from jobs.lake.open_lake import OpenLake, RunningIngest, staging_folder
 from jobs.lake.plans import Plans
 from jobs.lake.read_errors import damage_in
@@ -151,6 +152,7 @@ class LakeServer:
                 journal.error("the topic's files cannot be read", topic=name, why=str(error))
                 continue
             logs[name] = log
+        store_schemas(self.settings.lake, logs)
         versions = self._versions = Versions(
             self.settings.lake, logs, merge_small, self._damages, self._broken
         )

@@ -215,7 +215,7 @@ class Owner:
             return
         if self._blamed is None or self._blamed[0] != (at, to):
             try:
-                self._blamed = ((at, to), culprit(self._feed.definition, self.log.rows(at, to)))
+                self._blamed = ((at, to), culprit(self._feed.definition, self._feed.log.rows(at, to)))
             except Exception:
                 self._journal.exception("what a step failed on was not found", batch=at)
                 return

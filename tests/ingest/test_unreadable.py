@@ -96,7 +96,9 @@ def test_a_type_that_no_schema_reads_beside_the_old_one_holds_nobody_back(faked:
 
     assert latest(log) == {0: ("valid",), 1: ("invalid", "unreadable_by_schema:count"), 2: ("valid",)}
     (waiting,) = faked.ingests[-1].unreadable()
-    assert waiting["why"].startswith("field 'count' is read as int and sent as string: a field keeps its type")
+    assert waiting["why"].startswith(
+        "field 'count' is read as int and sent as string: a field keeps its type"
+    )
     assert "under another name" in waiting["remedy"] and "avsc" not in waiting["remedy"]
 
 

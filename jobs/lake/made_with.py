@@ -1,0 +1,87 @@
+"""Which schema of each topic a version was made with, for versions of before that was stored beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import product
+
+import structlog
+
+from jobs.kinds.all import from_json
+from jobs.kinds.analysis import problems
+from jobs.kinds.kind import Kind, is_stored
+from jobs.lake import delta
+from jobs.lake.log import Log
+from jobs.lake.version import Version, load, stored_versions, version_file
+from jobs.location import Location
+from jobs.topics.topic import Topic
+
+journal = structlog.get_logger(__name__)
+
+
+def store_schemas(lake: Location, logs: Mapping[str, Log]) -> None:
+    """Stores with each version, retired ones too, the newest schemas that resolve its definition, where none
+    are stored. One that none resolves stays as it is, and says so when it is opened."""
+    for version in list(stored_versions(lake)):
+        if set(version.topics) <= version.schemas.keys() or not set(version.topics) <= logs.keys():
+            continue
+        found, why = None, ""
+        try:
+            found = next(_resolving(lake, version, logs), None)
+        except Exception as error:  # what it reads is damaged, or no longer understood
+            why = str(error)
+        if found is None:
+            journal.warning("no schema of its topics resolves the version", version=str(version), why=why)
+            continue
+        replace(version, schemas={name: topic.newest.number for name, topic in found.items()}).save(lake)
+
+
+def _resolving(lake: Location, version: Version, logs: Mapping[str, Log]) -> Iterator[dict[str, Topic]]:
+    known = dict(_upstream(lake, version))
+    definition = from_json(version.definition).bound(known)
+    numbers = [range(logs[name].topic.newest.number, 0, -1) for name in version.topics]
+    for chosen in product(*numbers):
+        of = dict(zip(version.topics, chosen, strict=True))
+        topics = {name: _then(logs[name].topic, number) for name, number in of.items()}
+        whole = all(number == logs[name].topic.newest.number == 1 for name, number in of.items())
+        if whole or _fits(lake, version, definition, topics, known, logs):
+            yield topics
+
+
+def _then(topic: Topic, number: int) -> Topic:
+    return replace(topic, schemas=topic.schemas[:number])
+
+
+def _fits(
+    lake: Location,
+    version: Version,
+    definition: Kind,
+    topics: Mapping[str, Topic],
+    known: Mapping[str, Kind],
+    logs: Mapping[str, Log],
+) -> bool:
+    """Whether the definition is sound over these topics, and makes the columns that its table has."""
+    spark = next(iter(logs.values())).spark
+    try:
+        if next(problems(definition, topics, spark, known), None) is not None:
+            return False
+    except Exception:  # what it reads is not there
+        return False
+    path = version.path(lake)
+    if not is_stored(definition) or not delta.exists(path):
+        return True
+    (name,) = definition.inputs
+    rows = logs[name].as_of_schema(topics[name].newest.number).no_rows()
+    made = {column.name: column.dataType for column in definition.partial(rows).schema}
+    there = {column.name: column.dataType for column in spark.read.format("delta").load(str(path)).schema}
+    return all(there.get(column) == type_ for column, type_ in made.items())
+
+
+def _upstream(lake: Location, version: Version) -> Iterator[tuple[str, Kind]]:
+    """What it reads, and what that reads, bound."""
+    for table, name in version.reads.items():
+        read = load(version_file(lake, table, name))
+        below = dict(_upstream(lake, read))
+        yield from below.items()
+        yield table, from_json(read.definition).bound(below)
