@@ -6,6 +6,7 @@ INSTALLED := .venv/.installed
 JARS := .jars/.complete
 CLASSES := .jars/classes/twinlake.jar
 ARCHIVE := .jars/.archived
+DRIVERS := .jars/drivers/.complete
 
 help:
 	@echo "make demo     install, start everything, run the main job (leaves the services up)"
@@ -36,6 +37,9 @@ $(CLASSES): $(JARS) infra/setup/java_classes.py $(wildcard jobs/*/java/*/*/*.jav
 $(ARCHIVE): $(INSTALLED) $(CLASSES) infra/setup/class_archive.py
 	@$(PY) -m infra.setup.class_archive
 
+$(DRIVERS): infra/setup/drivers.txt infra/setup/jars_drivers.txt infra/setup/drivers.py | $(JARS)
+	@$(PY) -m infra.setup.drivers
+
 install: $(INSTALLED)
 
 jars: $(INSTALLED) $(JARS) $(CLASSES) $(ARCHIVE)
@@ -43,10 +47,10 @@ jars: $(INSTALLED) $(JARS) $(CLASSES) $(ARCHIVE)
 demo: jars
 	@$(PY) -m infra.demo
 
-test: jars
+test: jars $(DRIVERS)
 	@$(PY) -m pytest
 
-faults: jars
+faults: jars $(DRIVERS)
 	@$(PY) -m pytest -m faults
 
 cluster-test: jars

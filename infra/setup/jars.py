@@ -24,8 +24,8 @@ from jobs.settings import PROJECT
 JARS = PROJECT / ".jars"
 LIST = PROJECT / "infra" / "setup" / "jars.txt"
 SETS = ("spark", "kafka", "registry", "compiler")
-MORE = {"hdfs": PROJECT / "infra" / "setup" / "jars_hdfs.txt"}
-"""By set, its own list: of what only tests start."""
+MORE = {name: PROJECT / "infra" / "setup" / f"jars_{name}.txt" for name in ("hdfs", "drivers")}
+"""By set, its own list: of what only tests use."""
 _ATTEMPTS = 4
 _ANY_SET = "|".join((*SETS, *MORE))
 _SETTINGS = """<ivysettings><settings defaultResolver="central"/><resolvers>

@@ -108,7 +108,8 @@ def session(
     (scratch / "scheduler.xml").write_text(TURNS)
     more = {
         "spark.sql.extensions": "twinlake.reading.SmallScans,"
-        f"{spark_edge.MEASURED['spark.sql.extensions']},twinlake.reading.ReadOnly",
+        f"{spark_edge.MEASURED['spark.sql.extensions']},twinlake.reading.ReadOnly,"
+        "twinlake.reading.ShownNames",
         # no ${env:NAME} in a statement, no loop that no one can cancel
         "spark.sql.variable.substitute": "false",
         "spark.sql.scripting.enabled": "false",
@@ -183,8 +184,7 @@ def share_slots(spark: SparkSession) -> None:
 def open_jdbc(spark: SparkSession) -> None:
     """Thrift/JDBC on the same catalog; ends with the process."""
     jvm: Any = spark._jvm
-    server = getattr(getattr(jvm.org.apache.spark.sql.hive.thriftserver, "HiveThriftServer2$"), "MODULE$")
-    server.startWithSparkSession(spark._jsparkSession, False)
+    jvm.twinlake.reading.JdbcServer.start(spark._jsparkSession)
 
 
 def _warm(reader: Reader, followed: Callable[[], Followed]) -> None:

@@ -15,13 +15,14 @@ import httpx
 import pytest
 from pyspark.sql import SparkSession
 
+from infra.setup import drivers
 from jobs.kinds.kind import is_stored
 from jobs.lake import delta, formats, release_log
 from jobs.lake.log import Log
 from jobs.lake.release_log import Release
 from jobs.lake.version import Version
 from jobs.passwords import hashed
-from jobs.settings import Services, Settings
+from jobs.settings import PROJECT, Services, Settings
 from jobs.tables import latest_order, orders, sales_per_region
 from jobs.topics.topic import load_topic
 from jobs.waiting import wait_for
@@ -190,37 +191,80 @@ def sql(released: Released, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 @pytest.fixture(scope="session")
-def analyst_jvm(spark: SparkSession) -> Iterator[Any]:
-    """A JVM with Hive's client classes and nothing of ours, as an analyst's tool is."""
+def tools(spark: SparkSession) -> Iterator[Callable[[str], Any]]:
+    """Starts JVMs with the classes of a class path and nothing of ours, as an analyst's tool is."""
     import pyspark
     from py4j import java_gateway, protocol
     from py4j.java_gateway import JavaGateway
 
-    folder = Path(pyspark.__file__).parent / "jars"
-    gateway = JavaGateway.launch_gateway(
-        jarpath=str(next(folder.glob("py4j*.jar"))), classpath=f"{folder}/*", die_on_exit=True,
-        javaopts=["-Xmx256m", "-Dlog4j2.level=OFF"],
-    )  # fmt: skip
+    (py4j,) = (Path(pyspark.__file__).parent / "jars").glob("py4j*.jar")
+    started: list[JavaGateway] = []
     sparks = java_gateway.get_return_value
 
     def returned(answer: str, client: Any, *named: Any) -> Any:
         """PySpark looks for every JVM's exceptions in its own, by numbers that mean other objects there."""
-        of_spark = client is not gateway._gateway_client
+        of_spark = all(client is not gateway._gateway_client for gateway in started)
         return (sparks if of_spark else protocol.get_return_value)(answer, client, *named)
 
+    def start(class_path: str) -> Any:
+        gateway = JavaGateway.launch_gateway(
+            jarpath=str(py4j), classpath=class_path, die_on_exit=True,
+            javaopts=["-Xmx256m", "-Dlog4j2.level=OFF"],
+        )  # fmt: skip
+        started.append(gateway)
+        return gateway.jvm
+
     java_gateway.get_return_value = returned
-    yield gateway.jvm
+    yield start
     java_gateway.get_return_value = sparks
-    gateway.shutdown()
+    for gateway in started:
+        gateway.shutdown()
+
+
+@pytest.fixture(scope="session")
+def analyst_jvm(tools: Callable[[str], Any]) -> Any:
+    """With the classes of Hive's client that come with PySpark."""
+    import pyspark
+
+    return tools(f"{Path(pyspark.__file__).parent / 'jars'}/*")
+
+
+def java_array(of: Any, element: str, *values: Any) -> Any:
+    """In the JVM that the object is of."""
+    from py4j.java_gateway import JavaGateway
+
+    gateway = JavaGateway(gateway_client=of._gateway_client)
+    found = gateway.new_array(getattr(gateway.jvm.java.lang, element), len(values))
+    for at, value in enumerate(values):
+        found[at] = value
+    return found
 
 
 @pytest.fixture(scope="session")
 def jdbc(sql: SqlServer, analyst_jvm: Any) -> Callable[..., Any]:
     """Opens connections with Hive's JDBC driver."""
-    analyst_jvm.java.lang.Class.forName("org.apache.hive.jdbc.HiveDriver")
+    return _connect(sql, analyst_jvm)
+
+
+@pytest.fixture(scope="session")
+def drivers_folder() -> Path:
+    """With readers' drivers, which `make test` brings; whoever runs one test gets them here."""
+    folder = drivers.FOLDER
+    subprocess.run(["make", "-s", str((folder / ".complete").relative_to(PROJECT))], cwd=PROJECT, check=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def jdbc_4(sql: SqlServer, tools: Callable[[str], Any], drivers_folder: Path) -> Callable[..., Any]:
+    """Opens connections with the driver of Hive 4, which DBeaver fetches."""
+    return _connect(sql, tools(f"{drivers_folder}/*"))
+
+
+def _connect(sql: SqlServer, jvm: Any) -> Callable[..., Any]:
+    jvm.java.lang.Class.forName("org.apache.hive.jdbc.HiveDriver")
 
     def connect(user: str = "analyst", password: str = PASSWORD, more: str = "") -> Any:
-        return analyst_jvm.java.sql.DriverManager.getConnection(
+        return jvm.java.sql.DriverManager.getConnection(
             f"jdbc:hive2://127.0.0.1:{sql.jdbc_port}/serve{more}", user, password
         )
 

@@ -1,6 +1,7 @@
 package twinlake.reading;
 
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Supplier;
 import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.QueryPlanningTracker;
@@ -76,11 +77,16 @@ public final class OneRelease {
     if (parsed instanceof Command || parsed instanceof UnresolvedExecuteImmediate) {
       return parsed; // what EXECUTE IMMEDIATE runs is a statement of its own
     }
+    return seen(() -> LiveTable.atOneVersion(() -> tryToAnalyse(session, parsed)));
+  }
+
+  /** What this finds in the views of one release; it looks again where they were altered meanwhile. */
+  static <T> T seen(Supplier<T> look) {
     for (int tried = 0; tried < TRIES; tried++) {
       long before = changes.get();
       if (before % 2 == 0) {
         analysed.set(serving);
-        LogicalPlan found = LiveTable.atOneVersion(() -> tryToAnalyse(session, parsed));
+        T found = look.get();
         if (changes.get() == before) {
           return found;
         }

@@ -41,9 +41,9 @@ public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, Bo
   /** The settings a reader may change; the others are the server's. */
   private static final Set<String> SETTINGS = Set.of("spark.sql.ansi.enabled", "spark.sql.session.timeZone", PARTITIONS);
 
-  /** What JDBC's driver and server set for every connection. */
+  /** What JDBC's driver and server set for every connection, and how a connection wants tables listed. */
   private static final Set<String> CONNECTIONS_OWN = Set.of(
-      HiveSettings.DRIVERS_OWN, "spark.sql.binaryOutputStyle", "spark.sql.datetime.java8API.enabled");
+      HiveSettings.DRIVERS_OWN, ShownNames.LISTING, "spark.sql.binaryOutputStyle", "spark.sql.datetime.java8API.enabled");
 
   private static final String MAY_SET = "a reader may set " + String.join(", ", SETTINGS.stream().sorted().toList());
 

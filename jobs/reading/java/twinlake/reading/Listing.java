@@ -1,0 +1,79 @@
+package twinlake.reading;
+
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
+import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
+import org.apache.spark.sql.catalyst.expressions.ExpressionInfo;
+import org.apache.spark.sql.internal.SessionState;
+import scala.Option;
+import scala.collection.immutable.List$;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * What a reader's tool is shown of the catalog: `serve` and the releases' schemas, as one release has them. Schemas
+ * that only views read (watermarks, points in time) and Spark's own `default`, which is empty, are not in it.
+ */
+final class Listing {
+  private final SessionState state;
+  private final SessionCatalog catalog;
+
+  Listing(SparkSession session) {
+    state = ((org.apache.spark.sql.classic.SparkSession) session).sessionState();
+    catalog = state.catalog();
+  }
+
+  static boolean isListed(String schema) {
+    return schema.equals("serve") || schema.matches("release_\\d+");
+  }
+
+  List<String> schemas(String pattern) {
+    Pattern wanted = Pattern.of(pattern);
+    return CollectionConverters.asJava(catalog.listDatabases()).stream()
+        .filter(schema -> isListed(schema) && wanted.fits(schema)).sorted().toList();
+  }
+
+  /** Ordered by schema and name. */
+  List<CatalogTable> views(String schemaPattern, String tablePattern) {
+    Pattern wanted = Pattern.of(tablePattern);
+    return OneRelease.seen(() -> {
+      List<CatalogTable> found = new ArrayList<>();
+      for (String schema : schemas(schemaPattern)) {
+        found.addAll(viewsOf(schema, wanted));
+      }
+      return found;
+    });
+  }
+
+  /** Of the views of one schema. */
+  List<String> names(String schema) {
+    return OneRelease.seen(() -> viewsOf(schema, Pattern.of(null))).stream().map(view -> view.identifier().table()).toList();
+  }
+
+  private List<CatalogTable> viewsOf(String schema, Pattern wanted) {
+    try {
+      List<TableIdentifier> names = CollectionConverters.asJava(catalog.listTables(schema, "*", false)).stream()
+          .filter(name -> wanted.fits(name.table())).sorted(Comparator.comparing(TableIdentifier::table)).toList();
+      return CollectionConverters.asJava(catalog.getTablesByName(List$.MODULE$.from(CollectionConverters.asScala(names))));
+    } catch (Exception failed) {
+      if (failed instanceof NoSuchNamespaceException) {
+        return List.of(); // its release was retired since the schemas were listed
+      }
+      throw failed instanceof RuntimeException unchecked
+          ? unchecked : new IllegalStateException(failed.getMessage(), failed);
+    }
+  }
+
+  /** Spark's functions that a statement may call. */
+  List<ExpressionInfo> functions(String pattern) {
+    Pattern wanted = Pattern.of(pattern);
+    return CollectionConverters.asJava(state.functionRegistry().listFunction()).stream()
+        .filter(name -> wanted.fits(name.funcName()))
+        .map(name -> state.functionRegistry().lookupFunction(name)).filter(Option::isDefined).map(Option::get)
+        .sorted(Comparator.comparing(ExpressionInfo::getName)).toList();
+  }
+}

@@ -1,0 +1,89 @@
+package twinlake.reading;
+
+import java.util.List;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.RowFactory;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.SparkSessionExtensions;
+import org.apache.spark.sql.catalyst.analysis.ResolvedNamespace;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.ShowTables;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.catalyst.util.StringUtils;
+import org.apache.spark.sql.execution.command.ShowNamespacesCommand;
+import org.apache.spark.sql.execution.command.ShowViewsCommand;
+import scala.Option;
+import scala.collection.immutable.List$;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+import scala.jdk.javaapi.FunctionConverters;
+import scala.runtime.AbstractFunction1;
+import scala.runtime.BoxedUnit;
+
+/**
+ * What SHOW answers to a reader, for drivers that list with statements: of schemas what JDBC's getSchemas does
+ * ({@link Listing}), and where the connection has set {@code twinlake.listing=hive}, of tables and views their names
+ * alone, as Hive does. Spark's answer begins with the schema, which a driver made for Hive takes for the table's name.
+ */
+public final class ShownNames extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
+  static final String LISTING = "twinlake.listing";
+  private static final String HIVE = "hive";
+
+  @Override
+  public BoxedUnit apply(SparkSessionExtensions extensions) {
+    extensions.injectPostHocResolutionRule(FunctionConverters.asScalaFromFunction(Answered::new));
+    return BoxedUnit.UNIT;
+  }
+
+  private static final class Answered extends Rule<LogicalPlan> {
+    private final SparkSession session;
+
+    Answered(SparkSession session) {
+      this.session = session;
+    }
+
+    @Override
+    public LogicalPlan apply(LogicalPlan plan) {
+      if (ReadOnly.isKeeper(session)) {
+        return plan;
+      }
+      if (plan instanceof ShowNamespacesCommand asked && asked.child() instanceof ResolvedNamespace of
+          && parts(of).isEmpty()) {
+        return shown(new Listing(session).schemas(null), asked.pattern(), column(asked.output(), 1));
+      }
+      if (!session.conf().get(LISTING, "").equals(HIVE)) {
+        return plan;
+      }
+      if (plan instanceof ShowTables asked && asked.namespace() instanceof ResolvedNamespace of
+          && parts(of).size() == 1) {
+        return names(parts(of).get(0), asked.pattern(), asked.output());
+      }
+      return plan instanceof ShowViewsCommand asked
+          ? names(asked.databaseName(), asked.tableIdentifierPattern(), asked.output()) : plan;
+    }
+
+    private LogicalPlan names(String schema, Option<String> pattern, Seq<Attribute> output) {
+      return shown(new Listing(session).names(schema), pattern, column(output, 2)); // namespace, name, isTemporary
+    }
+
+    private static LogicalPlan shown(List<String> all, Option<String> pattern, Attribute output) {
+      Seq<String> names = List$.MODULE$.from(CollectionConverters.asScala(all));
+      Seq<String> shown = pattern.isEmpty() ? names : StringUtils.filterPattern(names, pattern.get());
+      List<Row> rows = CollectionConverters.asJava(shown).stream().map(RowFactory::create).toList();
+      return LocalRelation.fromExternalRows(
+          List$.MODULE$.from(CollectionConverters.asScala(List.of(output))),
+          List$.MODULE$.from(CollectionConverters.asScala(rows)));
+    }
+
+    private static List<String> parts(ResolvedNamespace of) {
+      return CollectionConverters.asJava(of.namespace());
+    }
+
+    /** The column at this place, counted from 1. */
+    private static Attribute column(Seq<Attribute> output, int place) {
+      return CollectionConverters.asJava(output).get(place - 1);
+    }
+  }
+}
