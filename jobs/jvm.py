@@ -13,8 +13,10 @@ import threading
 
 import structlog
 
+from jobs.errors import TwinlakeError
+
 EXIT_CODE = 70
-"""The process's own when its JVM ended (EX_SOFTWARE): the supervisor starts the part again."""
+"""The process's own when its JVM ended or serves no more (EX_SOFTWARE): the supervisor starts it again."""
 
 # End of file says that Python died: the kernel closes the pipe then, whatever ended it. A line says that it
 # ends in order; the JVM then ends by itself, as its own input closes, and removes its temporary files.
@@ -28,6 +30,12 @@ def end_together(jvm: subprocess.Popen[bytes]) -> None:
     guard = subprocess.Popen(["/bin/sh", "-c", _GUARD, str(jvm.pid)], stdin=subprocess.PIPE)
     atexit.register(guard.communicate, b"in order\n")
     threading.Thread(target=_follow, args=(jvm, guard), name="jvm", daemon=True).start()
+
+
+def give_up(error: TwinlakeError) -> None:
+    """Ends this process, and its JVM with it, at once: what is wrong is mended by new ones alone."""
+    journal.critical(error.what, why=error.why, remedy=error.remedy, exit_code=EXIT_CODE)
+    os._exit(EXIT_CODE)
 
 
 def _follow(jvm: subprocess.Popen[bytes], guard: subprocess.Popen[bytes]) -> None:

@@ -165,8 +165,12 @@ def session(
             conf |= spark_cluster.cluster_conf(given, jars, _LIMITS, settings.lake)
         secrets = spark_cluster.secrets(given)
         conf = spark_cluster.merged(conf, given.conf)
+    if not (given and given.is_given):
+        # whoever reaches its ports could run programs as this user; each driver makes its secret, in memory
+        conf[spark_cluster.AUTHENTICATE] = "true"
     spark = _started({name: conf[name] for name in conf if name not in secrets}, secrets, given)
     spark.sparkContext.setLogLevel("ERROR")
+    _ask_callers(spark)
     _say_errors_once()
     return spark
 
@@ -201,6 +205,29 @@ def cancel(context: SparkContext, tag: str) -> None:
     java: Any = context._jvm
     context.cancelJobsWithTag(tag)
     java.twinlake.lake.ThisThread.cancel(tag)
+
+
+def _ask_callers(spark: SparkSession) -> None:
+    """Python's functions ask who calls them for the token that Java asks for.
+
+    PySpark opens their port without: every user of this machine could hand a batch to ingest.
+    """
+    from py4j.java_gateway import JavaObject, JavaPackage
+
+    java: Any = spark._jvm
+    gateway: Any = spark.sparkContext._gateway
+    token = gateway.java_parameters.auth_token
+    if gateway.python_parameters.auth_token:
+        return
+    callbacks = java.twinlake.lake.AskedCallbacks
+    if isinstance(callbacks, JavaPackage):  # what py4j makes of a name that is no class
+        raise UnreachableError(
+            "the project's Java classes lack one that its Python uses",
+            "they were compiled before it was made",
+            "run `make jars`",
+        )  # fmt: skip
+    callbacks.use(JavaObject("GATEWAY_SERVER", gateway._gateway_client), token)
+    gateway.python_parameters.auth_token = token
 
 
 def _say_errors_once() -> None:

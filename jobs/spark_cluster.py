@@ -21,6 +21,7 @@ STANDALONE = "spark://"
 ANSWER_S = 5.0
 REST_PORT = 6066
 """Where a standalone master tells its version, if it was not told otherwise."""
+AUTHENTICATE = "spark.authenticate"
 SECRET = "spark.authenticate.secret"
 ON_WORKERS = "spark.executor.extraClassPath"
 BIND = "spark.driver.bindAddress"
@@ -80,13 +81,18 @@ def _is_of(name: str, known: str) -> bool:
 
 def refuse_open(given: Spark) -> None:
     """UsageError where others reach the driver's ports, and nothing asks who they are."""
+    if not given.is_given and given.conf.get(AUTHENTICATE, "true") != "true":
+        raise UsageError(
+            f"[spark] conf may not set {AUTHENTICATE} to {given.conf[AUTHENTICATE]} without a cluster",
+            "every user of this machine could run programs as the lake server", "remove it",
+        )  # fmt: skip
     advertised = given.advertised_host if given.is_given else LOOPBACK
     far = [host for host in {advertised, given.conf.get(BIND, advertised)} if not is_loopback(host)]
-    if far and "spark.authenticate" not in given.conf:
+    if far and AUTHENTICATE not in given.conf:
         raise UsageError(
             f"the driver's ports are to be reached by {' and '.join(far)}, and nothing asks who comes",
             "whoever reaches them could run programs as the lake server",
-            'in [spark] conf set "spark.authenticate" = "true", with a standalone master also '
+            f'in [spark] conf set "{AUTHENTICATE}" = "true", with a standalone master also '
             f'"{SECRET_FILE}"; in a network of your own "false"',
         )  # fmt: skip
     if far and given.conf.get(PAGES, "false") != "false" and "spark.ui.filters" not in given.conf:

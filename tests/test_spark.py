@@ -1,13 +1,18 @@
-"""The session: what Spark raises reaches whoever asked, as it is and once."""
+"""The session: who may speak to it; what Spark raises reaches whoever asked, as it is and once."""
 
 from __future__ import annotations
 
 import logging.config
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
+import psutil
 import pytest
 from pyspark.errors import AnalysisException, ArithmeticException
 from pyspark.sql import SparkSession
+
+from tests.knocking import OF_JAVA, OF_PYTHON, knock
 
 
 @pytest.fixture
@@ -17,6 +22,40 @@ def configured() -> Iterator[None]:
     logging.config.dictConfig({"version": 1, "disable_existing_loggers": False})
     yield
     logging.root.setLevel(level)
+
+
+def test_the_driver_s_ports_answer_nobody_who_has_not_its_secret(spark: SparkSession) -> None:
+    """Which is made in memory: it is in no setting, on no command line and in no environment."""
+    jvm = psutil.Process(spark.sparkContext._gateway.proc.pid)
+    ports = [one.laddr.port for one in jvm.net_connections("tcp") if one.status == psutil.CONN_LISTEN]
+    asked = [(port, name, words) for port in ports for name, words in OF_JAVA.items()]
+
+    answers = knock([(port, words.says) for port, _, words in asked])
+
+    refusals = [
+        name for (_, name, words), answer in zip(asked, answers, strict=True) if words.is_refused(answer)
+    ]
+    assert sorted(refusals) == ["Spark", "Spark", "py4j of Spark"], answers
+    conf = spark.sparkContext.getConf()
+    assert conf.get("spark.authenticate") == "true" and not conf.contains("spark.authenticate.secret")
+    said = " ".join((*jvm.cmdline(), *jvm.environ().values()))
+    assert spark.sparkContext._gateway.java_parameters.auth_token not in said
+
+
+def test_python_s_functions_are_called_by_its_own_java_alone(spark: SparkSession, tmp_path: Path) -> None:
+    batches = []
+    spark.range(10).selectExpr("cast(id AS string)").write.text(str(tmp_path / "texts"))
+    source = spark.readStream.format("text").load(str(tmp_path / "texts"))
+    stream = source.writeStream.option("checkpointLocation", str(tmp_path / "stream"))
+    stream = stream.foreachBatch(lambda rows, number: batches.append(rows.count()))
+    stream.trigger(availableNow=True).start().awaitTermination(120)
+    gateway: Any = spark.sparkContext._gateway
+    (words,) = OF_PYTHON.values()
+
+    (answer,) = knock([(gateway._callback_server.port, words.says)])
+
+    assert batches == [10]
+    assert words.is_refused(answer), answer
 
 
 def test_an_error_of_spark_is_raised_as_it_is_and_not_logged_as_well(

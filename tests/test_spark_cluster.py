@@ -124,6 +124,14 @@ def test_a_driver_that_others_reach_asks_who_they_are() -> None:
     assert cluster_conf(HERE, JARS, "", LAKE)["spark.driver.bindAddress"] == "127.0.0.1"
 
 
+def test_a_driver_without_a_cluster_always_asks_who_comes() -> None:
+    with pytest.raises(UsageError, match=r"may not set spark\.authenticate to false") as refused:
+        refuse_open(Spark(conf={"spark.authenticate": "false"}))
+
+    assert "user of this machine" in refused.value.why
+    refuse_open(Spark(conf={"spark.authenticate": "true"}))
+
+
 def test_the_operator_s_word_counts_and_of_lists_both() -> None:
     ours = {"spark.jars": "a.jar", "spark.executor.extraJavaOptions": "-Da=1", "spark.ui.enabled": "false"}
     theirs = {

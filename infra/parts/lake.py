@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
+
+import httpx
 
 from infra.parts.http import get_json
 from infra.parts.part import Command, Context, Part
 from infra.parts.ports import HOST
+from jobs.errors import TwinlakeError
 
 
 def parts() -> tuple[Part, ...]:
     return (
         Part(
             name="lake", service="lake", needs=("broker", "registry", "topics"), ports=("lake",),
-            prepare=make_local_lake, command=_command, probe=_probe, grace_s=40.0,
+            prepare=make_local_lake, command=_command, probe=_probe, error=_error, grace_s=40.0,
         ),
     )  # fmt: skip
 
@@ -55,9 +59,23 @@ def _overrides(context: Context) -> dict[str, str]:
     return {name: value for name, value in told.items() if not name.endswith("_PASSWORD")}
 
 
-def _probe(context: Context) -> str:
+def _error(context: Context) -> TwinlakeError | None:
+    """Why the running server is about to end, as it says itself; the probe tells of one away."""
+    try:
+        told = _health(context)["error"]
+    except (httpx.HTTPError, OSError, KeyError, ValueError):
+        return None
+    return TwinlakeError(told["what"], told["why"], told["remedy"]) if told else None
+
+
+def _health(context: Context) -> dict[str, Any]:
     headers = {"Authorization": f"Bearer {context.services.api_token}"}
-    health = get_json(f"{context.services.api_url}/health", headers)
+    found: dict[str, Any] = get_json(f"{context.services.api_url}/health", headers)
+    return found
+
+
+def _probe(context: Context) -> str:
+    health = _health(context)
     if not health.get("ready"):
         raise ConnectionError(f"it answers, but is not ready: {health}")
     return context.services.api_url

@@ -69,11 +69,15 @@ _WRITES_LAKE = {
 
 
 def not_following(context: Context) -> TwinlakeError | None:
-    """Why the running SQL server cannot follow the lake, as it says itself; the probe tells of one away."""
+    """Why the running SQL server is about to end, or cannot follow the lake, as it says itself; the probe
+    tells of one away."""
     try:
-        why = get_json(f"{context.services.sql_url}/status")["error"]
+        told = get_json(f"{context.services.sql_url}/status")
+        broken, why = told.get("broken"), told["error"]
     except (httpx.HTTPError, OSError, KeyError, ValueError):
         return None
+    if broken:
+        return TwinlakeError(broken["what"], broken["why"], broken["remedy"])
     if why is None:
         return None
     return TwinlakeError(

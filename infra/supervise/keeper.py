@@ -17,6 +17,7 @@ from infra.supervise import record
 from infra.supervise.process import end, end_marked, identity_of, start
 from jobs.errors import TwinlakeError
 from jobs.files import full_disk
+from jobs.jvm import EXIT_CODE
 from jobs.run import Run
 from jobs.waiting import wait_for
 
@@ -168,6 +169,8 @@ class Keeper(threading.Thread):
         said = None
         if isinstance(error, TwinlakeError):
             said = error.to_json()
+        elif was_ready and self._how == f"exit code {EXIT_CODE}":
+            said = record.last_words(self._folders.log(self.part.name))
         elif full := full_disk(self._folders.home, error=error):  # whatever it died of, it needs room
             said = full.to_json()
         elif error is not None:

@@ -17,6 +17,7 @@ from typing import Any
 from infra.parts.folders import Folders, folders_of
 from infra.supervise.process import Identity
 from jobs.configuration_file import OF_HOME
+from jobs.errors import TwinlakeError
 from jobs.files import replace_file
 from jobs.settings import Settings
 
@@ -123,6 +124,18 @@ def tail(log: Path, lines: int) -> list[str]:
                 last *= 8
     except FileNotFoundError:
         return []
+
+
+def last_words(log: Path) -> dict[str, str] | None:
+    """What a part said of its own end, as the last critical line of its log."""
+    for line in reversed(tail(log, 200)):
+        try:
+            told = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(told, dict) and told.get("level") == "critical":
+            return TwinlakeError(told["event"], told.get("why", ""), told.get("remedy", "")).to_json()
+    return None
 
 
 def is_home(folders: Folders) -> bool:

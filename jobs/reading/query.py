@@ -220,9 +220,16 @@ class Sent(StreamingResponse):
 
 
 def build_app(
-    reader: Reader, followed: Callable[[], Followed], settings: Settings, admits: Callable[[str, str], bool]
+    reader: Reader,
+    followed: Callable[[], Followed],
+    settings: Settings,
+    admits: Callable[[str, str], bool],
+    broken: Callable[[], TwinlakeError | None] = lambda: None,
 ) -> FastAPI:
-    """Status, query and the reports of plans; `admits` judges user and password for all but the first."""
+    """Status, query and the reports of plans; `admits` judges user and password for all but the first.
+
+    `broken` says why the process is about to end.
+    """
     longest_s = settings.configuration.limits.query_seconds
     app = FastAPI(title="Twinlake SQL server", docs_url=None, redoc_url=None, openapi_url=None)
 
@@ -241,7 +248,14 @@ def build_app(
     async def status() -> dict[str, Any]:
         now = followed()
         held = Protection.of_this_process(settings).to_json()
-        return {"release": now.release, "ready": now.ready, "error": now.error, "protection": held}
+        ends = broken()
+        return {
+            "release": now.release,
+            "ready": now.ready and not ends,
+            "error": now.error,
+            "broken": ends and ends.to_json(),
+            "protection": held,
+        }
 
     async def in_turn(request: Request, answer: Callable[[threading.Event], Response]) -> Response:
         if request.headers.get(HEADER) != "1":

@@ -30,6 +30,7 @@ from jobs.jvm import end_together
 from jobs.passwords import fits
 from jobs.reading.views import late_name
 from jobs.settings import PROJECT, Settings
+from jobs.spark_watch import SparkWatch
 
 if TYPE_CHECKING:
     from py4j.protocol import Py4JJavaError
@@ -71,6 +72,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return error.exit_code
     share_slots(spark)
+    watch = SparkWatch(spark)
+    watch.begin()
     from jobs.reading.follower import Follower
     from jobs.reading.one_release import OneRelease
     from jobs.reading.past_tables import PastTables
@@ -92,7 +95,8 @@ def main(arguments: list[str] | None = None) -> int:
     past = PastTables(spark, settings.lake)
     reader = Reader(spark, followed, releases.of_last_statement, past, given.query_seconds)
     threading.Thread(target=_warm, args=(reader, followed), name="warm-up", daemon=True).start()
-    _serve(build_app(reader, followed, settings, admits), given.port)
+    _serve(build_app(reader, followed, settings, admits, lambda: watch.error), given.port)
+    watch.stop()
     follower.stop()
     return 0
 

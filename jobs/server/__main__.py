@@ -40,8 +40,11 @@ def serve(settings: Settings, port: int) -> int:
     sessions: list[SparkSession] = []
 
     def session(settings: Settings) -> SparkSession:
-        sessions.append(lake_session(settings))
-        return sessions[-1]
+        spark = lake_session(settings)
+        sessions.append(spark)
+        if not settings.configuration.spark.is_given:
+            server.watch(spark)
+        return spark
 
     server = LakeServer(settings, utc_now, session)
     app = build_app(server, settings.services().api_token)

@@ -42,6 +42,10 @@ class Served(Protocol):
     lake_id: str
     jobs: Jobs
 
+    @property
+    def error(self) -> TwinlakeError | None:
+        """Why it is about to end."""
+
     def status(self) -> dict[str, Any]: ...
 
 
@@ -71,8 +75,14 @@ def build_app(server: Served, token: str) -> FastAPI:
 
     @app.get("/health")
     def health() -> dict[str, Any]:
-        """Whether it is ready, which lake it serves, and by which version of Twinlake."""
-        return {"ready": server.ready, "lake_id": server.lake_id, "version": VERSION}
+        """Whether it is ready, which lake it serves, by which version of Twinlake, why it is about to end."""
+        error = server.error.to_json() if server.error else None
+        return {
+            "ready": server.ready and not error,
+            "lake_id": server.lake_id,
+            "version": VERSION,
+            "error": error,
+        }
 
     @app.get("/status")
     def status() -> dict[str, Any]:

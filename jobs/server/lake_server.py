@@ -44,6 +44,7 @@ from jobs.server.spark_progress import watched
 from jobs.settings import Settings
 from jobs.spark import cancel, drop_scratch, scratch_folder, session
 from jobs.spark_cluster import check_master
+from jobs.spark_watch import SparkWatch
 from jobs.speed.versions import Versions
 from jobs.times import Clock, format_moment, from_micros
 from jobs.topics.topic import load_topic, topic_names
@@ -120,6 +121,7 @@ class LakeServer:
         self._damages = Damages()
         self._lags: dict[str, int | None] = {}
         self._executors: Executors | None = None
+        self._watch: SparkWatch | None = None
         self._ending = threading.Event()
         self._housekeeping = threading.Thread(target=self._keep_house, name="housekeeping", daemon=True)
 
@@ -131,6 +133,16 @@ class LakeServer:
                 "the lake is not open yet", "the lake server is starting", "try again in a moment"
             )
         return self._lake
+
+    @property
+    def error(self) -> TwinlakeError | None:
+        """Why the server is about to end; there is none while it does its work."""
+        return self._watch.error if self._watch else None
+
+    def watch(self, spark: SparkSession) -> None:
+        """End the process when its Spark, which is local, runs nothing any more."""
+        self._watch = SparkWatch(spark)
+        self._watch.begin()
 
     def start(self) -> None:
         """Open Spark and the logs, then the versions (which close their segments), then read the topics."""
@@ -176,6 +188,8 @@ class LakeServer:
         """Let batches and steps under way finish; jobs are cancelled between their parts."""
         self.ready = False
         self._ending.set()
+        if self._watch:
+            self._watch.stop()
         self.jobs.stop()
         self._changelogs.end()
         for name, ingest in self.ingests.items():

@@ -209,7 +209,7 @@ def tools(spark: SparkSession) -> Iterator[Callable[[str], Any]]:
     def start(class_path: str) -> Any:
         gateway = JavaGateway.launch_gateway(
             jarpath=str(py4j), classpath=class_path, die_on_exit=True,
-            javaopts=["-Xmx256m", "-Dlog4j2.level=OFF"],
+            javaopts=["-Xmx256m", "-Dlog4j2.level=OFF"], enable_auth=True,
         )  # fmt: skip
         started.append(gateway)
         return gateway.jvm

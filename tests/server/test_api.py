@@ -14,7 +14,14 @@ import pytest
 import uvicorn
 from fastapi.testclient import TestClient
 
-from jobs.errors import DifferenceError, NotFoundError, UnreachableError, UsageError, error_of
+from jobs.errors import (
+    DifferenceError,
+    NotFoundError,
+    TwinlakeError,
+    UnreachableError,
+    UsageError,
+    error_of,
+)
 from jobs.lake.runs import Runs
 from jobs.run import Failed
 from jobs.server.api import build_app
@@ -56,6 +63,7 @@ class Server:
 
     def __init__(self, lake: Path, kinds: dict[str, JobKind] = KINDS) -> None:
         self.ready, self.lake_id = True, "lake"
+        self.error: TwinlakeError | None = None
         do: Any = lambda kind, params, run: kind.handler(None, params, run)  # noqa: E731
         self.jobs = Jobs(Runs(lake), kinds, do, utc_now)
         self.jobs.start()
@@ -115,6 +123,17 @@ def test_many_who_wait_for_a_job_keep_nobody_from_asking(tmp_path: Path) -> None
     web.should_exit = True
 
     assert took_s < 10
+
+
+def test_a_server_that_is_about_to_end_is_not_ready_and_says_why(tmp_path: Path) -> None:
+    server = Server(tmp_path)
+    web = TestClient(build_app(server, "secret"))
+    before = web.get("/health").json()
+
+    server.error = TwinlakeError("Spark runs nothing any more", "its executor has ended", "wait")
+
+    assert (before["ready"], before["error"]) == (True, None)
+    assert web.get("/health").json() == {**before, "ready": False, "error": server.error.to_json()}
 
 
 @pytest.mark.parametrize(

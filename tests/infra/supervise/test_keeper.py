@@ -1,5 +1,6 @@
 """A keeper without a supervisor process: what it does while it waits."""
 
+import sys
 import threading
 from collections.abc import Mapping
 from contextlib import redirect_stdout, suppress
@@ -9,10 +10,12 @@ from typing import cast
 import pytest
 
 from infra.parts.folders import Folders
-from infra.parts.part import Context, Part
+from infra.parts.part import Command, Context, Part
 from infra.supervise import keeper as keeper_module
 from infra.supervise import record
 from infra.supervise.keeper import Keeper, say
+from infra.supervise.record import Record
+from jobs.settings import PROJECT
 from jobs.waiting import wait_for
 
 
@@ -54,6 +57,44 @@ def test_what_the_supervisor_says_ends_nothing_when_its_log_has_no_room() -> Non
         said = True
 
     assert said
+
+
+def test_why_a_server_gave_up_is_told_until_it_is_ready_again(tmp_path: Path) -> None:
+    """And of one that never got ready nothing is: `up` waits for its next start."""
+    home = OnePart(Folders(home=tmp_path))
+    home.folders.make()
+    program = (
+        "import time; from jobs import jvm, service_log; from jobs.errors import TwinlakeError;"
+        "service_log.start(); time.sleep(1);"
+        "jvm.give_up(TwinlakeError('Spark runs nothing any more', 'its executor has ended', 'wait'))"
+    )
+    ready = threading.Event()
+
+    def probe(context: Context) -> str:
+        if not ready.is_set():
+            raise ConnectionError("not yet")
+        return "here"
+
+    command = Command(arguments=(sys.executable, "-c", program), environ={"PYTHONPATH": str(PROJECT)})
+    keeper = Keeper(home, Part(name="kept", service="kept", command=lambda context: command, probe=probe))
+    keeper.start()
+
+    def ended(times: int) -> Record:
+        def found() -> Record | None:
+            now = record.load(home.folders, "kept")
+            return now if now.state == "failed" and now.restarts >= times else None
+
+        return wait_for("its end", found, 60, every_s=0.02)
+
+    never_ready = ended(1)
+    ready.set()
+    wait_for("it to be ready", lambda: keeper.ready.is_set() or None, 60, every_s=0.02)
+    after = ended(never_ready.restarts + 1)
+    home.ending.set()
+    keeper.join(10)
+
+    assert never_ready.error is None
+    assert after.error is not None and after.error["why"] == "its executor has ended"
 
 
 class OnePart(NothingReady):
