@@ -464,13 +464,13 @@ STORED: dict[str, dict[str, Any]] = {
         "kind": "latest", "name": "t", "inputs": ["orders"], "where": None,
         "columns": [["k", "region"], ["x", "amount"], ["at", "ordered_at"]],
         "keys": ["k"], "order": ["at"], "values": ["x", "at"], "delete_when": "x = 0",
-        "snapshot": None, "truncate_when": None,
+        "snapshot": None, "truncate_when": None, "source_place": None,
     },
     "latest by the log": {
         "kind": "latest", "name": "t", "inputs": ["orders"], "where": None,
         "columns": [["k", "region"], ["x", "amount"], ["at", "ordered_at"]],
         "keys": ["k"], "order": [], "values": ["x", "at"], "delete_when": None,
-        "snapshot": None, "truncate_when": None,
+        "snapshot": None, "truncate_when": None, "source_place": None,
     },
     "aggregate": {
         "kind": "aggregate", "name": "t", "inputs": ["orders"], "where": None,

@@ -100,9 +100,11 @@ def test_two_versions_that_follow_one_log_are_switched_while_it_grows(
     def hold(versions: Iterable[SimpleNamespace], *_: object) -> Iterator[SimpleNamespace]:
         yield SimpleNamespace(positions=[position(one) for one in versions], renew=lambda: True)
 
+    blue, green = (SimpleNamespace(table="t", name=name) for name in ("blue", "green"))
     versions = SimpleNamespace(
-        get=lambda table, name: SimpleNamespace(table=table, name=name), position=position, hold=hold
-    )
+        get=lambda table, name: {"blue": blue, "green": green}[name], living=lambda: [blue, green],
+        position=position, hold=hold,
+    )  # fmt: skip
     lake = SimpleNamespace(versions=versions, path=None, clock=utc_now)
     committed: list[Release] = []
     monkeypatch.setattr(promote, "_finish", lambda lake, made: made)
