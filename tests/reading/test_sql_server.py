@@ -84,7 +84,10 @@ def test_a_web_page_cannot_ask(sql: SqlServer) -> None:
     assert (without.status_code, rebound.status_code) == (403, 403)
 
 
-def test_the_command_tells_wrong_use_from_no_answer(sql: SqlServer) -> None:
+def test_the_command_tells_wrong_use_from_no_answer(
+    sql: SqlServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jobs.reading.client.AWAY_S", 1.0)
     with pytest.raises(UsageError, match="failed") as wrong:
         ask(sql.services, "SELECT * FROM serve.nothing")
     assert "TABLE_OR_VIEW_NOT_FOUND" in wrong.value.why
