@@ -249,6 +249,7 @@ class Ingest:
                 reached = source.ends(self._checkpoint, number, self.topic.name)
                 offsets, began = self._unread(reached), time.monotonic()
                 self._commit(records, reached)
+                self._runs()
                 self._pace.after(offsets, time.monotonic() - began)
                 self._limit.set(self._pace.next_records)
             except BaseException as error:
@@ -309,7 +310,6 @@ class Ingest:
         if end.schemas.keys() != self.log_end.schemas.keys():
             self.log.publish(end.schemas)
         self.log_end = end  # only now: who sees these records in the log asks next who lacks them
-        self._runs()
         self.on_batch(end.batch, fresh)
 
     def _commit_nothing(self, reached: dict[int, int]) -> None:
@@ -320,7 +320,6 @@ class Ingest:
         end = self.log_end.at(self.clock()).past(reached, self._topic_id)
         self.log.appender.commit([], self._app_id, end.batch, end.metadata(BATCH, 0))
         self.log_end, self._indexed = end, end.batch
-        self._runs()
         self.on_batch(end.batch, None)
 
     def _unread(self, reached: Mapping[int, int]) -> int:

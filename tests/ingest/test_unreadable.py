@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from jobs.errors import StoppedTopicError
+from jobs.ingest import replay
 from jobs.kinds.latest import Latest
 from jobs.lake.log import Log
 from tests.ingest.fed import Fed, renamed
@@ -188,3 +189,22 @@ def test_what_a_table_has_counted_as_a_default_stays_so_in_it_after_the_rename(f
     new = Fed(faked, of("customer"), made_with=2)
     new.run()
     assert new.shows() == {("a", "anna"), ("b", "ben")}
+
+
+def test_a_topic_is_validating_until_the_last_waiting_record_was_validated(
+    faked: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replay, "CHUNK_RECORDS", 1)
+    begun(faked, FIRST)
+    for one in range(3):
+        send(faked, LONG, **values(f"r{one}"))
+    faked.run()
+    read_with(faked, FIRST, LONG)
+    states = []
+    ingest = faked.ingest(then=lambda log, batch, rows: states.append((rows is None, faked.ingests[-1].state)))
+    faked.caught_up(ingest)
+
+    assert states == [(True, "starting"), *[(False, "validating")] * 3]
+    send(faked, LONG, **values("after"))
+    faked.caught_up(ingest)
+    assert states[4:] == [(False, "running")]
