@@ -10,6 +10,7 @@ import pytest
 from jobs.errors import StoppedTopicError
 from jobs.ingest import replay
 from jobs.kinds.latest import Latest
+from jobs.lake.fresh_rows import NewRows
 from jobs.lake.log import Log
 from tests.ingest.fed import Fed, renamed
 from tests.ingest.stage import Stage
@@ -200,8 +201,12 @@ def test_a_topic_is_validating_until_the_last_waiting_record_was_validated(
         send(faked, LONG, **values(f"r{one}"))
     faked.run()
     read_with(faked, FIRST, LONG)
-    states = []
-    ingest = faked.ingest(then=lambda log, batch, rows: states.append((rows is None, faked.ingests[-1].state)))
+    states: list[tuple[bool, str]] = []
+
+    def note(log: Log, batch: int, rows: NewRows | None) -> None:
+        states.append((rows is None, faked.ingests[-1].state))
+
+    ingest = faked.ingest(then=note)
     faked.caught_up(ingest)
 
     assert states == [(True, "starting"), *[(False, "validating")] * 3]
