@@ -72,7 +72,7 @@ def drop_old_commits(path: Location, now_s: float, keep_s: float = KEEP_COMMITS_
     """
     log = path / delta.LOG_FOLDER
     whole = whole_checkpoints(log)
-    old = next((version for version, file in whole if now_s - store.stat(file).modified_s > keep_s), None)
+    old = next((one.version for one in whole if now_s - store.stat(one.file).modified_s > keep_s), None)
     told = delta.newest_commit(path, lambda metadata: "position" in metadata or "batch" in metadata)
     if old is None or told is None:
         return 0

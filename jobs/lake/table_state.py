@@ -23,6 +23,8 @@ from jobs.location import Location
 
 WRITER_FEATURES = frozenset({"appendOnly", "invariants"})
 """Features of the protocol that ask nothing of an append to a table without invariants."""
+UNDECODABLE = (OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError)
+"""What pyarrow raises of bytes in memory that are no Parquet file."""
 journal = structlog.get_logger(__name__)
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _INVARIANT = "delta.invariants"
@@ -145,12 +147,12 @@ class TableState:
     def _begin(self) -> None:
         """From the newest checkpoint that is whole, whoever made it."""
         self._forget()
-        for version, file in whole_checkpoints(self.folder):
-            if self._last is None or version <= self._last:
+        for found in whole_checkpoints(self.folder):
+            if self._last is None or found.version <= self._last:
                 try:
-                    self._take_checkpoint(version, pq.ParquetFile(store.reader(file)))
-                except (OSError, pa.ArrowException) as error:  # its footer is whole, and what it names is not
-                    put_aside(file, error)
+                    self._take_checkpoint(found.version, pq.ParquetFile(pa.BufferReader(found.content)))
+                except UNDECODABLE as error:  # its footer is whole, and what it names is not
+                    put_aside(found.file, error)
                     self._forget()
                 else:
                     break
@@ -186,8 +188,14 @@ class TableState:
         return foreign
 
 
-def whole_checkpoints(folder: Location) -> Iterator[tuple[int, Location]]:
-    """The checkpoints in a `_delta_log` folder by version, the newest first, each opened when its turn comes.
+class Checkpoint(NamedTuple):
+    version: int
+    file: Location
+    content: bytes
+
+
+def whole_checkpoints(folder: Location) -> Iterator[Checkpoint]:
+    """The checkpoints in a `_delta_log` folder, the newest first, each read when its turn comes.
     One that was torn by whatever is put aside, because Spark and deltalake would fail on it."""
     for name in sorted(store.names(folder), reverse=True):
         if named := _CHECKPOINT.fullmatch(name):
@@ -198,10 +206,10 @@ def whole_checkpoints(folder: Location) -> Iterator[tuple[int, Location]]:
                 continue
             try:
                 pq.read_metadata(pa.BufferReader(content))
-            except (OSError, pa.ArrowInvalid) as error:
+            except UNDECODABLE as error:
                 put_aside(file, error)
             else:
-                yield int(named[1]), file
+                yield Checkpoint(int(named[1]), file, content)
 
 
 def put_aside(checkpoint: Location, error: Exception) -> None:

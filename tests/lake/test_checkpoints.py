@@ -41,5 +41,5 @@ def test_those_that_wait_for_their_turn_are_one(tmp_path: Path, monkeypatch: pyt
     wait_for("all that was asked for", lambda: len(made) == 3 or None, 30)
     assert made == [str(one), str(one), str(other)]
     newest = wait_for("the last", lambda: next(whole_checkpoints(other / "_delta_log"), None), 30)
-    assert newest[0] == 0
-    assert next(whole_checkpoints(one / "_delta_log"))[0] == 1, "it has the commit made meanwhile"
+    assert newest.version == 0
+    assert next(whole_checkpoints(one / "_delta_log")).version == 1, "it has the commit made meanwhile"

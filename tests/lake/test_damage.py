@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -194,6 +196,36 @@ def test_a_checkpoint_whose_content_is_torn_is_put_aside_and_the_commits_are_rea
 
     assert set(state.files) == set(made.files()) and state.transaction("app") == 3
     assert not file.exists()
+
+
+def test_a_checkpoint_that_cannot_be_opened_just_now_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = appended(tmp_path / "logs" / "orders")
+    from deltalake import DeltaTable
+
+    DeltaTable(str(made.path)).create_checkpoint()
+    (file,) = (made.path / "_delta_log").glob("*.checkpoint.parquet")
+    for commit in (made.path / "_delta_log").glob("*.json"):
+        commit.unlink()  # cleaned up: the checkpoint alone says what there is
+    opened = [store.read, store.reader]
+
+    def too_many_open(place: Path) -> None:
+        raise OSError(errno.EMFILE, "Too many open files", str(place))
+
+    def every_second(place: Path) -> bytes:
+        """What has been read once cannot be opened again."""
+        monkeypatch.setattr(store, "read", too_many_open)
+        return opened[0](place)
+
+    monkeypatch.setattr(store, "read", every_second)
+    monkeypatch.setattr(store, "reader", too_many_open)
+    with suppress(OSError):
+        TableState(made.path)
+    monkeypatch.undo()
+
+    assert file.exists()
+    assert set(TableState(made.path).files) == set(made.files())
 
 
 @pytest.mark.parametrize("tear", TORN)
