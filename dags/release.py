@@ -11,13 +11,16 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from lake_jobs import log, report_of, run_job
 from lake_names import named
 
+from jobs.visible import visible
+
 MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_{}[]()<>#+-.!|~"})
 
 
 def as_list(lines: list[str]) -> str:
     """The lines as a Markdown list that shows their very characters; indented ones are items below."""
-    items = [("  - " if line.startswith(" ") else "- ") + line.strip().translate(MARKDOWN) for line in lines]
-    return "\n".join(items)
+    marks = ["  - " if line.startswith(" ") else "- " for line in lines]
+    texts = [visible(line.strip()).translate(MARKDOWN) for line in lines]
+    return "\n".join(mark + text for mark, text in zip(marks, texts, strict=True))
 
 
 def difference_lines(diffs: list[dict[str, Any]]) -> list[str]:

@@ -11,11 +11,12 @@ import typer
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from jobs.commands.numbers import whole
-from jobs.commands.output import console, load_settings, print_json, say, show_rows, tell, visible
+from jobs.commands.output import console, load_settings, print_json, say, show_rows, tell
 from jobs.errors import UsageError
 from jobs.run import Job
 from jobs.server.client import LakeClient, now_and_then
 from jobs.times import parse_moment, utc_now
+from jobs.visible import visible
 
 AS_JSON = Annotated[bool, typer.Option("--json", help="print the result as JSON")]
 KEY = Annotated[str | None, typer.Option(help="idempotency key: the same key finds the same job again")]

@@ -1,14 +1,13 @@
-r"""What all commands share: results on stdout, words about the work on stderr, errors and their exit codes.
+"""What all commands share: results on stdout, words about the work on stderr, errors and their exit codes.
 
 What is shown may come from a record that anybody has produced: no text is ever read as markup or emoji, and
-control characters are escaped, see `visible`.
+control characters are escaped, see `jobs.visible`.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -21,6 +20,7 @@ from rich.text import Text
 from jobs.as_json import to_json
 from jobs.errors import TwinlakeError
 from jobs.settings import Settings
+from jobs.visible import visible
 
 Words = str | tuple[str, str]
 """A text, or a text and its style, like `("equal", "green")`; only a terminal sees the style."""
@@ -29,8 +29,6 @@ console = Console(stderr=True, highlight=False, markup=False, emoji=False)
 """Where `tell` writes; commands use it themselves for what moves: bars, and waiting."""
 _WIDE = 1_000_000
 """Cells of a terminal on which any table has room."""
-_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-"""What breaks a row, gives orders to a terminal, or (half a character) can be written nowhere."""
 
 
 def load_settings() -> Settings:
@@ -41,15 +39,6 @@ def load_settings() -> Settings:
 def print_json(value: Any) -> None:
     """The value on stdout: decimals as strings, times RFC 3339 UTC."""
     print(json.dumps(to_json(value), indent=2, ensure_ascii=False))
-
-
-def visible(text: str) -> str:
-    r"""The text with its control characters as Python writes them: `\n`, `\r`, `\t`, `\x1b`, `\u2028`.
-
-    Every other character stays as it is, the backslash too: whether `\n` is an end of line or two characters,
-    `--json` tells.
-    """
-    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def say(*parts: Words) -> None:

@@ -19,6 +19,7 @@ from jobs.releases.build import plan_versions
 from jobs.releases.compare import Comparison
 from jobs.releases.gate_checks import Gate
 from jobs.times import format_moment
+from jobs.visible import visible
 
 LONGEST_VALUE = 200
 
@@ -83,4 +84,6 @@ def _shown(value: Any) -> str:
     if value is None:
         return "null"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}… ({len(text):,} characters)"
+    if len(text) <= LONGEST_VALUE:
+        return visible(text)
+    return f"{visible(text[:LONGEST_VALUE])}… ({len(text):,} characters)"

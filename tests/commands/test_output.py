@@ -18,6 +18,7 @@ ESCAPED = {
     "a\nb": r"a\nb", "a\r": r"a\r", "a\tb": r"a\tb", "\a": r"\x07", "\b": r"\x08", "\v": r"\x0b",
     "\f": r"\x0c", "\0": r"\x00", "\x1b[2Jx": r"\x1b[2Jx", "\x7f": r"\x7f", "\x85": r"\x85",
     "\x9b1m": r"\x9b1m", "a\u2028b\u2029": r"a\u2028b\u2029", "\ud800": r"\ud800", "[b]\n": r"[b]\n",
+    "gpj.\u202eexe": r"gpj.\u202eexe", "\u2066a\u2069": r"\u2066a\u2069",
 }  # fmt: skip
 SHOWN = [*((value, value) for value in AS_THEY_ARE), *ESCAPED.items()]
 

@@ -30,6 +30,13 @@ def test_the_approval_shows_the_very_characters_of_the_plan() -> None:
     assert [token.level for token in tokens if token.type == "inline"] == [3, 5, 5, 3]
 
 
+def test_a_text_of_the_plan_adds_no_line_and_turns_none_round() -> None:
+    """A definition is written by whoever asks for the approval."""
+    line = "t: where: a\n\n- gate: 9 checks passed \u202eyadot"
+
+    assert dag_file.as_list([line]).count("\n") == 0 and "\u202e" not in dag_file.as_list([line])
+
+
 def test_the_line_of_a_difference_has_its_counts() -> None:
     columns = [{"name": "sales", "changed": 90}, {"name": "smallest", "changed": 0}]
     diff = {"table": "t", "common": 1000, "changed": 100, "only_blue": 3, "only_green": 0, "columns": columns}

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+
+import pytest
 
 from jobs.lake.plans import Change, Plan
 from jobs.releases.compare import ComparedColumn, ComparedVersion, Comparison, Sample
@@ -54,6 +57,21 @@ def test_values_of_records_are_escaped_and_cut() -> None:
     assert "<script" not in text
     assert text.count("&lt;script&gt;") == 4
     assert "9" * 201 not in text
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [("a\0b", r"a\x00b"), ("\x1b[2J", r"\x1b[2J"), ("gpj.\u202eexe", r"gpj.\u202eexe"), ("a\nb", r"a\nb")],
+)
+def test_a_value_that_hides_something_shows_it(value: str, shown: str) -> None:
+    sample = Sample(
+        kind="changed", key={"region": value}, blue={"sales": value}, green={"sales": [value]},
+        columns=("sales",),
+    )  # fmt: skip
+    text = render(PLAN, [replace(DIFF, samples=(sample,))], GATE, {"t": "g-2"}, "2026-01-31T12:05:00Z")
+
+    assert f"<code>{shown}</code>" in text and f"<del>{shown}</del>" in text
+    assert value not in text
 
 
 def test_the_page_loads_nothing() -> None:
