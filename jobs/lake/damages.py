@@ -6,12 +6,16 @@ import threading
 from collections.abc import Iterable
 from pathlib import Path
 
+import structlog
+
 from jobs.errors import ChangedTableError, DamagedError
 from jobs.lake import store
 from jobs.lake.read_errors import damaged_file
 from jobs.lake.stat import Stat
 from jobs.lake.table_state import TableState
 from jobs.location import Location, Remote
+
+journal = structlog.get_logger(__name__)
 
 
 class Damages:
@@ -34,7 +38,8 @@ class Damages:
                 damage = damaged_file(table, TableState(table, appends=False))
             except DamagedError as error:
                 damage = error
-            except (ChangedTableError, FileNotFoundError):
+            except (ChangedTableError, OSError) as error:  # it says nothing of the table's files
+                journal.info("a table's files were not looked at", table=str(table), why=str(error))
                 continue
             if damage:
                 self.note(damage)

@@ -51,12 +51,12 @@ def damage_of(file: Location, found: str) -> DamagedError | None:
         return None
     try:
         live = {unquote(path): one for path, one in TableState(table, appends=False).files.items()}
+        expected = live.get(str(file).removeprefix(f"{table}/"))
+        return damaged(file, _found(file, expected) or found, _told(expected)) if expected else None
     except DamagedError as error:
         return error
-    except (TwinlakeError, FileNotFoundError):
+    except (TwinlakeError, OSError):  # a store that does not answer says nothing of the file
         return None
-    expected = live.get(str(file).removeprefix(f"{table}/"))
-    return damaged(file, _found(file, expected) or found, _told(expected)) if expected else None
 
 
 def damaged_file(table: Location, state: TableState) -> DamagedError | None:

@@ -260,13 +260,15 @@ class Owner:
             self.signal(self._target)  # one that came while the error stood was not taken
 
     def _stall(self, error: Exception) -> None:
-        full = store.no_room(self._lake, error, scratch_folder(self.log.spark))
-        if damage := damage_in(error):
-            self._damages.note(damage)
-        known = full or damage or (error if isinstance(error, TwinlakeError) else StalledVersionError(
+        try:
+            known = self._known(error)
+        except Exception:  # whatever happens, a version that stands still says so
+            self._journal.exception("the error was not explained")
+            known = None
+        known = known or (error if isinstance(error, TwinlakeError) else StalledVersionError(
             f"{self.version} does not advance from batch {self.standing.position}",
             _first_lines(error),
-            "mend what the error names; the version is tried again by itself and catches up",
+            "fix what the error names; the version is tried again by itself and catches up",
         ))  # fmt: skip
         self._journal.error("stalled", batch=self.standing.position, exc_info=error)
         with self._lock:
@@ -276,6 +278,12 @@ class Owner:
             self._timer.daemon = True
             self._timer.start()
         self._retry_s = min(RETRY_LAST_S, self._retry_s * 2)
+
+    def _known(self, error: Exception) -> TwinlakeError | None:
+        """What is known of the disks and files behind an error."""
+        if damage := damage_in(error):
+            self._damages.note(damage)
+        return store.no_room(self._lake, error, scratch_folder(self.log.spark)) or damage
 
     def _try_again(self) -> None:
         with self._lock:

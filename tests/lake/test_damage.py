@@ -20,6 +20,7 @@ from jobs.lake.certificates import Certificates
 from jobs.lake.damages import Damages
 from jobs.lake.ledger import Ledger
 from jobs.lake.plans import Plans
+from jobs.lake.read_errors import damage_of
 from jobs.lake.release_log import Release
 from jobs.lake.runs import Runs
 from jobs.lake.table_state import TableState
@@ -157,6 +158,21 @@ def test_a_data_file_of_a_table_is_named_with_what_was_expected(
     else:
         assert found in noted[0] and "bytes with 500 rows" in noted[0]
         assert known.below(tmp_path / "logs") and not known.below(tmp_path / "tables")
+
+
+def test_a_table_that_cannot_be_read_just_now_is_not_called_damaged(tmp_path: Path) -> None:
+    made = appended(tmp_path / "logs" / "orders")
+    file = made.path / next(iter(made.files()))
+    file.unlink()
+    assert damage_of(file, "") is not None
+
+    commit = newest(made.path)
+    commit.unlink()
+    commit.symlink_to(commit)  # an error of the store that is no missing file
+
+    with pytest.raises(OSError, match="symbolic links"):
+        TableState(made.path)
+    assert damage_of(file, "") is None
 
 
 def flip(file: Path) -> None:

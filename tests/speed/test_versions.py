@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+import jobs.speed.owner
 from jobs.batch.merge import merge_small
 from jobs.errors import BusyError, NotFoundError, TimedOutError, UsageError
 from jobs.lake.version import Version
@@ -85,6 +87,23 @@ def test_a_version_that_fails_is_stalled_alone_and_catches_up_after_the_fix(
     assert not any(health.stalled for health in versions.health())
     for world in (shown(versions, log, good), shown(versions, log, bad)):
         assert world.shows() == world.expected()
+
+
+def test_a_version_stalls_even_where_its_error_cannot_be_explained(
+    log: BrittleLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_many_open(error: BaseException) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(jobs.speed.owner, "damage_in", too_many_open)
+    log.append(Orders(6).batch(5))
+    log.broken = True
+    owner = Owner(tmp_path, version_of(LATEST), log, lambda owner: None)
+    owner.signal(1)
+
+    until(lambda: owner.error is not None, 60)
+    assert owner.error and owner.error.why == "the logic fails"
+    owner.stop()
 
 
 def test_a_version_that_cannot_be_opened_is_shown_where_it_stands_and_why_in_one_line(
