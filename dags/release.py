@@ -55,6 +55,15 @@ def difference_lines(diffs: list[dict[str, Any]]) -> list[str]:
             description="empty: jobs/tables as it is now beside the lake server; else all tables as "
             "{name: definition as JSON}",
         ),
+        "tables": Param(
+            None,
+            type=["null", "array"],
+            items={"type": "string", "minLength": 1},
+            minItems=1,
+            title="Tables",
+            description="only these, one a line, and what reads them; empty: all that changed, without what "
+            "was rolled back",
+        ),
     },
     doc_md=__doc__,
 )
@@ -62,8 +71,9 @@ def release() -> None:
     @task
     def plan() -> dict[str, Any]:
         """What changes, why, and what it will cost; nothing to change ends the run as skipped."""
-        given = get_current_context()["params"].get("definitions")
-        made = run_job("plan", {} if given is None else {"definitions": given})
+        params = get_current_context()["params"]
+        asked = {name: params[name] for name in ("definitions", "tables") if params.get(name) is not None}
+        made = run_job("plan", asked)
         for line in made["lines"]:
             log.info("%s", line)
         if made["empty"]:

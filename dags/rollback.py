@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import Param, dag, get_current_context, task
-from lake_jobs import log, run_job
+from lake_jobs import run_job
 from lake_names import named
 
 
@@ -27,7 +27,13 @@ from lake_names import named
             title="To release",
             description="empty: the release before the live one",
         ),
-        "reason": Param(None, type=["null", "string"], maxLength=500, title="Reason"),
+        "reason": Param(
+            None,
+            type=["null", "string"],
+            maxLength=500,
+            title="Reason",
+            description="kept in the release log; later plans show it beside the tables that they leave out",
+        ),
     },
     doc_md=__doc__,
 )
@@ -37,8 +43,9 @@ def rollback() -> None:
         """Commit the earlier release; its versions were fed all the time, so they are fresh."""
         context = get_current_context()
         params, run = context["params"], context["dag_run"]
-        log.info("reason: %s", params.get("reason") or "none given")
         asked: dict[str, Any] = {"approved_by": run.triggering_user_name or "airflow"}
+        if params.get("reason"):
+            asked["reason"] = params["reason"]
         if params.get("to") is not None:
             asked["to"] = params["to"]
         return run_job("rollback", asked)

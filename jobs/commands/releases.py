@@ -39,23 +39,34 @@ def register(app: typer.Typer) -> None:
     app.command("releases")(releases_command)
 
 
-def plan_command(key: KEY = None, as_json: AS_JSON = False) -> None:
-    """Say what the definitions in jobs/tables would change against the live release, and its cost."""
+def plan_command(
+    table: Annotated[
+        str | None, typer.Option(metavar="A,B", help="only these tables, and what reads them")
+    ] = None,
+    key: KEY = None,
+    as_json: AS_JSON = False,
+) -> None:
+    """Say what the definitions in jobs/tables would change against the live release, and its cost.
+
+    What was rolled back is left out until its definition changes, or it is named with --table.
+    """
     from jobs.kinds.defined import defined
 
     settings = load_settings()
     tables = {table.name: table for table in defined(settings.examples)}
-    asked = {
-        "definitions": {name: table.to_json() for name, table in tables.items()},
+    asked: dict[str, Any] = {
+        "definitions": {name: one.to_json() for name, one in tables.items()},
         "git_commit": commit_of(settings.project),
     }
+    if table is not None:
+        asked["tables"] = [name.strip() for name in table.split(",")]
     try:
         result = _run(settings, "plan", asked, key)
     except DefinitionError as error:
-        table = tables.get(error.facts.get("table", ""))
-        if table is None:
+        wrong = tables.get(error.facts.get("table", ""))
+        if wrong is None:
             raise
-        raise table.error(error.facts["why"], error.remedy) from error  # the lake server knows no file
+        raise wrong.error(error.facts["why"], error.remedy) from error  # the lake server knows no file
     if as_json:
         print_json(result)
         return
@@ -150,12 +161,20 @@ def rollback_command(
             parser=whole(1), metavar="NUMBER", help="this release; the one before the live one unless given"
         ),
     ] = None,
+    reason: Annotated[
+        str | None, typer.Option(help="why; `twinlake releases` and later plans show it")
+    ] = None,
     approved_by: APPROVER = None,
     key: KEY = None,
     as_json: AS_JSON = False,
 ) -> None:
-    """Make an earlier release's versions live again in one commit; they were fed all the time."""
+    """Make an earlier release's versions live again in one commit; they were fed all the time.
+
+    Later plans leave out what this takes back until its definition changes, or it is named.
+    """
     asked: dict[str, Any] = {"approved_by": _approver(approved_by)}
+    if reason:
+        asked["reason"] = reason
     if to is not None:
         asked["to"] = to
     _switch(load_settings(), "rollback", asked, key, as_json)
@@ -205,11 +224,11 @@ def releases_command(
         (
             str(one.number), f"{one.kind} of {one.restores}" if one.restores else one.kind,
             one.created_at[:19], one.approved_by, one.plan or "",
-            ", ".join(f"{table} {version}" for table, version in one.tables.items()),
+            one.reason or "", ", ".join(f"{table} {version}" for table, version in one.tables.items()),
         )
         for one in found
     ]  # fmt: skip
-    header = ("release", "kind", "created", "approved by", "plan", "tables")
+    header = ("release", "kind", "created", "approved by", "plan", "reason", "tables")
     show_rows(header, rows)
 
 

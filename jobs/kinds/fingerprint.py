@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 STATE_CODE = 1
 """Raise it whenever this package computes other states from the same plan."""
 
+NONE_KNOWN: Mapping[str, str] = {}
 _WATERMARK = "TIMESTAMP '2000-01-01 00:00:00Z'"
 _ATTRIBUTE = re.compile(r"[\w`.]*#(\d+)L?")
 _SHARED = re.compile(r"\b(CTERelation(?:Def|Ref)) (\d+)")
@@ -28,10 +29,17 @@ _COUNTED = {"CTERelationDef": "id", "CTERelationRef": "cteId"}
 _lock = threading.Lock()
 
 
-def fingerprint(kind: Kind, topics: Topics, spark: SparkSession, tables: Tables = NONE) -> str:
+def fingerprint(
+    kind: Kind,
+    topics: Topics,
+    spark: SparkSession,
+    tables: Tables = NONE,
+    known: Mapping[str, str] = NONE_KNOWN,
+) -> str:
     """sha256 over everything that can change what the table shows for the same logs.
 
-    `tables` are the definitions that it reads: their fingerprints count, and so everything upstream.
+    `tables` are the definitions that it reads: their fingerprints count, and so everything upstream. Those
+    that are `known` are taken as they are, the others found out.
     """
     view = empty_view(kind, topics, spark, _WATERMARK, tables)
     frames = [view]
@@ -48,7 +56,10 @@ def fingerprint(kind: Kind, topics: Topics, spark: SparkSession, tables: Tables 
         "keys": [list(kind.view_keys), list(kind.state_keys) if is_stored(kind) else None],
         "contracts": [topics[name].contract.meaning() for name in kind.inputs],
         "schemas": [topics[name].newest.fingerprint for name in kind.inputs],
-        "reads": {name: fingerprint(tables[name], topics, spark, tables) for name in kind.reads},
+        "reads": {
+            name: known.get(name) or fingerprint(tables[name], topics, spark, tables, known)
+            for name in kind.reads
+        },
         "versions": {"spark": spark.version, "delta": version("delta-spark"), "state_code": STATE_CODE},
         "time_zone": spark.conf.get("spark.sql.session.timeZone"),
         "ansi": spark.conf.get("spark.sql.ansi.enabled"),

@@ -47,6 +47,7 @@ STEPS: tuple[Step, ...] = (
     Step(name="number the format", change=_nothing, needs="0.1.0"),
     # which schemas those of before were made with is found out over the open logs: `made_with.store_schemas`
     Step(name="keep the schemas that versions were made with", change=_nothing, needs="0.1.0"),
+    Step(name="keep the reasons of rollbacks", change=_nothing, needs="0.1.0"),
 )
 """The step at index n takes a lake on from format n to n + 1."""
 

@@ -15,7 +15,8 @@ from jobs.location import Location
 _ID = r"[0-9a-f]{12}"
 KEEP = 200
 """So many plans are kept whatever became of them; those of releases always."""
-Action = Literal["new", "changed", "unchanged", "removed"]
+Action = Literal["new", "changed", "unchanged", "removed", "left out"]
+"""What is left out is not live, and stays so."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +29,7 @@ class Change:
     blue: str | None = None
     green: str | None = None
     why: tuple[str, ...] = ()
+    """Of a table that is unchanged although it is written differently, too."""
     records: int = 0
     bytes: int = 0
     minutes_estimate: float = 0.0
@@ -39,6 +41,11 @@ class Change:
     @property
     def builds(self) -> bool:
         return self.action in ("new", "changed") and self.green is None
+
+    @property
+    def stays(self) -> bool:
+        """Whether it is written differently than it is live, and stays as it is live for a reason."""
+        return self.action in ("unchanged", "left out") and bool(self.why)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +61,7 @@ class Plan:
 
     @property
     def empty(self) -> bool:
-        return all(change.action == "unchanged" for change in self.changes)
+        return all(change.action in ("unchanged", "left out") for change in self.changes)
 
     @property
     def switched(self) -> tuple[Change, ...]:

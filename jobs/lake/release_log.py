@@ -36,6 +36,8 @@ class Release:
     """For a rollback: the number of the release whose mapping this one repeats."""
     job: str | None = None
     """The job that committed it: the same job, run again after a kill, knows its own release."""
+    reason: str | None = None
+    """Why somebody rolled back."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -88,6 +90,7 @@ def commit(lake: Location, release: Release) -> Release:
             pa.field("git_commit", pa.string()),
             pa.field("restores", pa.int64()),
             pa.field("created_at", pa.string()),
+            pa.field("reason", pa.string()),
         ]
     )
     path = str(releases_path(lake))
@@ -109,6 +112,7 @@ def commit(lake: Location, release: Release) -> Release:
             "position": json.dumps(release.positions.get(name, {}), sort_keys=True), "plan": release.plan,
             "approved_by": release.approved_by, "git_commit": release.git_commit,
             "restores": release.restores, "created_at": release.created_at,
+            "reason": release.reason,
         }
         for name, version in sorted(release.tables.items())
     ]  # fmt: skip
@@ -120,8 +124,9 @@ def commit(lake: Location, release: Release) -> Release:
     )
     try:
         write_deltalake(
-            table, pa.Table.from_pylist(rows, schema), mode="append", commit_properties=properties
-        )
+            table, pa.Table.from_pylist(rows, schema), mode="append", commit_properties=properties,
+            schema_mode="merge",  # a table of before has no reasons
+        )  # fmt: skip
     except CommitFailedError as error:
         raise moved(release.number - 1, live(lake)) from error
     written = live(lake)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jobs.git import DIRTY
@@ -20,6 +20,7 @@ RECORDS_PER_SECOND = 150_000
 """What a rebuild reads on two cores when this lake has not measured one of its own yet."""
 BUILD_OVERHEAD_SECONDS = 10.0
 NONE_LOST: Mapping[tuple[str, str], str] = {}
+NONE_STAY: Mapping[str, tuple[str, ...]] = {}
 _WHY_BESIDE = "the definition reads the same; its contract, schema or the engine has changed"
 _WHY_BELOW = "the definition reads the same; a table that it reads, or the engine, has changed"
 
@@ -58,10 +59,12 @@ def decide(
     git_commit: str | None = None,
     records_per_second: float = RECORDS_PER_SECOND,
     lost: Mapping[tuple[str, str], str] = NONE_LOST,
+    stays: Mapping[str, tuple[str, ...]] = NONE_STAY,
 ) -> Plan:
     """The plan that makes the proposals live. A living version with the same fingerprint is reused.
 
-    `lost` says by table and name why a version that is none of `versions` can never go on.
+    `lost` says by table and name why a version that is none of `versions` can never go on; `stays` why the
+    proposal of a table is not its definition as it is written, or why there is none.
 
     A proposal stands after those that it reads, and so do their changes.
     """
@@ -74,7 +77,10 @@ def decide(
         logs = [histories[topic] for topic in proposal.topics]
         blue = live_tables.get(table)
         gone = lost.get((table, blue or ""))
-        changes.append(_change(proposal, blue, versions, logs, records_per_second, used, gone))
+        change = _change(proposal, blue, versions, logs, records_per_second, used, gone)
+        changes.append(replace(change, why=(*change.why, *stays[table])) if table in stays else change)
+    for table in sorted(stays.keys() - proposed.keys()):
+        changes.append(Change(table=table, action="left out", fingerprint=None, why=stays[table]))
     for table, blue in live_tables.items():
         if table not in proposed:
             why = ("the definition is gone from jobs/tables",)
@@ -187,10 +193,10 @@ def _text(value: Any) -> str:
 
 def describe(plan: Plan) -> list[str]:
     """The plan in plain lines, the same ones wherever a person reads it."""
+    stays = [line for change in plan.changes if change.stays for line in _staying(change)]
     if plan.empty:
-        return [
-            f"plan {plan.id}: nothing to change, every table means what release {plan.release_before} means"
-        ]
+        means = "" if stays else f", every table means what release {plan.release_before} means"
+        return [f"plan {plan.id}: nothing to change{means}", *stays]
     before = "an empty lake" if plan.release_before is None else f"release {plan.release_before}"
     lines = [f"plan {plan.id}: from {before}"]
     if plan.git_commit:
@@ -199,6 +205,8 @@ def describe(plan: Plan) -> list[str]:
             f"defined at commit {commit[:12]}{', with changes that are not committed' if dirty else ''}"
         )
     for change in plan.changes:
+        if change.stays:
+            continue
         lines.append(f"{change.table}: {change.action}")
         lines += [f"    {reason}" for reason in change.why]
         if change.builds:
@@ -210,4 +218,11 @@ def describe(plan: Plan) -> list[str]:
             lines.append(f"    nothing to build: version {change.green} is alive and means the same")
         if not change.reaches_back:
             lines.append(f"    history does not reach back far enough: {change.history}")
-    return lines
+    return lines + stays
+
+
+def _staying(change: Change) -> Iterator[str]:
+    """A table that could change and does not, and how it would."""
+    first, *more = change.why
+    yield f"{change.table}: {change.action} ({first})"
+    yield from (f"    {line}" for line in more)

@@ -55,7 +55,8 @@ class Switched:
             **{
                 name: value
                 for name, value in asdict(made).items()
-                if name in ("kind", "tables", "positions", "restores", "plan", "approved_by", "created_at")
+                if name
+                in ("kind", "tables", "positions", "restores", "plan", "approved_by", "created_at", "reason")
             },
             "changed": self.changed,
             "followed": self.follow_problem is None,
@@ -101,8 +102,13 @@ def promote(lake: OpenLake, plan: Plan, approved_by: str, run: Run) -> Switched 
         return _switch(lake, live, draft, run)
 
 
-def rollback(lake: OpenLake, to: int | None, approved_by: str, run: Run) -> Switched:
-    """Make an earlier release's versions live again: the named one, else the one before the live one."""
+def rollback(
+    lake: OpenLake, to: int | None, approved_by: str, run: Run, reason: str | None = None
+) -> Switched:
+    """Make an earlier release's versions live again: the named one, else the one before the live one.
+
+    What it takes back is in no later plan until somebody changes or names it (`lake/rolled_back.py`).
+    """
     with one_switch_at_a_time(run):
         history = release_log.releases(lake.path)
         mine = next((one for one in history if one.job == run.id), None)
@@ -127,6 +133,7 @@ def rollback(lake: OpenLake, to: int | None, approved_by: str, run: Run) -> Swit
             git_commit=target.git_commit,
             restores=target.number,
             job=run.id,
+            reason=reason,
         )
         return _switch(lake, history[-1], draft, run)
 
@@ -147,7 +154,7 @@ def _mapping(lake: OpenLake, plan: Plan) -> dict[str, str]:
     for change in plan.changes:
         if change.action == "unchanged" and change.blue:
             tables[change.table] = change.blue
-        elif change.action != "removed":
+        elif change.action in ("new", "changed"):
             green = versions.get(change.table)
             if green is None:
                 raise DifferenceError(f"table {change.table} of plan {plan.id} is not built", "",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from jobs.as_json import to_json
@@ -16,7 +17,10 @@ from jobs.lake import delta, release_log
 from jobs.lake.log import Log
 from jobs.lake.open_lake import OpenLake
 from jobs.lake.plans import Plan
+from jobs.lake.rolled_back import RolledBack, rolled_back
 from jobs.lake.runs import Runs
+from jobs.lake.version import Version, stored_versions
+from jobs.releases.choose import Chosen, choose, not_named, refuse_unmet
 from jobs.releases.plan import RECORDS_PER_SECOND, History, Proposal, decide
 from jobs.run import Run
 from jobs.times import format_moment
@@ -27,20 +31,28 @@ LONG_BUILD_RECORDS = 100_000
 
 
 def propose(
-    lake: OpenLake, definitions: Mapping[str, Mapping[str, Any]], git_commit: str | None, run: Run
+    lake: OpenLake,
+    definitions: Mapping[str, Mapping[str, Any]],
+    git_commit: str | None,
+    run: Run,
+    tables: Collection[str] | None = None,
 ) -> Plan:
     """The plan that makes these definitions live, stored, so that the next steps mean the same.
 
-    `definitions` maps each table to its JSON. DefinitionError names what is wrong with one, such as that it
-    reads a table that is not among them; NotFoundError a topic that the lake has not; UsageError a topic
+    `definitions` maps each table to its JSON. `tables` limits the plan to some and what reads them; without
+    them what was rolled back is left out. DefinitionError names what is wrong with a definition, such as that
+    it reads a table that is not among them; NotFoundError a topic that the lake has not; UsageError a topic
     whose files were added or have changed since the server started.
     """
-    proposals: list[Proposal] = []
-    known: dict[str, Kind] = {}
-    for number, table in enumerate(ordered(_named(definitions))):
-        run.progress(number, len(definitions), "tables", f"analysing {table.name}")
-        proposals.append(_proposal(lake, table, known))
-        known[table.name] = table
+    written = {table.name: table for table in _named(definitions)}
+    live, lived = _live(lake)
+    if tables is None:
+        stays = _taken_back(lake, written, live, run)
+        chosen = choose(written, lived, stays)
+    else:
+        chosen = choose(written, lived, not_named(written, lived, tables))
+        refuse_unmet(tables, chosen)
+    proposals = _proposals(lake, chosen, live, run)
     run.progress(1, 1, "tables", "reading how far history reaches")
     lake.damages.look(lake.tables())
     topics = {topic for proposal in proposals for topic in proposal.topics}
@@ -53,9 +65,95 @@ def propose(
         created_at=format_moment(lake.clock()),
         git_commit=git_commit,
         records_per_second=measured_rate(lake.runs) or RECORDS_PER_SECOND,
+        stays=chosen.stays,
     )
     lake.plans.save(plan)
     return plan
+
+
+def _live(lake: OpenLake) -> tuple[dict[str, Version], dict[str, Kind]]:
+    """By table, the live versions whose definition can be read, and that."""
+    live = release_log.live(lake.path)
+    wanted = set(live.tables.items()) if live else set()
+    versions, definitions = dict[str, Version](), dict[str, Kind]()
+    for version in lake.versions.living():
+        if (version.table, version.name) in wanted:
+            with suppress(TwinlakeError):  # one that is not understood any more is no choice
+                definitions[version.table] = from_json(version.definition)
+                versions[version.table] = version
+    return versions, definitions
+
+
+def _proposals(lake: OpenLake, chosen: Chosen, live: Mapping[str, Version], run: Run) -> list[Proposal]:
+    """Each after those that it reads. A table that stays is not looked at again, whatever its contract or the
+    engine is now; only one whose live version can never go on, or reads one that changes, is."""
+    usable = {(version.table, version.name) for version in lake.versions.usable()}
+    proposals: list[Proposal] = []
+    known, fingerprints, settled = dict[str, Kind](), dict[str, str](), set[str]()
+    for number, table in enumerate(ordered(chosen.tables.values())):
+        run.progress(number, len(chosen.tables), "tables", f"analysing {table.name}")
+        version = live.get(table.name)
+        if (
+            table.name in chosen.stays
+            and version is not None
+            and (version.table, version.name) in usable
+            and settled.issuperset(table.reads)
+        ):
+            settled.add(table.name)
+            proposal = Proposal(
+                table=table.name, definition=table.to_json(), fingerprint=version.fingerprint, topics=(),
+                stores_rows=is_stored(table), reads=table.reads,
+            )  # fmt: skip
+        else:
+            proposal = _proposal(lake, table, known, fingerprints)
+        proposals.append(proposal)
+        known[table.name], fingerprints[table.name] = table, proposal.fingerprint
+    return proposals
+
+
+def _taken_back(
+    lake: OpenLake, written: Mapping[str, Kind], live: Mapping[str, Version], run: Run
+) -> dict[str, tuple[str, ...]]:
+    """Of each table that would be again what a rollback took back, what is said of it."""
+    found, backs = dict[str, tuple[str, ...]](), dict[str, list[RolledBack]]()
+    for back in rolled_back(release_log.releases(lake.path)):
+        backs.setdefault(back.table, []).append(back)
+    if not backs:
+        return found
+    versions = {(one.table, one.name): one for one in stored_versions(lake.path)}
+    known, fingerprints = dict[str, Kind](), dict[str, str]()
+    for table in ordered(written.values()):
+        known[table.name] = table
+        of = [back for back in backs.get(table.name, ()) if back.version]
+        if not of:
+            continue
+        run.say(f"looking whether {table.name} was rolled back")
+        means = _proposal(lake, table, known, fingerprints).fingerprint
+        fingerprints[table.name] = means
+        definition, blue = table.to_json(), live.get(table.name)
+        for back in of:
+            version = versions.get((table.name, back.version or ""))
+            if _is_again(version, back, means, definition, blue):
+                found[table.name] = back.lines()
+    for back in (back for some in backs.values() for back in some):
+        if back.version is None and back.table in live and back.table not in written:
+            found[back.table] = back.lines()
+    return found
+
+
+def _is_again(
+    version: Version | None,
+    back: RolledBack,
+    means: str,
+    definition: Mapping[str, Any],
+    blue: Version | None,
+) -> bool:
+    """Whether a definition that means this is that of the version: by its meaning, or, where more than its
+    contract, its upstream or the engine was new in it, by its text."""
+    if version is None:  # its file is torn
+        return (back.version or "").startswith(means[:12])
+    same_text = version.definition == definition and not (blue and blue.definition == definition)
+    return same_text or version.fingerprint == means
 
 
 def _lost(lake: OpenLake) -> dict[tuple[str, str], str]:
@@ -74,8 +172,10 @@ def _named(definitions: Mapping[str, Mapping[str, Any]]) -> Iterator[Kind]:
         yield table
 
 
-def _proposal(lake: OpenLake, table: Kind, known: Mapping[str, Kind]) -> Proposal:
-    """`known` are the definitions before it, those that it reads among them."""
+def _proposal(
+    lake: OpenLake, table: Kind, known: Mapping[str, Kind], fingerprints: Mapping[str, str]
+) -> Proposal:
+    """`known` are the definitions before it, those that it reads among them; `fingerprints` what is known."""
     topics = {}
     for topic in upstream_topics(table, known):
         if topic not in lake.logs:
@@ -86,7 +186,7 @@ def _proposal(lake: OpenLake, table: Kind, known: Mapping[str, Kind]) -> Proposa
     return Proposal(
         table=table.name,
         definition=table.to_json(),
-        fingerprint=fingerprint(table, topics, lake.spark, known),
+        fingerprint=fingerprint(table, topics, lake.spark, known, fingerprints),
         topics=tuple(topics),
         stores_rows=is_stored(table),
         reads=table.reads,

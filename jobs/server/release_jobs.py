@@ -33,6 +33,7 @@ from jobs.server.job_kinds import JobKind, Name, Params
 class PlanParams(Params):
     definitions: dict[str, dict[str, Any]] | None = Field(default=None, min_length=1)
     git_commit: str | None = Field(default=None, min_length=1, max_length=64)
+    tables: list[Name] | None = Field(default=None, min_length=1)
 
     @model_validator(mode="after")
     def _of_definitions(self) -> Self:
@@ -70,6 +71,7 @@ class RetireParams(Params):
 class RollbackParams(Params):
     approved_by: str = Field(min_length=1, max_length=200)
     to: int | None = Field(default=None, ge=1)
+    reason: str | None = Field(default=None, min_length=1, max_length=500)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,13 +96,16 @@ class Reported:
 
 
 def do_plan(lake: OpenLake, params: PlanParams, run: Run) -> Planned:
-    """What making these definitions live would change; unless given, jobs/tables beside the lake server."""
+    """What making these definitions live would change; unless given, jobs/tables beside the lake server.
+
+    With `tables`, of these and of what reads them alone.
+    """
     if params.definitions is not None:
-        return Planned(plan=propose(lake, params.definitions, params.git_commit, run))
+        return Planned(plan=propose(lake, params.definitions, params.git_commit, run, params.tables))
     run.say("reading jobs/tables")
     settings = lake.settings
     definitions = written(settings.project, settings.examples)
-    return Planned(plan=propose(lake, definitions, commit_of(settings.project), run))
+    return Planned(plan=propose(lake, definitions, commit_of(settings.project), run, params.tables))
 
 
 def do_build(lake: OpenLake, params: BuildParams, run: Run) -> Built | Failed:
@@ -131,8 +136,8 @@ def do_promote(lake: OpenLake, params: PromoteParams, run: Run) -> Switched | Fa
 
 
 def do_rollback(lake: OpenLake, params: RollbackParams, run: Run) -> Switched:
-    """Make an earlier release live again by one commit."""
-    return rollback(lake, params.to, params.approved_by, run)
+    """Make an earlier release live again by one commit; plans leave out what it takes back."""
+    return rollback(lake, params.to, params.approved_by, run, params.reason)
 
 
 def do_retire(lake: OpenLake, params: RetireParams, run: Run) -> Retired:

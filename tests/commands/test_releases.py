@@ -56,8 +56,32 @@ def test_plan_says_what_changes_and_what_comes_next(twinlake: Twinlake) -> None:
         f"next: twinlake build {PLAN.id}",
     ]
     (asked,) = answers.asked
+    assert sorted(asked["params"]) == ["definitions", "git_commit"]
     assert sorted(asked["params"]["definitions"]) == ["latest_order", "orders", "sales_per_region"]
     assert asked["key"] == "k"
+
+
+def test_plan_asks_for_the_tables_that_it_is_given(twinlake: Twinlake) -> None:
+    answers = Answers(plan=PLANNED)
+    twinlake(answers, "plan", "--table", "orders, latest_order")
+
+    assert answers.asked[0]["params"]["tables"] == ["orders", "latest_order"]
+
+
+def test_a_plan_says_what_it_leaves_as_it_is_and_why(twinlake: Twinlake) -> None:
+    stays = replace(UNCHANGED, why=("was rolled back in release 5: too few", "to release it again: ..."))
+    out = Change(table="u", action="left out", fingerprint=None, why=("not named",))
+    some = replace(PLAN, changes=(stays, *PLAN.changes, out))
+    none = replace(EMPTY, changes=(stays, out))
+
+    answers = [Answers(plan=Planned(plan=one).to_json()) for one in (some, none)]
+    said_of_some, said_of_none = (lines(twinlake(one, "plan"))[1:] for one in answers)
+
+    told = ["t: unchanged (was rolled back in release 5: too few)", "    to release it again: ...",
+            "u: left out (not named)"]  # fmt: skip
+    assert said_of_some[-5:] == ["    to build: 1,000,000 records, 9.0 MB of log, about 0.5 min", *told,
+                                f"next: twinlake build {PLAN.id}"]  # fmt: skip
+    assert said_of_none == [f"plan {EMPTY.id}: nothing to change", *told]
 
 
 def test_a_plan_that_changes_nothing_leads_nowhere(twinlake: Twinlake) -> None:
@@ -257,14 +281,14 @@ def test_a_refused_promotion_shows_the_gate(twinlake: Twinlake) -> None:
 
 def test_rollback_names_the_release_it_restores(twinlake: Twinlake) -> None:
     answers = Answers(rollback={**RELEASE, "release": 3, "restores": 1})
-    done = twinlake(answers, "rollback", "--to", "1", "--approved-by", "ann")
+    done = twinlake(answers, "rollback", "--to", "1", "--approved-by", "ann", "--reason", "too few")
 
     assert lines(done)[1:] == [
         "release 3 is live, the tables of release 1 again (approved by ann)",
         "  t g-2 at orders batch 7",
         "the SQL server followed in 0.3 s",
     ]
-    assert answers.asked[0]["params"] == {"approved_by": "ann", "to": 1}
+    assert answers.asked[0]["params"] == {"approved_by": "ann", "to": 1, "reason": "too few"}
 
 
 def test_retire_tells_what_is_fed_no_more_and_what_is_kept(twinlake: Twinlake) -> None:
@@ -297,16 +321,17 @@ def test_releases_are_listed_newest_first(twinlake: Twinlake, home: Path) -> Non
         release_log.commit(lake, Release(
             number=number, kind="rollback" if restores else "promote", tables={"t": f"v-{number}"},
             created_at=f"2026-01-3{number - 1}T12:00:00Z", approved_by="[ann]", restores=restores,
+            reason="too few" if restores else None,
         ))  # fmt: skip
 
     done = twinlake(Answers(), "releases", "--limit", "2")
 
     assert lines(done)[1:] == [
-        "3        rollback of 1  2026-01-32T12:00:00  [ann]              t v-3",
-        "2        promote        2026-01-31T12:00:00  [ann]              t v-2",
+        "3        rollback of 1  2026-01-32T12:00:00  [ann]              too few  t v-3",
+        "2        promote        2026-01-31T12:00:00  [ann]                       t v-2",
     ]
     told = json.loads(twinlake(Answers(), "releases", "--json").stdout)
-    assert [one["number"] for one in told] == [3, 2, 1]
+    assert [(one["number"], one["reason"]) for one in told] == [(3, "too few"), (2, None), (1, None)]
 
 
 def test_rollback_without_a_number_leaves_the_choice_to_the_lake_server(twinlake: Twinlake) -> None:

@@ -56,13 +56,15 @@ def plan(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     `plan.asked` has what it was asked.
     """
 
-    def run(made: dict[str, Any], definitions: dict[str, Any] | None = None) -> Any:
+    def run(
+        made: dict[str, Any], definitions: dict[str, Any] | None = None, tables: list[str] | None = None
+    ) -> Any:
         def answer(kind: str, params: dict[str, Any]) -> dict[str, Any]:
             asked.append((kind, params))
             return made
 
         monkeypatch.setattr(dag_file, "run_job", answer)
-        context = {"params": {"definitions": definitions}}
+        context = {"params": {"definitions": definitions, "tables": tables}}
         monkeypatch.setattr(dag_file, "get_current_context", lambda: context)
         return dag_file.release().get_task("plan").python_callable()
 
@@ -75,8 +77,11 @@ def test_without_definitions_the_lake_server_takes_its_own(plan: Callable[..., A
     plan(MADE)
     plan(MADE, {"t": {"kind": "aggregate"}})
 
+    plan(MADE, None, ["t", "u"])
+
     given = {"definitions": {"t": {"kind": "aggregate"}}}
-    assert plan.asked == [("plan", {}), ("plan", given)]  # type: ignore[attr-defined]
+    asked = [("plan", {}), ("plan", given), ("plan", {"tables": ["t", "u"]})]
+    assert plan.asked == asked  # type: ignore[attr-defined]
 
 
 def test_the_plan_s_lines_are_logged_and_handed_on(

@@ -164,5 +164,6 @@ def test_a_release_is_approved_goes_live_is_rolled_back_and_what_it_left_is_reti
     assert (released["number"], released["approved_by"]) == (before["number"] + 1, "Ada")
     assert released["tables"][SALES] != before["tables"][SALES]
     assert (back["number"], back["tables"]) == (released["number"] + 1, before["tables"])
+    assert back["reason"] == "too few orders"
     living = {one["version"] for one in installation.server.client.status()["versions"]}
     assert released["tables"][SALES] not in living and before["tables"][SALES] in living

@@ -24,6 +24,7 @@ RANGE = ("2026-03-01T00:00:00Z", "2026-03-02T00:00:00Z")
         *(("batch", "windows", wrong) for wrong in ("", "Due", 1, True, None)),
         *(("replay", name, wrong) for name in ("topic", "reason") for wrong in ("", "a\\0", 1, True)),
         *(("release", "definitions", wrong) for wrong in ("", 1, True, [])),
+        *(("release", "tables", wrong) for wrong in ("", "a", 1, True, [], [""], [1], {})),
         *(("rollback", "reason", wrong) for wrong in (1, True, "x" * 501)),
     ],
 )  # fmt: skip
@@ -52,11 +53,12 @@ def test_a_task_passes_on_what_it_was_given_and_does_not_convert_it(
     bag, monkeypatch: pytest.MonkeyPatch, odd: Any
 ) -> None:
     """Airflow takes 1.0 for an integer; the API does not."""
-    (rollback,) = asked(bag, monkeypatch, "rollback", "roll_back", {"to": odd})
+    (rollback,) = asked(bag, monkeypatch, "rollback", "roll_back", {"to": odd, "reason": odd})
     (retire,) = asked(bag, monkeypatch, "maintain", "retire", {"keep": odd})
     (replay,) = asked(bag, monkeypatch, "replay", "judge_again", {"topic": odd, "reason": ""})
 
-    assert [type(one) for one in (rollback["to"], retire["keep"], replay["topic"])] == [type(odd)] * 3
+    assert [type(one) for one in (rollback["to"], rollback["reason"], retire["keep"])] == [type(odd)] * 3
+    assert type(replay["topic"]) is type(odd)
     assert replay["reasons"] == [""]  # not all of the quarantine
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -122,14 +122,16 @@ class Lake:
             raise done.error
         return done.to_json()
 
-    def plan(self, tables: Mapping[str, Kind]) -> dict[str, Any]:
+    def plan(self, tables: Mapping[str, Kind], named: Sequence[str] | None = None) -> dict[str, Any]:
+        """`named` are taken, with what reads them, whatever was rolled back; all that changed without it."""
         return self.do(
-            "plan", definitions={name: table.to_json() for name, table in tables.items()}, git_commit="abc"
-        )
+            "plan", definitions={name: table.to_json() for name, table in tables.items()}, git_commit="abc",
+            **({"tables": list(named)} if named else {}),
+        )  # fmt: skip
 
-    def build(self, tables: Mapping[str, Kind]) -> str:
+    def build(self, tables: Mapping[str, Kind], named: Sequence[str] | None = None) -> str:
         """Plan and build; the plan's id."""
-        plan: str = self.plan(tables)["id"]
+        plan: str = self.plan(tables, named)["id"]
         self.do("build", plan=plan)
         return plan
 

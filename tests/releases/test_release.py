@@ -22,6 +22,8 @@ from jobs.tables import TABLES
 from jobs.times import utc_now
 from tests.releases.lake import Lake, following_sql_server, order
 
+SALES = ("sales_per_region",)
+"""Named in every plan: some test has rolled it back before."""
 DEFINED: dict[str, Kind] = {table.name: table for table in TABLES}
 NO_CANCELLED = {
     **DEFINED,
@@ -95,18 +97,18 @@ def test_without_definitions_those_beside_the_lake_server_are_planned_and_their_
 
 
 def test_a_plan_tells_what_changes_and_what_it_costs(lake: Lake, back_to_first: None) -> None:
-    made = lake.plan(NO_CANCELLED)
+    made = lake.plan(NO_CANCELLED, SALES)
     change = next(one for one in made["changes"] if one["table"] == "sales_per_region")
 
     assert change["action"] == "changed"
     assert change["why"] == ["where: nothing -> status <> 'cancelled'"]
     assert change["reaches_back"]
-    assert made["id"] == lake.plan(NO_CANCELLED)["id"]
+    assert made["id"] == lake.plan(NO_CANCELLED, SALES)["id"]
 
 
 def test_green_is_compared_at_the_same_position_and_promoted(lake: Lake, back_to_first: None) -> None:
     before = live(lake)
-    plan = lake.build(NO_CANCELLED)
+    plan = lake.build(NO_CANCELLED, SALES)
     blue = before.tables["sales_per_region"]
     found = lake.do("diff", table="sales_per_region", plan=plan)
     orders = next(column for column in found["columns"] if column["name"] == "orders")
@@ -134,23 +136,31 @@ def test_green_is_compared_at_the_same_position_and_promoted(lake: Lake, back_to
 
 def test_rolled_back_and_promoted_again_without_building(lake: Lake, back_to_first: None) -> None:
     first = live(lake)
-    lake.promote(lake.build(NO_CANCELLED))
+    lake.promote(lake.build(NO_CANCELLED, SALES))
     batch = lake.append([order(number) for number in range(300, 310)])
-    back = lake.do("rollback", approved_by="tester")
+    back = lake.do("rollback", approved_by="tester", reason="they are missed")
 
     assert back["tables"] == first.tables
+    assert live(lake).reason == "they are missed"
     assert back["positions"]["sales_per_region"] == {"orders": batch}, "blue was kept fed"
     with pytest.raises(UsageError, match="cannot be rolled back"):
         lake.do("rollback", approved_by="tester")
 
-    again = lake.plan(NO_CANCELLED)
+    other = replace(DEFINED["latest_order"], where="amount > 0")
+    by_itself = lake.plan({**NO_CANCELLED, "latest_order": other})
+    assert {one["table"]: one["action"] for one in by_itself["changes"]} == {
+        "sales_per_region": "unchanged", "latest_order": "changed", "orders": "unchanged"
+    }  # fmt: skip
+    told = f"sales_per_region: unchanged (was rolled back in release {back['release']}: they are missed)"
+    assert told in by_itself["lines"]
+    again = lake.plan(NO_CANCELLED, SALES)
     assert [change["green"] for change in again["changes"] if change["action"] == "changed"] != [None]
     assert lake.do("build", plan=again["id"])["built"] == []
     assert lake.promote(again["id"])["release"] == back["release"] + 1
 
 
 def test_a_plan_is_refused_after_production_moved(lake: Lake, back_to_first: None) -> None:
-    outdated = lake.build(NO_CANCELLED)
+    outdated = lake.build(NO_CANCELLED, SALES)
     lake.promote(outdated)
     lake.do("rollback", approved_by="tester")
     before = live(lake)
@@ -163,7 +173,7 @@ def test_a_plan_is_refused_after_production_moved(lake: Lake, back_to_first: Non
 def test_a_job_killed_after_its_commit_finds_its_release(
     lake: Lake, back_to_first: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan = lake.build(NO_CANCELLED)
+    plan = lake.build(NO_CANCELLED, SALES)
 
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
@@ -202,7 +212,7 @@ def test_a_topic_that_stands_still_below_its_broker_is_refused(
     lake: Lake, back_to_first: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ask_gate, "LOG_WAIT_S", 2.0)
-    plan = lake.build(NO_CANCELLED)
+    plan = lake.build(NO_CANCELLED, SALES)
     ingest = lake.ingest
     ingest.unread = 3
     try:
@@ -220,7 +230,7 @@ def test_a_topic_that_stands_still_below_its_broker_is_refused(
 def test_a_certificate_that_is_not_of_the_last_minutes_is_made_again(
     lake: Lake, back_to_first: None, hours: int
 ) -> None:
-    lake.build(NO_CANCELLED)
+    lake.build(NO_CANCELLED, SALES)
     opened = lake.server.lake
     green = opened.versions.newest("sales_per_region")
     assert green is not None
@@ -239,7 +249,7 @@ def test_a_certificate_that_is_not_of_the_last_minutes_is_made_again(
 def test_what_a_contract_was_asked_is_asked_again_at_another_position(
     lake: Lake, back_to_first: None
 ) -> None:
-    plan = lake.build(NO_CANCELLED)
+    plan = lake.build(NO_CANCELLED, SALES)
     asked = lake.do("gate", plan=plan)["asked_of"]["sales_per_region"]
     lake.append([order(number) for number in range(1000, 1010)])
 
@@ -249,7 +259,7 @@ def test_what_a_contract_was_asked_is_asked_again_at_another_position(
 
 
 def test_an_unequal_or_missing_certificate_is_not_promoted(lake: Lake, back_to_first: None) -> None:
-    plan = lake.build(NO_CANCELLED)
+    plan = lake.build(NO_CANCELLED, SALES)
     newest = lake.server.lake.certificates._newest
     green = lake.do("build", plan=plan)["greens"]["sales_per_region"]
     made = newest.pop(("sales_per_region", green))
