@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -17,7 +18,9 @@ from typer.testing import CliRunner
 
 from jobs.commands.app import build_app
 from jobs.errors import UnreachableError, UsageError
+from jobs.reading import client
 from jobs.settings import Services, Settings
+from tests.broker import free_port
 
 LONG = "c" * 200
 ROWS = [{"customer": LONG, "orders": 3, "last": None}, {"customer": "[bold]", "orders": 1, "last": [1]}]
@@ -126,6 +129,19 @@ def test_a_door_that_is_shut_says_how_to_open_it(home: Path) -> None:
     done = query("SELECT 1")
 
     assert isinstance(done.exception, UnreachableError) and "twinlake up" in str(done.exception)
+
+
+def test_a_server_that_nobody_will_start_again_is_not_waited_for(home: Path) -> None:
+    closed = Services(sql_url=f"http://127.0.0.1:{free_port()}", sql_user="analyst", sql_password="p")
+    closed.save(Settings(home=home).services_file)
+
+    for asked in (["query", "SELECT 1"], ["explain", "orders", "--key", "a=1"], ["quarantine", "orders"]):
+        began = time.monotonic()
+        done = CliRunner().invoke(build_app(), asked)
+
+        assert isinstance(done.exception, UnreachableError), done.output
+        assert "the supervisor has ended" in done.exception.why and "twinlake up" in done.exception.remedy
+        assert time.monotonic() - began < client.AWAY_S / 3
 
 
 MOMENT = {
