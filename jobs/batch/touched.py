@@ -9,13 +9,13 @@ from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any
 
-import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from jobs import quote
 from jobs.batch.diff import Side
 from jobs.lake import delta, store
+from jobs.lake.data_file import rows_in
 from jobs.lake.feed import Feed, LogView, Readable
 from jobs.lake.kept_commits import newest_told
 from jobs.lake.version import Pin
@@ -99,7 +99,7 @@ def _files(feed: Feed, old: Pin, new: Pin) -> list[Location] | None:
 
 def _rows(files: list[Location]) -> int:
     """How many rows files have, by their footers."""
-    return sum(pq.read_metadata(store.reader(file)).num_rows for file in files)
+    return sum(map(rows_in, files))
 
 
 def _tells(path: Location, pin: Pin) -> bool:

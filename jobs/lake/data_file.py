@@ -61,6 +61,17 @@ def read(file: Location) -> pa.Table:
         raise damaged(file, str(error)[:300], "the data file as it was written") from error
 
 
+def rows_in(file: Location) -> int:
+    """How many rows a data file has, by its footer; DamagedError where that cannot be read."""
+    try:
+        found: int = pq.read_metadata(store.reader(file)).num_rows
+    except FileNotFoundError:
+        raise
+    except (OSError, pa.ArrowException) as error:
+        raise damaged(file, str(error)[:300], "the data file as it was written") from error
+    return found
+
+
 def adopt(
     file: Location, table: Location, partition: Mapping[str, str], statistics: Sequence[Column]
 ) -> dict[str, Any]:

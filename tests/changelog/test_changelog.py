@@ -22,15 +22,24 @@ from jobs.changelog import sender
 from jobs.changelog.changes import ALL_KEYS, CONTENT, TOUCHED
 from jobs.changelog.destination import Destination
 from jobs.changelog.position import Position
-from jobs.errors import DifferenceError, NotFoundError, TwinlakeError, UnreachableError, UsageError
+from jobs.errors import (
+    DamagedError,
+    DifferenceError,
+    NotFoundError,
+    TwinlakeError,
+    UnreachableError,
+    UsageError,
+)
 from jobs.kinds.derived import Derived
 from jobs.kinds.kind import Kind
+from jobs.lake.table_state import TableState
 from jobs.settings import PROJECT, Services, Settings
 from jobs.tables import TABLES
 from jobs.topics.kafka import Kafka
 from jobs.waiting import wait_for
 from tests.broker import Broker
 from tests.changelog.reader import Reader, table_of
+from tests.damages import OF_DATA
 from tests.history import latest, sales
 from tests.registry import FakeRegistry
 from tests.releases.lake import Lake, following_sql_server, order
@@ -309,6 +318,31 @@ def test_after_a_repair_all_keys_are_compared(stage: Stage, topic: str) -> None:
     assert stage.until_told(SALES)["way"] == ALL_KEYS
     assert reader.table() == stage.view(SALES)
     assert of_sales(reader.table()) == sales(stage.records())
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("case", OF_DATA)
+def test_a_damaged_file_of_its_table_is_named_and_once_it_is_restored_nothing_was_left_out(
+    stage: Stage, topic: str, case: str
+) -> None:
+    damage, found = OF_DATA[case]
+    reader = stage.send(LATEST, topic)
+    stage.until_told(LATEST)
+    path = stage.lake.server.lake.version(LATEST).path(stage.lake.path)
+    state = TableState(path, appends=False)
+    file = path / max(state.files.items(), key=lambda one: one[1].bytes)[0]
+    whole, told = file.read_bytes(), len(reader.records())
+
+    damage(file)
+    stage.append(*range(8000, 8010))
+    stage.until_refused(LATEST, DamagedError)
+    error = stage.status(LATEST)["error"]
+    had = len(reader.records())
+    file.write_bytes(whole)
+    stage.until_told(LATEST)
+
+    assert (error["file"], error["table"]) == (str(file), LATEST) and found in error["why"], error
+    assert had == told and reader.table() == stage.view(LATEST)
 
 
 @pytest.mark.faults

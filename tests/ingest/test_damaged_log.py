@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
 from jobs.errors import DamagedError
 from jobs.ingest.ingest import RUNNING
 from jobs.lake import delta
+from jobs.lake.read_errors import damage_in
+from tests.damages import OF_DATA
 from tests.ingest.stage import Stage
+from tests.ingest.test_replay import JOB, latest, mend, reading
 
 
 def test_a_topic_that_needs_a_damaged_file_is_not_running_until_the_file_is_restored(stage: Stage) -> None:
@@ -62,3 +69,33 @@ def test_a_log_that_cannot_be_mended_is_moved_away_and_read_again_from_kafka(sta
     assert [(offset, verdict) for _, _, offset, verdict, _ in stage.verdicts(again)] == [
         (0, "valid"), (1, "valid"), (2, "valid"),
     ]  # fmt: skip
+
+
+@pytest.mark.faults
+def test_a_replay_over_a_damaged_file_names_it_admits_nothing_and_goes_on_once_it_is_restored(
+    stage: Stage,
+) -> None:
+    stage.create()
+    stage.orders("a", "b", status="lost")
+    stage.orders("c")
+    stage.run()
+    mend(stage, "lost")
+    ingest = reading(stage)
+    log = ingest.log
+    before, end = latest(log), log.end()
+    file = log.path / max(log.appender.files().items(), key=lambda one: one[1].bytes)[0]
+    whole = file.read_bytes()
+
+    for damage, found in OF_DATA.values():
+        damage(file)
+        with pytest.raises((PySparkException, Py4JJavaError)) as refused:
+            ingest.replay((), JOB)
+        error = damage_in(refused.value)  # as whoever does a job says it
+        file.write_bytes(whole)
+
+        assert error and error.facts["file"] == str(file) and found in error.why
+        assert error.facts["topic"] == log.topic.name and "restore the file" in error.remedy
+        assert (ingest.state, log.end(), latest(log)) == (RUNNING, end, before)
+
+    assert ingest.replay((), JOB).to_json()["replayed"]
+    assert {verdict for verdict, *_ in latest(log).values()} == {"valid"}

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
+import httpx
 import pytest
 
 from jobs.lake import delta
+from jobs.lake.table_state import TableState
 from jobs.lake.version import Version, version_file
 from jobs.waiting import wait_for
-from tests.reading.conftest import Released, SqlServer
+from tests.damages import OF_DATA
+from tests.longer import some
+from tests.reading.conftest import PASSWORD, Released, SqlServer
 
 LATEST = "SELECT * FROM serve.latest_order ORDER BY customer"
 NUMBERS = count(90)
@@ -57,27 +63,21 @@ def refused(sql: SqlServer, statement: str) -> dict[str, Any]:
     return found
 
 
-def flip(file: Path) -> None:
-    """Bits of every column, none of the footer: it is as long as it was."""
-    content = bytearray(file.read_bytes())
-    footer = int.from_bytes(content[-8:-4], "little") + 8
-    for place in range(4, len(content) - footer, 40):
-        content[place] ^= 1
-    file.write_bytes(content)
+def ask(server: SqlServer, way: str, **body: Any) -> httpx.Response:
+    return httpx.post(
+        f"{server.url}/{way}", json=body, timeout=120, trust_env=False, headers={"X-Twinlake-Query": "1"},
+        auth=("analyst", PASSWORD),
+    )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("damage", "found"),
-    [
-        (Path.unlink, "it is not there"),
-        (lambda file: file.write_bytes(b""), "it has 0 bytes"),
-        (flip, "expected: "),
-    ],
-    ids=["missing", "empty", "other bytes"],
-)
+KEY = {"customer": "c7"}
+
+
+@pytest.mark.parametrize("case", OF_DATA)
 def test_a_query_over_a_damaged_data_file_names_it_and_the_build_that_mends_it(
-    released: Released, sql: SqlServer, copied: list[Version], damage: Any, found: str
+    released: Released, sql: SqlServer, copied: list[Version], case: str
 ) -> None:
+    damage, found = OF_DATA[case]
     version = build(released, copied)
     file = max(version.path(released.lake).glob("*/*.parquet"), key=lambda file: file.stat().st_size)
     damage(file)
@@ -89,7 +89,59 @@ def test_a_query_over_a_damaged_data_file_names_it_and_the_build_that_mends_it(
     assert error["belongs_to"] == f"version {version.name} of table latest_order"
     assert found in error["why"] and "bytes with " in error["expected"]
     assert error["remedy"].endswith("`twinlake plan`, `twinlake build`, `twinlake promote`")
+    then = ask(sql, "query", sql=LATEST, as_of="position:orders=1")
+    assert (then.status_code, then.json()) == (503, error)
+    assert ask(sql, "explain", table="latest_order", key=KEY).json() == error
     assert sql.rows(OTHERS)[0]["n"] > 0
+
+
+def moved(log: Path) -> Path:
+    """The log's largest data file after it was written again under another name, as compaction does: readers
+    keep what they have read of small ones."""
+    state = TableState(log, appends=False)
+    old, file = max(state.files.items(), key=lambda one: one[1].bytes)
+    new = log / f"part-{uuid4()}.parquet"
+    shutil.copy(log / old, new)
+    told = {"path": new.name, "size": file.bytes, "stats": file.stats, "partitionValues": {}}
+    actions: list[dict[str, Any]] = [
+        {"commitInfo": {"timestamp": 0, "operation": "OPTIMIZE"}},
+        {"remove": {"path": old, "deletionTimestamp": 0, "dataChange": False}},
+        {"add": {**told, "modificationTime": 0, "dataChange": False}},
+    ]
+    commit = delta.commit_file(log / delta.LOG_FOLDER, state.version + 1)
+    commit.write_text("\n".join(map(json.dumps, actions)))
+    return new
+
+
+@pytest.mark.parametrize("case", some(OF_DATA))
+def test_a_damaged_file_of_a_log_is_named_by_all_that_read_it_and_they_go_on_once_it_is_restored(
+    released: Released, sql: SqlServer, case: str
+) -> None:
+    damage, found = OF_DATA[case]
+    orders = "SELECT count(DISTINCT event_id, amount, ordered_at) AS n FROM serve.orders"
+    quarantined = "SELECT count(*) AS n FROM serve.orders_quarantine"
+    moment = {"as_of": "position:orders=1"}
+    questions: list[tuple[str, dict[str, Any]]] = [
+        ("query", {"sql": orders}), ("query", {"sql": orders, **moment}),
+        ("query", {"sql": quarantined}), ("query", {"sql": quarantined, **moment}),
+        ("explain", {"table": "latest_order", "key": KEY}),
+        ("explain", {"table": "latest_order", "key": KEY, **moment}),
+    ]  # fmt: skip
+    before = [ask(sql, way, **body).json() for way, body in questions]
+    file = moved(released.lake / "logs" / "orders")
+    whole = file.read_bytes()
+    damage(file)
+
+    answers = [ask(sql, way, **body) for way, body in questions]
+
+    file.write_bytes(whole)
+    for answer in answers:
+        error = answer.json()
+        assert (answer.status_code, error["error"], error["file"]) == (503, "DamagedError", str(file)), error
+        assert error["belongs_to"] == "the log of topic orders" and found in error["why"]
+        assert "bytes with " in error["expected"]
+        assert error["remedy"].startswith("restore the file from a backup")
+    assert [ask(sql, way, **body).json() for way, body in questions] == before
 
 
 @pytest.mark.faults
