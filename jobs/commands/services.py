@@ -283,6 +283,9 @@ def _show_topics(topics: list[dict[str, Any]]) -> None:
             say(f"  {one['why']}")
             say(f"  {one['remedy']}")
             say("")
+        for one in topic.get("lost", ()):
+            lost = f"epoch {one['epoch']} partition {one['partition']} offsets {one['from']} to {one['to']}"
+            say(f"{topic['name']}: Kafka had lost {lost} before they were read; that was accepted")
 
 
 def _show_versions(versions: list[dict[str, Any]]) -> None:

@@ -38,10 +38,10 @@ def register(app: typer.Typer) -> None:
 
 
 def accept_command(
-    name: Annotated[str, typer.Argument(help="the topic that was recreated")],
+    name: Annotated[str, typer.Argument(help="the topic that has stopped")],
     as_json: Annotated[bool, typer.Option("--json", help="print the result as JSON")] = False,
 ) -> None:
-    """Admit a recreated topic as the next epoch; ingest goes on with its first record."""
+    """Go on with a topic that was made again, or whose records Kafka has lost; what is lost is named."""
     from jobs.server.client import LakeClient
 
     client = LakeClient.of(load_settings().services())
@@ -50,6 +50,8 @@ def accept_command(
         print_json(accepted)
     else:
         say(f"topic {name} is accepted as epoch {accepted['epoch']}")
+        for partition, (first, to) in sorted(accepted["lost"].items()):
+            say(f"lost before they were read: partition {partition} offsets {first} to {to - 1}")
 
 
 def produce_command(

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from jobs.errors import NotFoundError, UsageError
-from jobs.ingest.log_end import LogEnd, producer_time
+from jobs.ingest.log_end import LogEnd, Spans, producer_time
 from jobs.lake.log import ACCEPT, Log
 from jobs.settings import Settings
 from jobs.topics.kafka import LOG_APPEND_TIME, Kafka
@@ -18,9 +18,9 @@ Change = Literal["recreated", "behind", "lost"]
 class Accepted:
     """From where ingest goes on, and why.
 
-    `recreated`: the next epoch, from its first record. `behind`: the broker had less than the log; the next
-    epoch, from what is written from now on. `lost`: the same epoch, after the gap, which `lost` names as
-    offsets (from, to) by partition.
+    `recreated`: the next epoch, from its first record. `behind`: the broker had less than the log in some
+    partitions; the next epoch, in those from what is written from now on, in the others from where the log
+    was. `lost`: the same epoch, after the gap. `lost` names every gap as offsets (from, to) by partition.
     """
 
     topic: str
@@ -28,7 +28,7 @@ class Accepted:
     batch: int
     topic_id: str
     change: Change
-    lost: dict[int, tuple[int, int]]
+    lost: Spans
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -52,7 +52,7 @@ def accept(settings: Settings, log: Log, kafka: Kafka | None = None) -> Accepted
 
 def acceptable(
     settings: Settings, log: Log, kafka: Kafka | None = None
-) -> tuple[Change, LogEnd, dict[int, tuple[int, int]]]:
+) -> tuple[Change, LogEnd, Spans]:
     """What is to be accepted, as `accept` would; the same errors, and nothing is changed."""
     name = log.topic.name
     kafka = kafka or Kafka(settings.services().kafka("ingest"))
@@ -68,17 +68,19 @@ def acceptable(
 
 def _accepted(
     end: LogEnd, topic_id: str, begins: dict[int, int], ends: dict[int, int]
-) -> tuple[Change, LogEnd, dict[int, tuple[int, int]]]:
+) -> tuple[Change, LogEnd, Spans]:
     change: Change
-    epoch = end.epoch
-    lost: dict[int, tuple[int, int]] = {}
+    epoch, lost = end.epoch, end.lost(begins)
+    after_gaps = {**end.starts(begins), **{partition: to for partition, (_, to) in lost.items()}}
     if end.topic_id and topic_id != end.topic_id:
         change, epoch, offsets = "recreated", end.epoch + 1, begins
+        lost = {partition: (0, begin) for partition, begin in begins.items() if begin}
     elif end.topic_id and any(at > ends.get(partition, 0) for partition, at in end.offsets.items()):
-        change, epoch, offsets = "behind", end.epoch + 1, ends
-    elif end.topic_id and end.lost(begins):
-        change, lost = "lost", end.lost(begins)
-        offsets = {**end.offsets, **{partition: to for partition, (_, to) in lost.items()}}
+        # one partition's broker was restored: what the others have and nobody read must not go with it
+        change, epoch = "behind", end.epoch + 1
+        offsets = {partition: min(at, ends[partition]) for partition, at in after_gaps.items()}
+    elif end.topic_id and lost:
+        change, offsets = "lost", {**end.offsets, **after_gaps}
     else:
         raise UsageError(
             f"there is nothing to accept for topic {end.topic}",
@@ -92,9 +94,14 @@ def _accepted(
         topic_id=topic_id,
         topics={**end.topics, epoch: topic_id},
         ends={**end.ends, epoch: offsets},
+        gaps={**end.gaps, epoch: _with(end.gaps.get(epoch, {}), lost)} if lost else end.gaps,
         # an epoch of its own has partitions of its own: none of them is active yet
         seen=end.seen if epoch == end.epoch else {},
         event_times=end.event_times if epoch == end.epoch else {},
         counted=end.counted if epoch == end.epoch else {},
     )
     return change, accepted, lost
+
+
+def _with(gaps: dict[int, list[tuple[int, int]]], lost: Spans) -> dict[int, list[tuple[int, int]]]:
+    return {**gaps, **{partition: [*gaps.get(partition, []), span] for partition, span in lost.items()}}

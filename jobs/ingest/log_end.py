@@ -24,6 +24,8 @@ COUNTED = tuple(name for name in (*VERDICTS, LATE) if name != IGNORED)
 
 NO_FIELDS: Mapping[str, str] = {}
 NO_FEWER: Mapping[int, int] = {}
+Spans = dict[int, tuple[int, int]]
+"""By partition, offsets (from, to): the last one is the one before `to`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +51,8 @@ class LogEnd:
     """By schema id, the number of the topic's schema that was active when the log met it."""
     unreadable: dict[int, int] = field(default_factory=dict)
     """By schema id, how many records are in quarantine because no active schema could read them."""
+    gaps: dict[int, dict[int, list[tuple[int, int]]]] = field(default_factory=dict)
+    """By epoch and partition, the offsets (from, to) that Kafka had lost before they were read: accepted."""
 
     @classmethod
     def of(cls, topic: str, metadata: dict[str, Any]) -> LogEnd:
@@ -73,6 +77,10 @@ class LogEnd:
             schema_hashes=_by_number(metadata["schema_hashes"]),
             met_by=_by_number(metadata.get("met_by", {})),
             unreadable=_by_number(metadata.get("unreadable", {})),
+            gaps={
+                epoch: {number: [(a, b) for a, b in spans] for number, spans in _by_number(gaps).items()}
+                for epoch, gaps in _by_number(metadata.get("gaps", {})).items()
+            },
         )
 
     def metadata(self, kind: str, records: int) -> dict[str, Any]:
@@ -95,6 +103,7 @@ class LogEnd:
             "schema_hashes": self.schema_hashes,
             "met_by": self.met_by,
             "unreadable": self.unreadable,
+            "gaps": self.gaps,
         }
 
     @property
@@ -211,7 +220,7 @@ class LogEnd:
             return None
         lost = self.lost(begins)
         if lost:
-            spans = ", ".join(f"partition {p} offsets {a} to {b - 1}" for p, (a, b) in sorted(lost.items()))
+            spans = spans_text(lost)
             return StoppedTopicError(
                 what=f"records of topic {self.topic} are gone that were never read: {spans}",
                 why="Kafka's retention (or a delete of records) removed them before the log had them",
@@ -224,8 +233,8 @@ class LogEnd:
             return StoppedTopicError(
                 what=f"the log of topic {self.topic} is ahead of the broker: {spans}",
                 why="the broker was restored to an earlier state, or it is another one with the same topic",
-                remedy=f"connect the right broker; {accept}: what it writes from now on becomes epoch "
-                f"{self.epoch + 1}",
+                remedy=f"connect the right broker; {accept}: epoch {self.epoch + 1} begins, in these "
+                "partitions with what is written from then on, in the others with what was not read yet",
             )
         return None
 
@@ -255,10 +264,14 @@ class LogEnd:
             remedy=f"restore the registry with schema {ids}, and start the lake server again",
         )
 
-    def lost(self, begins: dict[int, int]) -> dict[int, tuple[int, int]]:
+    def lost(self, begins: dict[int, int]) -> Spans:
         """Offsets (from, to) per partition that Kafka no longer has and the log never had."""
         found = {p: (self.offsets.get(p, 0), begin) for p, begin in begins.items()}
         return {p: span for p, span in found.items() if span[0] < span[1]}
+
+
+def spans_text(lost: Spans) -> str:
+    return ", ".join(f"partition {number} offsets {a} to {b - 1}" for number, (a, b) in sorted(lost.items()))
 
 
 def missing(topic: str, end: LogEnd) -> TwinlakeError:

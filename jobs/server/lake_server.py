@@ -252,6 +252,12 @@ class LakeServer:
             "watermark": _moment(end.watermark),
             "lag_records": self._lags.get(name),
             "unreadable": ingest.unreadable(),
+            "lost": [
+                {"epoch": epoch, "partition": partition, "from": first, "to": to - 1}
+                for epoch, gaps in sorted(end.gaps.items())
+                for partition, spans in sorted(gaps.items())
+                for first, to in spans
+            ],
         }
 
     def _ingest(self, log: Log, versions: Versions) -> TopicIngest:

@@ -136,6 +136,14 @@ def test_records_that_no_schema_can_read_are_shown_with_what_to_do(
     ]  # fmt: skip
 
 
+def test_records_that_kafka_had_lost_stay_named(capsys: pytest.CaptureFixture[str]) -> None:
+    lost = [{"epoch": 1, "partition": 3, "from": 1, "to": 2}]
+
+    assert shown(capsys, topics=[{**TOPIC, "lost": lost}])[-1] == (
+        "orders: Kafka had lost epoch 1 partition 3 offsets 1 to 2 before they were read; that was accepted"
+    )
+
+
 def test_both_sorts_of_versions_stand_in_one_table(capsys: pytest.CaptureFixture[str]) -> None:
     rows = shown(capsys, versions=[asdict(VIEW), asdict(STORED)])[3:]
 

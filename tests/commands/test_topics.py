@@ -26,6 +26,15 @@ def test_accept_names_the_epoch_that_begins(twinlake: Twinlake) -> None:
     assert answers.asked == [{"kind": "accept", "params": {"topic": "orders"}}] * 2
 
 
+def test_accept_names_what_is_lost(twinlake: Twinlake) -> None:
+    accepted = {**ACCEPTED, "epoch": 0, "change": "lost", "lost": {"3": [1, 3]}}
+    done = twinlake(Answers(accept=accepted), "topic", "accept", "orders")
+
+    assert lines(done) == [
+        "topic orders is accepted as epoch 0", "lost before they were read: partition 3 offsets 1 to 2"
+    ]  # fmt: skip
+
+
 def test_what_cannot_be_accepted_ends_with_its_error(twinlake: Twinlake) -> None:
     error = UsageError("there is nothing to accept", "the topic is the one that the log knows", "go on")
     done = twinlake(Answers(accept=Ended(error=error)), "topic", "accept", "orders")

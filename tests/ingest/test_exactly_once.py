@@ -137,6 +137,39 @@ def test_records_that_retention_took_before_they_were_read_stop_the_topic(stage:
     assert [row[2] for row in stage.verdicts(stage.run())] == [0, 3]
 
 
+@pytest.mark.faults
+def test_a_partition_that_was_restored_to_before_costs_the_others_no_record(
+    stage: Stage, tmp_path: Path
+) -> None:
+    stage.create()
+    stage.orders("a", "b")
+    stage.orders("c", partition=1)
+    stage.run()
+    files = stage.broker.folder / "data" / f"{stage.topic.name}-0"
+    stage.broker.kill()
+    shutil.copytree(files, tmp_path / "older")
+    stage.broker.start()
+    stage.orders("d")
+    stage.run()
+    stage.orders("e", partition=1)
+    stage.broker.kill()
+    shutil.rmtree(files)
+    shutil.copytree(tmp_path / "older", files)
+    stage.broker.start()
+
+    refused = stage.stopped()
+    accepted = stage.accept()
+    stage.orders("f")
+    log = stage.run()
+
+    assert refused.error is not None and "partition 0: log 3, broker 2" in refused.error.what
+    assert (accepted.change, accepted.lost) == ("behind", {})
+    ids = log.rows(0, log.end()).select("_epoch", "_partition", "_offset", "event_id").collect()
+    assert sorted(map(tuple, ids)) == [
+        (0, 0, 0, "a"), (0, 0, 1, "b"), (0, 0, 2, "d"), (0, 1, 0, "c"), (1, 0, 2, "f"), (1, 1, 1, "e"),
+    ]  # fmt: skip
+
+
 def test_a_topic_with_producer_time_is_refused(stage: Stage) -> None:
     stage.create(config={"message.timestamp.type": "CreateTime"})
 

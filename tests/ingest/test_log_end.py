@@ -96,3 +96,28 @@ def test_an_accepted_topic_starts_without_active_partitions() -> None:
 
     assert (change, accepted.epoch, accepted.batch, accepted.watermark) == ("recreated", 1, 4, 1)
     assert accepted.ends == {0: {0: 10, 1: 5}, 1: {0: 0}} and accepted.seen == {}
+
+
+def test_a_broker_that_is_behind_in_one_partition_costs_the_others_no_record() -> None:
+    from jobs.ingest.accept import _accepted
+
+    # 1 has three records that were not read yet, 2 is new, of 3 retention took two before they were read
+    ends = {0: {0: 10, 1: 5, 3: 1}}
+    change, accepted, lost = _accepted(
+        replace(END, ends=ends), "a", {0: 0, 1: 0, 2: 0, 3: 3}, {0: 9, 1: 8, 2: 4, 3: 6}
+    )
+
+    assert (change, accepted.epoch, accepted.offsets) == ("behind", 1, {0: 9, 1: 5, 2: 0, 3: 3})
+    assert lost == {3: (1, 3)} and accepted.gaps == {1: {3: [(1, 3)]}}
+    # the note stays when the commit that told it is cleaned up
+    _, again, _ = _accepted(accepted, "a", {0: 0, 1: 0, 2: 0, 3: 8}, {0: 9, 1: 8, 2: 4, 3: 9})
+    kept = LogEnd.of("orders", json.loads(json.dumps(again.metadata("batch", 4))))
+    assert kept.gaps == {1: {3: [(1, 3), (3, 8)]}}
+
+
+def test_what_a_topic_that_was_made_again_has_lost_already_is_noted() -> None:
+    from jobs.ingest.accept import _accepted
+
+    _, accepted, lost = _accepted(END, "b", {0: 0, 1: 7}, {0: 3, 1: 9})
+
+    assert (accepted.offsets, lost) == ({0: 0, 1: 7}, {1: (0, 7)})
