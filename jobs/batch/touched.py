@@ -5,6 +5,7 @@ Only steps change what a view shows. A merge, and a rebuild that was equal, put 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any
@@ -37,11 +38,32 @@ def is_readable(opened: Readable, pin: Pin) -> bool:
 
     A lake that was restored and has gone on has other commits by the same numbers: those are not the pin's.
     """
-    if isinstance(opened, Feed):
-        return _tells(opened.path, pin) and _is_kept(opened.path, pin.delta_version)
-    return isinstance(opened, LogView) and all(
-        name in pin.reads and is_readable(read, pin.reads[name]) for name, read in opened.reads.items()
+    return is_known(opened, pin) and all(
+        _is_kept(feed.path, of.delta_version) for feed, of in _stored(opened, pin)
     )
+
+
+def is_known(opened: Readable, pin: Pin) -> bool:
+    """Whether this lake has been where the pin tells of, and not one that it was restored from; what the pin
+    shows may have been cleaned up since."""
+    return _names_all(opened, pin) and all(_tells(feed.path, of) for feed, of in _stored(opened, pin))
+
+
+def _names_all(opened: Readable, pin: Pin) -> bool:
+    """Whether the pin has one of every version that is read."""
+    return isinstance(opened, Feed) or (
+        isinstance(opened, LogView)
+        and all(name in pin.reads and _names_all(one, pin.reads[name]) for name, one in opened.reads.items())
+    )
+
+
+def _stored(opened: Readable, pin: Pin) -> Iterator[tuple[Feed, Pin]]:
+    """Every stored version that the pinned one is made of, with its pin."""
+    if isinstance(opened, Feed):
+        yield opened, pin
+    elif isinstance(opened, LogView):
+        for name, read in opened.reads.items():
+            yield from _stored(read, pin.reads[name])
 
 
 def touched(feed: Feed, old: Pin, new: Pin) -> DataFrame | None:

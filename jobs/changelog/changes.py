@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from jobs.batch.diff import Side, changes
 from jobs.batch.pinned import exact_side, side
-from jobs.batch.touched import is_readable, only, touched
+from jobs.batch.touched import is_known, is_readable, only, touched
 from jobs.changelog.destination import GROUPS
 from jobs.changelog.form import Form
 from jobs.changelog.position import Position
@@ -62,6 +62,14 @@ def find_changes(
     if by is None:
         return Changes(way=ALL_KEYS, records=form.of_changes(changes(left, right, keys)))
     return Changes(way=TOUCHED, records=form.of_changes(changes(only(left, by), only(right, by), keys)))
+
+
+def is_of_this_lake(versions: LivingVersions, told: Position) -> bool:
+    """Whether this lake has told it. One that was restored and has read on may be at the same batch with
+    other records."""
+    old = told.pinned(versions.get)
+    before = _opened(versions, old)
+    return old is not None and before is not None and is_known(before, old)
 
 
 def _opened(versions: LivingVersions, old: Pin | None) -> Opened | None:

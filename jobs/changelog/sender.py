@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from jobs.changelog.changes import TOUCHED, content_of, find_changes
+from jobs.changelog.changes import TOUCHED, content_of, find_changes, is_of_this_lake
 from jobs.changelog.destination import Destination, Record
 from jobs.changelog.form import Form, registered
 from jobs.changelog.position import Position, pin_json
@@ -52,6 +52,7 @@ class Sender:
         self._journal = structlog.get_logger(__name__).bind(table=table, topic=topic)
         self._run = Run(id=f"changelog-{table}")
         self._destination: Destination | None = None
+        self._is_sure = False  # that what was told last is of this lake
         self._form: tuple[str, Form] | None = None
         self._records, self._way, self._sent_at = 0, "", ""
         self._rest_until = 0.0  # on the monotonic clock
@@ -117,6 +118,7 @@ class Sender:
         if self._destination:
             self._destination.close()
         self._destination = self._form = None
+        self._is_sure = False
 
     def _look(self) -> None:
         """Send what there is to send, if it is time for it."""
@@ -134,7 +136,7 @@ class Sender:
             self._destination = made
         version = self._lake.versions.get(self.table, name)
         at = self._lake.versions.position(version)
-        if self.told and (self.told.release, self.told.batches) == (live.number, at):
+        if self._is_sure and self._has_told(live.number, at):
             return
         if time.monotonic() >= self._rest_until:
             self._send(self._destination, version, live.number)
@@ -142,9 +144,10 @@ class Sender:
     def _send(self, destination: Destination, version: Version, release: int) -> None:
         began = time.monotonic()
         pin = self._lake.versions.pin(version, self._run)
-        if self.told and (self.told.release, self.told.batches) == (release, pin.position):
+        self._is_sure = self._is_sure or not self.told or is_of_this_lake(self._lake.versions, self.told)
+        if self._is_sure and self._has_told(release, pin.position):
             return  # a table over tables is told of where all that it reads have come
-        self._refuse_back(pin)
+        self._refuse_back(pin, release)
         opened = self._lake.versions.opened(version)
         form = self._form_of(opened, pin)
         told = self.told if self.told and self.told.topic_id == destination.topic_id else None
@@ -158,7 +161,7 @@ class Sender:
         )  # fmt: skip
         headers = {"release": str(release), "position": json.dumps(pin.position, sort_keys=True)}
         self._records = destination.send(_each(found.records), headers, new)
-        self.told, self._way = new, found.way
+        self.told, self._way, self._is_sure = new, found.way, True
         self._sent_at = format_moment(self._lake.clock())
         ended = time.monotonic()
         if found.way == TOUCHED:
@@ -167,8 +170,17 @@ class Sender:
             self._rest_until = ended + max(WHOLE_EVERY_S, 9 * (ended - began))
         self._journal.debug("sent", records=self._records, way=found.way, position=pin.position)
 
-    def _refuse_back(self, pin: Pin) -> None:
-        """A reader that has seen a position never sees an earlier one."""
+    def _has_told(self, release: int, batches: Mapping[str, int]) -> bool:
+        return self.told is not None and (self.told.release, self.told.batches) == (release, batches)
+
+    def _refuse_back(self, pin: Pin, release: int) -> None:
+        """A reader that has seen a position, or a release, never sees an earlier one."""
+        if self.told and release < self.told.release:
+            raise BusyError(
+                f"release {release} is before the one that the changelog of {self.table} has told",
+                f"release {self.told.release} was told already: the lake was restored to an earlier state",
+                "restore the newer one, or stop the changelog and start one to another topic",
+            )
         told = self.told.batches if self.told else {}
         if behind := [topic for topic, batch in pin.position.items() if batch < told.get(topic, 0)]:
             topic = behind[0]

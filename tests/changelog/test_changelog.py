@@ -23,6 +23,7 @@ from jobs.changelog.changes import ALL_KEYS, CONTENT, TOUCHED
 from jobs.changelog.destination import Destination
 from jobs.changelog.position import Position
 from jobs.errors import (
+    BusyError,
     DamagedError,
     DifferenceError,
     NotFoundError,
@@ -363,6 +364,45 @@ def test_a_lost_pin_is_made_up_for_from_the_topic(stage: Stage, topic: str) -> N
     found = stage.until_told(LATEST)
     assert (found["way"], found["records"]) == (CONTENT, 3)
     assert reader.table() == stage.view(LATEST)
+
+
+@pytest.mark.faults
+def test_a_batch_that_the_lake_was_at_before_it_was_restored_is_told_as_it_is_now(
+    stage: Stage, topic: str
+) -> None:
+    """It has read other records up to that number since, in fewer batches, and nothing else comes."""
+    reader = stage.send(LATEST, topic)
+    stage.until_told(LATEST)
+    stage.lake.do("changelog", table=LATEST, stop=True)
+    told = reader.positions()[-1]
+    pin = {**told["pin"], "clocks": {"orders": {"processing_time": 1}}}
+    before = Destination(stage.broker.access, topic, LATEST, told["lake"])
+    before.open()
+    hidden = bytes(reader._read(topic)[0].key())  # a row that the lost records had deleted
+    headers = {"release": str(told["release"]), "position": "{}"}
+    before.send([(hidden, None)], headers, Position(**{**told, "pin": pin}))
+    assert len(reader.table()) == len(stage.view(LATEST)) - 1
+
+    stage.send(LATEST, topic)
+
+    wait_for("the row", lambda: reader.table() == stage.view(LATEST) or None, 60)
+    found = stage.status(LATEST)
+    assert (found["way"], found["records"]) == (CONTENT, 1)
+
+
+@pytest.mark.faults
+def test_a_release_that_was_told_is_never_followed_by_an_earlier_one(stage: Stage, topic: str) -> None:
+    reader = stage.send(LATEST, topic)
+    release = stage.until_told(LATEST)["release"]
+    stage.lake.do("changelog", table=LATEST, stop=True)
+    told = reader.positions()[-1]
+    later = Destination(stage.broker.access, topic, LATEST, told["lake"])
+    later.open()
+    later.send([], {"release": "99", "position": "{}"}, Position(**{**told, "release": 99}))
+
+    stage.send(LATEST, topic)
+
+    assert stage.until_refused(LATEST, BusyError).startswith(f"release {release} is before")
 
 
 @pytest.mark.faults
