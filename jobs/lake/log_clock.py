@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 IDLE = timedelta(minutes=1)
 """A partition whose newest record that counts is this far behind another's does not hold the watermark."""
+CLOCKS_APART = timedelta(minutes=2)
+"""The machine that reads a log may be so far behind the one that writes it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,30 +56,38 @@ def clock_at(log: Log, batch: int) -> LogClock:
     return folded(by_batch(log, batch))
 
 
-def position_at(log: Log, moment: datetime) -> int:
+def position_at(log: Log, moment: datetime, now: datetime) -> int:
     """The last batch that had been added to the log at the moment, by the log's own clock, which never goes
-    back; UsageError where there was none, or the log does not know."""
-    literal = moment_sql(micros(moment - EPOCH))
+    back; UsageError where there was none, or the log does not know: a clock that was ahead when a batch was
+    added stands still until then."""
+    literal, ahead = (moment_sql(micros(one - EPOCH)) for one in (moment, now + CLOCKS_APART))
     (found,) = (
         log.all(0, log.end())
         .selectExpr(
             f"max(if(ingested_at <= {literal}, batch, NULL)) AS last",
             "unix_micros(min(ingested_at)) AS first",
             "max(if(ingested_at IS NULL, batch, NULL)) AS untold",
+            f"unix_micros(max(if(ingested_at <= {ahead}, ingested_at, NULL))) AS sure",
+            f"min(if(ingested_at > {ahead}, batch, NULL)) AS ahead",
         )
         .collect()
     )
+    topic, told = log.topic.name, format_moment(moment)
+    if found["ahead"] is not None and micros(moment - EPOCH) > (found["sure"] or 0):
+        why = f"its batches from {found['ahead']} on were added by a clock that is ahead of this one"
+        remedy = f"name a position, like position:{topic}={log.end()}"
+        raise UsageError(f"the log of {topic} does not tell {told}", why, remedy)
     if found["last"] is not None:
         return int(found["last"])
     if found["untold"] is not None:
         why = f"it has not recorded when its batches up to {found['untold']} were added"
-        remedy = f"name a position, like position:{log.topic.name}={found['untold']}"
-        raise UsageError(f"the log of {log.topic.name} does not tell {format_moment(moment)}", why, remedy)
+        remedy = f"name a position, like position:{topic}={found['untold']}"
+        raise UsageError(f"the log of {topic} does not tell {told}", why, remedy)
     why, remedy = "no batch was ever added to it", "wait for its first records"
     if found["first"] is not None:
         first = format_moment(from_micros(found["first"]))
         why, remedy = f"its first batch was added at {first}", "name that moment, or a later one"
-    raise UsageError(f"the log of {log.topic.name} was empty at {format_moment(moment)}", why, remedy)
+    raise UsageError(f"the log of {topic} was empty at {told}", why, remedy)
 
 
 def folded(rows: Iterable[Mapping[str, Any]]) -> LogClock:

@@ -55,12 +55,13 @@ def release_of(lake: Location, asked: AsOf, now: datetime) -> Release:
 
 
 def position_of(
-    lake: Location, asked: AsOf, release: Release, tables: Sequence[Version], logs: Mapping[str, Log]
-) -> dict[str, int]:
+    lake: Location, asked: AsOf, release: Release, tables: Sequence[Version], logs: Mapping[str, Log],
+    now: datetime,
+) -> dict[str, int]:  # fmt: skip
     """By topic of these, where the moment is: of a release where it was superseded, of the live one where
     these tables are now. UsageError for a topic that the moment does not tell."""
     if asked.time is not None:
-        return {topic: position_at(log, asked.time) for topic, log in logs.items()}
+        return {topic: position_at(log, asked.time, now) for topic, log in logs.items()}
     if asked.position:
         return {topic: _given(asked, log) for topic, log in logs.items()}
     successor = next((one for one in releases(lake) if one.number == release.number + 1), None)

@@ -85,7 +85,8 @@ class PastTables:
         case), at a moment; without one where the live release is now."""
         formats.refuse_other(self._lake)
         asked = parse_as_of(as_of) if as_of is not None else AsOf(text="now")
-        release = release_of(self._lake, asked, self.clock())
+        now = self.clock()
+        release = release_of(self._lake, asked, now)
         if as_of is None:
             asked = replace(asked, release=release.number)
         versions = [
@@ -101,7 +102,7 @@ class PastTables:
         topics = sorted({*of_logs, *(topic for version in versions for topic in version.topics)})
         known = {topic: in_force.topic_in_force(self._lake, topic) for topic in topics}
         logs = {name: Log(self._spark, self._lake, topic) for name, topic in known.items()}
-        past = Past(release=release, position=position_of(self._lake, asked, release, versions, logs))
+        past = Past(release=release, position=position_of(self._lake, asked, release, versions, logs, now))
         made = PastTexts(tables=self, past=past, logs=logs, versions=versions, of_logs=of_logs)
         with self._lock:
             self._making.append(made.schema)

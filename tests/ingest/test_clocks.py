@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
+from jobs.errors import UsageError
 from jobs.ingest.compact import compact
 from jobs.ingest.log_end import LogEnd
 from jobs.kinds.clock import LOG_APPEND_TIME, PROCESSING_TIME
 from jobs.kinds.windows import micros
 from jobs.lake.log import COLUMNS, PROPERTIES, Log
-from jobs.lake.log_clock import IDLE, LogClock, by_batch, folded
+from jobs.lake.log_clock import IDLE, LogClock, by_batch, folded, position_at
 from jobs.run import Run
 from jobs.times import EPOCH
 from jobs.topics.topic import load_topic
@@ -56,6 +57,25 @@ def test_a_batch_has_the_time_at_which_it_was_added_for_ever_and_time_never_goes
     assert told[PROCESSING_TIME] == micros(NOON + HOUR - EPOCH)
     newest = log.all(0, 3).selectExpr("unix_micros(max(timestamp)) AS at").first()
     assert newest is not None and told[LOG_APPEND_TIME] <= newest["at"]
+
+
+@pytest.mark.faults
+def test_a_moment_is_not_told_by_batches_that_a_clock_ahead_has_added(stage: Stage) -> None:
+    stage.create()
+    for now in (NOON, NOON + 9000 * HOUR, NOON + HOUR):  # the clock is a year ahead, and right again
+        stage.clock = lambda now=now: now  # type: ignore[misc]
+        stage.orders(str(now))
+        log = stage.run()
+    now = NOON + 2 * HOUR
+
+    with pytest.raises(UsageError, match="batches from 2 on were added by a clock that is ahead") as refused:
+        position_at(log, now, now)
+
+    assert refused.value.remedy == f"name a position, like position:{stage.topic.name}=3"
+    assert position_at(log, NOON, now) == 1
+    assert position_at(log, NOON + 9001 * HOUR, NOON + 9002 * HOUR) == 3
+    assert position_at(log, NOON + 9000 * HOUR, NOON + 9000 * HOUR - timedelta(minutes=1)) == 3
+
 
 
 def test_log_append_time_has_come_as_far_as_the_active_partition_that_is_most_behind() -> None:
