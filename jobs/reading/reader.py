@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _AGAIN_S = 0.5
-"""A statement that is being parsed or planned has no job to cancel yet; so it is tried until it has ended."""
+"""A statement may begin a job after it was cancelled, or miss an interrupt: it is tried till it has ended."""
 
 
 class Reader:
@@ -53,6 +53,7 @@ class Reader:
         self._answers = answers or Answers(spark)
         jvm: Any = spark._jvm
         self._views = jvm.twinlake.reading.NamedViews
+        self._ending = jvm.twinlake.reading.Ending
 
     def answer(self, sql: str, limit: int, left: threading.Event, as_of: str | None = None) -> Answer:
         """At most `limit` rows, and what is known of them: the release, which of the tables do not keep up
@@ -167,7 +168,7 @@ class Reader:
 
     @contextmanager
     def _ended_in_time(self, left: threading.Event) -> Iterator[threading.Event]:
-        """Cancels this thread's Spark jobs when nobody waits for them, or too long; the event says so."""
+        """Cancels what this thread does when nobody waits for it, or too long; the event says so."""
         context, tag = self._spark.sparkContext, f"query-{uuid4().hex}"
         late, ended = threading.Event(), threading.Event()
 
@@ -176,15 +177,18 @@ class Reader:
                 late.set()
             while not ended.wait(_AGAIN_S):
                 cancel(context, tag)
+                self._ending.cancel(tag)
 
         context.addJobTag(tag)
         context.setInterruptOnCancel(True)
+        self._ending.begin(tag)
         watcher = threading.Thread(target=watch, name=f"watch {tag}", daemon=True)
         watcher.start()
         try:
             yield late
         finally:
             ended.set()
+            self._ending.ended(tag)
             left.set()
             context.removeJobTag(tag)
             watcher.join()

@@ -55,6 +55,15 @@ WITHIN = {
     + "".join(f" OR order_id = {number}" for number in range(1, 1_000)) + " OR order_id > 999)",
     "300 operators": f"SELECT count(*){'+1' * 300} - 300 AS n FROM serve.orders",
 }  # fmt: skip
+WINDOWS = "SELECT " + ", ".join(
+    f"sum(amount) OVER (PARTITION BY region ORDER BY order_id + {n}) AS w{n}" for n in range(51)
+) + " FROM serve.orders"
+GROUPED = ", ".join(f"order_id + {n}" for n in range(9))
+PLANNED_LONG = {
+    "51 windows": WINDOWS,
+    "512 grouping sets": f"SELECT count(*) FROM serve.orders GROUP BY CUBE({GROUPED})",
+}
+"""Each window is planned below all others, each set of a grouping has a program of its own."""
 LARGE = [
     "array_repeat('x', 1500000000)", "repeat('x', 1500000000)", "repeat('x', 1500 * 1000 * 1000)",
     "repeat('x', CAST('1500000000' AS INT))", "lpad('x', 1500000000)", "rpad('x', 1500000000, 'y')",
@@ -100,6 +109,14 @@ def test_jdbc_is_bounded_too_and_its_long_texts(jdbc: Callable[..., Any]) -> Non
 def test_what_people_and_their_tools_write_runs(sql: SqlServer) -> None:
     assert {name: sql.rows(text) for name, text in WITHIN.items()} == {name: [{"n": ALL}] for name in WITHIN}
     assert len(sql.rows(f"SELECT {WIDE} FROM serve.orders LIMIT 1")[0]) == 1_000
+
+
+@pytest.mark.parametrize("form", PLANNED_LONG)
+def test_what_would_be_planned_for_minutes_is_refused(sql: SqlServer, form: str) -> None:
+    answer = sql.ask(PLANNED_LONG[form])
+
+    assert (answer.status_code, answer.json()["error"]) == (400, "UsageError"), answer.text
+    assert "is refused, because a statement is bounded" in answer.text
 
 
 @pytest.mark.parametrize("value", LARGE)

@@ -77,7 +77,7 @@ final class BoundedParser extends SparkSqlParser {
   @Override
   public LogicalPlan parsePlan(String text) {
     LogicalPlan parsed = super.parsePlan(text);
-    Trees.walk(parsed, DEEPEST, node -> {});
+    Trees.walk(parsed, DEEPEST, Growth.windows());
     Growth.check(parsed);
     return parsed;
   }
@@ -107,7 +107,7 @@ final class BoundedParser extends SparkSqlParser {
   }
 
   @SuppressWarnings("unchecked")
-  private static <E extends Throwable> RuntimeException unchecked(Throwable failed) throws E {
+  static <E extends Throwable> RuntimeException unchecked(Throwable failed) throws E {
     throw (E) failed; // Scala knows no checked exceptions
   }
 
@@ -165,7 +165,7 @@ final class BoundedParser extends SparkSqlParser {
       if ((++steps & LOOK) == 0 && System.nanoTime() - looked > LOOK_NS) {
         looked = System.nanoTime();
         if (Thread.currentThread().isInterrupted()) {
-          throw exceed(new IllegalStateException("the statement was cancelled"));
+          throw exceed(Ending.cancelled());
         }
         if (THREADS.getCurrentThreadCpuTime() > until) {
           throw exceed(tooMuch("a statement that takes more than a second to parse"));

@@ -1,9 +1,12 @@
 package twinlake.reading;
 
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
+import java.util.function.Consumer;
 import org.apache.spark.sql.catalyst.analysis.Star;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.expressions.Cube;
@@ -11,10 +14,12 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GroupingSets;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.expressions.Rollup;
+import org.apache.spark.sql.catalyst.expressions.WindowSpecDefinition;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.UnresolvedWith;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -25,7 +30,9 @@ import scala.jdk.javaapi.CollectionConverters;
 final class Growth {
   private static final double MOST_COLUMNS = 40_000;
   private static final double MOST_NODES = 50_000;
-  private static final double MOST_GROUPINGS = 4_096;
+  private static final double MOST_GROUPINGS = 256;
+  /** Spark plans each below all others, and takes time by the third power of their number. */
+  private static final int MOST_WINDOWS = 50;
   /** Of a view, which is not looked up for this. */
   private static final double COLUMNS_OF_VIEW = 1_000;
 
@@ -35,6 +42,17 @@ final class Growth {
 
   static void check(LogicalPlan parsed) {
     of(parsed, Map.of());
+  }
+
+  /** Counts the windows of the nodes that it is given. */
+  static Consumer<TreeNode<?>> windows() {
+    Set<List<?>> seen = new HashSet<>();
+    return node -> {
+      if (node instanceof WindowSpecDefinition window) {
+        seen.add(List.of(window.partitionSpec(), window.orderSpec()));
+        require(seen.size() <= MOST_WINDOWS, "a statement of more than " + MOST_WINDOWS + " different windows");
+      }
+    };
   }
 
   private static Size of(LogicalPlan plan, Map<String, Size> named) {
@@ -68,7 +86,7 @@ final class Growth {
       for (Expression grouping : CollectionConverters.asJava(aggregate.groupingExpressions())) {
         sets *= groupings(grouping);
       }
-      require(sets <= MOST_GROUPINGS, "a GROUP BY of more than 4096 grouping sets");
+      require(sets <= MOST_GROUPINGS, "a GROUP BY of more than " + (int) MOST_GROUPINGS + " grouping sets");
     }
     require(columns <= MOST_COLUMNS, "a statement of more than 40000 columns");
     require(nodes <= MOST_NODES, "a statement that repeats what WITH names to more than 50000 steps");

@@ -4,11 +4,9 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Supplier;
 import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.SparkSession;
-import org.apache.spark.sql.catalyst.QueryPlanningTracker;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedExecuteImmediate;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import scala.Option;
 
 /**
  * A query sees the views of one release, however many it names, and each table at one version: views are altered one
@@ -100,7 +98,7 @@ public final class OneRelease {
   private static LogicalPlan tryToAnalyse(SparkSession session, LogicalPlan parsed) {
     var state = ((org.apache.spark.sql.classic.SparkSession) session).sessionState();
     try {
-      return state.analyzer().executeAndCheck(parsed, new QueryPlanningTracker(Option.empty()));
+      return state.analyzer().executeAndCheck(parsed, Ending.tracker());
     } catch (Exception failed) {
       if (failed instanceof AnalysisException || failed instanceof Refused) {
         return parsed;

@@ -69,6 +69,7 @@ public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, Bo
     extensions.injectCheckRule(FunctionConverters.asScalaFromFunction(
         session -> FunctionConverters.asScalaFromFunction(plan -> check(session, plan))));
     extensions.injectHintResolutionRule(FunctionConverters.asScalaFromFunction(Names::new));
+    Ending.watch(extensions);
     extensions.injectParser(FunctionConverters.asScalaFromBiFunction(ReadOnly::watched));
     return BoxedUnit.UNIT;
   }
