@@ -134,6 +134,8 @@ def session(
         "spark.hadoop.hive.server2.thrift.port": str(jdbc_port),
         "spark.hadoop.hive.server2.authentication": "CUSTOM",
         "spark.hadoop.hive.server2.enable.doAs": "false",
+        # who asks whether a statement has ended is answered by then: that a client has left is seen after it
+        "spark.hadoop.hive.server2.long.polling.timeout": "1000ms",
         # closing a session looks for a metastore; there is none, ten attempts would take 20 s
         "spark.hadoop.hive.hmshandler.retry.attempts": "0",
         "spark.hadoop.hive.server2.logging.operation.enabled": "false",

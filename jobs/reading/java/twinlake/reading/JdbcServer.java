@@ -2,8 +2,10 @@ package twinlake.reading;
 
 import java.lang.reflect.Field;
 import java.lang.reflect.Method;
+import java.util.List;
 import org.apache.hadoop.hive.common.ServerUtils;
 import org.apache.hadoop.hive.conf.HiveConf;
+import org.apache.hive.service.CompositeService;
 import org.apache.hive.service.cli.CLIService;
 import org.apache.hive.service.cli.session.SessionManager;
 import org.apache.hive.service.server.HiveServer2;
@@ -17,7 +19,7 @@ import org.apache.spark.sql.hive.thriftserver.SparkSQLSessionManager;
 /**
  * Spark's Thrift server, with {@link Metadata} for the operations that Spark leaves to Hive's metastore.
  *
- * <p>Spark makes and starts its server in one call. Here the operations are exchanged in between, so that no connection
+ * <p>Spark makes and starts its server in one call. Here operations and listener are exchanged in between, so that no connection
  * comes to Spark's own; a Spark whose fields have other names does not start.
  */
 public final class JdbcServer {
@@ -36,8 +38,20 @@ public final class JdbcServer {
     Metadata operations = new Metadata();
     set(SessionManager.class, "operationManager", sessions, operations);
     set(SparkSQLSessionManager.class, "sparkSqlOperationManager", sessions, operations);
+    accept(server, conf);
     listen(server, context); // Spark does this last, and the first to connect meets a null
     server.start();
+  }
+
+  /** The listener is the last of the server's services, and was only set up by now. */
+  private static void accept(HiveThriftServer2 server, HiveConf conf) throws ReflectiveOperationException {
+    Clients clients = new Clients((CLIService) get(HiveServer2.class, "cliService", server));
+    clients.init(conf);
+    Object before = get(HiveServer2.class, "thriftCLIService", server);
+    @SuppressWarnings("unchecked")
+    List<Object> services = (List<Object>) get(CompositeService.class, "serviceList", server);
+    services.replaceAll(one -> one == before ? clients : one);
+    set(HiveServer2.class, "thriftCLIService", server, clients);
   }
 
   private static void listen(HiveThriftServer2 server, SparkContext context) throws ReflectiveOperationException {
