@@ -42,6 +42,8 @@ class SqlServer:
     scratch: Path
     port: int = 0
     jdbc_port: int = 0
+    more: tuple[str, ...] = ()
+    """Further arguments."""
     _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     @property
@@ -59,7 +61,7 @@ class SqlServer:
         arguments = [
             sys.executable, "-m", "jobs.reading.sql_server", "--home", str(self.home),
             "--port", str(self.port), "--jdbc-port", str(self.jdbc_port), "--scratch", str(self.scratch),
-            "--password-file", str(self.scratch / "password"),
+            "--password-file", str(self.scratch / "password"), *self.more,
         ]  # fmt: skip
         with (self.scratch / "sql.log").open("ab") as log:
             self._process = subprocess.Popen(
@@ -243,7 +245,7 @@ def java_array(of: Any, element: str, *values: Any) -> Any:
 @pytest.fixture(scope="session")
 def jdbc(sql: SqlServer, analyst_jvm: Any) -> Callable[..., Any]:
     """Opens connections with Hive's JDBC driver."""
-    return _connect(sql, analyst_jvm)
+    return connected(sql, analyst_jvm)
 
 
 @pytest.fixture(scope="session")
@@ -257,10 +259,10 @@ def drivers_folder() -> Path:
 @pytest.fixture(scope="session")
 def jdbc_4(sql: SqlServer, tools: Callable[[str], Any], drivers_folder: Path) -> Callable[..., Any]:
     """Opens connections with the driver of Hive 4, which DBeaver fetches."""
-    return _connect(sql, tools(f"{drivers_folder}/*"))
+    return connected(sql, tools(f"{drivers_folder}/*"))
 
 
-def _connect(sql: SqlServer, jvm: Any) -> Callable[..., Any]:
+def connected(sql: SqlServer, jvm: Any) -> Callable[..., Any]:
     jvm.java.lang.Class.forName("org.apache.hive.jdbc.HiveDriver")
 
     def connect(user: str = "analyst", password: str = PASSWORD, more: str = "") -> Any:

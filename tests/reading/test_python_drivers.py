@@ -34,7 +34,7 @@ def test_pyhive_reads_lists_and_is_refused_what_writes(seen: dict[str, Any]) -> 
     assert told["counted"] == [[str(ALL // 5), "19.96"]]
     assert {"serve", "release_1"} <= set(told["schemas"]) and "meta" not in told["schemas"]
     assert set(told["tables"]) == VIEWS | OF_LOGS
-    assert "is refused, because" in told["refused"]
+    assert "is refused, because" in told["refused"] and "do:  use SELECT" in told["refused"]
 
 
 def test_sqlalchemy_reflects_and_reads(seen: dict[str, Any]) -> None:

@@ -2,9 +2,11 @@ package twinlake.reading;
 
 import java.sql.DatabaseMetaData;
 import java.util.List;
+import java.util.Map;
 import org.apache.hive.service.cli.HiveSQLException;
 import org.apache.hive.service.cli.OperationState;
 import org.apache.hive.service.cli.RowSet;
+import org.apache.hive.service.cli.operation.ExecuteStatementOperation;
 import org.apache.hive.service.cli.operation.GetCatalogsOperation;
 import org.apache.hive.service.cli.operation.GetColumnsOperation;
 import org.apache.hive.service.cli.operation.GetCrossReferenceOperation;
@@ -24,7 +26,7 @@ import org.apache.spark.sql.hive.thriftserver.SparkGetTypeInfoOperation;
 import org.apache.spark.sql.hive.thriftserver.server.SparkSQLOperationManager;
 
 /**
- * What DatabaseMetaData asks, answered from the catalog of views alone ({@link Listing}).
+ * What DatabaseMetaData asks, answered from the catalog of views alone ({@link Listing}), and statements.
  *
  * <p>Spark's and Hive's own operations ask Hive's authorization first, which opens a metastore; there is none, so the
  * first of them fails in each session. They also list the schemas that only the views read.
@@ -46,6 +48,12 @@ final class Metadata extends SparkSQLOperationManager {
   Metadata() throws ReflectiveOperationException {
     Object operations = JdbcServer.get(OperationManager.class, "handleToOperation", this);
     JdbcServer.set(SparkSQLOperationManager.class, "handleToOperation", this, operations);
+  }
+
+  @Override
+  public ExecuteStatementOperation newExecuteStatementOperation(
+      HiveSession session, String statement, Map<String, String> settings, boolean isAsync, long limitSeconds) {
+    return kept(new Statement(sessionOf(session), session, statement, settings, isAsync, limitSeconds));
   }
 
   @Override

@@ -1,0 +1,97 @@
+package twinlake.reading;
+
+import java.util.Map;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import org.apache.hive.service.cli.HiveSQLException;
+import org.apache.hive.service.cli.OperationState;
+import org.apache.hive.service.cli.session.HiveSession;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.hive.thriftserver.HiveThriftServer2;
+import org.apache.spark.sql.hive.thriftserver.SparkExecuteStatementOperation;
+import org.apache.spark.sql.internal.SQLConf;
+
+/**
+ * A statement over JDBC, as Spark runs it, but that what goes wrong is told as elsewhere: what happened, why, what to do.
+ *
+ * <p>It is computed by a thread of its own also for a client that waits in its call (Python's do): so it is seen when
+ * that client leaves, and the statement ends.
+ */
+final class Statement extends SparkExecuteStatementOperation {
+  private static final long LOOK_MS = 1_000;
+
+  private final boolean isWaitedFor;
+  private final long serversLimitS;
+
+  Statement(SparkSession session, HiveSession parent, String text, Map<String, String> settings, boolean isAsync, long limitS) {
+    super(session, parent, text, settings, true, limitS);
+    isWaitedFor = !isAsync;
+    long most = (long) ((org.apache.spark.sql.classic.SparkSession) session).sessionState().conf()
+        .getConf(SQLConf.THRIFTSERVER_QUERY_TIMEOUT());
+    serversLimitS = most > 0 && (limitS <= 0 || most < limitS) ? most : 0;
+  }
+
+  @Override
+  public void runInternal() {
+    try {
+      super.runInternal();
+      if (isWaitedFor) {
+        await();
+      }
+    } catch (Exception failed) { // Scala knows no checked exceptions
+      throw BoundedParser.<RuntimeException>unchecked(
+          failed instanceof HiveSQLException hives ? Told.of(hives) : failed);
+    }
+  }
+
+  private void await() throws HiveSQLException {
+    while (true) {
+      try {
+        getBackgroundHandle().get(LOOK_MS, TimeUnit.MILLISECONDS);
+        break;
+      } catch (TimeoutException running) {
+        if (Clients.hasLeft()) {
+          cancel();
+        }
+      } catch (CancellationException | ExecutionException ended) {
+        break; // its state and its exception say why
+      } catch (InterruptedException ended) {
+        cancel();
+        Thread.currentThread().interrupt();
+        break;
+      }
+    }
+    OperationState state = getStatus().getState();
+    if (operationException != null) {
+      throw operationException;
+    }
+    if (state != OperationState.FINISHED) {
+      throw new Told("the query was stopped", "it is " + state, "ask again", "HY008");
+    }
+  }
+
+  @Override
+  protected void setOperationException(HiveSQLException failed) {
+    super.setOperationException(Told.of(failed));
+  }
+
+  /** A driver says itself that its own limit has passed; of the server's it knows nothing. */
+  @Override
+  public synchronized void timeoutCancel() {
+    if (serversLimitS == 0 || getStatus().getState().isTerminal()) {
+      super.timeoutCancel();
+      return;
+    }
+    super.setOperationException(new Told("the query was stopped", "it ran longer than " + serversLimitS + " s",
+        "ask for less, or set jdbc_seconds in [limits] of twinlake.toml", "57014"));
+    try {
+      setState(OperationState.ERROR);
+    } catch (HiveSQLException ended) {
+      return;
+    }
+    cleanup();
+    HiveThriftServer2.eventManager().onStatementTimeout(statementId());
+  }
+}
