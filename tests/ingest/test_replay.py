@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -22,7 +23,7 @@ from jobs.lake.quarantine import quarantine_sql, replayed_sql
 from jobs.lake.relations import relation_sql
 from jobs.run import CancelledError, Progress, Run
 from jobs.server.batch_jobs import ReplayParams, do_replay
-from jobs.topics.verdict import NOT_ALLOWED, records_in, rows_in
+from jobs.topics.verdict import BELOW_MINIMUM, NOT_ALLOWED, records_in, rows_in
 from tests.ingest.stage import Stage, frame, order
 from tests.ingest.test_verdicts import KAFKA
 
@@ -324,3 +325,37 @@ def test_parts_are_in_log_order_and_cut_by_epoch_count_and_bytes(monkeypatch: py
         (0, [3, 7, 5], f"{at(0, 3, 7)} OR {at(1, 5, 5)}"), (0, [6], at(1, 6, 6)), (1, [0], at(0, 0, 0)),
         (1, [1], at(0, 1, 1)), (1, [2], at(0, 2, 2)), (1, [3], at(0, 3, 3)),
     ]  # fmt: skip
+
+
+@pytest.mark.faults
+def test_a_contract_that_is_changed_to_and_fro_admits_each_record_once_and_takes_none_back(
+    stage: Stage, seed: int
+) -> None:
+    """Stricter, looser, and the first again under its old number, with a replay each time."""
+    stage.create(partitions=2)
+    draw, first = random.Random(seed), stage.topic.contract
+    amounts: dict[str, int] = {}
+    valid: set[str] = set()
+    for least, version in ((0, "1.0.0"), (9, "1.1.0"), (-5, "1.2.0"), (0, "1.0.0"), (9, "1.1.0")):
+        rules = tuple(
+            replace(one, value=Decimal(least)) if one.code == BELOW_MINIMUM else one for one in first.rules
+        )
+        stage.topic = replace(stage.topic, contract=replace(first, rules=rules, version=version))
+        ingest = reading(stage)
+        for number in range(12):
+            event_id, amount = f"{version} {len(amounts)}", draw.randint(-9, 12)
+            amounts[event_id] = amount
+            stage.orders(event_id, partition=number % 2, amount=Decimal(amount))
+            valid |= {event_id} if amount >= least else set()
+        stage.caught_up(ingest)
+        before = ingest.log_end.counts["valid"]
+        assert before == len(valid)
+
+        admitted = {event_id for event_id, amount in amounts.items() if amount >= least} - valid
+        assert ingest.replay((), JOB).verdicts["valid"] == len(admitted)
+        assert ingest.replay((), JOB).replayed == 0
+        ingest.stop()
+
+        valid |= admitted
+        rows = ingest.log.rows(0, ingest.log.end()).select("event_id").collect()
+        assert sorted(row.event_id for row in rows) == sorted(valid)
