@@ -82,8 +82,8 @@ def _show(kind: str, result: dict[str, Any]) -> None:
     name = f"{result['table']} {result['version']}"
     if not result["due"]:
         say(f"{name}: nothing is due; this is its newest certificate")
-    compared = f"{result['rows_compared']:,} rows compared ({result['covers']})"
-    say(f"{name}: speed and batch are ", verdict, f" at {place}, {compared}")
+    compared = f"{result['rows_compared']:,} rows compared"
+    say(f"{name}: speed and batch are ", verdict, f" at {place} over {result['covers']}; {compared}")
     for title, found in (("differs", result["differences"]), ("was repaired", result["repaired"])):
         for one in found[:SHOWN]:
             key = ", ".join(f"{column}={value}" for column, value in one["key"].items())

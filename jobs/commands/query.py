@@ -75,8 +75,11 @@ def explain_command(
     show_rows(names, map(_partition, found["partitions"]))
     records = found["records"]
     several = len({one["topic"] for one in found["partitions"]}) > 1
-    tell(f"the first {len(records)} of {sum(one['records'] for one in found['partitions']):,} records:")
     listed = (("topic",) if several else ()) + ("partition", "offset", "batch", "appended", "id")
+    if decided := found["decided"]:
+        tell("the record that decided the row:")
+        show_rows(listed, [_record(decided)[-len(listed) :]])
+    tell(f"the first {len(records)} of {sum(one['records'] for one in found['partitions']):,} records:")
     show_rows(listed, (_record(one)[-len(listed) :] for one in records))
     _tell_moment(found)
 

@@ -197,10 +197,9 @@ def _show(parts: list[dict[str, Any]], lake: dict[str, Any]) -> None:
             f"{release['approved_by']}): {tables}")  # fmt: skip
     for certificate in lake["certificates"]:
         equal = ("equal", "green") if certificate["equal"] else ("different", "red")
-        compared = (
-            f"{certificate['rows_compared']:,} rows ({certificate['covers']}), {certificate['created_at']}"
-        )
-        say(f"certificate: {certificate['table']} {certificate['version']} ", equal, f", {compared}")
+        rows, at = f"{certificate['rows_compared']:,} rows compared", certificate["created_at"]
+        name = f"{certificate['table']} {certificate['version']}"
+        say(f"certificate: {name} ", equal, f" over {certificate['covers']}; {rows}, {at}")
     if lake["changelogs"]:
         say("")
         show_changelogs(lake["changelogs"])

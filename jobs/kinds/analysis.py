@@ -52,13 +52,16 @@ def problems(
 def warnings(
     kind: Kind, topics: Topics, spark: SparkSession, tables: Tables = NONE
 ) -> Iterator[DefinitionError]:
-    """Each place of a sound definition that raises for some valid record, with how to write it instead."""
+    """Each place of a sound definition that raises for some valid record, with how to write it instead; and
+    what it says that nobody can have meant."""
     then = "the table stops for ever at" if is_stored(kind) else "every query fails that reads"
-    for stage in kind.stages(empty_rows(kind, topics, spark, tables)):
+    rows = empty_rows(kind, topics, spark, tables)
+    for stage in kind.stages(rows):
         for expression in stage.expressions:
             for when, instead in can_raise(expression, stage.rows):
                 why = f"{expression.what}: {then} a record for which {when}"
                 yield kind.error_at_text(expression.sql, why, f"write {instead}")
+    yield from kind.doubts(rows)
 
 
 def columns(kind: Kind, topics: Topics, spark: SparkSession, tables: Tables = NONE) -> list[tuple[str, str]]:

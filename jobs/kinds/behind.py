@@ -19,9 +19,14 @@ def behind_sql(source: str, shown: str, conditions: Iterable[str]) -> str:
     return f"SELECT `s`.*\nFROM {source} AS `s`\nLEFT SEMI JOIN {shown} AS `v`\n  ON {on}"
 
 
+def row_of_step(name: str) -> str:
+    """A column of the step, in the result."""
+    return f"`{ROW}`.{quote.name(name)}"
+
+
 def stepped(name: str) -> str:
     """A column of the step, in a condition."""
-    return f"`s`.`{ROW}`.{quote.name(name)}"
+    return f"`s`.{row_of_step(name)}"
 
 
 def same_steps(keys: Iterable[str]) -> list[str]:

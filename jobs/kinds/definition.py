@@ -96,6 +96,15 @@ class Definition:
         """All of them; a kind that knows which of them says so."""
         return behind_sql(source, shown, ())
 
+    def doubts(self, rows: Mapping[str, Any]) -> Iterator[DefinitionError]:
+        """Nothing; a kind in which something is easily forgotten says what."""
+        return iter(())
+
+    @property
+    def decided_by(self) -> tuple[str, ...]:
+        """Nothing: only a kind whose row is one record's says by what that is chosen."""
+        return ()
+
     def unfit(self, tables: Mapping[str, Any]) -> Iterator[DefinitionError]:
         """Nothing: only a kind that reads states is particular about tables."""
         return iter(())

@@ -141,6 +141,9 @@ class Kind(Protocol):
     def problems(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
         """What else keeps it from running alike anywhere, such as types; its expressions are sound."""
 
+    def doubts(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
+        """What it says of itself that nobody can have meant; it runs nevertheless."""
+
     def view(self, relations: Mapping[str, str], moment: Moment, scaled: tuple[str, ...] = ()) -> str:
         """SELECT text with the columns of `output`, plain Spark SQL that every reader runs.
 
@@ -157,6 +160,11 @@ class Kind(Protocol):
         with these columns and perhaps more. `shown` is the same for the view's rows. Rows may be among them
         that have changed nothing, never one too few; see `kinds/behind.py`.
         """
+
+    @property
+    def decided_by(self) -> tuple[str, ...]:
+        """SQL over the rows of `behind`: the one that is greatest in these decided the row that is shown;
+        nothing where all of them made it."""
 
     def late(self, records: str) -> str | None:
         """SELECT text of what came late or too late per window, see `kinds/late.py`; None where a table has

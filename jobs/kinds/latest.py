@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 from jobs import quote
 from jobs.kinds import evidence, steps
 from jobs.kinds.barriers import BARRIER, Barriers, Snapshot, SourcePlace
-from jobs.kinds.behind import behind_sql, same_steps
+from jobs.kinds.behind import behind_sql, row_of_step, same_steps
 from jobs.kinds.definition import Definition, pairs, read, texts
 from jobs.kinds.equality import has_order
 from jobs.kinds.expression import Expression, Stage, holds_sql
 from jobs.kinds.kind import Moment
 from jobs.kinds.windows import ALL, Windows
 from jobs.topics import coordinate
+from jobs.topics.record_key import TOMBSTONE, tombstone
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -125,6 +126,22 @@ class Latest(Definition):
                 why = f"column {name}: {types[name]} cannot be a key or order"
                 yield self.error_at_text(self.columns[name], why)
 
+    def doubts(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
+        """A delete that cannot win: NULL is before every value, and a tombstone's fields are NULL."""
+        read_rows = rows[self.inputs[0]]
+        if not self.order or self.delete_when is None or TOMBSTONE not in read_rows.columns:
+            return
+        (newest, *_) = self.order
+        stepped = steps.apply(self, tombstone(read_rows))
+        loses = f"{holds_sql(self.delete_when)} AND {quote.name(newest)} IS NULL"
+        if not stepped.where(loses).isEmpty():
+            why = f"a tombstone deletes no key that has a row: {newest}, by which it is ordered, is NULL"
+            remedy = (
+                "order by what a tombstone has too, like "
+                f"coalesce({self.columns[newest]}, _timestamp), or leave `order` out: then it follows the log"
+            )
+            yield self.error_at_text(self.columns[newest], why, remedy)
+
     def partial(self, rows: DataFrame, windows: Windows = ALL) -> DataFrame:
         from pyspark.sql import functions as F
 
@@ -158,6 +175,10 @@ class Latest(Definition):
 
     def behind(self, name: str, source: str, columns: Sequence[str], shown: str) -> str:
         return behind_sql(steps.stepped_sql(self, None, source), shown, same_steps(self.keys))
+
+    @property
+    def decided_by(self) -> tuple[str, ...]:
+        return (*(row_of_step(name) for name in self.order), *map(quote.name, coordinate.KEY))
 
     @property
     def _barriers(self) -> Barriers:

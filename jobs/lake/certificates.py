@@ -94,7 +94,7 @@ class Certificate:
         if self.base:
             since, whole = batches_text(self.base.position), batches_text(self.base.whole_position)
             what = "windows with new records" if self.windows else "the count of records"
-            return f"{what} since {since}, on top of all of history up to {whole}"
+            return f"all of history: {what} since {since}, on top of all that came up to {whole}"
         return Windows.from_json(self.windows).words
 
     def to_json(self) -> dict[str, Any]:

@@ -23,6 +23,7 @@ SAMPLE = 20
 """So many records are listed one by one."""
 _SIMPLE = ("string", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "date", "boolean")
 _PARTITION = ("_epoch", "_partition")
+_SHOWN = quote.names((*coordinate.KEY, coordinate.TIMESTAMP, "_batch"))
 _COUNTED = (
     "count(*) AS records", "min(_offset) AS first_offset", "max(_offset) AS last_offset",
     "count(DISTINCT _batch) AS batches", "min(_batch) AS first_batch", "max(_batch) AS last_batch",
@@ -41,8 +42,11 @@ class Question:
 
 
 def explain(past: PastTables, asked: Question) -> dict[str, Any]:
-    """The row; by topic and partition how many records are behind it, with offsets, batches and times; and a
-    sample of them. NotFoundError without such a table or row, UsageError for a key that is none of its."""
+    """The row; by topic and partition how many records are behind it, with offsets, batches and times; a
+    sample of them; and the one that decided it, where one did.
+
+    NotFoundError without such a table or row, UsageError for a key that is none of its.
+    """
     with past.texts(asked.as_of, {asked.table.lower()}) as made:
         version = next((one for one in made.versions if one.table == asked.table), None)
         if version is None:
@@ -59,9 +63,11 @@ def explain(past: PastTables, asked: Question) -> dict[str, Any]:
         remedy = f"see which keys there are: SELECT * FROM serve.{asked.table}"
         raise NotFoundError(f"{asked.table} has no row with this key", _told(asked.key), remedy)
     partitions, records = _records(past.spark, behind)
+    decided_by = shown.definition.decided_by
+    decided = _decided(past.spark, behind[0], decided_by) if decided_by else None
     return {
         "table": asked.table, "version": version.name, **made.told, "row": to_json(found[0]),
-        "partitions": partitions, "records": records,
+        "partitions": partitions, "decided": decided, "records": records,
     }  # fmt: skip
 
 
@@ -100,10 +106,9 @@ def _records(spark: SparkSession, behind: list[Behind]) -> tuple[list[dict[str, 
 
     partitions: list[dict[str, Any]] = []
     records: list[dict[str, Any]] = []
-    shown = quote.names((*coordinate.KEY, coordinate.TIMESTAMP, "_batch"))
     for topic in dict.fromkeys(name for name, *_ in behind):
         parts: list[DataFrame] = [
-            spark.sql(f"SELECT {shown}, {_id(unique)} AS `_id` FROM ({sql})")
+            spark.sql(f"SELECT {_SHOWN}, {_id(unique)} AS `_id` FROM ({sql})")
             for name, _, sql, unique in behind
             if name == topic
         ]
@@ -114,6 +119,15 @@ def _records(spark: SparkSession, behind: list[Behind]) -> tuple[list[dict[str, 
         sample = found.orderBy(*coordinate.KEY).limit(SAMPLE).collect()
         records += [{"topic": topic, **_plain(row)} for row in sample]
     return partitions, records
+
+
+def _decided(spark: SparkSession, behind: Behind, decided_by: tuple[str, ...]) -> dict[str, Any]:
+    """The record that is the greatest of those behind the row."""
+    topic, _, sql, unique = behind
+    newest = ", ".join(f"{one} DESC" for one in decided_by)
+    records = f"SELECT {_SHOWN}, {_id(unique)} AS `_id` FROM ({sql})"
+    (row,) = spark.sql(f"{records} ORDER BY {newest} LIMIT 1").collect()
+    return {"topic": topic, **_plain(row)}
 
 
 def _id(unique: str | None) -> str:

@@ -6,12 +6,18 @@ without a value, which delete their key. Both are read from what the log keeps o
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from jobs import quote
-from jobs.topics import json_sql
+from jobs.topics import coordinate, json_sql
 from jobs.topics.contract import BYTES, DELETE, JSON, STRING, Contract
 from jobs.topics.spark_type import Struct, parse
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 KEY, TOMBSTONE = "_key", "_tombstone"
+_TIMES = (coordinate.TIMESTAMP, coordinate.INGESTED_AT)
 _TEXT = "CAST(key AS string)"
 _WHOLE = (f"try_parse_json(concat('[', {_TEXT}, ']'))", f"try_parse_json(concat('{{\"k\":', {_TEXT}, '}}'))")
 """Spark leaves unread what comes after a document; only a document alone can stand in both of these."""
@@ -41,6 +47,15 @@ def of_tombstone(contract: Contract, column: str) -> str | None:
     if contract.null_values != DELETE or column not in contract.keys:
         return None
     return f"{_key(contract)}.{quote.name(column)}" if contract.key_format == JSON else _key(contract)
+
+
+def tombstone(rows: DataFrame) -> DataFrame:
+    """One row with the columns of a topic's rows as a record without a value has them, its key left out."""
+    from pyspark.sql import functions as F
+
+    known = {TOMBSTONE: "true", **{name: "0" for name in coordinate.KEY}, **dict.fromkeys(_TIMES, "now()")}
+    shown = (F.expr(f"CAST({known.get(name, 'NULL')} AS {type_})").alias(name) for name, type_ in rows.dtypes)
+    return rows.sparkSession.range(1).select(*shown)
 
 
 def bad(contract: Contract) -> str | None:

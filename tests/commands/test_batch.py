@@ -26,8 +26,8 @@ CERTIFICATE = Certificate(
 )  # fmt: skip
 CERTIFIED = Certified(certificate=CERTIFICATE, replaced=True, chunks=2)
 ERROR = DifferenceError("speed and batch differ in 12 keys of t v-1", "fewer", "find the cause")
-EQUAL = "t v-1: speed and batch are equal at orders batch 7, 12,345 rows compared (all of history)"
-NOT_EQUAL = "t v-1: speed and batch are NOT equal at orders batch 7, 12,345 rows compared (all of history)"
+EQUAL = "t v-1: speed and batch are equal at orders batch 7 over all of history; 12,345 rows compared"
+NOT_EQUAL = "t v-1: speed and batch are NOT equal at orders batch 7 over all of history; 12,345 rows compared"
 
 
 def difference(region: str) -> dict[str, Any]:
@@ -107,8 +107,8 @@ def test_a_composed_certificate_says_what_it_covers(twinlake: Twinlake) -> None:
     done = twinlake(Answers(verify=replace(CERTIFIED, certificate=made).to_json()), "verify", "t", "--due")
 
     assert lines(done)[1].endswith(
-        "rows compared (the count of records since orders batch 5,"
-        " on top of all of history up to orders batch 5)"
+        " over all of history: the count of records since orders batch 5, on top of all that came up to "
+        "orders batch 5; 12,345 rows compared"
     )
 
 

@@ -173,7 +173,7 @@ RECORD = {
 }  # fmt: skip
 WHY = {
     "table": "shares", "version": "v-1", **MOMENT, "row": {"region": "north", "orders": 1_200},
-    "partitions": [PARTITION], "records": [RECORD],
+    "partitions": [PARTITION], "decided": None, "records": [RECORD],
 }  # fmt: skip
 
 
@@ -197,6 +197,20 @@ def test_explain_shows_the_row_the_partitions_and_the_first_records(door: Door) 
     ]
     assert "the first 1 of 1,200 records:" in done.stderr
     assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_explain_names_the_record_that_decided_the_row_first(door: Door) -> None:
+    door.answer = {**WHY, "decided": {**RECORD, "offset": 4_000, "id": "e4000"}}
+
+    done = explain("shares", "--key", "region=north")
+
+    assert done.stdout.splitlines()[4:] == [
+        "partition  offset  batch  appended              id",
+        "2          4000    1      2026-01-31T12:00:00Z  e4000",
+        "partition  offset  batch  appended              id",
+        "2          5       1      2026-01-31T12:00:00Z  e5",
+    ]
+    assert done.stderr.splitlines()[0] == "the record that decided the row:"
 
 
 def test_records_of_several_topics_are_told_apart_and_those_of_a_recreated_one_by_epoch(door: Door) -> None:

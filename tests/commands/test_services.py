@@ -188,8 +188,8 @@ def test_the_live_release_and_the_certificates_of_its_tables_are_one_line_each(
 
     assert shown(capsys, release=release, certificates=[certificate, other])[2:] == [
         "release 2 (promote, 2026-01-31T12:00:00Z, by ann [admin]): orders v-2, sales v-1",
-        "certificate: sales v-1 different, 12,345 rows (all of history), 2026-01-31T12:05:00Z",
-        "certificate: orders v-2 equal, 12,345 rows (all of history), 2026-01-31T12:05:00Z",
+        "certificate: sales v-1 different over all of history; 12,345 rows compared, 2026-01-31T12:05:00Z",
+        "certificate: orders v-2 equal over all of history; 12,345 rows compared, 2026-01-31T12:05:00Z",
         "sales v-1: speed and batch differ", "why: the certificate of 2026-01-31T12:05:00Z says so",
         "do:  `twinlake verify sales` names the rows; with --repair it replaces them",
     ]  # fmt: skip

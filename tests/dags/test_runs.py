@@ -104,7 +104,8 @@ def test_batch_certifies_all_of_history_first_and_then_what_has_gained_records(
         (True, True, "all of history")
     }
     for kind in ("rebuild", "verify"):
-        assert then[kind, SALES]["covers"].startswith("windows with new records since orders batch")
+        since = "all of history: windows with new records since orders batch"
+        assert then[kind, SALES]["covers"].startswith(since)
         assert 0 < then[kind, SALES]["rows_compared"] < whole[kind, SALES]["rows_compared"]
         assert then[kind, SALES]["position"]["orders"] > whole[kind, SALES]["position"]["orders"]
     assert not then["verify", "orders"]["due"] and not then["rebuild", "latest_order"]["due"]

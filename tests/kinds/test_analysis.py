@@ -10,7 +10,7 @@ import pytest
 
 from jobs.errors import DefinitionError
 from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.analysis import columns, empty_rows, empty_view, problems
+from jobs.kinds.analysis import columns, empty_rows, empty_view, problems, warnings
 from jobs.kinds.definition import Definition
 from jobs.kinds.expression import Expression, Stage
 from jobs.kinds.fingerprint import fingerprint
@@ -36,9 +36,37 @@ NEWEST = Latest(
     keys=("k",), order=("at",), values=("at",),
 )  # fmt: skip
 
+DELETED = replace(
+    NEWEST, columns={"k": "region", "at": "ordered_at", "gone": "_tombstone"}, delete_when="gone"
+)
+
 
 def _why(table: Kind, spark: SparkSession) -> list[str]:
     return [problem.why_text for problem in problems(table, TOPICS, spark)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "warned"),
+    [
+        ({}, True),
+        ({"columns": {**DELETED.columns, "at": "coalesce(ordered_at, _timestamp)"}}, False),
+        ({"order": ()}, False),
+        ({"order": ("ts", "at"), "columns": {**DELETED.columns, "ts": "_timestamp"}}, False),
+        ({"where": "NOT _tombstone"}, False),
+        ({"delete_when": "at > current_date()"}, False),
+    ],
+)
+def test_an_order_by_which_no_tombstone_wins_is_warned_of(
+    spark: SparkSession, changes: dict[str, Any], warned: bool
+) -> None:
+    deletes = replace(ORDERS.contract, key_format="string", null_values="delete")
+    topics = {"orders": replace(ORDERS, contract=deletes)}
+
+    found = [warning.why_text for warning in warnings(replace(DELETED, **changes), topics, spark)]
+
+    says = "a tombstone deletes no key that has a row: at"
+    assert [why.startswith(says) for why in found] == [True] * warned
+    assert [*warnings(replace(NEWEST, delete_when="at IS NULL"), TOPICS, spark)] == []
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -55,6 +56,7 @@ def test_what_cannot_be_measured_is_refused(measure: Measure, types: dict[str, s
 )  # fmt: skip
 def test_a_measure_comes_back_from_json(measure: Measure) -> None:
     assert from_json(measure.to_json()) == measure
+    assert json.loads(json.dumps(measure.to_json())) == measure.to_json()  # or a plan tells it as changed
 
 
 def test_a_whole_number_will_do_as_a_share() -> None:

@@ -77,10 +77,11 @@ def test_a_composed_certificate_covers_all_of_history_and_says_what_it_goes_on_f
         evidence={},
     )  # fmt: skip
     assert third.covers == (
-        "windows with new records since orders batch 2, returns batch 3, "
-        "on top of all of history up to orders batch 1, returns batch 3"
+        "all of history: windows with new records since orders batch 2, returns batch 3, "
+        "on top of all that came up to orders batch 1, returns batch 3"
     )
-    assert certificate(4, windows=(), base=second.as_base).covers.startswith("the count of records since")
+    counted = certificate(4, windows=(), base=second.as_base)
+    assert counted.covers.startswith("all of history: the count of records since")
     assert whole.covers == "all of history"
     assert certificate(4, windows=RANGE).covers == "windows 2026-01-31T10:00:00Z to 2026-01-31T11:00:00Z"
 

@@ -85,6 +85,9 @@ def test_the_records_behind_a_row_are_those_that_a_loop_over_the_log_finds(
     assert [one["offset"] for one in found["records"]] == sorted(map(offset, expected))[:20]
     assert [one["id"] for one in found["records"]] == [f"e{one['offset']}" for one in found["records"]]
     assert (partition["topic"], partition["partition"], partition["records"]) == ("orders", 0, len(expected))
+    newest = max(expected, key=lambda one: (one["ordered_at"], offset(one)))
+    decided = found["decided"]
+    assert decided["offset"] == offset(newest) if table == "latest_order" else decided is None
     offsets = sorted(map(offset, expected))
     assert (partition["first_offset"], partition["last_offset"]) == (offsets[0], offsets[-1])
 

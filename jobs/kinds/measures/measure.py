@@ -91,7 +91,9 @@ class Measure:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; `measures.all.from_json` is its exact inverse."""
-        return {"kind": self.kind, **{field.name: getattr(self, field.name) for field in fields(self)}}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        listed = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+        return {"kind": self.kind, **listed}
 
 
 _ITEMS = ("string", "binary", "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "date",
