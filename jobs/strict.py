@@ -38,7 +38,7 @@ def _faults(given: Any) -> Iterator[str]:
             yield from _faults(value)
     elif isinstance(given, str) and "\0" in given:
         yield f"a text holds a NUL character: {given[:100]!r}"
-    elif isinstance(given, int) and abs(given) > LARGEST:
+    elif isinstance(given, int) and not -LARGEST - 1 <= given <= LARGEST:
         yield "a whole number is beyond 64 bits"
     elif isinstance(given, float) and not math.isfinite(given):
         yield f"{given} is not a number"

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from jobs import quote
 from jobs.errors import TwinlakeError, UsageError
-from jobs.reading import client
+from jobs.reading import client, wire
 from jobs.settings import Settings
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["TwinlakeError", "read", "told"]
 MOST_ROWS = 1_000_000
 """More is not read at once: `where` and `columns` ask for less, JDBC for more."""
-_TOLD = b"twinlake"
 
 
 @overload
@@ -74,5 +73,5 @@ def _shown(columns: Iterable[str] | None) -> str:
 
 def told(found: pa.Table) -> dict[str, Any]:
     """What was told of a table that was read: the release and, where that was asked, what it is as of."""
-    answer: dict[str, Any] = json.loads(found.schema.metadata[_TOLD])
+    answer: dict[str, Any] = json.loads(found.schema.metadata[wire.METADATA.encode()])
     return answer

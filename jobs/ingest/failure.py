@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from jobs.errors import TwinlakeError
 from jobs.ingest import source
-from jobs.kafka_access import KafkaAccess
 from jobs.lake import store
 from jobs.lake.read_errors import damage_in
-from jobs.location import Location
+from jobs.settings import Settings
 from jobs.spark import scratch_folder
 
 if TYPE_CHECKING:
@@ -17,15 +17,16 @@ if TYPE_CHECKING:
 
 
 def explained(
-    error: BaseException, spark: SparkSession, lake: Location, access: KafkaAccess, topic: str, batch: int
+    error: BaseException, spark: SparkSession, settings: Settings, topic: str, batch: int
 ) -> TwinlakeError:
     """The error in words for an operator; `batch` is the last one that the log has."""
-    if known := store.no_room(lake, error, scratch_folder(spark)) or damage_in(error):
+    if known := store.no_room(settings.lake, error, scratch_folder(spark)) or damage_in(error):
         return known
     if isinstance(error, TwinlakeError):
         return error
-    if refused := source.refusal(error, access, topic):
-        return refused
+    with suppress(TwinlakeError):  # without an address of Kafka it was something else
+        if refused := source.refusal(error, settings.services().kafka("ingest"), topic):
+            return refused
     return TwinlakeError(
         what=f"ingest of topic {topic} failed after batch {batch}",
         why=f"{type(error).__name__}: {str(error)[:2000]}",

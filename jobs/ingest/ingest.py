@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import shutil
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -98,7 +97,6 @@ class Ingest:
         self.settings = settings
         self.topic = topic
         self.log = log
-        self.on_batch = on_batch
         self.clock = clock
         self.first_wait_s = first_wait_s
         self.floor_s = floor_s
@@ -110,6 +108,7 @@ class Ingest:
         self._record_bytes = UNKNOWN_BYTES  # in memory, by the newest batch
         self._event: dict[str, str] = {}  # the fields of the log's `event`
         self._pace = Pace(records_per_batch, batch_seconds)
+        self.on_batch = self._pace.outside(on_batch)
         self._limit = source.Limit(spark, self._pace.next_records)
         self._compaction = Compaction(log)
         self._look = Look(spark, topic, end_marker=secrets.token_bytes(8))
@@ -182,7 +181,7 @@ class Ingest:
 
     def _explained(self, error: BaseException) -> TwinlakeError:
         name, batch = self.topic.name, self.log_end.batch
-        return explained(error, self.spark, self.settings.lake, self._kafka.access, name, batch)
+        return explained(error, self.spark, self.settings, name, batch)
 
     def _runs(self) -> None:
         self.state, self.error = RUNNING, None
@@ -247,10 +246,9 @@ class Ingest:
                 raise InterruptedError("the ingest ends")  # to return would tell Spark that it was done
             try:
                 reached = source.ends(self._checkpoint, number, self.topic.name)
-                offsets, began = self._unread(reached), time.monotonic()
-                self._commit(records, reached)
+                with self._pace.timed(self._unread(reached)):
+                    self._commit(records, reached)
                 self._runs()
-                self._pace.after(offsets, time.monotonic() - began)
                 self._limit.set(self._pace.next_records)
             except BaseException as error:
                 self._failure = error

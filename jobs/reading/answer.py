@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from jobs.errors import BusyError, UsageError
 from jobs.lake.kept_plan import small
-from jobs.reading import json_rows
+from jobs.reading import json_rows, wire
 from jobs.spark import scratch_folder
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ MOST_BYTES = 256 << 20
 """Of one answer, as Arrow."""
 MOST_BYTES_IN_ALL = 1 << 30
 """Of all answers that are being made or sent."""
-METADATA = "twinlake"
-"""In an Arrow stream's schema, what is known of the rows, as JSON."""
 
 
 @dataclass
@@ -63,10 +61,11 @@ class Answer:
         yield b"\n]}"
 
     def arrow(self) -> Iterator[bytes]:
-        """An Arrow stream; see `METADATA`."""
+        """An Arrow stream; see `wire.METADATA`."""
         import pyarrow as pa
 
-        shown = self.found.slice(0, self.limit).replace_schema_metadata({METADATA: json.dumps(self.facts)})
+        facts = {wire.METADATA: json.dumps(self.facts)}
+        shown = self.found.slice(0, self.limit).replace_schema_metadata(facts)
         sink = _Pieces()
         with pa.ipc.new_stream(pa.PythonFile(sink, "w"), shown.schema) as stream:
             for batch in shown.to_batches():

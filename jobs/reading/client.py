@@ -9,12 +9,14 @@ from __future__ import annotations
 import io
 import json
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
 
 from jobs.errors import TimedOutError, TwinlakeError, UnreachableError, UsageError, error_of
+from jobs.reading import wire
 from jobs.settings import Services
 from jobs.waiting import wait_for
 
@@ -35,7 +37,6 @@ AGAIN_S = 0.5
 MOST_TEXT = 64 << 20
 """Bytes of JSON that are kept of one answer; as objects of Python they are several times as many."""
 MOST_ARROW = 1 << 30
-ARROW = "application/vnd.apache.arrow.stream"
 _LOGS = "see `twinlake status` and `twinlake logs sql`"
 
 
@@ -74,7 +75,7 @@ def ask_arrow(
     services: Services, sql: str, limit: int, as_of: str | None = None, waiting: Waiting = log
 ) -> pa.Table:
     """The same rows as Arrow; what is known of them is in the schema's metadata."""
-    return _ask(services, "query", _statement(sql, limit, as_of), _arrow, waiting, ARROW)
+    return _ask(services, "query", _statement(sql, limit, as_of), _arrow, waiting, wire.ARROW)
 
 
 def ask_why(
@@ -137,7 +138,7 @@ def _sent(
     try:
         with httpx.stream(
             "POST", f"{services.sql_url}/{path}", json=asked, auth=services.reader, timeout=timeout,
-            headers={"X-Twinlake-Query": "1", "Accept": accepts}, trust_env=False,
+            headers={wire.HEADER: "1", "Accept": accepts}, trust_env=False,
         ) as answer:  # fmt: skip
             if not answer.is_success:
                 raise _refusal(answer)
@@ -215,15 +216,27 @@ def _lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _bounded(answer: httpx.Response, most: int | None = MOST_TEXT) -> Iterator[bytes]:
-    had = 0
-    for piece in answer.iter_bytes():
-        had += len(piece)
-        if most is not None and had > most:
-            raise UsageError(
-                "the answer was not read", f"it has more than {most:,} bytes, which are kept in memory",
-                "ask for fewer rows or columns; `twinlake query --json` keeps none of them",
-            )  # fmt: skip
-        yield piece
+    had, slowest_s = 0, 0.0
+    try:
+        for piece in answer.iter_bytes():
+            had += len(piece)
+            if most is not None and had > most:
+                raise UsageError(
+                    "the answer was not read", f"it has more than {most:,} bytes, which are kept in memory",
+                    "ask for fewer rows or columns; `twinlake query --json` keeps none of them",
+                )  # fmt: skip
+            given = time.monotonic()
+            yield piece
+            slowest_s = max(slowest_s, time.monotonic() - given)
+    except httpx.HTTPError as error:
+        if slowest_s < wire.SLOW_S:
+            raise
+        raise UnreachableError(
+            "the answer broke off",
+            f"nothing of it was taken for {slowest_s:.0f} s, and the server cuts off who takes nothing for "
+            f"{wire.SLOW_S:g} s",
+            "take the rows at once, into a file for example; or ask for fewer",
+        ) from error
 
 
 def _arrow(answer: httpx.Response) -> pa.Table:

@@ -29,9 +29,9 @@ from jobs import http_errors
 from jobs.errors import BusyError, NotFoundError, TwinlakeError, UsageError
 from jobs.http_errors import LimitedBody, error_response
 from jobs.lake.plans import Plans
-from jobs.reading import as_of
+from jobs.reading import as_of, wire
 from jobs.reading.explain import Question
-from jobs.reading.follower import Followed
+from jobs.reading.followed import Followed
 from jobs.reading.protection import Protection
 from jobs.reading.reader import Reader
 from jobs.settings import Settings
@@ -39,7 +39,6 @@ from jobs.strict import Strict
 
 journal = structlog.get_logger(__name__)
 
-HEADER = "x-twinlake-query"
 LOOPBACK = {"127.0.0.1", "localhost", "[::1]"}
 DEFAULT_LIMIT = 10_000
 LARGEST_LIMIT = 1_000_000
@@ -50,14 +49,10 @@ LONG_AT_ONCE = 4
 LONG_S = 5.0
 """What runs longer is a long statement."""
 WAIT_S = 30.0
-SLOW_S = 30.0
-"""A client that takes no piece of its answer for so long is cut off."""
 LARGEST_BODY = 8 << 20
 LOOK_S = 0.2
 """So often it is looked whether the client still waits, and whether a statement is a long one by now."""
 
-ARROW = "application/vnd.apache.arrow.stream"
-"""Who accepts this gets the rows as an Arrow stream, with what is known of them in its schema's metadata."""
 BASIC = HTTPBasic(realm="Twinlake", auto_error=False)
 REPORT_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
@@ -211,7 +206,7 @@ class Sent(StreamingResponse):
         try:
             async with asyncio.timeout(self._longest_s):
                 async for piece in self.body_iterator:
-                    async with asyncio.timeout(SLOW_S):
+                    async with asyncio.timeout(wire.SLOW_S):
                         await send({"type": "http.response.body", "body": piece, "more_body": True})
         except TimeoutError:
             journal.warning("a client that takes its answer too slowly was cut off")
@@ -258,7 +253,7 @@ def build_app(
         }
 
     async def in_turn(request: Request, answer: Callable[[threading.Event], Response]) -> Response:
-        if request.headers.get(HEADER) != "1":
+        if request.headers.get(wire.HEADER) != "1":
             why = "it has no header X-Twinlake-Query: 1"
             return error_response(403, UsageError("the query was refused", why, "send that header"))
         if not (now := followed()).ready:
@@ -285,8 +280,8 @@ def build_app(
         def answer(left: threading.Event) -> Response:
             found = reader.answer(asked.sql, asked.limit, left, asked.as_of)
             try:
-                if request.headers.get("accept") == ARROW:
-                    return Sent(found.arrow(), found.close, longest_s, ARROW)
+                if request.headers.get("accept") == wire.ARROW:
+                    return Sent(found.arrow(), found.close, longest_s, wire.ARROW)
                 return Sent(reader.json(found), found.close, longest_s, "application/json")
             except BaseException:
                 found.close()

@@ -19,7 +19,7 @@ from jobs.errors import BusyError, TwinlakeError, UsageError
 from jobs.lake.read_errors import damage_in
 from jobs.reading.answer import Answer, Answers
 from jobs.reading.explain import Question, explain
-from jobs.reading.follower import Followed
+from jobs.reading.followed import Followed
 from jobs.reading.past_tables import PastTables
 from jobs.reading.views import SERVE
 from jobs.spark import cancel

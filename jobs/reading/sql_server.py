@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from py4j.protocol import Py4JJavaError
     from pyspark.sql import SparkSession
 
-    from jobs.reading.follower import Followed
+    from jobs.reading.followed import Followed
     from jobs.reading.reader import Reader
 
 HOST = "127.0.0.1"

@@ -19,7 +19,7 @@ Made from the code by `python -m jobs.server.api_doc`; a test compares.
 
 Loopback only, at `api_url` of `services.json`, with `Authorization: Bearer <api_token>` for all but
 `/health`. Bodies are JSON of at most {LARGEST_BODY >> 20} MiB, waits at most {LONGEST_WAIT_S:g} s. Errors are
-`{{"error": class, "what": ..., "why": ..., "remedy": ..., "facts": ...}}` with status 400 (the request is
+`{{"error": class, "what": ..., "why": ..., "remedy": ..., ...}}` with status 400 (the request is
 wrong), 401 (the token), 404 (no such thing), 405 (not by this method), 409 (not now), 413 or 431 (too
 large) or 500 (an error of the server's own).
 

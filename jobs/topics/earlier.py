@@ -40,7 +40,8 @@ def _names(field: Field, later: Sequence[Schema]) -> tuple[str, ...]:
 
 
 def _renamed(contract: Contract, names: dict[str, str]) -> Contract:
-    """The contract of today, in the names of then."""
+    """The contract of today, in the names of then; `names` has each field of then, by all of its names."""
     columns = tuple(replace(one, name=names.get(one.name, one.name)) for one in contract.columns)
-    time, unique = (name and names.get(name, name) for name in (contract.event_time, contract.unique))
+    time = contract.event_time and names.get(contract.event_time, contract.event_time)
+    unique = contract.unique and names.get(contract.unique)  # None: the id was no field then
     return replace(contract, columns=columns, event_time=time, unique=unique)

@@ -55,10 +55,13 @@ def test_an_executor_that_ended_is_told_by_status_and_replaced_within_the_start_
 
     for part in PARTS:
         file_of(twinlake.settings.home, part).write_text("the executor ends")
-    told = {}
-    while len(told) < len(PARTS):
-        told |= {name: part for name, part in status(twinlake).items() if part["error"]}
+    told: dict[str, Any] = {}
 
+    def all_told() -> bool | None:
+        told.update({name: part for name, part in status(twinlake).items() if part["error"]})
+        return len(told) == len(PARTS) or None
+
+    wait_for("the error of both", all_told, 120, every_s=0)
     for part in told.values():
         assert part["error"]["what"] == "Spark runs nothing any more in this process"
         assert "its executor has ended" in part["error"]["why"] and not part["answers"]

@@ -9,8 +9,10 @@ import pytest
 
 from jobs.errors import TimedOutError
 from jobs.ingest import ingest
-from jobs.ingest.ingest import Ingest
+from jobs.ingest.ingest import RETRYING, Ingest
 from jobs.topics.topic import load_topic
+from jobs.waiting import wait_for
+from tests.ingest.stage import Stage
 
 
 class BusyIngest(Ingest):
@@ -72,3 +74,18 @@ def test_a_stream_that_begins_while_somebody_wants_it_to_end_is_stopped(
     starting.stop()
 
     assert not starting._thread.is_alive()
+
+
+def test_an_ingest_that_cannot_open_says_why_and_tries_again(stage: Stage) -> None:
+    stage.create()
+    stage.orders("1")
+    services = stage.settings.services_file
+    away = services.rename(services.with_suffix(".away"))
+
+    trying = stage.ingest()
+    wait_for("the error", lambda: trying.error, 30)
+    assert trying.state == RETRYING and trying.error and "not running" in str(trying.error)
+
+    away.rename(services)
+    stage.caught_up(trying)
+    assert trying.error is None and len(stage.verdicts(trying.log)) == 1

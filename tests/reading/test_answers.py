@@ -17,14 +17,14 @@ import pytest
 import uvicorn
 from pyspark.sql import SparkSession
 
-from jobs.errors import BusyError, UsageError
+from jobs.errors import BusyError, UnreachableError, UsageError
 from jobs.http_errors import Protocol
 from jobs.lake import kept_plan
-from jobs.reading import query
-from jobs.reading.answer import METADATA, Answers
-from jobs.reading.follower import Followed
+from jobs.reading import client, query, wire
+from jobs.reading.answer import Answers
+from jobs.reading.followed import Followed
 from jobs.reading.reader import Reader
-from jobs.settings import Settings
+from jobs.settings import Services, Settings
 from jobs.spark import scratch_folder
 from jobs.waiting import wait_for
 from tests.broker import free_port
@@ -140,12 +140,12 @@ def test_an_arrow_answer_is_the_same_rows(door: str) -> None:
     sql = "SELECT id, repeat('x', 1000) AS x FROM range(0, 30000, 1, 3) ORDER BY id"
 
     got = httpx.post(f"{door}/query", json={"sql": sql, "limit": 20_000}, timeout=120, trust_env=False,
-                     auth=("a", "b"), headers={"X-Twinlake-Query": "1", "Accept": query.ARROW})  # fmt: skip
+                     auth=("a", "b"), headers={"X-Twinlake-Query": "1", "Accept": wire.ARROW})  # fmt: skip
 
     with pa.ipc.open_stream(got.content) as stream:
         found = stream.read_all()
     assert found.column("id").to_pylist() == [*range(20_000)]
-    assert json.loads(found.schema.metadata[METADATA.encode()])["truncated"] is True
+    assert json.loads(found.schema.metadata[wire.METADATA.encode()])["truncated"] is True
 
 
 def test_an_answer_with_too_many_bytes_is_refused_and_nothing_of_it_stays(spark: SparkSession) -> None:
@@ -178,7 +178,7 @@ def test_all_answers_together_have_a_limit_and_make_room_when_they_are_closed(sp
 def test_a_client_that_takes_nothing_is_cut_off_and_holds_nothing(
     door: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(query, "SLOW_S", 1.0)
+    monkeypatch.setattr(wire, "SLOW_S", 1.0)
     answers = Answers(spark)
     before = answers.bytes_held
     body = json.dumps({"sql": "SELECT id, repeat('x', 1000) FROM range(0, 30000, 1, 3)", "limit": 30_000})
@@ -196,6 +196,24 @@ def test_a_client_that_takes_nothing_is_cut_off_and_holds_nothing(
             taken += piece
 
     assert b'"rows":[' in taken and not taken.endswith(b"0\r\n\r\n"), "the chunk that ends an answer"
+
+
+def test_a_client_of_ours_that_was_too_slow_is_told_so_and_asks_no_second_time(
+    door: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wire, "SLOW_S", 1.0)
+    services = Services(sql_url=door, sql_user="a", sql_password="b")
+    sql, said = "SELECT id, repeat('x', 1000) FROM range(0, 30000, 1, 3)", list[str]()
+
+    def slowly(head: dict[str, Any], rows: Iterator[dict[str, Any]]) -> int:
+        next(rows)
+        time.sleep(3)
+        return 1 + sum(1 for _ in rows)
+
+    with pytest.raises(UnreachableError) as raised:
+        client.ask_each(services, sql, 30_000, None, slowly, said.append)
+
+    assert "the server cuts off who takes nothing for 1 s" in raised.value.why and said == []
 
 
 def test_every_error_is_json_with_what_why_and_remedy(door: str, monkeypatch: pytest.MonkeyPatch) -> None:

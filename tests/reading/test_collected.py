@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from jobs.errors import UsageError
 from jobs.lake import kept_plan
 from jobs.reading.answer import Answers
-from jobs.reading.follower import Followed
+from jobs.reading.followed import Followed
 from jobs.reading.reader import Reader, _message
 
 SORTED = """

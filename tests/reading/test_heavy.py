@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks.beside import HEAVY
 from jobs.errors import BusyError
-from jobs.reading.follower import Followed
+from jobs.reading.followed import Followed
 from jobs.reading.query import AT_ONCE, LONG_S, WAIT_S
 from jobs.reading.reader import Reader
 from tests.reading.conftest import ALL, PASSWORD, SqlServer

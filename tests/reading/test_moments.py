@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from jobs.as_json import to_json
 from jobs.kinds.windows import micros
-from jobs.reading.follower import Followed
+from jobs.reading.followed import Followed
 from jobs.reading.reader import Reader
 from jobs.times import EPOCH, format_moment
 from tests.moments import ODD_MOMENTS, ZONES

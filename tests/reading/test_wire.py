@@ -91,7 +91,7 @@ def test_no_data_is_carried_beside_statements(sql: SqlServer, wire: Callable[...
         {"values": b"x"} if call == "UploadData" else {"query": "SELECT 1"}
     )
 
-    with pytest.raises(Exception, match=""):  # the connection ends
+    with pytest.raises(Exception, match=f"Internal error processing {call}"):
         one.ask(call, **fields)
     assert count(sql) == [{"n": ALL}]
 
@@ -148,6 +148,11 @@ def cell(results: Any) -> str:
 def fetched(wire: Wire, handle: Any, **fields: Any) -> Any:
     asked = {"orientation": wire.thrift.TFetchOrientation.FETCH_NEXT, "maxRows": 10, **fields}
     return wire.ask("FetchResults", operationHandle=handle, **asked)
+
+
+def numbers(found: Any) -> list[int]:
+    """The only column of an answer, of type bigint."""
+    return [int(one) for one in found.getResults().getColumns().get(0).getI64Val().getValues()]
 
 
 def test_the_handle_of_another_session_is_no_use_without_its_secret(wire: Callable[..., Wire]) -> None:
@@ -213,7 +218,7 @@ def test_an_odd_number_of_rows_gives_no_more_than_there_are(wire: Callable[..., 
 
     found = fetched(one, told.getOperationHandle(), maxRows=most)
 
-    assert status(found) == ERROR or found.getResults().getRowsSize() <= 5
+    assert status(found) == ERROR or len(numbers(found)) <= 5
     assert first(one, "SELECT 'still here'") == "still here"
 
 
@@ -231,13 +236,10 @@ def test_every_piece_of_information_is_the_servers_or_refused(wire: Callable[...
     assert not any("/" in text or "hive.server2" in text for text in told)
 
 
-def test_a_query_has_no_id_to_ask_for_or_one_that_tells_nothing(wire: Callable[..., Wire]) -> None:
+def test_the_id_of_a_query_tells_nothing_of_it(wire: Callable[..., Wire]) -> None:
     one = wire()
-    told = one.ask("ExecuteStatement", statement="SELECT 1")
+    told = one.ask("ExecuteStatement", statement="SELECT 'of its text'")
 
-    try:
-        assert PASSWORD not in str(
-            one.ask("GetQueryId", operationHandle=told.getOperationHandle()).toString()
-        )
-    except Exception as refused:
-        assert PASSWORD not in str(refused)
+    found = str(one.ask("GetQueryId", operationHandle=told.getOperationHandle()).getQueryId())
+
+    assert found and "of its text" not in found and PASSWORD not in found

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from pydantic import ValidationError
 
 from jobs.server.api import build_app
+from jobs.strict import Plain
 from tests.unopened import unopened
 
 SOME: dict[str, dict[str, Any]] = {
@@ -41,6 +43,16 @@ def submitted(web: TestClient, kind: str, **params: Any) -> tuple[int, str]:
     body = json.dumps({"kind": kind, "params": {**SOME[kind], **params}})
     answer = web.post("/jobs", content=body, headers={"Content-Type": "application/json"})
     return answer.status_code, answer.json().get("why", "")
+
+
+def test_every_number_of_64_bits_is_one() -> None:
+    class Numbers(Plain):
+        numbers: list[int]
+
+    assert Numbers(numbers=[-(2**63), 2**63 - 1]).numbers == [-(2**63), 2**63 - 1]
+    for beyond in (-(2**63) - 1, 2**63):
+        with pytest.raises(ValidationError, match="beyond 64 bits"):
+            Numbers(numbers=[beyond])
 
 
 def test_every_kind_of_job_takes_what_is_right(web: TestClient) -> None:
