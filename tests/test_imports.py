@@ -56,7 +56,7 @@ def room(module: str) -> str:
     names = module.split(".")
     if names[0] in ("dags", "twinlake"):
         return names[0]
-    if module in ("jobs.server.client", "jobs.reading.client"):
+    if module in ("jobs.server.client", "jobs.reading.client", "jobs.reading.wire"):
         return "client"  # what the servers' users need of them: Airflow's tasks, the commands, the demo
     if module == "jobs.__main__":
         return "commands"
@@ -65,7 +65,7 @@ def room(module: str) -> str:
 
 
 MAY_IMPORT["client"] = {"ground"}
-for _above in ("server", "commands"):
+for _above in ("server", "reading", "commands"):
     MAY_IMPORT[_above].add("client")
 
 

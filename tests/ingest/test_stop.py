@@ -76,7 +76,10 @@ def test_a_stream_that_begins_while_somebody_wants_it_to_end_is_stopped(
     assert not starting._thread.is_alive()
 
 
-def test_an_ingest_that_cannot_open_says_why_and_tries_again(stage: Stage) -> None:
+def test_an_ingest_that_cannot_open_says_why_and_tries_again(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ingest, "STOP_WAIT_S", 120)
     stage.create()
     stage.orders("1")
     services = stage.settings.services_file
