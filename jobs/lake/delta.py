@@ -83,6 +83,12 @@ def actions(folder: Location, version: int) -> list[dict[str, Any]] | None:
         raise damaged(file, f"{len(content)} bytes: {error}", "a whole commit, one action a line") from error
 
 
+def refuse_torn(path: Location, version: int | None = None) -> None:
+    """DamagedError where the commit of that version, the newest unless one is given, is not whole: Spark
+    passes over an empty one, and shows the table as it was before."""
+    commit(path, newest_version(path) if version is None else version)
+
+
 def _whole(actions: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The same; ValueError where some lack. Commits of our own say how many files they name."""
     if not actions or not all(isinstance(action, dict) for action in actions):

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from jobs.errors import DamagedError, TwinlakeError
-from jobs.lake import store
+from jobs.lake import delta, store
 from jobs.lake.damage import damaged, table_of
 from jobs.lake.table_state import LiveFile, TableState
 from jobs.location import Location, Remote
@@ -16,6 +16,7 @@ from jobs.location import Location, Remote
 _DATA_FILE = re.compile(
     r"(?:FAILED_READ_FILE[\s\S]{0,200}?reading file|PATH_NOT_FOUND\] Path does not exist:) (\S+?\.parquet)"
 )
+_COMMIT = re.compile(r"FAILED_READ_FILE[\s\S]{0,200}?reading file (\S+?)/_delta_log/(\d{20})\.json")
 _MARKED = re.compile(r"\[DAMAGED_FILE\] (\S+): ([^\n]*)")
 """Java's class of that name."""
 _CAUSE = re.compile(r"Caused by: (?:[\w.$]+: )?([^\n]+)")
@@ -32,6 +33,8 @@ def damage_in(error: BaseException) -> DamagedError | None:
         text = str(one)
         if marked := _MARKED.search(text):
             return damaged(marked[1], marked[2])
+        if named := _COMMIT.search(text):
+            return _torn(_place(named[1]), int(named[2]))
         if named := _DATA_FILE.search(text):
             causes = [cause for cause in _CAUSE.findall(text) if "SparkException" not in cause]
             return damage_of(_place(named[1]), causes[-1][:_LONGEST] if causes else "it cannot be read")
@@ -57,6 +60,15 @@ def damage_of(file: Location, found: str) -> DamagedError | None:
         return error
     except (TwinlakeError, OSError):  # a store that does not answer says nothing of the file
         return None
+
+
+def _torn(table: Location, version: int) -> DamagedError | None:
+    """The damage of a commit that Spark could not read; None for one that is whole by now."""
+    try:
+        delta.refuse_torn(table, version)
+    except DamagedError as error:
+        return error
+    return None
 
 
 def damaged_file(table: Location, state: TableState) -> DamagedError | None:

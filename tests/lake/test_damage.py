@@ -12,6 +12,9 @@ from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from jobs.errors import DamagedError, LostVersionError, NotFoundError, TwinlakeError
 from jobs.lake import data_file, delta, in_force, release_log, store
@@ -20,7 +23,7 @@ from jobs.lake.certificates import Certificates
 from jobs.lake.damages import Damages
 from jobs.lake.ledger import Ledger
 from jobs.lake.plans import Plans
-from jobs.lake.read_errors import damage_of
+from jobs.lake.read_errors import damage_in, damage_of
 from jobs.lake.release_log import Release
 from jobs.lake.runs import Runs
 from jobs.lake.table_state import TableState
@@ -348,3 +351,38 @@ def test_an_error_that_tells_of_damage_goes_over_the_wire_with_its_facts(tmp_pat
 
     assert type(again) is DamagedError and again.facts == refused.value.facts
     assert SimpleNamespace(**told).file == refused.value.facts["file"]
+
+
+@pytest.mark.parametrize("tear", TORN)
+def test_a_commit_is_refused_before_spark_passes_over_it_and_named_where_spark_could_not_read_it(
+    tmp_path: Path, tear: Tear
+) -> None:
+    path = appended(tmp_path / "sales").path
+    file = newest(path)
+    said = RuntimeError(f"[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:{file}. See")
+    delta.refuse_torn(path)
+    assert damage_in(said) is None  # it is whole by now
+
+    tear(file)
+
+    with pytest.raises(DamagedError, match="is damaged") as refused:
+        delta.refuse_torn(path)
+    named = damage_in(said)
+    assert named and named.facts["file"] == refused.value.facts["file"] == str(file)
+    delta.refuse_torn(path, delta.newest_version(path) - 1)
+
+
+def test_a_filter_leaves_out_no_rows_by_a_dictionary_that_has_changed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Dictionaries are asked before any page is read, and what Spark reads then it does not verify."""
+    folder = tmp_path / "rows"
+    rows = spark.range(50).selectExpr("id", "'valid' AS verdict")
+    rows.coalesce(1).write.parquet(str(folder))
+    (file,) = folder.glob("*.parquet")
+    content = bytearray(file.read_bytes())
+    content[content.index(b"valid")] ^= 1  # in the dictionary, which comes before all else that has the word
+    file.write_bytes(content)
+
+    with pytest.raises((PySparkException, Py4JJavaError), match="FAILED_READ_FILE"):
+        spark.read.schema(rows.schema).parquet(str(folder)).where("verdict = 'valid'").collect()

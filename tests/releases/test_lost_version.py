@@ -17,6 +17,7 @@ from jobs.lake.release_log import Release
 from jobs.releases.build import plan_versions
 from jobs.tables import TABLES
 from jobs.waiting import wait_for
+from tests.damages import OF_COMMITS, OF_DATA
 from tests.releases.lake import Lake, following_sql_server, order
 
 NAMES = {table.name: table for table in TABLES}
@@ -76,6 +77,12 @@ def restored(
             lake.stop()
 
 
+def with_newer_logs(lake: Path) -> None:
+    """The log is not behind its tables."""
+    shutil.rmtree(lake / "logs")
+    shutil.copytree(lake.parent / "newer logs", lake / "logs")
+
+
 def health(lake: Lake) -> dict[str, dict[str, Any]]:
     """What `twinlake status` gets of each live version, by table."""
     status = lake.server.status()
@@ -123,8 +130,7 @@ def test_damaged_versions_are_built_again_by_what_their_errors_say_to_do(
     torn: dict[str, Path] = {}
 
     def damage(lake: Path) -> None:
-        shutil.rmtree(lake / "logs")
-        shutil.copytree(lake.parent / "newer logs", lake / "logs")
+        with_newer_logs(lake)
         tables = release_log.live(lake)
         assert tables is not None
         rows = {table: lake / "tables" / table / name for table, name in tables.tables.items()}
@@ -175,8 +181,7 @@ def test_every_job_names_a_damaged_file_of_the_log_and_all_go_on_once_it_is_rest
     files: list[tuple[Path, bytes]] = []
 
     def damage(lake: Path) -> None:
-        shutil.rmtree(lake / "logs")
-        shutil.copytree(lake.parent / "newer logs", lake / "logs")
+        with_newer_logs(lake)
         file = next((lake / "logs" / "orders").glob("*.parquet"))
         files.append((file, file.read_bytes()))
         file.write_bytes(file.read_bytes()[:1000])
@@ -214,14 +219,64 @@ def test_every_job_names_a_damaged_file_of_the_log_and_all_go_on_once_it_is_rest
     assert status["topics"][0]["error"] is None and status["damaged"] == []
 
 
+@pytest.mark.faults
+def test_whatever_a_job_reads_damaged_it_names_and_takes_for_nothing_else(
+    restored: Callable[..., Lake], spark: SparkSession
+) -> None:
+    lake = restored(with_newer_logs)
+    where = "status <> 'cancelled'"
+    changed = NAMES | {name: replace(NAMES[name], where=where) for name in (SALES, "orders")}
+    plan = lake.build(changed)
+    log, rows = lake.path / "logs" / "orders", lake.server.lake.version(SALES).path(lake.path)
+
+    def data() -> Path:
+        return max(log.glob("*.parquet"), key=lambda file: file.stat().st_size)
+
+    def newest(path: Path) -> Path:
+        return delta.commit_file(path / delta.LOG_FOLDER, delta.newest_version(path))
+
+    def do(kind: str, table: str) -> dict[str, Any]:
+        if kind == "plan":
+            return lake.plan(changed)
+        return lake.do(kind, table=table, **({"plan": plan} if kind == "diff" else {}))
+
+    of_sales = [("verify", SALES), ("rebuild", SALES), ("diff", SALES)]
+    of_log = [("verify", "orders"), ("diff", "orders"), *of_sales[:2], ("plan", "")]
+    cases = [(data, damage, of_log) for damage, _ in OF_DATA.values()]
+    cases += [(lambda: newest(log), damage, of_log) for damage in OF_COMMITS.values()]
+    cases += [(lambda: newest(rows), damage, of_sales) for damage in OF_COMMITS.values()]
+    found: list[tuple[str, str, str | None]] = []
+    expected: list[tuple[str, str, str | None]] = []
+    for file_of, damage, jobs in cases:
+        file = file_of()
+        whole = file.read_bytes()
+        spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
+        damage(file)
+        for kind, table in jobs:
+            expected.append((damage.__name__, f"{kind} {table}", str(file)))
+            try:
+                do(kind, table)
+                found.append((*expected[-1][:2], None))
+            except DamagedError as error:
+                found.append((*expected[-1][:2], error.facts["file"]))
+            except Exception as error:
+                found.append((*expected[-1][:2], repr(error)[:500]))
+        file.write_bytes(whole)
+        spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
+        assert do("verify", SALES)["equal"]
+
+    assert found == expected
+    assert do("rebuild", SALES)["equal"] and do("verify", "orders")["equal"]
+    assert not do("plan", "")["empty"]
+
+
 def test_a_torn_release_is_not_passed_over_and_without_a_backup_the_tables_are_made_live_again(
     restored: Callable[..., Lake],
 ) -> None:
     torn: list[Path] = []
 
     def damage(lake: Path) -> None:
-        shutil.rmtree(lake / "logs")
-        shutil.copytree(lake.parent / "newer logs", lake / "logs")
+        with_newer_logs(lake)
         releases = release_log.releases_path(lake)
         torn.append(delta.commit_file(releases / delta.LOG_FOLDER, delta.newest_version(releases)))
         torn[0].write_bytes(torn[0].read_bytes()[:200])
