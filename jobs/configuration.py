@@ -322,6 +322,16 @@ class Limits:
     airflow_keep_days: int = key(
         whole(1, 3_650), "how long the Airflow that is started here keeps its runs", "90", 30
     )
+    job_minutes_without_progress: int = key(
+        whole(1, 10_000), "a job in which nothing has gone on for so long is cancelled by its DAG", "240", 60
+    )
+    airflow_task_minutes: int = key(
+        whole(1, 1_000), "a task in Airflow takes at most so long, waiting for its job not counted", "30", 15
+    )
+    airflow_run_hours: int = key(
+        whole(1, 10_000), "a run of batch, maintain, replay or rollback takes at most so long", "48", 24
+    )
+    approval_hours: int = key(whole(1, 10_000), "a release waits so long for its approval", "8", 48)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,8 @@ from jobs.errors import TwinlakeError, error_of
 
 State = Literal["queued", "running", "succeeded", "failed", "cancelled", "interrupted"]
 ENDED = ("succeeded", "failed", "cancelled", "interrupted")
+AGAIN = ("failed", "cancelled", "interrupted")
+"""Asked for again under the same key, such a job is started again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +34,8 @@ class Job:
     started_at: str | None = None
     ended_at: str | None = None
     attempt: int = 1
+    idle_minutes: int | None = None
+    """It runs, and for so long, which is too long, nothing in it has gone on."""
 
     @property
     def ended(self) -> bool:
@@ -57,6 +61,8 @@ class Job:
                 parts.append(message)
             if (left := self.progress.get("eta_s")) is not None:
                 parts.append(f"about {left:.0f} s left")
+            if self.idle_minutes is not None:
+                parts.append(f"no progress for {self.idle_minutes} minutes")
         return ", ".join(parts)
 
     def succeeded(self) -> dict[str, Any]:
@@ -108,9 +114,12 @@ class Run:
 
     id: str
     report: Callable[[Progress], None] = lambda progress: None
+    moved: Callable[[], None] = lambda: None
+    """Something went on that is not worth a report."""
     cancelled: threading.Event = field(default_factory=threading.Event)
     _step: Progress | None = field(default=None, init=False)
     _shared: float = field(default=0.0, init=False)
+    _last_share: float = field(default=0.0, init=False)
     _stepping: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     @property
@@ -129,6 +138,9 @@ class Run:
         """Reports how much of the step under way is done (0 to 1), as far as that is more than before."""
         with self._stepping:
             step, share = self._step, min(1.0, of(self._step))
+            if share != self._last_share:
+                self._last_share = share
+                self.moved()
             if step and step.span and share > self._shared:
                 self._shared = share
                 self.report(replace(step, done=step.done + step.span * share))

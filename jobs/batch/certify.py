@@ -22,7 +22,7 @@ from jobs.lake.open_lake import OpenLake
 from jobs.lake.segments import Closed
 from jobs.lake.version import Pin, Version
 from jobs.run import Failed, Run
-from jobs.times import format_moment
+from jobs.times import format_moment, parse_moment
 
 LANE_WAIT_S = 15 * 60.0
 """A rebuild waits so long for another one of the same version; then it ends "busy"."""
@@ -44,6 +44,8 @@ class Certified:
     chunks: int = 0
     chunks_done_before: int = 0
     repaired: list[dict[str, Any]] = field(default_factory=list)
+    first_window: str | None = None
+    """Where a range was asked for: the start of the table's first window, if it has any."""
 
     def to_json(self) -> dict[str, Any]:
         made = self.certificate
@@ -55,15 +57,22 @@ class Certified:
 
 
 def verify_version(
-    lake: OpenLake, version: Version, run: Run, repair: bool = False, only_due: bool = False
+    lake: OpenLake,
+    version: Version,
+    run: Run,
+    start: str | None = None,
+    end: str | None = None,
+    repair: bool = False,
+    only_due: bool = False,
 ) -> Certified | Failed:
     """Certify a version at a pinned position; with `repair` a difference is rebuilt away.
 
-    All of history, or with `only_due` what the scheduled work has to compare now (`batch/due.py`). Of a view
-    kind there is nothing to be rebuilt.
+    All of history, the windows that start in [start, end), or with `only_due` what the scheduled work has to
+    compare now (`batch/due.py`). Of a view kind there is nothing to be rebuilt.
     """
-    pin, scope = lake.versions.pin(version, run), WHOLE
     opened = lake.versions.opened(version)
+    windows = _asked(opened, start, end, only_due)
+    pin, scope = lake.versions.pin(version, run), Scope(windows=windows)
     if only_due:
         found = _due("verify", lake, opened, pin)
         if found is None:
@@ -71,8 +80,8 @@ def verify_version(
         scope = found
     made = new_certificate(lake, version, run, pin, scope)
     if made.equal or not repair or not isinstance(opened, Feed):
-        return _ended(Certified(certificate=made), opened)
-    return rebuild_version(lake, version, run, repair=True)
+        return _ended(Certified(certificate=made, first_window=_first_window(opened, windows)), opened)
+    return rebuild_version(lake, version, run, start, end, repair=True)
 
 
 def rebuild_version(
@@ -91,9 +100,7 @@ def rebuild_version(
     UsageError beside a range. A version of a view kind has nothing to replace: it is verified.
     """
     opened = lake.versions.opened(version)
-    windows = window_range(start, end, grid_of(opened.definition), version.table)
-    if only_due and not windows.is_all:
-        raise UsageError("what is due has its own range", "--due and --from or --to", "leave out one of them")
+    windows = _asked(opened, start, end, only_due)
     if not isinstance(opened, Feed):
         return verify_version(lake, version, run, only_due=only_due)
     begun = store.exists(lake.staging(run.id))  # what an attempt has repaired is not to be forgotten
@@ -103,7 +110,7 @@ def rebuild_version(
     rebuilt = _rebuild(lake, opened, None if only_due else windows, repair, run)
     found = Certified(
         certificate=rebuilt.certificate, replaced=rebuilt.replaced, chunks=rebuilt.chunks,
-        chunks_done_before=rebuilt.skipped,
+        chunks_done_before=rebuilt.skipped, first_window=_first_window(opened, windows),
     )  # fmt: skip
     if rebuilt.replaced and not rebuilt.certificate.equal:
         again = new_certificate(lake, version, run)
@@ -132,6 +139,22 @@ def difference_error(made: Certificate, whose: str, remedy: str) -> DifferenceEr
     """What a job that found a difference ends with."""
     why = "; ".join(sorted({found["why"] for found in made.differences}))
     return DifferenceError(f"speed and batch differ in {made.differing} keys of {whose}", why, remedy)
+
+
+def _asked(opened: Opened, start: str | None, end: str | None, only_due: bool) -> Windows:
+    windows = window_range(start, end, grid_of(opened.definition), opened.version.table)
+    if only_due and not windows.is_all:
+        raise UsageError("what is due has its own range", "--due and --from or --to", "leave out one of them")
+    return windows
+
+
+def _first_window(opened: Opened, windows: Windows) -> str | None:
+    """By the statistics of its files, which Delta writes for every window's start."""
+    grid = grid_of(opened.definition)
+    if windows.is_all or grid is None or not isinstance(opened, Feed):
+        return None
+    starts = [least for file in opened.appender.files().values() if (least := file.least(grid.column))]
+    return format_moment(min(map(parse_moment, starts))) if starts else None
 
 
 def _due(work: Work, lake: OpenLake, opened: Opened, pin: Pin) -> Scope | None:

@@ -34,12 +34,16 @@ def rebuild_command(
     repair: Annotated[
         bool, typer.Option("--repair", help="replace even where speed and batch differ")
     ] = False,
+    reason: Annotated[str | None, typer.Option(help="why a difference is repaired; kept for ever")] = None,
     version: Annotated[str | None, typer.Option(help="this version; the live one unless given")] = None,
     key: KEY = None,
     as_json: AS_JSON = False,
 ) -> None:
     """Replace closed history of a table by what the log gives, beside the running stream."""
-    asked = {"table": table, "version": version, "from": start, "to": end, "due": due, "repair": repair}
+    asked = {
+        "table": table, "version": version, "from": start, "to": end, "due": due, "repair": repair,
+        "reason": reason,
+    }  # fmt: skip
     _certify("rebuild", {name: value for name, value in asked.items() if value is not None}, key, as_json)
 
 

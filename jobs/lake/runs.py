@@ -44,7 +44,7 @@ class Runs:
     def put(self, job: Job) -> Job:
         """Persist the job as it is now, then remember it; on return it survives a kill."""
         with self._lock:
-            row = {name: value for name, value in asdict(job).items() if name != "progress"}
+            row = {name: value for name, value in asdict(job).items() if name in SCHEMA.names}
             row |= {name: json.dumps(row[name]) for name in _NESTED}
             self._sequence += 1
             self._ledger.append([{**row, "sequence": self._sequence}])
@@ -75,7 +75,9 @@ class Runs:
         """Now and then forgets all but a job's last state, and of the jobs that have ended the older ones."""
         with self._lock:
             ended = [  # in the order in which they were put
-                job for job in self._jobs.values() if job.ended and job.kind not in KEPT_FOR_EVER
+                job
+                for job in self._jobs.values()
+                if job.ended and job.kind not in KEPT_FOR_EVER and not job.params.get("reason")
             ]
             gone = {job.id for job in ended[:-KEEP_ENDED]}
             if not self._ledger.compact(lambda rows: _last(row for row in rows if row["id"] not in gone)):

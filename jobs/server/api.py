@@ -95,9 +95,12 @@ def build_app(server: Served, token: str) -> FastAPI:
         return server.jobs.submit(asked.kind, asked.params, asked.key).to_json()
 
     @app.get("/jobs")
-    def jobs(limit: Annotated[Digits, Query(ge=1, le=1000)] = 100) -> list[dict[str, Any]]:
-        """The newest jobs first."""
-        return [job.to_json() for job in server.jobs.list()[:limit]]
+    def jobs(
+        limit: Annotated[Digits, Query(ge=1, le=1000)] = 100,
+        key: Annotated[str | None, Query(min_length=1, max_length=300)] = None,
+    ) -> list[dict[str, Any]]:
+        """The newest jobs first; with `key` the one that has it, or none."""
+        return [job.to_json() for job in server.jobs.list(key)[:limit]]
 
     @app.get("/jobs/{id}")
     def job(id: str, wait: float = Query(default=0, ge=0, le=LONGEST_WAIT_S)) -> dict[str, Any]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from typing import Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from jobs.batch.certify import Certified, rebuild_version, verify_version
 from jobs.batch.maintain import Maintained, maintain
@@ -27,11 +28,21 @@ class RebuildParams(Params):
     end: Name | None = Field(default=None, alias="to")
     due: bool = False
     repair: bool = False
+    reason: str | None = Field(default=None, min_length=1, max_length=500)
+    """Why a difference is repaired: such a job is kept for ever."""
+
+    @model_validator(mode="after")
+    def _of_a_repair(self) -> Self:
+        if self.reason is not None and not self.repair:
+            raise ValueError("reason is that of `repair`, which is not asked for")
+        return self
 
 
 class VerifyParams(Params):
     table: Name
     version: Name | None = None
+    start: Name | None = Field(default=None, alias="from")
+    end: Name | None = Field(default=None, alias="to")
     due: bool = False
     repair: bool = False
 
@@ -65,8 +76,9 @@ def do_rebuild(lake: OpenLake, params: RebuildParams, run: Run) -> Certified | F
 
 
 def do_verify(lake: OpenLake, params: VerifyParams, run: Run) -> Certified | Failed:
-    """Compare speed with batch and certify it: over all of history, or what is due."""
-    return verify_version(lake, lake.version(params.table, params.version), run, params.repair, params.due)
+    """Compare speed with batch and certify it: over all of history, a range of windows, or what is due."""
+    version = lake.version(params.table, params.version)
+    return verify_version(lake, version, run, params.start, params.end, params.repair, params.due)
 
 
 def do_maintain(lake: OpenLake, params: MaintainParams, run: Run) -> Maintained:

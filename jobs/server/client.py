@@ -77,6 +77,11 @@ class LakeClient:
         """Newest first."""
         return [Job.from_json(told) for told in self._ask("GET", "/jobs", params={"limit": limit})]
 
+    def find(self, key: str) -> Job | None:
+        """The job that has this key, as it is; it is not started again."""
+        found = self._ask("GET", "/jobs", params={"key": key})
+        return Job.from_json(found[0]) if found else None
+
     def job(self, id: str, wait_s: float = 0) -> Job:
         """The job now, or after so many seconds if it has not ended before."""
         return Job.from_json(self._ask("GET", f"/jobs/{_checked(id)}", params={"wait": wait_s}))

@@ -18,24 +18,27 @@ from pydantic import ValidationError
 from jobs import service_log
 from jobs.errors import BusyError, NotFoundError, TwinlakeError, UsageError
 from jobs.lake.runs import Runs
-from jobs.run import CancelledError, Failed, Job, Progress, Result, Run, State
+from jobs.run import AGAIN, CancelledError, Failed, Job, Progress, Result, Run, State
 from jobs.server.job_kinds import JobKind
 from jobs.times import Clock, format_moment, parse_moment
 
 journal = structlog.get_logger(__name__)
 
-AGAIN = ("failed", "cancelled", "interrupted")
 AT_ONCE = 6
 URGENT_AT_ONCE = 2
 QUEUE_LIMIT = 200
 CONTINUED = timedelta(days=7)
 """What an interrupted job has staged waits so long for its key; one that comes later begins anew."""
+PATIENCE_S = 3600.0
 AGAIN_S = 2.0
 """A job that cannot be written down is tried again so often."""
 
 
 class Jobs:
-    """`do(kind, params, run)` does a job: it returns its result or a `Failed`, or raises the error."""
+    """`do(kind, params, run)` does a job: it returns its result or a `Failed`, or raises the error.
+
+    One that runs without any progress for longer than `patience_s` is shown as idle.
+    """
 
     def __init__(
         self,
@@ -44,8 +47,10 @@ class Jobs:
         do: Callable[[JobKind, Any, Run], Result | Failed],
         clock: Clock,
         cancel_tag: Callable[[str], None] = lambda tag: None,
+        patience_s: float = PATIENCE_S,
     ) -> None:
         self._store = runs
+        self._patience_s = patience_s
         self._kinds = kinds
         self._do = do
         self._clock = clock
@@ -53,6 +58,7 @@ class Jobs:
         self._started = self._ending = False
         self._running: dict[str, Run] = {}
         self._began: dict[str, float] = {}
+        self._moved: dict[str, float] = {}
         self._changed = threading.Condition(threading.RLock())
         self._workers = ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="job")
         self._urgent = ThreadPoolExecutor(max_workers=URGENT_AT_ONCE, thread_name_prefix="urgent job")
@@ -105,11 +111,14 @@ class Jobs:
         job = self._store.get(id)
         if job is None:
             raise NotFoundError(f"there is no job {id!r}", "", "see `twinlake jobs list`")
-        return job
+        return self._shown(job)
 
-    def list(self) -> list[Job]:
-        """Newest first."""
-        return self._store.all()
+    def list(self, key: str | None = None) -> list[Job]:
+        """Newest first; with a key the job that has it, which is not started again."""
+        if key is None:
+            return [self._shown(job) for job in self._store.all()]
+        found = self._store.with_key(key)
+        return [self._shown(found)] if found else []
 
     def wait(self, id: str, seconds: float) -> Job:
         """The job once it has ended, or as it is after so many seconds."""
@@ -178,6 +187,7 @@ class Jobs:
         with self._changed:
             self._running.pop(id, None)
             self._began.pop(id, None)
+            self._moved.pop(id, None)
             ended = replace(self.get(id), state=state, result=result, error=told, ended_at=self._now())
             try:
                 self._put(ended)
@@ -202,8 +212,10 @@ class Jobs:
                     failed = True
                     self._changed.wait(AGAIN_S)
                     continue
-                self._began[id] = time.monotonic()
-                run = self._running[id] = Run(id=id, report=lambda progress: self._report(id, progress))
+                self._began[id] = self._moved[id] = time.monotonic()
+                run = self._running[id] = Run(
+                    id=id, report=lambda progress: self._report(id, progress), moved=lambda: self._move(id)
+                )
                 return job, run
         return None
 
@@ -232,6 +244,7 @@ class Jobs:
         with self._changed:
             if id not in self._began:
                 return  # it has ended
+            self._move(id)
             eta = None
             if progress.done and progress.total:
                 taken = time.monotonic() - self._began[id]
@@ -239,6 +252,17 @@ class Jobs:
             told = {name: value for name, value in asdict(progress).items() if name != "span"}
             self._store.show(replace(self.get(id), progress={**told, "eta_s": eta}))
             self._changed.notify_all()
+
+    def _move(self, id: str) -> None:
+        if id in self._moved:
+            self._moved[id] = time.monotonic()
+
+    def _shown(self, job: Job) -> Job:
+        moved = self._moved.get(job.id)
+        idle = 0.0 if moved is None else time.monotonic() - moved
+        if job.state != "running" or idle <= self._patience_s:
+            return job
+        return replace(job, idle_minutes=int(idle / 60))
 
     def _put(self, job: Job) -> Job:
         """Persist, then tell whoever waits."""

@@ -113,7 +113,8 @@ class LakeServer:
         self._runs = Runs(settings.lake)
         self._changelogs = Changelogs(settings.lake, self.lake_id)
         kinds = {**batch_jobs.KINDS, **release_jobs.KINDS, **changelog_jobs.KINDS}
-        self.jobs = Jobs(self._runs, kinds, self._do, clock, self._cancel_tag)
+        patience_s = settings.configuration.limits.job_minutes_without_progress * 60
+        self.jobs = Jobs(self._runs, kinds, self._do, clock, self._cancel_tag, patience_s)
         self._lake: OpenLake | None = None
         self._versions: Versions | None = None
         self._broken: dict[str, TwinlakeError] = {}

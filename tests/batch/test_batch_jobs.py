@@ -17,6 +17,7 @@ from jobs import breakpoints
 from jobs.batch import maintain
 from jobs.batch.rebuild import rebuild
 from jobs.breakpoints import Point
+from jobs.errors import UsageError
 from jobs.kinds.evidence import SEGMENT
 from jobs.lake import delta
 from jobs.lake.feed import Feed
@@ -313,3 +314,28 @@ def test_what_a_running_job_has_pinned_is_cleaned_up_only_after_its_end(
     with pytest.raises(Exception, match=r"DELTA_|NOT_EXIST"):
         as_shown(sales.feed.view(pin))
     assert sales.shown() == sales.expected()
+
+
+def test_a_verify_of_a_range_certifies_exactly_its_windows_and_says_where_the_first_one_is(
+    sales: Sales,
+) -> None:
+    """Airflow's own backfill asks for each data interval, also for one in which nothing lies."""
+    firsts = sorted({one["ordered_at"].replace(second=0, microsecond=0) for one in sales.orders})
+    first, after = format_moment(firsts[0]), format_moment(firsts[1])
+
+    some = sales.ended(sales.submit("verify", **{"from": first, "to": after})).succeeded()
+    none = sales.ended(sales.submit("verify", **{"from": "2020-01-01", "to": "2020-01-02"})).succeeded()
+    whole = sales.ended(sales.submit("verify")).succeeded()
+
+    assert (some["covers"], some["equal"]) == (f"windows {first} to {after}", True)
+    assert 0 < some["rows_compared"] < whole["rows_compared"]
+    assert (none["equal"], none["rows_compared"]) == (True, 0)
+    assert (some["first_window"], none["first_window"], whole["first_window"]) == (first, first, None)
+
+
+def test_a_repair_keeps_its_reason_and_a_reason_belongs_to_a_repair(sales: Sales) -> None:
+    job = sales.ended(sales.submit("rebuild", repair=True, reason="a disk lost rows"))
+
+    assert (job.state, job.params["reason"]) == ("succeeded", "a disk lost rows")
+    with pytest.raises(UsageError, match="reason is that of `repair`"):
+        sales.submit("rebuild", reason="for nothing")

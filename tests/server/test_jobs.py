@@ -326,6 +326,29 @@ def test_progress_tells_the_time_that_is_left(jobs: Jobs, work: Work) -> None:
     assert (shown["done"], shown["total"], shown["unit"]) == (1, 4, "chunks") and shown["eta_s"] >= 0
 
 
+def test_a_job_without_progress_for_too_long_says_so_until_it_goes_on(tmp_path: Path, work: Work) -> None:
+    jobs = Jobs(Runs(tmp_path), KINDS, work, CLOCK, patience_s=0.3)
+    jobs.start()
+    id = jobs.submit("copy", {"table": "t"}).id
+    assert once(jobs, id, lambda job: job.progress).idle_minutes is None
+
+    stuck = once(jobs, id, lambda job: job.idle_minutes is not None)
+    work.run.moved()
+
+    assert "no progress for 0 minutes" in stuck.words() and jobs.list()[0].idle_minutes is None
+    assert jobs.get(id).idle_minutes is None
+    assert once(jobs, id, lambda job: job.idle_minutes is not None).state == "running"
+
+
+def test_a_job_is_found_by_its_key_and_not_started_again(jobs: Jobs, work: Work) -> None:
+    work.error = UsageError("it is wrong", "", "")
+    work.go_on.set()
+    ended = jobs.wait(jobs.submit("copy", {"table": "t"}, key="k").id, 10)
+
+    assert [job.id for job in jobs.list(key="k")] == [ended.id] and jobs.list(key="other") == []
+    assert jobs.get(ended.id).attempt == 1 and work.calls == 1
+
+
 def test_a_job_that_comes_before_the_start_waits_for_it(tmp_path: Path, work: Work) -> None:
     work.go_on.set()
     jobs = Jobs(Runs(tmp_path), KINDS, work, CLOCK)
