@@ -1,22 +1,49 @@
-"""DAG `backfill`: rebuilds the windows of one table between two moments, in chunks."""
+"""DAG `backfill`: rebuilds the windows of one table between two times, in chunks.
+
+Unless it is to repair differences, it replaces only what agrees: a chunk in which speed and batch differ
+stays as it is and fails.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
 from airflow.sdk import Param, dag, get_current_context, task
-from airflow.sdk.exceptions import AirflowFailException
-from lake_jobs import live_tables, run_job
-from lake_names import named
+from lake_jobs import live_tables, log, run_job
+from lake_limits import task_defaults
+from lake_names import BATCH_POOL, named
+from lake_suggestions import TABLES, suggestions
+from lake_task import ShownFailure, lake_task
 
 from jobs.errors import UsageError
 from jobs.times import format_moment, parse_moment
 
 MOST_CHUNKS = 500
 MOST_HOURS = 24 * 31
+DIFFERENCES_STAY = "only what agrees is replaced: a chunk in which speed and batch differ stays, and fails"
+DIFFERENCES_REPAIRED = "what is stored is replaced by what the log gives, even where the two differ"
+
+
+def moment(title: str, description: str) -> Param:
+    """A time in the form."""
+    return Param(type="string", format="date-time", minLength=1, title=title, description=description)
+
+
+def repair_of(params: Mapping[str, Any]) -> dict[str, Any]:
+    """What a rebuild is told of differences; UsageError where it repairs them and nobody has said why."""
+    reason = (params.get("reason") or "").strip()
+    if not params.get("repair"):
+        return {}
+    if not reason:
+        raise UsageError(
+            "a repair needs its reason",
+            "it replaces what readers have seen by something else",
+            "say in `reason` why the log is right",
+        )
+    return {"repair": True, "reason": reason}
 
 
 def chunks_between(start: str, end: str, hours: int) -> list[dict[str, str]]:
@@ -67,48 +94,56 @@ def refuse_nothing(table: str, start: str, end: str, rebuilt: Iterable[dict[str,
     schedule=None,
     catchup=False,
     max_active_runs=1,
-    max_active_tasks=1,  # its chunks share a lane; the other slots are for whoever does not
+    max_active_tasks=1,
     is_paused_upon_creation=False,
     tags=["twinlake"],
-    default_args={"retries": 2, "retry_delay": timedelta(seconds=15)},
+    default_args=task_defaults(BATCH_POOL, retry_delay=timedelta(seconds=15)),
     params={
         "table": Param(
-            type="string", minLength=1, title="Table", description="a live table that has windows"
-        ),
-        "from": Param(
             type="string",
-            format="date-time",
             minLength=1,
-            title="From",
-            description="first window start, inclusive",
+            title="Table",
+            examples=suggestions(TABLES),
+            description="a live table that has windows",
         ),
-        "to": Param(
-            type="string",
-            format="date-time",
-            minLength=1,
-            title="To",
-            description="window starts before this",
-        ),
+        "from": moment("From", "first window start, inclusive"),
+        "to": moment("To", "window starts before this"),
         "chunk_hours": Param(6, type="integer", minimum=1, maximum=MOST_HOURS, title="Hours per chunk"),
+        "repair": Param(
+            False,
+            type="boolean",
+            title="Repair differences",
+            description=f"off: {DIFFERENCES_STAY}; on: {DIFFERENCES_REPAIRED}",
+        ),
+        "reason": Param(
+            None,
+            type=["null", "string"],
+            maxLength=500,
+            title="Reason of the repair",
+            description="needed where differences are repaired, and kept with the job",
+        ),
     },
     doc_md=__doc__,
 )
 def backfill() -> None:
     @task(retries=0)
-    def chunks() -> list[dict[str, str]]:
+    def chunks() -> list[dict[str, Any]]:
         """What is to be rebuilt; the form has checked the parameters, this checks them again."""
         params = get_current_context()["params"]
         windowed = [table["name"] for table in live_tables() if table["windows"]]
         if params["table"] not in windowed:
-            raise AirflowFailException(f"{params['table']!r} is not one of {', '.join(windowed)}")
+            known = ", ".join(windowed) or "there is none"
+            raise ShownFailure(f"{params['table']!r} is no live table that has windows. Those are: {known}")
         try:
+            repair = repair_of(params)
             ranges = chunks_between(params["from"], params["to"], params["chunk_hours"])
         except UsageError as error:
-            raise AirflowFailException(str(error)) from error
-        return [{"table": params["table"], **one} for one in ranges]
+            raise ShownFailure(str(error)) from None
+        log.info("%d chunks; %s", len(ranges), DIFFERENCES_REPAIRED if repair else DIFFERENCES_STAY)
+        return [{"table": params["table"], **one, **repair} for one in ranges]
 
-    @task(map_index_template="{{ windows }}")
-    def rebuild(chunk: dict[str, str]) -> dict[str, Any]:
+    @lake_task(map_index_template="{{ windows }}")
+    def rebuild(chunk: dict[str, Any]) -> dict[str, Any]:
         """Rebuild the closed segments of one range of windows."""
         context: dict[str, Any] = get_current_context()  # type: ignore[assignment]
         context["windows"] = f"{chunk['from']} to {chunk['to']}"
@@ -121,7 +156,7 @@ def backfill() -> None:
         try:
             return refuse_nothing(params["table"], str(params["from"]), str(params["to"]), rebuilt)
         except UsageError as error:
-            raise AirflowFailException(str(error)) from error
+            raise ShownFailure(str(error)) from None
 
     found(rebuild.expand(chunk=chunks()))
 

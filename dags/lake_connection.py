@@ -21,6 +21,10 @@ from jobs.server.client import LakeClient
 from jobs.settings import Settings
 
 CONNECTION = "twinlake_default"
+OTHER_VERSION = (
+    "write the DAGs again with the lake server's own `twinlake dags FOLDER`; where the lake server is the "
+    "older one, restart it with `twinlake down` and `twinlake up`"
+)
 REMEDY = f"mend the connection {CONNECTION} as docs/airflow.md shows"
 _HOST = re.compile(
     r"((?P<schema>https?)://)?(?P<name>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?P<path>(/[\w.-]+)*)/?"
@@ -67,6 +71,13 @@ def lake() -> Lake:
         own = settings.services()
         return Lake(client=LakeClient.of(own), report_url=own.sql_url)
     return of_connection(found)
+
+
+def lake_server() -> LakeClient:
+    """Asks this Airflow's lake server, which is of a version that these DAGs know; UsageError where not."""
+    client = lake().client
+    client.refuse_other_version(OTHER_VERSION)
+    return client
 
 
 def of_connection(given: Any) -> Lake:

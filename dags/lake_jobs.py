@@ -1,4 +1,4 @@
-"""How a task runs one job of the lake server: submit under its own key, follow to the end, log the progress.
+"""How a task runs one job of the lake server: under a key of its own, and deferred until it has ended.
 
 No module in this folder imports Spark: every parse would pay for it, and no task needs it.
 """
@@ -11,23 +11,30 @@ from contextlib import contextmanager
 from typing import Any
 
 from airflow.sdk import get_current_context
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
-from lake_connection import lake
+from airflow.sdk.exceptions import AirflowSkipException, TaskDeferred
+from lake_connection import lake, lake_server
+from lake_suggestions import remember
+from lake_task import ShownError, ShownFailure, event_of_this_run
+from lake_trigger import LakeJobTrigger
 
-from jobs.errors import DifferenceError, NotFoundError, TwinlakeError, UsageError
-from jobs.run import CancelledError, Job
-from jobs.server.client import LakeClient, now_and_then
+from jobs.errors import DifferenceError, NotFoundError, TwinlakeError, UsageError, error_of
+from jobs.run import AGAIN, CancelledError, Job
+from jobs.server.client import LakeClient
 
 log = logging.getLogger("airflow.task.twinlake")
 
-FINAL = (CancelledError, DifferenceError, NotFoundError, UsageError)
+
+class StuckError(TwinlakeError):
+    """A job in which nothing went on for too long."""
+
+
+FINAL = (CancelledError, DifferenceError, NotFoundError, StuckError, UsageError)
 """What the same request meets again, or somebody's will: the task fails at once, without its retries."""
 
 
-OTHER_VERSION = (
-    "write the DAGs anew with the lake server's own `twinlake dags FOLDER`; where the lake server is the "
-    "older one, restart it with `twinlake down` and `twinlake up`"
-)
+NOTHING_LIVE = "nothing is live yet, so there is nothing to do: `twinlake up` makes the first release"
+ONCE = ("promote", "rollback")
+"""What these have made live is not made live again by clearing their task."""
 
 
 @contextmanager
@@ -36,32 +43,53 @@ def telling_airflow() -> Iterator[None]:
     try:
         yield
     except FINAL as error:
-        raise AirflowFailException(str(error)) from error
+        raise ShownFailure(str(error)) from None
     except TwinlakeError as error:
-        raise RuntimeError(str(error)) from error
-
-
-def lake_server() -> LakeClient:
-    """Asks this Airflow's lake server, which is of a version that these DAGs know; UsageError where not."""
-    client = lake().client
-    client.refuse_other_version(OTHER_VERSION)
-    return client
+        raise ShownError(str(error)) from None
 
 
 def run_job(kind: str, params: dict[str, Any], part: str = "") -> dict[str, Any]:
-    """The job's result. A retried or cleared task finds its job again: the key names the task, not the try.
-
-    `part` tells several jobs of one task apart.
-    """
-    instance = get_current_context()["ti"]
-    key = f"{instance.dag_id}/{instance.run_id}/{instance.task_id}/{instance.map_index}{part and '/' + part}"
+    """The job's result, for which a `lake_task` waits deferred; `part` tells jobs of one task apart."""
+    key = _key(kind, get_current_context()["ti"], part)
     with telling_airflow():
-        client = lake_server()
-        job = client.submit(kind, params, key=key)
-        log.info("%s is job %s (key %s), parameters %s", kind, job.id, key, params)
-        result = client.follow(job.id, on_progress=now_and_then(_log)).succeeded()
+        job = _ended(lake_server(), kind, params, key)
+        result = job.succeeded()
     log.info("%s succeeded: %s", kind, {key: value for key, value in result.items() if not _is_long(value)})
     return result
+
+
+def _key(kind: str, instance: Any, part: str) -> str:
+    """Names the task, not the try: a retry finds the same job. A task that was cleared asks for another."""
+    key = f"{instance.dag_id}/{instance.run_id}/{instance.task_id}/{instance.map_index}{part and '/' + part}"
+    first_try = instance.max_tries - instance.task.retries + 1  # Airflow adds to max_tries by clearing alone
+    return f"{key}/{first_try}" if first_try > 1 and kind not in ONCE else key
+
+
+def _ended(client: LakeClient, kind: str, params: dict[str, Any], key: str) -> Job:
+    """The job with this key, ended; leaves the task to its trigger where it has not, or is to be started."""
+    event = event_of_this_run.get()
+    if event and event["key"] == key:
+        if "error" in event:
+            raise error_of(event["error"])
+        job = Job.from_json(event["job"])
+        if event["stuck"] is not None:
+            raise _stuck(job, event["stuck"])
+        return job
+    job = client.find(key)
+    if job is not None and job.state == "succeeded":
+        return client.submit(kind, params, key=key)  # which refuses what is not the same question
+    attempt = 1 if job is None else job.attempt + (job.state in AGAIN)
+    raise TaskDeferred(trigger=LakeJobTrigger(kind, params, key, attempt), method_name="resume")
+
+
+def _stuck(job: Job, minutes: int) -> TwinlakeError:
+    left = "" if job.ended else "; it has not ended, although it was cancelled"
+    return StuckError(
+        f"job {job.id} ({job.kind}) was cancelled",
+        f"nothing in it went on for {minutes} minutes{left}",
+        "see `twinlake logs lake`; where it needed longer, raise job_minutes_without_progress in [limits] of "
+        "twinlake.toml",
+    )
 
 
 def live_tables() -> list[dict[str, Any]]:
@@ -71,21 +99,21 @@ def live_tables() -> list[dict[str, Any]]:
     nothing is live: a fresh installation has no table to work on yet.
     """
     with telling_airflow():
-        tables: list[dict[str, Any]] = lake_server().status()["tables"]
+        status = lake_server().status()
+    remember(status)
+    tables: list[dict[str, Any]] = status["tables"]
     if not tables:
-        raise AirflowSkipException("nothing is live yet: `twinlake up` makes the first release")
+        raise AirflowSkipException(NOTHING_LIVE)
     return tables
 
 
-def report_of(plan: str, file: str | None) -> str:
-    """A line of Markdown that says where the report of a plan is: a link for browsers, or else the file."""
+def report_of(plan: str, file: str | None) -> tuple[str, str]:
+    """Where the report of a plan is, in Markdown and plain: a link for browsers, or else the file."""
     with telling_airflow():
         link = lake().report_link(plan)
-    return f"[report]({link})" if link else f"report: `{file}`, where the lake server runs"
-
-
-def _log(job: Job) -> None:
-    log.info("%s", job.words())
+    if link:
+        return f"[report]({link})", link
+    return f"report: `{file}`, where the lake server runs", f"{file}, where the lake server runs"
 
 
 def _is_long(value: Any) -> bool:

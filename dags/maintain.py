@@ -6,9 +6,11 @@ from datetime import timedelta
 from typing import Any
 
 import pendulum
-from airflow.sdk import Param, dag, get_current_context, task
+from airflow.sdk import Param, dag, get_current_context
 from lake_jobs import run_job
-from lake_names import named
+from lake_limits import RUN, task_defaults
+from lake_names import BATCH_POOL, named
+from lake_task import lake_task
 
 from jobs.defaults import KEPT_RELEASES
 
@@ -19,10 +21,11 @@ from jobs.defaults import KEPT_RELEASES
     start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
     catchup=False,
     max_active_runs=1,
+    dagrun_timeout=RUN,
     max_active_tasks=1,
     is_paused_upon_creation=False,
     tags=["twinlake"],
-    default_args={"retries": 2, "retry_delay": timedelta(minutes=5)},
+    default_args=task_defaults(BATCH_POOL, retry_delay=timedelta(minutes=5)),
     params={
         "keep": Param(
             None,
@@ -36,13 +39,13 @@ from jobs.defaults import KEPT_RELEASES
     doc_md=__doc__,
 )
 def maintain() -> None:
-    @task
+    @lake_task
     def retire() -> dict[str, Any]:
         """Feed no more what none of the kept releases uses; its files go six hours later."""
         keep = get_current_context()["params"]["keep"]
         return run_job("retire", {} if keep is None else {"keep": keep})
 
-    @task
+    @lake_task
     def clean_up() -> dict[str, Any]:
         """Compact the logs; delete the files that nobody reads any more."""
         return run_job("maintain", {})

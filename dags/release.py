@@ -1,18 +1,26 @@
-"""DAG `release`: plan, build, compare, gate, approve, promote; a person approves in Airflow."""
+"""DAG `release`: plan, build, compare, gate, approve, promote; a person approves in Airflow.
+
+A run that waits for its approval stops no other. Once another has gone live, its promote is refused.
+"""
 
 from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
 
-from airflow.providers.standard.operators.hitl import ApprovalOperator
-from airflow.sdk import Param, dag, get_current_context, task
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.sdk import Param, dag, get_current_context
+from airflow.sdk.exceptions import AirflowSkipException
+from lake_approval import REASON, Approval
+from lake_assets import SERVED, announce
 from lake_jobs import log, report_of, run_job
-from lake_names import named
+from lake_limits import APPROVAL, task_defaults
+from lake_names import RELEASE_POOL, named
+from lake_task import ShownFailure, lake_task
 
 from jobs.visible import visible
 
+MOST_RUNS = 5
+"""One that waits for its approval stops no other; once another is live, promote refuses it."""
 MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_{}[]()<>#+-.!|~"})
 
 
@@ -42,17 +50,17 @@ def difference_lines(diffs: list[dict[str, Any]]) -> list[str]:
     dag_id=named("release"),
     schedule=None,
     catchup=False,
-    max_active_runs=1,
+    max_active_runs=MOST_RUNS,
     max_active_tasks=1,
     is_paused_upon_creation=False,
     tags=["twinlake"],
-    default_args={"retries": 2, "retry_delay": timedelta(seconds=10)},
+    default_args=task_defaults(RELEASE_POOL, retry_delay=timedelta(seconds=10)),
     params={
         "definitions": Param(
             None,
             type=["null", "object"],
             title="Definitions",
-            description="empty: jobs/tables as it is now beside the lake server; else all tables as "
+            description="{} or empty: jobs/tables as it is now beside the lake server; else all tables as "
             "{name: definition as JSON}",
         ),
         "tables": Param(
@@ -68,11 +76,13 @@ def difference_lines(diffs: list[dict[str, Any]]) -> list[str]:
     doc_md=__doc__,
 )
 def release() -> None:
-    @task
+    @lake_task
     def plan() -> dict[str, Any]:
         """What changes, why, and what it will cost; nothing to change ends the run as skipped."""
         params = get_current_context()["params"]
-        asked = {name: params[name] for name in ("definitions", "tables") if params.get(name) is not None}
+        # the form shows no definitions as {}
+        given = [name for name in ("definitions", "tables") if params.get(name) not in (None, {})]
+        asked = {name: params[name] for name in given}
         made = run_job("plan", asked)
         for line in made["lines"]:
             log.info("%s", line)
@@ -80,12 +90,12 @@ def release() -> None:
             raise AirflowSkipException(f"plan {made['id']} changes nothing")
         return {"id": made["id"], "changes": made["changes"], "lines": made["lines"]}
 
-    @task
+    @lake_task
     def build(made: dict[str, Any]) -> dict[str, Any]:
         """Build the green versions from the log; from then on they are fed like the blue ones."""
         return run_job("build", {"plan": made["id"]})
 
-    @task
+    @lake_task
     def compare(made: dict[str, Any], built: dict[str, Any]) -> list[str]:
         """Blue against green at one position, for each table that had a version before."""
         greens: dict[str, str] = built["greens"]
@@ -108,7 +118,7 @@ def release() -> None:
             log.info("%s", line)
         return lines
 
-    @task
+    @lake_task(show_return_value_in_logs=False)  # it is Markdown, with every sign escaped
     def gate(made: dict[str, Any], compared: list[str]) -> str:
         """Certificates, lag, expectations of the contracts; returns what the approver reads."""
         found = run_job("gate", {"plan": made["id"]})
@@ -117,26 +127,31 @@ def release() -> None:
                      check["detail"])  # fmt: skip
         if not found["passed"]:
             failed = [f"{one['table']} {one['name']}" for one in found["checks"] if not one["passed"]]
-            raise AirflowFailException(f"the gate refused plan {made['id']}: {', '.join(failed)}")
-        report = report_of(made["id"], found.get("report"))
-        log.info("%s", report)
+            raise ShownFailure(f"the gate refused plan {made['id']}: {', '.join(failed)}")
+        link, place = report_of(made["id"], found.get("report"))
         said = [*made["lines"], *compared, f"gate: {len(found['checks'])} checks passed"]
-        return f"{as_list(said)}\n- {report}"
+        for line in (*said, f"report: {place}"):
+            log.info("%s", line)
+        return f"{as_list(said)}\n- {link}"
 
-    approve = ApprovalOperator(
+    approve = Approval(
         task_id="approve",
         subject="Promote plan {{ ti.xcom_pull(task_ids='plan')['id'] }}?",
         body="{{ ti.xcom_pull(task_ids='gate') }}",
-        response_timeout=timedelta(days=2),
+        params={"reason": REASON},
+        response_timeout=APPROVAL,
         retries=3,
         retry_delay=timedelta(seconds=3),
     )
 
-    @task
+    @lake_task(outlets=[SERVED])
     def promote(made: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
         """One commit switches all tables of the plan; refused if production moved since the plan."""
         approver = (answer.get("responded_by_user") or {}).get("name") or "airflow"
-        return run_job("promote", {"plan": made["id"], "approved_by": approver})
+        done = run_job("promote", {"plan": made["id"], "approved_by": approver})
+        switched = [one["table"] for one in made["changes"] if one["action"] in ("new", "changed")]
+        announce("released", switched, release=done["release"])
+        return done
 
     made = plan()
     gated = gate(made, compare(made, build(made)))

@@ -5,9 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from airflow.sdk import Param, dag, get_current_context, task
+from airflow.sdk import Param, dag, get_current_context
 from lake_jobs import run_job
-from lake_names import named
+from lake_limits import RUN, task_defaults
+from lake_names import BATCH_POOL, named
+from lake_suggestions import TOPICS, suggestions
+from lake_task import lake_task
 
 NAME = "^[a-z][a-z0-9_]*$"
 REASON = "^[a-z][a-z0-9_]*(:[A-Za-z][A-Za-z0-9_]*)?$"
@@ -18,13 +21,19 @@ REASON = "^[a-z][a-z0-9_]*(:[A-Za-z][A-Za-z0-9_]*)?$"
     schedule=None,
     catchup=False,
     max_active_runs=1,
+    dagrun_timeout=RUN,
     max_active_tasks=1,
     is_paused_upon_creation=False,
     tags=["twinlake"],
-    default_args={"retries": 2, "retry_delay": timedelta(seconds=15)},
+    default_args=task_defaults(BATCH_POOL, retry_delay=timedelta(seconds=15)),
     params={
         "topic": Param(
-            type="string", pattern=NAME, maxLength=200, title="Topic", description="its quarantine is judged"
+            type="string",
+            pattern=NAME,
+            maxLength=200,
+            title="Topic",
+            examples=suggestions(TOPICS),
+            description="its quarantine is validated again",
         ),
         "reason": Param(
             None,
@@ -38,7 +47,7 @@ REASON = "^[a-z][a-z0-9_]*(:[A-Za-z][A-Za-z0-9_]*)?$"
     doc_md=__doc__,
 )
 def replay() -> None:
-    @task
+    @lake_task
     def judge_again() -> dict[str, Any]:
         """The contract in force decides; every table takes the records that are valid now."""
         params = get_current_context()["params"]

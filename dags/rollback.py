@@ -5,9 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from airflow.sdk import Param, dag, get_current_context, task
+from airflow.sdk import Param, dag, get_current_context
+from lake_assets import SERVED, announce
 from lake_jobs import run_job
-from lake_names import named
+from lake_limits import RUN, task_defaults
+from lake_names import RELEASE_POOL, named
+from lake_task import lake_task
 
 
 @dag(
@@ -15,10 +18,11 @@ from lake_names import named
     schedule=None,
     catchup=False,
     max_active_runs=1,
+    dagrun_timeout=RUN,
     max_active_tasks=1,
     is_paused_upon_creation=False,
     tags=["twinlake"],
-    default_args={"retries": 2, "retry_delay": timedelta(seconds=10)},
+    default_args=task_defaults(RELEASE_POOL, retry_delay=timedelta(seconds=10)),
     params={
         "to": Param(
             None,
@@ -38,7 +42,7 @@ from lake_names import named
     doc_md=__doc__,
 )
 def rollback() -> None:
-    @task
+    @lake_task(outlets=[SERVED])
     def roll_back() -> dict[str, Any]:
         """Commit the earlier release; its versions were fed all the time, so they are fresh."""
         context = get_current_context()
@@ -48,7 +52,9 @@ def rollback() -> None:
             asked["reason"] = params["reason"]
         if params.get("to") is not None:
             asked["to"] = params["to"]
-        return run_job("rollback", asked)
+        done = run_job("rollback", asked)
+        announce("rolled back", done["tables"], release=done["release"])
+        return done
 
     roll_back()
 

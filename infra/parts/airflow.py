@@ -77,7 +77,8 @@ def environment(context: Context) -> dict[str, str]:
         **{f"AIRFLOW__{name}": value for name, value in settings.items()},
         "NO_COLOR": "1",
         "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": str(context.settings.project),
+        # the triggerer imports dags/lake_trigger.py by its name
+        "PYTHONPATH": f"{context.settings.project}{os.pathsep}{context.settings.project / 'dags'}",
         "PYTHONUNBUFFERED": "1",
         "SPARK_LOCAL_IP": HOST,
         "TWINLAKE_HOME": str(context.settings.home),
@@ -101,23 +102,25 @@ def _component(context: Context, component: str) -> Command:
 def _migrate(context: Context) -> None:
     import airflow  # here, because it takes a second that nobody else should wait for
 
-    stamp = _folder(context) / "migrated"
-    if stamp.exists() and stamp.read_text() == airflow.__version__:
+    pools = context.settings.project / "dags" / "pools.json"
+    stamp, made = _folder(context) / "migrated", f"{airflow.__version__} {pools.read_text()}"
+    if stamp.exists() and stamp.read_text() == made:
         return
-    _db(context, "migrate")
-    replace_file(stamp, airflow.__version__)
+    _run(context, "db", "migrate")
+    _run(context, "pools", "import", str(pools))
+    replace_file(stamp, made)
 
 
-def _db(context: Context, *arguments: str) -> None:
-    """`airflow db ...`; TwinlakeError with its last words where it fails."""
+def _run(context: Context, *arguments: str) -> None:
+    """`airflow ...`; TwinlakeError with its last words where it fails."""
     done = subprocess.run(
-        [_airflow(), "db", *arguments], env={**os.environ, **environment(context)}, cwd=_folder(context),
+        [_airflow(), *arguments], env={**os.environ, **environment(context)}, cwd=_folder(context),
         capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     if done.returncode:
         replace_file(context.folders.log("airflow-database"), done.stdout + done.stderr)
         raise TwinlakeError(
-            f"`airflow db {arguments[0]}` failed",
+            f"`airflow {arguments[0]} {arguments[1]}` failed",
             (done.stderr or done.stdout).strip()[-400:],
             "see `twinlake logs airflow`; `twinlake reset` starts anew",
         )
@@ -132,7 +135,7 @@ def forget_old(context: Context, keep: timedelta | None = None) -> None:
         keep = timedelta(days=context.settings.configuration.limits.airflow_keep_days)
     before = utc_now() - keep
     cleaned = ("--clean-before-timestamp", format_moment(before), "--skip-archive", "--yes")
-    _db(context, "clean", *cleaned, "--error-on-cleanup-failure")
+    _run(context, "db", "clean", *cleaned, "--error-on-cleanup-failure")
     logs = _folder(context) / "logs"
     old = []
     for path in sorted(logs.rglob("*"), reverse=True):  # what is in a folder comes before the folder

@@ -6,19 +6,23 @@ import ast
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from jobs.commands.output import load_settings, say, tell
+from jobs.configuration import Limits
 from jobs.errors import UsageError
 from jobs.files import replace_file
 from jobs.version import VERSION
 
 MARK = ".twinlake.json"
-"""What was written into the folder, so that the next version takes away what it has no more; and the prefix
-of the DAGs' names, which `dags/lake_names.py` reads."""
+"""What was written into the folder, so that the next version takes away what it has no more; and what its
+`lake_names.py` and `lake_limits.py` read: the prefix of the DAGs' names, and how long they may take."""
+
+POOLS = "pools.json"
 
 
 def register(app: typer.Typer) -> None:
@@ -34,10 +38,10 @@ def dags_command(
     ] = None,
 ) -> None:
     """Write the DAGs for an Airflow of your own: one folder that needs only Airflow (docs/airflow.md)."""
-    project = load_settings().project
-    files = dag_files(project)
+    settings = load_settings()
+    files = dag_files(settings.project)
     try:
-        write(files, folder.absolute(), prefix)
+        write(files, folder.absolute(), prefix, settings.configuration.limits)
     except OSError as error:
         raise UsageError(
             f"{folder} cannot be written",
@@ -45,13 +49,15 @@ def dags_command(
             "mend its rights, or name another folder",
         ) from error
     say(f"{folder}: Twinlake {VERSION}, {len(files)} files")
-    tell("next: give it to Airflow as a bundle of DAGs, and add the connection twinlake_default")
+    tell(f"next: `airflow pools import {folder / POOLS}`, or no task of these DAGs ever begins;")
+    tell("give the folder to Airflow as a bundle of DAGs, put it on the PYTHONPATH of Airflow's triggerer,")
+    tell("and add the connection twinlake_default (docs/airflow.md)")
 
 
 def dag_files(project: Path) -> dict[str, Path]:
     """By its place in the folder, each file: what is in `dags/`, and what it imports of `jobs`."""
     folder = project / "dags"
-    found = {".airflowignore": folder / ".airflowignore"}
+    found = {name: folder / name for name in (".airflowignore", POOLS)}
     left = sorted(folder.glob("*.py"))
     found |= {file.name: file for file in left}
     while left:
@@ -63,8 +69,10 @@ def dag_files(project: Path) -> dict[str, Path]:
     return dict(sorted(found.items()))
 
 
-def write(files: dict[str, Path], folder: Path, prefix: str | None = None) -> None:
-    """The files into the folder; UsageError where it has others' files in it.
+def write(
+    files: dict[str, Path], folder: Path, prefix: str | None = None, limits: Limits | None = None
+) -> None:
+    """The files into the folder, and what the DAGs read there; UsageError where it has others' files in it.
 
     A scheduler may read it meanwhile: every file is replaced as a whole, after those that it imports.
     """
@@ -87,7 +95,11 @@ def write(files: dict[str, Path], folder: Path, prefix: str | None = None) -> No
             f"{folder / outside[0]} is not within {folder}", "a link on the way leads elsewhere",
             "take the link away, or name a new folder",
         )  # fmt: skip
-    told = {"version": VERSION, "prefix": prefix_before if prefix is None else prefix}
+    told = {
+        "version": VERSION,
+        "prefix": prefix_before if prefix is None else prefix,
+        "limits": asdict(limits or Limits()),
+    }
     replace_file(mark, json.dumps({**told, "files": sorted({*before, *files})}))
     for place in sorted(files, key=lambda place: (-place.count("/"), not place.startswith((".", "lake_")))):
         replace_file(folder / place, files[place].read_bytes())

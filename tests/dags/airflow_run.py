@@ -1,7 +1,7 @@
 """Runs DAGs one after another with Airflow's own task runner and database; tells how each ended.
 
-Arguments: a JSON list of [DAG id, its parameters]. A question to a person is answered with the first of its
-options by "Ada", through the API server's own handler, called without the server.
+Arguments: a JSON list of [DAG id, its parameters] or [DAG id, its parameters, why it is rejected]. A question
+to a person is answered by "Ada", through the API server's own handler, called without the server.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
 from airflow.api_fastapi.core_api.datamodels.hitl import UpdateHITLDetailPayload
 from airflow.api_fastapi.core_api.routes.public.hitl import update_hitl_detail
 from airflow.dag_processing.dagbag import DagBag
+from airflow.models.asset import AssetEvent
 from airflow.models.hitl import HITLDetail
 from airflow.utils.session import create_session
 from airflow.utils.state import TaskInstanceState
@@ -23,6 +24,8 @@ from sqlalchemy import select
 ADA = SimpleAuthManagerUser(username="Ada", role="admin")
 ended = threading.Event()
 asked: list[str] = []
+rejects: list[str] = []
+"""Why the run under way is rejected; empty: it is approved."""
 
 
 def answer() -> None:
@@ -33,22 +36,33 @@ def answer() -> None:
                 if task.state != TaskInstanceState.AWAITING_INPUT:
                     continue  # it is about to ask
                 asked.append(one.body or "")
-                chosen = UpdateHITLDetailPayload(chosen_options=[one.options[0]])
+                chosen = UpdateHITLDetailPayload(
+                    chosen_options=["Reject" if rejects else "Approve"],
+                    params_input={"reason": rejects[0] if rejects else None},
+                )
                 update_hitl_detail(task.dag_id, task.run_id, task.task_id, chosen, ADA, session)
 
 
-def run(dag: str, params: dict[str, Any]) -> dict[str, Any]:
+def run(dag: str, params: dict[str, Any], *why: str) -> dict[str, Any]:
+    rejects[:] = why
     done = DagBag(dag_folder="dags").dags[dag].test(run_conf=params)
     tasks = [[task.task_id, task.map_index, str(task.state)] for task in done.get_task_instances()]
     return {"state": str(done.state), "tasks": sorted(tasks)}
+
+
+def events() -> list[list[str]]:
+    """What has happened to which asset, in order."""
+    with create_session() as session:
+        found = session.scalars(select(AssetEvent).order_by(AssetEvent.id))
+        return [[one.extra["event"], one.asset.uri] for one in found]
 
 
 if __name__ == "__main__":
     person = threading.Thread(target=answer)
     person.start()
     try:
-        told = [run(dag, params) for dag, params in json.loads(sys.argv[1])]
+        told = [run(*one) for one in json.loads(sys.argv[1])]
     finally:
         ended.set()
         person.join()
-    print(json.dumps({"runs": told, "asked": asked}))
+    print(json.dumps({"runs": told, "asked": asked, "events": events()}))

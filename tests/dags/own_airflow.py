@@ -34,7 +34,7 @@ class OwnAirflow:
 
     def __init__(self, folder: Path, python: Path, dags: Path, database: Postgres, prefix: str) -> None:
         self.folder, self._python, self.database = folder, python, database
-        self._prefix = prefix
+        self._prefix, self._dags = prefix, dags
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         folder.mkdir()
         password, port = secrets.token_urlsafe(12), free_port()
@@ -71,6 +71,7 @@ class OwnAirflow:
         self.url, self.api = url, AirflowApi(url, USER, password)
         self.api._http.timeout = httpx.Timeout(180)  # how long it takes says how busy the host is
         self.command("db", "migrate")
+        self.command("pools", "import", str(dags / "pools.json"))
 
     def command(self, *arguments: str) -> str:
         """`airflow ...`, to its end."""
@@ -89,9 +90,14 @@ class OwnAirflow:
             with (self.folder / f"{component}.log").open("ab") as out:
                 self._processes[component] = subprocess.Popen(
                     [str(self._python), "-m", "airflow", component, *quiet], cwd=self.folder,
-                    env={**self._environ, **more}, stdout=out, stderr=out, start_new_session=True,
+                    env={**self._environ, **more, **self._imports(component)}, stdout=out, stderr=out,
+                    start_new_session=True,
                 )  # fmt: skip
         wait_for("Airflow", self._healthy, 300, every_s=1, unready=(httpx.HTTPError, ValueError))
+
+    def _imports(self, component: str) -> dict[str, str]:
+        """docs/airflow.md: the triggerer alone imports from the folder by name."""
+        return {"PYTHONPATH": str(self._dags)} if component == "triggerer" else {}
 
     def stop(self) -> None:
         for process in self._processes.values():
@@ -124,6 +130,20 @@ class OwnAirflow:
     def run(self, dag: str, **conf: Any) -> tuple[str, list[dict[str, Any]]]:
         """A new run to its end."""
         return self.end(dag, self.begin(dag, **conf))
+
+    def tasks(self, dag: str, run: str) -> list[dict[str, Any]]:
+        return self.api.tasks(f"{self._prefix}{dag}", run)
+
+    def set_state(self, dag: str, run: str, task: str, state: str) -> None:
+        """As a person does on the page of a task: "failed", or "cleared"."""
+        name = f"{self._prefix}{dag}"
+        if state == "cleared":
+            asked = {"dry_run": False, "dag_run_id": run, "task_ids": [task], "only_failed": False}
+            answer = self.api._ask("POST", f"/dags/{name}/clearTaskInstances", asked)
+        else:
+            path = f"/dags/{name}/dagRuns/{run}/taskInstances/{task}/0"
+            answer = self.api._ask("PATCH", path, {"new_state": state})
+        assert answer.is_success, answer.text
 
     def result(self, dag: str, run: str, task: str) -> Any:
         """What a task returned."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from backfill import MOST_CHUNKS, chunks_between, refuse_nothing
+from backfill import MOST_CHUNKS, chunks_between, refuse_nothing, repair_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -59,3 +59,14 @@ def test_a_range_with_a_row_in_one_of_its_chunks_is_not_refused() -> None:
     chunks = [{"rows_compared": rows} for rows in (0, 3, 0, 4)]
 
     assert refuse_nothing("sales", "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z", chunks) == 7
+
+
+def test_differences_stay_unless_a_repair_is_asked_for_with_its_reason(bag) -> None:
+    assert repair_of({"repair": False, "reason": None}) == repair_of({"repair": False, "reason": "x"}) == {}
+    assert repair_of({"repair": True, "reason": " lost rows "}) == {"repair": True, "reason": "lost rows"}
+    for nothing in (None, "", "  "):
+        with pytest.raises(UsageError, match="a repair needs its reason"):
+            repair_of({"repair": True, "reason": nothing})
+
+    offered = bag.dags["backfill"].params.get_param("repair")
+    assert offered.value is False and "only what agrees is replaced" in offered.description

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from jobs.commands import dags
+from jobs.configuration import Limits
 from jobs.settings import PROJECT
 from tests.dags.airflow_alone import airflow_alone
 
@@ -27,8 +29,9 @@ bag = BundleDagBag(dag_folder=sys.argv[1], bundle_path=pathlib.Path(sys.argv[1])
 names = ("pyspark", "infra", "confluent_kafka")
 found = {name: importlib.util.find_spec(name) is not None for name in names}
 from jobs.server import client
-print(json.dumps({"dags": sorted(bag.dags), "errors": bag.import_errors, "found": found, "path": sys.path,
-                  "client": client.__file__}))
+runs = {dag.dag_id: dag.dagrun_timeout.total_seconds() for dag in bag.dags.values() if dag.dagrun_timeout}
+print(json.dumps({"runs": runs, "dags": sorted(bag.dags), "errors": bag.import_errors, "found": found,
+                  "path": sys.path, "client": client.__file__}))
 """
 
 
@@ -37,7 +40,7 @@ def parsed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     """What a Python that has Airflow alone finds in the folder; `folder` is where that is."""
     home = tmp_path_factory.mktemp("alone")
     folder = home / "bundle"
-    dags.write(dags.dag_files(PROJECT), folder, prefix="shop_")
+    dags.write(dags.dag_files(PROJECT), folder, prefix="shop_", limits=Limits(airflow_run_hours=3))
     python = airflow_alone(home / "venv", more=())
     done = subprocess.run(
         [str(python), "-c", PARSE, str(folder)], cwd=home, capture_output=True, text=True, timeout=120,
@@ -47,9 +50,26 @@ def parsed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     return {**json.loads(done.stdout.splitlines()[-1]), "folder": str(folder)}
 
 
+def test_the_limits_are_those_of_who_has_written_the_folder(parsed: dict[str, object]) -> None:
+    assert parsed["runs"] == {f"shop_{dag}": 3 * 3600 for dag in ("batch", "maintain", "replay", "rollback")}
+
+
 def test_all_dags_are_found_without_the_project_and_without_spark(parsed: dict[str, object]) -> None:
     assert parsed["errors"] == {}
     assert set(parsed["dags"]) == {f"shop_{dag}" for dag in DAGS}  # type: ignore[attr-defined]
     assert parsed["found"] == {"pyspark": False, "infra": False, "confluent_kafka": False}
     assert not [place for place in parsed["path"] if Path(place) in (PROJECT, PROJECT / "dags")]  # type: ignore[attr-defined]
     assert parsed["client"] == f"{parsed['folder']}/jobs/server/client.py"
+
+
+def test_the_dag_that_the_docs_show_is_scheduled_by_the_asset_of_a_table(tmp_path: Path) -> None:
+    from airflow.dag_processing.dagbag import DagBag
+    from lake_assets import asset_of
+
+    (shown,) = re.findall(r"```python\n(.*?)```", (PROJECT / "docs" / "airflow.md").read_text(), re.DOTALL)
+    (tmp_path / "shown.py").write_text(shown)
+
+    bag = DagBag(dag_folder=str(tmp_path))
+
+    assert bag.import_errors == {}
+    assert bag.dags["after_sales"].timetable.asset_condition == asset_of("sales_per_region")

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
+from contextvars import copy_context
 from types import SimpleNamespace
 from typing import Any
 
 import httpx
+import lake_connection
 import lake_jobs
+import lake_suggestions
+import lake_task
+import lake_trigger
 import pytest
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+import structlog
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskDeferred
 from lake_connection import Lake
+from lake_trigger import LakeJobTrigger
 
-from jobs import waiting
-from jobs.server import client
+from jobs.errors import UsageError
+from jobs.run import AGAIN
 from jobs.server.client import LakeClient
 from jobs.version import VERSION
 
@@ -31,23 +39,43 @@ class FakeLake:
         self.outcome = outcome
         self.jobs: dict[str, dict[str, Any]] = {}
         self.keys: list[str] = []
+        self.cancelled: list[str] = []
         self.tables: list[dict[str, Any]] = []
         self.version = VERSION
+        self.task = SimpleNamespace()
+        self.variables: dict[str, Any] = {}
+        self.written = 0
+
+    def get(self, key: str, default: Any, deserialize_json: bool) -> Any:
+        """As Airflow's variables are read and written."""
+        return self.variables.get(key, default)
+
+    def set(self, key: str, value: Any, description: str, serialize_json: bool) -> None:
+        self.variables[key] = value
+        self.written += 1
 
     def client(self) -> LakeClient:
         return LakeClient("http://lake", "token", transport=httpx.MockTransport(self._answer))
 
     def _answer(self, request: httpx.Request) -> httpx.Response:
-        if request.method == "POST":
+        if request.method == "POST" and request.url.path == "/jobs":
             asked = json.loads(request.content)
             self.keys.append(asked["key"])
             job = self.jobs.setdefault(asked["key"], {**JOB, "id": f"job{len(self.jobs)}", **asked})
+            if job["state"] in AGAIN:
+                job.update(state="running", attempt=job["attempt"] + 1, error=None)
             return httpx.Response(202, json=job)
         if request.url.path == "/health":
             return httpx.Response(200, json={"ready": True, "version": self.version})
         if request.url.path == "/status":
-            return httpx.Response(200, json={"tables": self.tables})
-        job = next(job for job in self.jobs.values() if request.url.path.endswith(job["id"]))
+            return httpx.Response(200, json={"tables": self.tables, "topics": [{"name": "orders"}]})
+        if request.url.path == "/jobs":
+            found = self.jobs.get(request.url.params["key"])
+            return httpx.Response(200, json=[found] if found else [])
+        job = next(job for job in self.jobs.values() if f"/{job['id']}" in request.url.path)
+        if request.url.path.endswith("/cancel"):
+            self.cancelled.append(job["id"])
+            return httpx.Response(200, json=job)
         job.update(self.outcome(job))
         return httpx.Response(200, json=job)
 
@@ -55,10 +83,48 @@ class FakeLake:
 @pytest.fixture
 def lake(monkeypatch: pytest.MonkeyPatch) -> FakeLake:
     fake = FakeLake(lambda job: {"state": "succeeded", "result": {"table": job["params"]["table"]}})
-    task = SimpleNamespace(dag_id="batch", run_id="manual__1", task_id="rebuild", map_index=2, try_number=1)
-    monkeypatch.setattr(lake_jobs, "get_current_context", lambda: {"ti": task})
-    monkeypatch.setattr(lake_jobs, "lake", lambda: Lake(client=fake.client()))
+    fake.task = SimpleNamespace(
+        dag_id="batch", run_id="manual__1", task_id="rebuild", map_index=2, max_tries=2,
+        task=SimpleNamespace(retries=2),
+    )  # fmt: skip
+    monkeypatch.setattr(lake_jobs, "get_current_context", lambda: {"ti": fake.task})
+    monkeypatch.setattr(lake_connection, "lake", lambda: Lake(client=fake.client()))
+    monkeypatch.setattr(lake_suggestions, "Variable", fake)
     return fake
+
+
+@pytest.fixture(autouse=True)
+def look_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lake_trigger, "LOOK_S", 0.005)
+
+
+def next_event(trigger: Any) -> dict[str, Any]:
+    """What the trigger says at last, after it was kept in a database as Airflow does."""
+    path, kept = trigger.serialize()
+    assert path == "lake_trigger.LakeJobTrigger"
+    again = lake_trigger.LakeJobTrigger(**json.loads(json.dumps(kept)))
+
+    async def event() -> Any:
+        return await anext(again.run())
+
+    told: dict[str, Any] = json.loads(json.dumps(asyncio.run(event()).payload))
+    return told
+
+
+def run_job(kind: str, params: dict[str, Any], part: str = "") -> dict[str, Any]:
+    """As Airflow runs a task: once, and again with each event that it was deferred for."""
+
+    def task() -> dict[str, Any]:
+        event = None
+        while True:
+            lake_task.event_of_this_run.set(event)
+            try:
+                return lake_jobs.run_job(kind, params, part)
+            except TaskDeferred as deferred:
+                assert deferred.method_name == "resume"
+                event = next_event(deferred.trigger)
+
+    return copy_context().run(task)
 
 
 def test_a_task_is_skipped_while_nothing_is_live(lake: FakeLake) -> None:
@@ -69,11 +135,32 @@ def test_a_task_is_skipped_while_nothing_is_live(lake: FakeLake) -> None:
     assert lake_jobs.live_tables() == lake.tables
 
 
+def test_forms_suggest_the_names_that_a_task_has_seen_last(lake: FakeLake) -> None:
+    assert lake_suggestions.suggestions("tables") == []
+
+    lake.tables = [
+        {"name": name, "version": "v", "stored": True, "windows": name != "latest"}
+        for name in ("sales", "latest", "by_hour")
+    ]
+    for _ in range(2):
+        lake_jobs.live_tables()
+
+    assert lake_suggestions.suggestions("tables") == ["by_hour", "sales"] and lake.written == 1
+    assert lake_suggestions.suggestions("topics") == ["orders"]
+
+
+@pytest.mark.parametrize("odd", ["a text", {"tables": "sales"}, {"tables": [1, None]}, {}])
+def test_a_variable_that_somebody_has_written_otherwise_takes_no_dag_away(lake: FakeLake, odd: Any) -> None:
+    lake.variables[lake_suggestions.VARIABLE] = odd
+
+    assert lake_suggestions.suggestions("tables") == []
+
+
 @pytest.mark.parametrize("version", ["0.0.9", "1.1.0", None])
 def test_a_lake_server_of_another_version_is_asked_for_nothing(lake: FakeLake, version: str | None) -> None:
     lake.version = version
 
-    for ask in (lake_jobs.live_tables, lambda: lake_jobs.run_job("promote", {"plan": "p"})):
+    for ask in (lake_jobs.live_tables, lambda: run_job("promote", {"plan": "p"})):
         with pytest.raises(AirflowFailException, match="do not understand each other") as refused:
             ask()
         assert f"its version is {VERSION}, that of the lake server" in str(refused.value)
@@ -84,7 +171,7 @@ def test_a_lake_server_of_another_version_is_asked_for_nothing(lake: FakeLake, v
 def test_a_lake_server_that_differs_in_the_last_number_is_asked(lake: FakeLake) -> None:
     lake.version = f"{VERSION.rpartition('.')[0]}.999"
 
-    assert lake_jobs.run_job("rebuild", {"table": "t"}) == {"table": "t"}
+    assert run_job("rebuild", {"table": "t"}) == {"table": "t"}
 
 
 def test_a_wrong_token_is_not_tried_again_and_a_server_that_is_away_is(
@@ -98,7 +185,7 @@ def test_a_wrong_token_is_not_tried_again_and_a_server_that_is_away_is(
 
     for answer, raised in ((refusing, AirflowFailException), (away, RuntimeError)):
         client = LakeClient("http://lake", "token", transport=httpx.MockTransport(answer))
-        monkeypatch.setattr(lake_jobs, "lake", lambda client=client: Lake(client=client))
+        monkeypatch.setattr(lake_connection, "lake", lambda client=client: Lake(client=client))
         with pytest.raises(raised) as caught:
             lake_jobs.live_tables()
         assert isinstance(caught.value, AirflowFailException) == (raised is AirflowFailException)
@@ -112,24 +199,38 @@ def test_the_approver_reads_where_the_report_is(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(lake_jobs, "lake", lambda lake=lake: lake)
         shown.append(lake_jobs.report_of("p1", "/home/lake/plans/p1/report.html"))
 
+    link, file = "https://data.example/twinlake/reports/p1", "/home/lake/plans/p1/report.html"
     assert shown == [
-        "[report](https://data.example/twinlake/reports/p1)",
-        "report: `/home/lake/plans/p1/report.html`, where the lake server runs",
+        (f"[report]({link})", link),
+        (f"report: `{file}`, where the lake server runs", f"{file}, where the lake server runs"),
     ]
 
 
 def test_a_task_that_is_tried_again_finds_its_job_again(lake: FakeLake) -> None:
-    first = lake_jobs.run_job("rebuild", {"table": "t"})
-    again = lake_jobs.run_job("rebuild", {"table": "t"})
+    first = run_job("rebuild", {"table": "t"})
+    again = run_job("rebuild", {"table": "t"})
 
     assert first == again == {"table": "t"}
     assert lake.keys == ["batch/manual__1/rebuild/2"] * 2
     assert len(lake.jobs) == 1
 
 
+def test_a_task_that_was_cleared_asks_for_a_new_job_unless_it_has_made_something_live(lake: FakeLake) -> None:
+    for kind in ("rebuild", "promote"):
+        lake.jobs.clear()
+        lake.keys.clear()
+        lake.task.max_tries = 2
+        run_job(kind, {"table": "t"})
+        lake.task.max_tries = 5  # as Airflow has it after three tries
+        run_job(kind, {"table": "t"})
+
+        key = "batch/manual__1/rebuild/2"
+        assert list(lake.jobs) == ([key] if kind == "promote" else [key, f"{key}/4"])
+
+
 def test_the_parts_of_one_task_are_jobs_of_their_own(lake: FakeLake) -> None:
-    lake_jobs.run_job("diff", {"table": "a"}, part="a")
-    lake_jobs.run_job("diff", {"table": "b"}, part="b")
+    run_job("diff", {"table": "a"}, part="a")
+    run_job("diff", {"table": "b"}, part="b")
 
     assert lake.keys == ["batch/manual__1/rebuild/2/a", "batch/manual__1/rebuild/2/b"]
 
@@ -152,7 +253,7 @@ def test_only_what_may_go_well_next_time_is_tried_again(
     lake.outcome = lambda job: {"state": state, "error": told}
 
     with pytest.raises(raised, match=r"it went wrong[\s\S]*because[\s\S]*mend it") as caught:
-        lake_jobs.run_job("verify", {"table": "t"})
+        run_job("verify", {"table": "t"})
     assert isinstance(caught.value, AirflowFailException) == (raised is AirflowFailException)
 
 
@@ -161,7 +262,7 @@ def test_a_job_that_somebody_cancelled_is_not_tried_again_and_says_which(lake: F
     lake.outcome = lambda job: {"state": "cancelled", "error": told}
 
     with pytest.raises(AirflowFailException, match="job job0 was cancelled"):
-        lake_jobs.run_job("verify", {"table": "t"})
+        run_job("verify", {"table": "t"})
 
 
 def test_a_failed_job_fails_the_task_even_if_it_has_a_result(lake: FakeLake) -> None:
@@ -169,28 +270,113 @@ def test_a_failed_job_fails_the_task_even_if_it_has_a_result(lake: FakeLake) -> 
     lake.outcome = lambda job: {"state": "failed", "error": told, "result": {"equal": False}}
 
     with pytest.raises(AirflowFailException, match="they differ"):
-        lake_jobs.run_job("verify", {"table": "t"})
+        run_job("verify", {"table": "t"})
 
 
 def test_a_server_that_does_not_come_back_is_asked_again_in_the_next_try(
     lake: FakeLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    submit = lake.client().submit("verify", {"table": "t"}, key="batch/manual__1/rebuild/2")
+    assert submit.state == "running"
+
     def away(job: dict[str, Any]) -> dict[str, Any]:
         raise httpx.ConnectError("connection refused")
 
     lake.outcome = away
-    monkeypatch.setattr(client, "AWAY_S", 0.01)
-    monkeypatch.setattr(waiting, "sleep_using_event", lambda event: lambda seconds: None)
+    monkeypatch.setattr(lake_trigger, "AWAY_S", 0.01)
 
-    with pytest.raises(RuntimeError, match="waiting for the lake server to come back took longer") as caught:
-        lake_jobs.run_job("verify", {"table": "t"})
+    with pytest.raises(RuntimeError, match="the lake server does not answer") as caught:
+        run_job("verify", {"table": "t"})
     assert not isinstance(caught.value, AirflowFailException)
 
 
-def test_the_progress_of_the_job_is_in_the_task_log(lake: FakeLake, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_progress_of_the_job_is_in_the_task_log(
+    lake: FakeLake, capsys: pytest.CaptureFixture[str]
+) -> None:
     progress = {"done": 2, "total": 8, "unit": "chunks", "message": "window 2", "eta_s": 30.0}
     lake.outcome = lambda job: {"state": "succeeded", "result": {}, "progress": progress}
 
-    with caplog.at_level("INFO", logger=lake_jobs.log.name):
+    run_job("rebuild", {"table": "t"})
+
+    assert "succeeded, 2 of 8 chunks, window 2, about 30 s left" in capsys.readouterr().out
+
+
+def test_the_task_itself_asks_for_nothing_before_it_waits_deferred(lake: FakeLake) -> None:
+    """A task that is ended while it runs on a worker leaves no job behind: the trigger starts it."""
+    with pytest.raises(TaskDeferred):
         lake_jobs.run_job("rebuild", {"table": "t"})
-    assert "succeeded, 2 of 8 chunks, window 2, about 30 s left" in caplog.messages
+
+    assert lake.jobs == {}
+
+
+def started(lake: FakeLake, end: str | None) -> LakeJobTrigger:
+    """A trigger that has asked for its job, which goes on, and that Airflow has then ended like this."""
+    trigger = LakeJobTrigger("rebuild", {"table": "t"}, "k", 1)
+    lake.outcome = lambda job: {}
+
+    async def run() -> None:
+        waiting = asyncio.ensure_future(anext(trigger.run()))
+        while not lake.jobs:
+            await asyncio.sleep(0.001)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        if end == "by a user":
+            await trigger.on_kill()
+
+    asyncio.run(run())
+    return trigger
+
+
+def test_a_user_who_ends_the_task_cancels_its_job_and_a_restart_of_airflow_does_not(lake: FakeLake) -> None:
+    trigger = started(lake, "by a restart")
+    assert lake.cancelled == [] and list(lake.jobs) == ["k"]
+
+    lake.outcome = lambda job: {"state": "succeeded", "result": {}}
+    assert next_event(trigger)["job"]["id"] == "job0" and len(lake.jobs) == 1  # the same one is followed
+
+    lake.jobs.clear()
+    started(lake, "by a user")
+    assert lake.cancelled == ["job0"]
+
+
+def test_a_restart_of_airflow_does_not_start_a_failed_job_again_and_a_retry_does(lake: FakeLake) -> None:
+    trigger = started(lake, "by a restart")
+    lake.jobs["k"].update(state="failed", error={"error": "BusyError", "what": "busy"})
+
+    assert next_event(trigger)["job"]["state"] == "failed" and lake.jobs["k"]["attempt"] == 1
+
+    lake.outcome = lambda job: {"state": "succeeded", "result": {}}
+    retry = LakeJobTrigger("rebuild", {"table": "t"}, "k", 2)
+    assert next_event(retry)["job"]["state"] == "succeeded" and lake.jobs["k"]["attempt"] == 2
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_job_without_progress_for_too_long_is_cancelled_and_the_task_fails_at_once(
+    lake: FakeLake, monkeypatch: pytest.MonkeyPatch, ends: bool
+) -> None:
+    monkeypatch.setattr(lake_trigger, "CANCEL_S", 0.02)
+    end = {"state": "cancelled", "idle_minutes": None}
+    lake.outcome = lambda job: end if ends and lake.cancelled else {"idle_minutes": 61}
+
+    with pytest.raises(AirflowFailException, match="nothing in it went on for 61 minutes") as failed:
+        run_job("rebuild", {"table": "t"})
+    assert lake.cancelled == ["job0"]
+    assert ("it has not ended" in str(failed.value)) != ends
+
+
+def test_of_an_error_the_log_shows_the_message_and_not_the_frames_of_airflow() -> None:
+    """As Airflow's own logging makes JSON of it."""
+    told = structlog.tracebacks.ExceptionDictTransformer(use_rich=False, show_locals=False)
+
+    def deep(left: int) -> None:
+        if left:
+            return deep(left - 1)
+        with lake_jobs.telling_airflow():
+            raise UsageError("nothing lies there", "it is empty", "choose another")
+
+    try:
+        deep(12)
+    except AirflowFailException as error:
+        (shown,) = told((type(error), error, error.__traceback__))
+
+    assert shown["exc_value"].startswith("nothing lies there") and len(shown["frames"]) == 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +142,74 @@ def test_batch_and_backfill_rebuild_and_certify(company: Company) -> None:
     assert all(one["equal"] for one in certificates.values())
     done = [job for job in company.server.client.jobs() if (job.key or "").startswith(f"{PREFIX}backfill/")]
     assert len(done) == 2 and sum(job.succeeded()["rows_compared"] for job in done) > 0
+
+
+def backfilled(company: Company, start: datetime) -> tuple[str, list[dict[str, Any]]]:
+    """Airflow's own backfill of the quarter of an hour that begins there: the run's state, certificates."""
+    airflow, moment = company.airflow, start.isoformat()
+    asked = ("--from-date", moment, "--to-date", moment)
+    airflow.command("backfill", "create", "--dag-id", f"{PREFIX}batch", *asked, "--max-active-runs", "1")
+    runs = airflow.api._ask("GET", f"/dags/{PREFIX}batch/dagRuns?run_type=backfill").json()["dag_runs"]
+    (run,) = [one["dag_run_id"] for one in runs if datetime.fromisoformat(one["logical_date"]) == start]
+    state, _ = airflow.end("batch", run)
+    begins = f"{PREFIX}batch/{run}/"
+    jobs = [job for job in company.server.client.jobs() if (job.key or "").startswith(begins)]
+    return state, [{**job.succeeded()["certificate"], "covers": job.succeeded()["covers"]} for job in jobs]
+
+
+def test_airflow_s_own_backfill_of_batch_certifies_exactly_the_windows_of_each_interval(
+    company: Company,
+) -> None:
+    company.server.produce(2_000)
+    company.server.until(company.server.caught_up)
+    now = utc_now()
+    start = now.replace(minute=now.minute // 15 * 15, second=0, microsecond=0) - timedelta(minutes=30)
+
+    state, certificates = backfilled(company, start)
+    before, none = backfilled(company, datetime(2026, 1, 2, tzinfo=UTC))
+
+    covers = f"windows {format_moment(start)} to {format_moment(start + timedelta(minutes=15))}"
+    assert state == "success"
+    assert {(one["kind"], one["table"], one["covers"]) for one in certificates} == {
+        ("rebuild", SALES, covers), ("verify", SALES, covers)
+    }  # fmt: skip
+    assert all(one["equal"] and one["rows_compared"] > 0 for one in certificates)
+    assert before == "failed" and {one["rows_compared"] for one in none} == {0}
+    said = company.airflow.said("batch")
+    assert "left out, because they have no windows: latest_order, orders" in said
+    assert "the first window of all tables begins at" in said
+
+
+@pytest.mark.parametrize("end", ["failed", "cleared"])
+def test_who_ends_a_task_in_airflow_cancels_its_job_and_a_restart_of_airflow_does_not(
+    company: Company, end: str
+) -> None:
+    server, airflow = company.server, company.airflow
+    server.stop_at(Point.BEFORE_REPLACE, SALES)
+    other = server.client.submit("rebuild", {"table": SALES})  # the job of the task has to wait for it
+    server.until_stopped_at(Point.BEFORE_REPLACE)
+    hour = utc_now().replace(minute=0, second=0, microsecond=0)
+    start, finish = (format_moment(hour + timedelta(hours=hours)) for hours in (-2, 1))
+    run = airflow.begin("backfill", **{"table": SALES, "from": start, "to": finish, "chunk_hours": 3})
+
+    def jobs() -> list[str]:
+        begins = f"{PREFIX}backfill/{run}/"
+        return [job.state for job in reversed(server.client.jobs()) if (job.key or "").startswith(begins)]
+
+    server.until(lambda: jobs() == ["running"], 180)
+    (before,) = [one for one in airflow.tasks("backfill", run) if one["task_id"] == "rebuild"]
+    waited = airflow.said("backfill").count("rebuild is job")
+    airflow.start()
+    server.until(lambda: airflow.said("backfill").count("rebuild is job") > waited, 180)
+    assert (before["state"], jobs()) == ("deferred", ["running"])
+
+    airflow.set_state("backfill", run, "rebuild", end)
+    server.until(lambda: jobs()[0] == "cancelled", 180)
+
+    server.let_go(Point.BEFORE_REPLACE)
+    assert server.client.follow(other.id).state == "succeeded"
+    assert airflow.end("backfill", run)[0] == ("success" if end == "cleared" else "failed")
+    assert jobs() == (["cancelled", "succeeded"] if end == "cleared" else ["cancelled"])
 
 
 def changed() -> dict[str, Any]:

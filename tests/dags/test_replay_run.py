@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.dags.test_runs import Installation, states
+from tests.dags.installation import Installation, states
 from tests.kill.server import lake_process
 
 pytestmark = [pytest.mark.services, pytest.mark.faults]

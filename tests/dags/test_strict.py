@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from jobs.errors import UsageError
 
 ODD = (True, "1", 1.5, float("nan"), float("inf"), 0, -1, [1])
 NUMBERS = (("rollback", "to"), ("maintain", "keep"), ("backfill", "chunk_hours"))
+DONE = {"tables": {}, "release": 1}
 RANGE = ("2026-03-01T00:00:00Z", "2026-03-02T00:00:00Z")
 
 
@@ -43,7 +45,8 @@ def asked(bag, monkeypatch: pytest.MonkeyPatch, dag: str, task: str, params: dic
     act = bag.dags[dag].get_task(task).python_callable
     context = {"params": params, "dag_run": Run()}
     monkeypatch.setitem(act.__globals__, "get_current_context", lambda: context)
-    monkeypatch.setitem(act.__globals__, "run_job", lambda kind, given: jobs.append(given) or {})
+    monkeypatch.setitem(act.__globals__, "run_job", lambda kind, given: jobs.append(given) or DONE)
+    monkeypatch.setitem(act.__globals__, "announce", lambda *event, **facts: None)
     act()
     return jobs
 
@@ -79,7 +82,8 @@ def test_batch_does_not_take_any_other_word_for_all_of_history(
     bag, monkeypatch: pytest.MonkeyPatch, windows: Any
 ) -> None:
     rebuild = bag.dags["batch"].get_task("both.rebuild").python_callable
-    monkeypatch.setitem(rebuild.__globals__, "get_current_context", lambda: {"params": {"windows": windows}})
+    context = {"params": {"windows": windows}, "dag_run": SimpleNamespace(run_type="manual")}
+    monkeypatch.setitem(rebuild.__globals__, "get_current_context", lambda: context)
 
     with pytest.raises(AirflowFailException, match="not due or all"):
         rebuild("orders")

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from datetime import timedelta
+
+from release import MOST_RUNS
 
 from infra.parts import airflow
 from infra.parts.folders import folders_of
 from infra.parts.part import Context
 from infra.parts.ports import Ports
+from jobs.configuration import Limits
 from jobs.defaults import KEPT_RELEASES
 from jobs.settings import PROJECT, Services, Settings
 
@@ -45,8 +50,35 @@ def test_every_dag_runs_once_at_a_time_and_retries_what_asks_the_lake_server(bag
         if task.task_id != "chunks"
     }
 
-    assert {dag.max_active_runs for dag in bag.dags.values()} == {1}
+    at_once = {name: dag.max_active_runs for name, dag in bag.dags.items() if dag.max_active_runs != 1}
+    assert at_once == {"release": MOST_RUNS}  # one may wait for its approval
     assert min(retries.values()) >= 2
+
+
+def test_every_task_and_every_run_that_builds_nothing_has_its_limit_from_the_settings(bag) -> None:
+    limits = Limits()
+
+    runs = {name: dag.dagrun_timeout for name, dag in bag.dags.items() if dag.dagrun_timeout}
+    assert runs == dict.fromkeys(
+        ("batch", "maintain", "replay", "rollback"), timedelta(hours=limits.airflow_run_hours)
+    )
+    tasks = {task.execution_timeout for dag in bag.dags.values() for task in dag.tasks}
+    assert tasks == {timedelta(minutes=limits.airflow_task_minutes)}
+    approve = bag.dags["release"].get_task("approve")
+    assert approve.response_timeout == timedelta(hours=limits.approval_hours)
+
+
+def test_no_release_and_no_rollback_waits_for_what_is_in_the_pool_of_batch_work(bag) -> None:
+    pools = json.loads((PROJECT / "dags" / "pools.json").read_text())
+    used = {dag.dag_id: {task.pool for task in dag.tasks} for dag in bag.dags.values()}
+
+    assert {name: found for name, found in used.items() if found != {"twinlake_batch"}} == {
+        "release": {"twinlake_release"}, "rollback": {"twinlake_release"}
+    }  # fmt: skip
+    assert set(pools) == set.union(*used.values())
+    assert {name: pool["include_deferred"] for name, pool in pools.items()} == {
+        "twinlake_batch": True, "twinlake_release": False
+    }  # fmt: skip
 
 
 def test_release_and_rollback_always_find_a_slot(bag, tmp_path) -> None:
@@ -75,13 +107,14 @@ def test_a_release_goes_from_plan_to_promote_through_the_approval(bag) -> None:
     }
 
 
-def test_batch_rebuilds_and_certifies_every_stored_table_and_certifies_the_views(bag) -> None:
+def test_batch_rebuilds_and_certifies_every_stored_table_certifies_the_views_and_says_so(bag) -> None:
     assert _flow(bag.dags["batch"]) == {
         "stored_tables": {"both.rebuild"},
         "views": {"certify_views"},
         "both.rebuild": {"both.certify"},
-        "both.certify": set(),
-        "certify_views": set(),
+        "both.certify": {"summary"},
+        "certify_views": {"summary"},
+        "summary": set(),
     }
 
 

@@ -119,6 +119,10 @@ class LakeProcess:
     def until_stopped_at(self, point: Point) -> None:
         self.until((self.breakpoints / f"{point}.reached").exists, every_s=0.02)
 
+    def let_go(self, point: Point) -> None:
+        """What has stopped there goes on."""
+        (self.breakpoints / f"{point}.reached").unlink()
+
     def second(self) -> subprocess.CompletedProcess[str]:
         """Another server on the same lake; it ends by itself."""
         command = [sys.executable, "-m", "jobs.server", "--home", str(self.home)]

@@ -1,0 +1,64 @@
+"""The decorator `lake_task`: an Airflow task that asks the lake server for jobs, and waits for them deferred.
+
+Its function runs anew after each job that it has waited for: what has ended is answered at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+from airflow.providers.standard.decorators.python import _PythonDecoratedOperator
+from airflow.sdk.bases.decorator import task_decorator_factory
+from airflow.sdk.exceptions import AirflowFailException, TaskDeferralError
+
+event_of_this_run: ContextVar[dict[str, Any] | None] = ContextVar("event_of_this_run", default=None)
+"""What the trigger said last: a job that has ended, or why none has."""
+
+UNKNOWN_TRIGGER = (
+    "Airflow's triggerer could not wait for the job: see the lines above. Where it found no module named "
+    "lake_trigger, put the folder of these DAGs on the PYTHONPATH of the triggerer, as docs/airflow.md "
+    "shows, and restart it"
+)
+
+
+class _MessageAlone(Exception):
+    """Its message says it all: of the frames in Airflow's code that it comes through, the log shows one."""
+
+    def __str__(self) -> str:
+        if self.__traceback__ is not None:  # structlog asks for the message first, and then walks the frames
+            self.__traceback__.tb_next = None
+        return super().__str__()
+
+
+class ShownFailure(_MessageAlone, AirflowFailException):
+    """What the same request meets again: the task fails at once."""
+
+
+class ShownError(_MessageAlone, RuntimeError):
+    """What may go well next time: Airflow tries the task again."""
+
+
+class LakeTask(_PythonDecoratedOperator):
+    """A function that may ask for jobs with `run_job`."""
+
+    custom_operator_name = "@lake_task"
+
+    def resume(self, context: Any, event: dict[str, Any]) -> Any:
+        """The job has ended for which the task was deferred."""
+        event_of_this_run.set(event)
+        return self.execute(context)
+
+    def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Any) -> Any:
+        try:
+            return super().resume_execution(next_method, next_kwargs, context)
+        except TaskDeferralError as error:
+            raise ShownFailure(UNKNOWN_TRIGGER) from error
+
+
+def lake_task(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """`@lake_task` or `@lake_task(retries=0)`."""
+    return task_decorator_factory(
+        python_callable=function, decorated_operator_class=LakeTask, multiple_outputs=False, **options
+    )
