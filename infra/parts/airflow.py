@@ -53,7 +53,7 @@ def environment(context: Context) -> dict[str, str]:
         "CORE__EXECUTOR": "LocalExecutor",
         "CORE__FERNET_KEY": "",
         "CORE__LOAD_EXAMPLES": "False",
-        "CORE__PARALLELISM": "7",  # what all DAGs may run at once: tests/dags/test_structure.py
+        "CORE__PARALLELISM": "7",  # the slots of the pools in dags/pools.json: tests/dags/test_structure.py
         "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(folder / "passwords.json"),
         "CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
         "CORE__DEFAULT_TIMEZONE": "utc",

@@ -163,7 +163,7 @@ def test_airflow_s_own_backfill_of_batch_certifies_exactly_the_windows_of_each_i
     company.server.produce(2_000)
     company.server.until(company.server.caught_up)
     now = utc_now()
-    start = now.replace(minute=now.minute // 15 * 15, second=0, microsecond=0) - timedelta(minutes=30)
+    start = now.replace(minute=now.minute // 15 * 15, second=0, microsecond=0) - timedelta(minutes=45)
 
     state, certificates = backfilled(company, start)
     before, none = backfilled(company, datetime(2026, 1, 2, tzinfo=UTC))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from datetime import timedelta
@@ -81,7 +82,7 @@ def test_no_release_and_no_rollback_waits_for_what_is_in_the_pool_of_batch_work(
     }  # fmt: skip
 
 
-def test_release_and_rollback_always_find_a_slot(bag, tmp_path) -> None:
+def test_release_and_rollback_always_find_a_slot(tmp_path) -> None:
     settings = Settings(home=tmp_path)
     folders = folders_of(settings)
     folders.make()
@@ -91,7 +92,24 @@ def test_release_and_rollback_always_find_a_slot(bag, tmp_path) -> None:
     )  # fmt: skip
     slots = int(airflow.environment(context)["AIRFLOW__CORE__PARALLELISM"])
 
-    assert sum(dag.max_active_tasks for dag in bag.dags.values()) <= slots
+    pools = json.loads((PROJECT / "dags" / "pools.json").read_text())
+    assert sum(pool["slots"] for pool in pools.values()) <= slots
+
+
+def test_the_triggerer_of_an_airflow_that_is_started_here_finds_the_trigger(tmp_path) -> None:
+    settings = Settings(home=tmp_path)
+    folders = folders_of(settings)
+    folders.make()
+    context = Context(
+        settings=settings, folders=folders, ports=Ports(folders.run / "ports.json"), java_home=tmp_path,
+        services=Services(),
+    )  # fmt: skip
+
+    done = subprocess.run(
+        [sys.executable, "-c", "import lake_trigger"], cwd=tmp_path, capture_output=True,
+        env={**os.environ, **airflow.environment(context)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr.decode()
 
 
 def test_a_release_goes_from_plan_to_promote_through_the_approval(bag) -> None:

@@ -35,10 +35,16 @@ def runs(database: Path) -> list[str]:
         return [name for (name,) in connection.execute("SELECT run_id FROM dag_run ORDER BY run_id")]
 
 
+def pools(database: Path) -> set[str]:
+    with sqlite3.connect(database) as connection:
+        return {name for (name,) in connection.execute("SELECT pool FROM slot_pool")}
+
+
 @pytest.mark.faults
-def test_old_runs_go_with_their_logs_and_young_ones_stay(context: Context) -> None:
+def test_pools_are_made_and_old_runs_go_with_their_logs_and_young_ones_stay(context: Context) -> None:
     airflow._migrate(context)
     folder = context.folders.private("airflow")
+    assert pools(folder / "airflow.db") == {"default_pool", "twinlake_batch", "twinlake_release"}
     for run, days_ago in (("old", 40), ("older", 90), ("young", 2)):
         ran(folder / "airflow.db", run, days_ago)
         log = folder / f"logs/dag_id=batch/run_id={run}/task_id=t/attempt=1.log"
