@@ -112,6 +112,7 @@ def report_of(plan: str, file: str | None) -> tuple[str, str]:
     with telling_airflow():
         link = lake().report_link(plan)
     if link:
+        get_current_context()["ti"].task.report_link = link  # the button of a ReportedTask
         return f"[report]({link})", link
     return f"report: `{file}`, where the lake server runs", f"{file}, where the lake server runs"
 

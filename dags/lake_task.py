@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from airflow.providers.standard.decorators.python import _PythonDecoratedOperator
+from airflow.sdk import BaseOperatorLink
 from airflow.sdk.bases.decorator import task_decorator_factory
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferralError
 
@@ -57,8 +58,25 @@ class LakeTask(_PythonDecoratedOperator):
             raise ShownFailure(UNKNOWN_TRIGGER) from error
 
 
-def lake_task(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+class ReportLink(BaseOperatorLink):
+    """A button on the task's page: the report of the plan, for browsers that can reach it."""
+
+    name = "Report"
+
+    def get_link(self, operator: Any, *, ti_key: Any) -> str:
+        return str(getattr(operator, "report_link", None) or "")
+
+
+class ReportedTask(LakeTask):
+    """A task whose function may set `report_link` of its operator."""
+
+    operator_extra_links = (ReportLink(),)
+
+
+def lake_task(
+    function: Callable[..., Any] | None = None, operator: type[LakeTask] = LakeTask, **options: Any
+) -> Any:
     """`@lake_task` or `@lake_task(retries=0)`."""
     return task_decorator_factory(
-        python_callable=function, decorated_operator_class=LakeTask, multiple_outputs=False, **options
+        python_callable=function, decorated_operator_class=operator, multiple_outputs=False, **options
     )

@@ -21,6 +21,8 @@ from jobs.server.client import AWAY_S, LakeClient, now_and_then
 
 LOOK_S = 1.0
 """A look at a job takes a few milliseconds."""
+SETTLED_S = 3.0
+"""Airflow starts a task anew that is resumed before its scheduler has noted that it was deferred."""
 CANCEL_S = 60.0
 """A job that was cancelled for want of progress is waited for so long."""
 
@@ -43,10 +45,12 @@ class LakeJobTrigger(BaseTrigger):
         return f"lake_trigger.{type(self).__name__}", told
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
+        settled = time.monotonic() + SETTLED_S
         try:
             told = await self._follow()
         except TwinlakeError as error:
             told = {"error": error.to_json()}
+        await asyncio.sleep(max(0.0, settled - time.monotonic()))
         yield TriggerEvent({"key": self.key, **told})
 
     async def on_kill(self) -> None:

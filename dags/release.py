@@ -15,7 +15,7 @@ from lake_assets import SERVED, announce
 from lake_jobs import log, report_of, run_job
 from lake_limits import APPROVAL, task_defaults
 from lake_names import RELEASE_POOL, named
-from lake_task import ShownFailure, lake_task
+from lake_task import ReportedTask, ShownFailure, lake_task
 
 from jobs.visible import visible
 
@@ -118,7 +118,7 @@ def release() -> None:
             log.info("%s", line)
         return lines
 
-    @lake_task(show_return_value_in_logs=False)  # it is Markdown, with every sign escaped
+    @lake_task(operator=ReportedTask, show_return_value_in_logs=False)  # Markdown, with every sign escaped
     def gate(made: dict[str, Any], compared: list[str]) -> str:
         """Certificates, lag, expectations of the contracts; returns what the approver reads."""
         found = run_job("gate", {"plan": made["id"]})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable
 from contextvars import copy_context
 from types import SimpleNamespace
@@ -19,6 +20,7 @@ import pytest
 import structlog
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskDeferred
 from lake_connection import Lake
+from lake_task import ReportedTask
 from lake_trigger import LakeJobTrigger
 
 from jobs.errors import UsageError
@@ -96,6 +98,7 @@ def lake(monkeypatch: pytest.MonkeyPatch) -> FakeLake:
 @pytest.fixture(autouse=True)
 def look_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lake_trigger, "LOOK_S", 0.005)
+    monkeypatch.setattr(lake_trigger, "SETTLED_S", 0)
 
 
 def next_event(trigger: Any) -> dict[str, Any]:
@@ -193,6 +196,11 @@ def test_a_wrong_token_is_not_tried_again_and_a_server_that_is_away_is(
 
 def test_the_approver_reads_where_the_report_is(monkeypatch: pytest.MonkeyPatch) -> None:
     client = LakeClient("http://lake", "token")
+    operator = ReportedTask(task_id="gate", python_callable=lambda: None, op_args=(), op_kwargs={})
+    context = {"ti": SimpleNamespace(task=operator)}
+    monkeypatch.setattr(lake_jobs, "get_current_context", lambda: context)
+    (button,) = operator.operator_extra_links
+    assert button.get_link(operator, ti_key=None) == ""
     shown = []
     for url in ("https://data.example/twinlake/", None):
         lake = Lake(client=client, report_url=url)
@@ -204,6 +212,7 @@ def test_the_approver_reads_where_the_report_is(monkeypatch: pytest.MonkeyPatch)
         (f"[report]({link})", link),
         (f"report: `{file}`, where the lake server runs", f"{file}, where the lake server runs"),
     ]
+    assert button.get_link(operator, ti_key=None) == link
 
 
 def test_a_task_that_is_tried_again_finds_its_job_again(lake: FakeLake) -> None:
@@ -307,6 +316,17 @@ def test_the_task_itself_asks_for_nothing_before_it_waits_deferred(lake: FakeLak
         lake_jobs.run_job("rebuild", {"table": "t"})
 
     assert lake.jobs == {}
+
+
+def test_a_task_is_not_resumed_before_airflow_has_noted_that_it_waits(
+    lake: FakeLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lake_trigger, "SETTLED_S", 0.3)
+    began = time.monotonic()
+
+    next_event(LakeJobTrigger("rebuild", {"table": "t"}, "k", 1))
+
+    assert time.monotonic() - began >= 0.3
 
 
 def started(lake: FakeLake, end: str | None) -> LakeJobTrigger:

@@ -124,6 +124,9 @@ def test_the_first_release_is_of_the_definitions_beside_the_lake_server(company:
     plan = company.live()["plan"]
     page = company.airflow.result("release", tasks[0]["dag_run_id"], "gate")
     assert f"[report]({REPORTS}/reports/{plan})" in page
+    links = f"/dags/{PREFIX}release/dagRuns/{tasks[0]['dag_run_id']}/taskInstances/gate/links"
+    told = company.airflow.api._ask("GET", links).json()
+    assert told["extra_links"] == {"Report": f"{REPORTS}/reports/{plan}"}
 
 
 def test_batch_and_backfill_rebuild_and_certify(company: Company) -> None:
@@ -152,6 +155,10 @@ def backfilled(company: Company, start: datetime) -> tuple[str, list[dict[str, A
     runs = airflow.api._ask("GET", f"/dags/{PREFIX}batch/dagRuns?run_type=backfill").json()["dag_runs"]
     (run,) = [one["dag_run_id"] for one in runs if datetime.fromisoformat(one["logical_date"]) == start]
     state, _ = airflow.end("batch", run)
+    mine = f"/backfills?dag_id={PREFIX}batch"
+    company.server.until(  # Airflow has one backfill of a DAG at a time
+        lambda: all(one["completed_at"] for one in airflow.api._ask("GET", mine).json()["backfills"]), 180
+    )
     begins = f"{PREFIX}batch/{run}/"
     jobs = [job for job in company.server.client.jobs() if (job.key or "").startswith(begins)]
     return state, [{**job.succeeded()["certificate"], "covers": job.succeeded()["covers"]} for job in jobs]
