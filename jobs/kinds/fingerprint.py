@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 STATE_CODE = 1
 """Raise it whenever this package computes other states from the same plan."""
+FORMULA = 2
+"""Which formula `fingerprint` is. Another one is a step of the lake's format, and gives versions new ones."""
 
 NONE_KNOWN: Mapping[str, str] = {}
 _WATERMARK = "TIMESTAMP '2000-01-01 00:00:00Z'"
@@ -41,6 +43,34 @@ def fingerprint(
     `tables` are the definitions that it reads: their fingerprints count, and so everything upstream. Those
     that are `known` are taken as they are, the others found out.
     """
+    meaning = _meaning(kind, topics, spark, tables)
+    meaning |= {
+        "inputs": list(kind.inputs),
+        "contracts": [topics[name].contract.of_rows() for name in kind.inputs],
+        "reads": {
+            name: known.get(name) or fingerprint(tables[name], topics, spark, tables, known)
+            for name in kind.reads
+        },
+    }
+    return _hashed(meaning)
+
+
+def first_fingerprint(kind: Kind, topics: Topics, spark: SparkSession, tables: Tables = NONE) -> str:
+    """By formula 1, which took in all of a contract, and no topic's name."""
+    meaning = _meaning(kind, topics, spark, tables)
+    meaning |= {
+        "contracts": [topics[name].contract.meaning() for name in kind.inputs],
+        "reads": {name: first_fingerprint(tables[name], topics, spark, tables) for name in kind.reads},
+    }
+    return _hashed(meaning)
+
+
+def _hashed(meaning: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(meaning, sort_keys=True).encode()).hexdigest()
+
+
+def _meaning(kind: Kind, topics: Topics, spark: SparkSession, tables: Tables) -> dict[str, Any]:
+    """All but contracts and what is upstream."""
     view = empty_view(kind, topics, spark, _WATERMARK, tables)
     frames = [view]
     if is_stored(kind):
@@ -49,22 +79,16 @@ def fingerprint(
         frames = [state, kind.merge(state), view]
     with _whole_plans(spark):
         plans = [_plan(frame) for frame in frames]
-    meaning = {
+    return {
         "kind": kind.kind,
         "plans": plans,
         "columns": [[list(column) for column in frame.dtypes] for frame in frames],
         "keys": [list(kind.view_keys), list(kind.state_keys) if is_stored(kind) else None],
-        "contracts": [topics[name].contract.meaning() for name in kind.inputs],
         "schemas": [topics[name].newest.fingerprint for name in kind.inputs],
-        "reads": {
-            name: known.get(name) or fingerprint(tables[name], topics, spark, tables, known)
-            for name in kind.reads
-        },
         "versions": {"spark": spark.version, "delta": version("delta-spark"), "state_code": STATE_CODE},
         "time_zone": spark.conf.get("spark.sql.session.timeZone"),
         "ansi": spark.conf.get("spark.sql.ansi.enabled"),
     }
-    return hashlib.sha256(json.dumps(meaning, sort_keys=True).encode()).hexdigest()
 
 
 def _plan(frame: DataFrame) -> list[Any]:

@@ -48,6 +48,8 @@ STEPS: tuple[Step, ...] = (
     # which schemas those of before were made with is found out over the open logs: `made_with.store_schemas`
     Step(name="keep the schemas that versions were made with", change=_nothing, needs="0.1.0"),
     Step(name="keep the reasons of rollbacks", change=_nothing, needs="0.1.0"),
+    # they are made out over the open logs as well: `new_fingerprints.store_fingerprints`
+    Step(name="take contracts' rules out of fingerprints", change=_nothing, needs="0.1.0"),
 )
 """The step at index n takes a lake on from format n to n + 1."""
 

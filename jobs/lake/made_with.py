@@ -38,7 +38,7 @@ def store_schemas(lake: Location, logs: Mapping[str, Log]) -> None:
 
 
 def _resolving(lake: Location, version: Version, logs: Mapping[str, Log]) -> Iterator[dict[str, Topic]]:
-    known = dict(_upstream(lake, version))
+    known = dict(upstream(lake, version))
     definition = from_json(version.definition).bound(known)
     numbers = [range(logs[name].topic.newest.number, 0, -1) for name in version.topics]
     for chosen in product(*numbers):
@@ -78,10 +78,10 @@ def _fits(
     return all(there.get(column) == type_ for column, type_ in made.items())
 
 
-def _upstream(lake: Location, version: Version) -> Iterator[tuple[str, Kind]]:
+def upstream(lake: Location, version: Version) -> Iterator[tuple[str, Kind]]:
     """What it reads, and what that reads, bound."""
     for table, name in version.reads.items():
         read = load(version_file(lake, table, name))
-        below = dict(_upstream(lake, read))
+        below = dict(upstream(lake, read))
         yield from below.items()
         yield table, from_json(read.definition).bound(below)

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from jobs.errors import NotFoundError, UsageError
+from jobs.kinds.fingerprint import FORMULA
 from jobs.lake import store
 from jobs.location import Location
 
@@ -58,6 +59,8 @@ class Plan:
     definitions: dict[str, dict[str, Any]]
     created_at: str
     git_commit: str | None = None
+    formula: int = FORMULA
+    """By which formula its fingerprints were made out (`kinds/fingerprint.py`)."""
 
     @property
     def empty(self) -> bool:
@@ -78,7 +81,16 @@ class Plan:
             Change(**{**change, "why": tuple(change["why"]), "reads": tuple(change["reads"])})
             for change in known.pop("changes")
         )
-        return cls(changes=changes, **known)
+        return cls(changes=changes, **{"formula": 1, **known})
+
+    def refuse_outdated(self) -> None:
+        """UsageError for one whose fingerprints are no longer those of versions."""
+        if self.formula != FORMULA:
+            raise UsageError(
+                f"plan {self.id} cannot be used any more",
+                "a former Twinlake made it, which named what definitions mean in another way",
+                "make a new one with `twinlake plan`; versions that are built already are used again",
+            )
 
 
 class Plans:

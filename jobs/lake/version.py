@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from jobs.errors import DamagedError
+from jobs.kinds.fingerprint import FORMULA
 from jobs.lake import store
 from jobs.location import Location
 
@@ -35,6 +36,10 @@ class Version:
     """By table, the name of the version that it reads: for ever the same one."""
     schemas: dict[str, int] = field(default_factory=dict)
     """By topic, the number of the schema that it was made with: it reads the log by that for ever."""
+    formula: int = FORMULA
+    """By which formula its fingerprint was made out (`kinds/fingerprint.py`)."""
+    first_name: str | None = None
+    """Of a version whose fingerprint was made out again: what it was called before, and is for ever."""
 
     @property
     def state(self) -> State:
@@ -42,7 +47,7 @@ class Version:
 
     @property
     def name(self) -> str:
-        return f"{self.fingerprint[:12]}-{self.build}"
+        return self.first_name or f"{self.fingerprint[:12]}-{self.build}"
 
     def __str__(self) -> str:
         return f"{self.table} {self.name}"
@@ -112,7 +117,7 @@ def version_file(lake: Location, table: str, name: str) -> Location:
 def load(file: Location) -> Version:
     stored = store.read_json(file)
     stored.pop("version")
-    return Version(**{**stored, "topics": tuple(stored["topics"])})
+    return Version(**{"formula": 1, **stored, "topics": tuple(stored["topics"])})
 
 
 def unknown(table: str, name: str) -> Version:

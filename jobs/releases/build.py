@@ -59,6 +59,7 @@ def build(lake: OpenLake, plan: Plan, run: Run) -> Built | Failed:
 
     From its first step on a version is living: it is fed like blue, and a restarted server goes on with it.
     """
+    plan.refuse_outdated()
     began, records, built = time.monotonic(), 0, []
     greens: dict[str, Version] = {}
     for change in plan.switched:  # all at once: each is opened and brought forward by its own thread

@@ -85,6 +85,7 @@ def promote(lake: OpenLake, plan: Plan, approved_by: str, run: Run) -> Switched 
             return replace(_finish(lake, live), changed=False)
         if (live.number if live else None) != plan.release_before:
             raise release_log.moved(plan.release_before, live)
+        plan.refuse_outdated()
         asked = gate.ask(lake, plan, run, recent=True)
         write_report(lake, plan)
         if not asked.passed:

@@ -27,6 +27,7 @@ from jobs.lake.damages import Damages
 from jobs.lake.fresh_rows import NewRows
 from jobs.lake.log import Log
 from jobs.lake.made_with import store_schemas
+from jobs.lake.new_fingerprints import store_fingerprints
 from jobs.lake.open_lake import OpenLake, RunningIngest, staging_folder
 from jobs.lake.plans import Plans
 from jobs.lake.read_errors import damage_in
@@ -166,6 +167,7 @@ class LakeServer:
                 continue
             logs[name] = log
         store_schemas(self.settings.lake, logs)
+        store_fingerprints(self.settings.lake, logs)
         versions = self._versions = Versions(
             self.settings.lake, logs, merge_small, self._damages, self._broken
         )

@@ -126,6 +126,7 @@ def do_diff(lake: OpenLake, params: DiffParams, run: Run) -> Reported:
 def do_gate(lake: OpenLake, params: GateParams, run: Run) -> Reported:
     """Ask everything that must hold; the answer, passed or not, is the result."""
     plan = lake.plans.load(params.plan)
+    plan.refuse_outdated()
     asked = gate.ask(lake, plan, run)
     return Reported(found=asked, report=str(write_report(lake, plan)))
 

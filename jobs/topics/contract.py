@@ -144,6 +144,21 @@ class Contract:
             **self._unusual,
         }
 
+    def of_rows(self) -> dict[str, Any]:
+        """What a table's rows depend on beside the log, as JSON data. Rules are no part of it, nor what is
+        unique or too late: the verdicts that they lead to are stored with the records, once."""
+        shows_key = self.key_format == JSON or self.null_values == DELETE
+        return {
+            "columns": sorted([column.name, column.type] for column in self.columns),
+            "keys": list(self.keys) if shows_key else [],
+            "key_format": self.key_format,
+            "null_values": self.null_values,
+            "format": self.format,
+            "change_data": self.change_data,
+            "event_time": self.event_time,
+            "late_after": self.late_after and format_duration(self.late_after),
+        }
+
     @property
     def _unusual(self) -> dict[str, str]:
         """What was not to be said before; a contract that does not say it keeps the fingerprint it had."""

@@ -199,7 +199,7 @@ def test_the_first_bad_stage_of_a_view_kind_ends_the_search(spark: SparkSession)
 
 
 def test_each_of_several_topics_counts_for_the_fingerprint(spark: SparkSession) -> None:
-    late = replace(REFUNDS, contract=replace(REFUNDS.contract, discard_after=None))
+    late = replace(REFUNDS, contract=replace(REFUNDS.contract, late_after=None))
     one = replace(BOTH, inputs=("orders",))
     found: list[tuple[Any, Any]] = [
         (BOTH, SEVERAL), (BOTH, {**SEVERAL, "refunds": late}), (one, SEVERAL),

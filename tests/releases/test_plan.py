@@ -108,6 +108,15 @@ def test_a_plan_says_when_history_does_not_reach_back() -> None:
     assert any("does not reach back far enough: it begins at offset 7" in line for line in describe(plan))
 
 
+def test_a_plan_of_a_former_formula_is_made_again() -> None:
+    plan = Plan(id="0" * 12, release_before=None, changes=(), definitions={}, created_at="now")
+    former = Plan.from_json({key: value for key, value in plan.to_json().items() if key != "formula"})
+
+    plan.refuse_outdated()
+    with pytest.raises(UsageError, match="cannot be used any more"):
+        former.refuse_outdated()
+
+
 def test_differences_name_the_place() -> None:
     old = {"where": None, "columns": [["a", "x"], ["b", "y"]], "keys": ["k"]}
     new = {"where": "x > 0", "columns": [["a", "x"], ["b", "z"]], "keys": ["k", "l"]}
