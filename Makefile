@@ -90,4 +90,4 @@ ci:
 	@.ci/run
 
 clean: down
-	rm -rf .venv .jars build *.egg-info
+	rm -rf .venv .jars .twinlake_cache build *.egg-info

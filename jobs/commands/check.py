@@ -16,10 +16,14 @@ import typer
 from jobs.commands.output import load_settings, print_json, tell
 from jobs.errors import TwinlakeError
 from jobs.releases.check import check
+from jobs.releases.checked import Checked
 from jobs.settings import PROJECT, Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+KEPT = PROJECT / ".twinlake_cache" / "checked.json"
 
 
 def register(app: typer.Typer) -> None:
@@ -28,12 +32,15 @@ def register(app: typer.Typer) -> None:
 
 
 def run(as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False) -> None:
-    """Load every definition, contract and schema; refuse what is not row-local. Starts no service."""
+    """Load every definition, contract and schema; refuse what is not row-local. Starts no service.
+
+    What it found of a definition is kept until its text, what it rests on or Twinlake changes.
+    """
     with TemporaryDirectory(prefix="twinlake-check-") as scratch:
         # a scratch folder of its own: a check must not touch the state of what runs
         given = load_settings()
         settings = replace(given, home=Path(scratch))
-        report = check(PROJECT, lambda: _spark(settings), given.examples)
+        report = check(PROJECT, lambda: _spark(settings), given.examples, Checked(KEPT))
     if as_json:
         print_json(report.to_json())
     else:

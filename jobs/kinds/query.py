@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
 from jobs import quote
+from jobs.kinds.node_class import full_name, is_a, simple_name
 from jobs.kinds.row_local import SPECIAL_LITERAL, first_line, impure
 
 if TYPE_CHECKING:
@@ -79,13 +80,13 @@ def refused_plan(query: DataFrame) -> Iterator[str]:
     for node in _plans(query._jdf.queryExecution().analyzed(), spark):
         for expression in _each(node.expressions()):
             found += _impurities(expression, spark)
-        if _class(node) in _LIMITS and not _is_sorted(node):
+        if simple_name(node) in _LIMITS and not _is_sorted(node):
             found.append("it is not deterministic: LIMIT and OFFSET need an ORDER BY that ends in a key")
     yield from dict.fromkeys(found)
 
 
 def _refused_node(node: Any, reads: Collection[str], own: Collection[str], spark: SparkSession) -> str | None:
-    kind = _class(node)
+    kind = simple_name(node)
     if kind in ("UnresolvedRelation", "UnresolvedTableValuedFunction"):
         parts = node.multipartIdentifier() if kind == "UnresolvedRelation" else node.name()
         name = ".".join(_each(parts))
@@ -106,10 +107,11 @@ def _refused_node(node: Any, reads: Collection[str], own: Collection[str], spark
 
 def _impurities(node: Any, spark: SparkSession, *, is_ordered: bool = False) -> Iterator[str]:
     """What in an expression tree, parsed or analysed, could differ by run or would not run everywhere."""
-    if why := impure(node, spark):
+    full = full_name(node)
+    if why := impure(node, spark, full):
         yield why
         return
-    kind = _class(node)
+    kind = simple_name(node, full)
     if kind in _UNORDERED and not is_ordered and not (kind == "ListAgg" and node.orderingFilled()):
         yield f"it is not deterministic: {node.prettyName()}() takes rows as they come; {_UNORDERED[kind]}"
     elif kind in _BY_CHANCE or kind.startswith(_KLL):
@@ -130,30 +132,27 @@ def _is_impure_itself(node: Any) -> bool:
 
 def _is_sorted(limit: Any) -> bool:
     below = limit
-    while _class(below) in ("GlobalLimit", "LocalLimit", "Offset", "Project"):
+    while simple_name(below) in ("GlobalLimit", "LocalLimit", "Offset", "Project"):
         below = below.child()
-    return _class(below) == "Sort"
+    return simple_name(below) == "Sort"
 
 
 def _plans(plan: Any, spark: SparkSession) -> Iterator[Any]:
     """Every node of the plan, those of common table expressions and of subqueries included."""
-    from py4j.java_gateway import is_instance_of
-
     yield plan
-    if _class(plan) == "UnresolvedWith":
+    if simple_name(plan) == "UnresolvedWith":
         for relation in _each(plan.cteRelations()):
             yield from _plans(relation._2(), spark)
     for child in _each(plan.children()):
         yield from _plans(child, spark)
-    gateway = spark.sparkContext._gateway
     for expression in _each(plan.expressions()):
         for node in _tree(expression):
-            if is_instance_of(gateway, node, _SUBQUERY):
+            if is_a(node, _SUBQUERY):
                 yield from _plans(node.plan(), spark)
 
 
 def _aliases(node: Any) -> Iterator[str]:
-    if _class(node) == "UnresolvedWith":
+    if simple_name(node) == "UnresolvedWith":
         for relation in _each(node.cteRelations()):
             yield str(relation._1()).lower()
 
@@ -167,7 +166,3 @@ def _tree(expression: Any) -> Iterator[Any]:
 def _each(sequence: Any) -> Iterator[Any]:
     for index in range(sequence.size()):
         yield sequence.apply(index)
-
-
-def _class(node: Any) -> str:
-    return str(node.getClass().getSimpleName())

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from jobs.kinds.expression import Expression
+from jobs.kinds.node_class import is_a, simple_name
 from jobs.kinds.row_local import analysed, first_line
 from jobs.topics import coordinate
 
@@ -59,6 +60,7 @@ _ALWAYS = {
     "MapConcat": ("a key is given twice", "an array of maps"),
     "CreateMap": ("a key is NULL or given twice", "a struct, or an array of structs"),
 }
+_MAY_BE_STRICT = {*_STRICT, *_DIVISIONS, *_OVERFLOWS, "Cast"}
 _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
 """How many digits the largest number has; all numbers with fewer fit."""
 
@@ -95,14 +97,13 @@ def first_raising(expression: Expression, rows: DataFrame) -> tuple[tuple[int, i
 
 def _evaluated(node: Any, rows: DataFrame) -> Iterator[Any]:
     """The nodes that are computed: of a function also what it stands for, and nothing of what is tried."""
-    from py4j.java_gateway import is_instance_of
-
-    if _class(node) == "TryEval":
+    kind = simple_name(node)
+    if kind == "TryEval":
         return
     yield node
-    if _class(node) == "RaiseError":
+    if kind == "RaiseError":
         return
-    if is_instance_of(rows.sparkSession.sparkContext._gateway, node, _REPLACED):
+    if is_a(node, _REPLACED):
         yield from _evaluated(node.replacement(), rows)
         return
     children = node.children()
@@ -111,14 +112,14 @@ def _evaluated(node: Any, rows: DataFrame) -> Iterator[Any]:
 
 
 def _finding(node: Any) -> tuple[str, str] | None:
-    kind = _class(node)
+    kind = simple_name(node)
     if kind == "ElementAt" and not node.left().dataType().simpleString().startswith("array<"):
         return None  # a map has NULL for a key that it has not
     if kind == "Sequence" and node.children().size() < 3:
         return None  # it goes up or down as the two ends ask for
     if kind in _ALWAYS:
         return _ALWAYS[kind]
-    if not _strict(node):
+    if kind not in _MAY_BE_STRICT or not _strict(node):
         return None
     if kind in _STRICT:
         return _STRICT[kind]
@@ -148,11 +149,11 @@ def _strict(node: Any) -> bool:
 
 def _never_zero(divisor: Any) -> bool:
     """A number that is written there and not 0, or `nullif(..., 0)`: NULL divides without an error."""
-    while _class(divisor) == "Cast":
+    while simple_name(divisor) == "Cast":
         divisor = divisor.child()
-    if _class(divisor) == "NullIf":
+    if simple_name(divisor) == "NullIf":
         return not _never_zero(divisor.right())
-    return _class(divisor) == "Literal" and not re.fullmatch(r"-?0*\.?0*(E.*)?", str(divisor.toString()))
+    return simple_name(divisor) == "Literal" and not re.fullmatch(r"-?0*\.?0*(E.*)?", str(divisor.toString()))
 
 
 def _fits(given: str, wanted: str) -> bool:
@@ -181,7 +182,3 @@ def _size(type_: str) -> tuple[int | None, int]:
         return _DIGITS[type_], 0
     found = re.fullmatch(r"decimal\((\d+),(\d+)\)", type_)
     return (int(found[1]) - int(found[2]), int(found[2])) if found else (None, 0)
-
-
-def _class(node: Any) -> str:
-    return str(node.getClass().getSimpleName())

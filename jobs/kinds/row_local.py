@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from jobs.kinds.expression import Expression
+from jobs.kinds.node_class import full_name, is_a, simple_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,6 +29,7 @@ _NODES = {
     _CATALYST + "expressions.Alias": "an alias (the column's name is given already)",
     _CATALYST + "analysis.MultiAlias": "an alias (the column's name is given already)",
 }
+_FUNCTION = _CATALYST + "analysis.UnresolvedFunction"
 _FOREIGN = {
     _CATALYST + "expressions.UserDefinedExpression": "a user-defined function",
     _CATALYST + "expressions.CallMethodViaReflection": "a call into Java",
@@ -110,7 +112,7 @@ def analysed(expression: Expression, rows: DataFrame) -> tuple[Any, str]:
 
     shown = rows.select(F.expr(expression.sql).alias("it"))
     inner = shown._jdf.queryExecution().analyzed().expressions().apply(0)
-    if inner.getClass().getSimpleName() == "Alias":
+    if simple_name(inner) == "Alias":
         inner = inner.child()
     return inner, shown.dtypes[0][1]
 
@@ -124,31 +126,27 @@ def _nodes(expression: Any) -> Iterator[Any]:
 
 def _refusal(node: Any, spark: SparkSession) -> str | None:
     """Why this node of an expression tree may not be in a row-local step, if so."""
-    from py4j.java_gateway import is_instance_of
-
-    if why := impure(node, spark):
+    full = full_name(node)
+    if why := impure(node, spark, full):
         return why
-    if node.getClass().getSimpleName() == "UnresolvedFunction":
+    if full == _FUNCTION:
         return _function_refusal(node, spark)
-    gateway = spark.sparkContext._gateway
-    return next(
-        (f"{words} {_NOT_LOCAL}" for name, words in _NODES.items() if is_instance_of(gateway, node, name)),
-        None,
-    )
+    return next((f"{words} {_NOT_LOCAL}" for name, words in _NODES.items() if is_a(node, name, full)), None)
 
 
-def impure(node: Any, spark: SparkSession) -> str | None:
-    """Why this node, parsed or analysed, may be in no expression of a definition, wherever it stands."""
-    from py4j.java_gateway import is_instance_of
+def impure(node: Any, spark: SparkSession, full: str | None = None) -> str | None:
+    """Why this node, parsed or analysed, may be in no expression of a definition, wherever it stands.
 
-    kind = node.getClass().getSimpleName()
+    `full` is the name of its class where it is known.
+    """
+    full = full or full_name(node)
+    kind = simple_name(node, full)
     if kind == "UnresolvedFunction":
         return _foreign(node, spark)
     if kind in _OF_THE_MOMENT:
         return f"it is not deterministic: {kind} depends on when or where it runs"
-    gateway = spark.sparkContext._gateway
     for name, words in _FOREIGN.items():
-        if is_instance_of(gateway, node, name):
+        if is_a(node, name, full):
             return f"{words} may be in no definition: it would not run alike everywhere"
     return _special_moment(node) if kind == "Cast" else None
 
@@ -162,7 +160,7 @@ def _special_moment(cast: Any) -> str | None:
         return None
     if child.dataType().simpleString() != "string" or not child.foldable():
         return None
-    is_literal = child.getClass().getSimpleName() == "Literal"
+    is_literal = simple_name(child) == "Literal"
     if is_literal and not _SPECIAL.match(str(child.toString())):
         return None
     return f"it is not deterministic: {child.toString()} is read as a moment that depends on when it runs"

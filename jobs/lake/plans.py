@@ -8,12 +8,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from jobs.errors import NotFoundError, UsageError
+from jobs.errors import DamagedError, NotFoundError, UsageError
 from jobs.kinds.fingerprint import FORMULA
 from jobs.lake import store
 from jobs.location import Location
 
 _ID = r"[0-9a-f]{12}"
+_ANALYSED = "analysed.json"
+MOST_ANALYSED = 2_000
 KEEP = 200
 """So many plans are kept whatever became of them; those of releases always."""
 Action = Literal["new", "changed", "unchanged", "removed", "left out"]
@@ -149,6 +151,22 @@ class Plans:
     def report(self, plan: str) -> str | None:
         """The page that a person reads of the plan, None before it is made."""
         return _text(self.report_file(plan))
+
+    def analysed(self) -> dict[str, str]:
+        """By its premises (`kinds/premises.py`), the fingerprint of each definition that plans know."""
+        try:
+            told = store.read_json(self._folder / _ANALYSED)
+        except (FileNotFoundError, DamagedError):  # they are found out again
+            return {}
+        return told if isinstance(told, dict) else {}
+
+    def save_analysed(self, found: Mapping[str, str]) -> None:
+        """Adds these, as the newest; the oldest ones go."""
+        known = self.analysed()
+        if not found.keys() <= known.keys():
+            left = {premises: means for premises, means in known.items() if premises not in found}
+            newest = list({**left, **found}.items())[-MOST_ANALYSED:]
+            store.replace(self._folder / _ANALYSED, json.dumps(dict(newest), indent=1))
 
     def report_file(self, plan: str) -> Location:
         """Where the page is."""

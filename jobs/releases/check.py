@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from jobs.kinds.dependencies import ordered, unknown
 from jobs.kinds.fingerprint import fingerprint
 from jobs.kinds.kind import Kind
 from jobs.reading.views import late_name
+from jobs.releases.checked import Checked, Found, rests_on
 from jobs.settings import sources_of
 from jobs.topics.contract import Contract
 from jobs.topics.contract_file import load_contract
@@ -45,10 +47,15 @@ class Report:
         }  # fmt: skip
 
 
-def check(project: Path, start_spark: Callable[[], SparkSession], examples: Sequence[str] = ()) -> Report:
+def check(
+    project: Path,
+    start_spark: Callable[[], SparkSession],
+    examples: Sequence[str] = (),
+    checked: Checked | None = None,
+) -> Report:
     """Everything in `project`, and these examples of the gallery.
 
-    Spark is started only when there is a definition worth analysing.
+    Spark is started only when there is a definition worth analysing, about which `checked` knows nothing.
     """
     report = Report()
     sources = sources_of(project, examples)
@@ -57,41 +64,57 @@ def check(project: Path, start_spark: Callable[[], SparkSession], examples: Sequ
     tables = _tables(examples, report)
     contracts = _contracts(sources, topics, report)
     _sets_match(sources, tables, report)
-    checked = _ordered([table for table in tables if _inputs_known(table, topics, report)], tables, report)
-    if checked:
-        spark = start_spark()
-        sound: dict[str, Kind] = {}
-        for table in checked:
-            if all(name in sound for name in table.reads):  # what is wrong with the others is told already
-                check_table(table, topics, contracts.get(table.name), spark, report, sound)
+    listed = _ordered([table for table in tables if _inputs_known(table, topics, report)], tables, report)
+    sound = Sound(cache(start_spark), checked or Checked())
+    for table in listed:
+        if all(name in sound.tables for name in table.reads):  # what is wrong with others is told already
+            check_table(table, topics, contracts.get(table.name), report, sound)
+    sound.checked.save()
     return report
 
 
+@dataclass(frozen=True)
+class Sound:
+    """The sound definitions so far, and what their findings rest on. Spark is started by its first use."""
+
+    spark: Callable[[], SparkSession]
+    checked: Checked = field(default_factory=Checked)
+    tables: dict[str, Kind] = field(default_factory=dict)
+    fingerprints: dict[str, str] = field(default_factory=dict)
+    rest_on: dict[str, str] = field(default_factory=dict)
+
+
 def check_table(
-    table: Kind,
-    topics: Mapping[str, Topic],
-    contract: Contract | None,
-    spark: SparkSession,
-    report: Report,
-    sound: dict[str, Kind],
+    table: Kind, topics: Mapping[str, Topic], contract: Contract | None, report: Report, sound: Sound
 ) -> None:
     """One definition: row-local, deterministic, typed, and in agreement with its contract.
 
-    `sound` are the definitions before it, which it may read; it is added to them where it is sound itself.
+    `sound` has the definitions before it, which it may read; it is added to them where it is sound itself.
     """
-    found: list[DefinitionError] = list(problems(table, topics, spark, sound))
-    if not found:
-        sound[table.name] = table
-        report.warnings.extend(warnings(table, topics, spark, sound))
-        shown = columns(table, topics, spark, sound)
-        if contract is not None:
-            found += _disagreements(table, shown, contract)
-    report.problems.extend(found)
-    if not found:
+    key = rests_on(table, topics, sound.tables, sound.rest_on)
+    found = sound.checked.get(key)
+    if found is None:
+        spark = sound.spark()
+        wrong = list(problems(table, topics, spark, sound.tables))
+        report.problems.extend(wrong)
+        if wrong:
+            return
+        found = Found.of(
+            fingerprint(table, topics, spark, sound.tables, sound.fingerprints),
+            columns(table, topics, spark, sound.tables),
+            warnings(table, topics, spark, sound.tables),
+        )
+        sound.checked.put(key, found)
+    sound.tables[table.name], sound.rest_on[table.name] = table, key
+    sound.fingerprints[table.name] = found.fingerprint
+    report.warnings.extend(found.errors(table.name))
+    disagreements = [] if contract is None else _disagreements(table, list(found.columns), contract)
+    report.problems.extend(disagreements)
+    if not disagreements:
         report.tables.append({
             "name": table.name, "kind": table.kind, "inputs": list(table.inputs), "reads": list(table.reads),
-            "fingerprint": fingerprint(table, topics, spark, sound),
-            "columns": [{"name": name, "type": type_} for name, type_ in shown],
+            "fingerprint": found.fingerprint,
+            "columns": [{"name": name, "type": type_} for name, type_ in found.columns],
         })  # fmt: skip
 
 

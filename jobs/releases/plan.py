@@ -74,10 +74,9 @@ def decide(
     changes: list[Change] = []
     for table, proposal in proposed.items():
         used = {change.table: change.green for change in changes if change.table in proposal.reads}
-        logs = [histories[topic] for topic in proposal.topics]
         blue = live_tables.get(table)
         gone = lost.get((table, blue or ""))
-        change = _change(proposal, blue, versions, logs, records_per_second, used, gone)
+        change = _change(proposal, blue, versions, histories, records_per_second, used, gone)
         changes.append(replace(change, why=(*change.why, *stays[table])) if table in stays else change)
     for table in sorted(stays.keys() - proposed.keys()):
         changes.append(Change(table=table, action="left out", fingerprint=None, why=stays[table]))
@@ -100,26 +99,26 @@ def _change(
     proposal: Proposal,
     blue: str | None,
     versions: list[Version],
-    histories: list[History],
+    histories: Mapping[str, History],
     rate: float,
     used: Mapping[str, str | None],
     gone: str | None,
 ) -> Change:
     """`used` has the version of each table that it reads, None where that is to be built; `gone` says why
     blue can never go on."""
-    said = "; ".join(history.why for history in histories)
-    records = sum(history.records for history in histories)
     mine = {version.name: version for version in versions if version.table == proposal.table}
     before = mine.get(blue) if blue else None
     if before and before.fingerprint == proposal.fingerprint and before.reads == used:
         return Change(table=proposal.table, action="unchanged", fingerprint=proposal.fingerprint, blue=blue,
-                      green=blue, history=said, reads=proposal.reads)  # fmt: skip
+                      green=blue, reads=proposal.reads)  # fmt: skip
     same = newest_alike(versions, proposal.table, proposal.fingerprint, used)
     green = same.name if same else None
     why = differences(before.definition, proposal.definition) if before else ("the table is new",)
     if blue and not before:
         why = (f"version {blue} cannot go on: {gone}" if gone else f"version {blue} is not alive any more",)
     builds = green is None and proposal.stores_rows
+    logs = [histories[topic] for topic in proposal.topics]
+    records = sum(history.records for history in logs)
     seconds = BUILD_OVERHEAD_SECONDS + records / max(rate, 1.0)
     return Change(
         table=proposal.table,
@@ -129,10 +128,10 @@ def _change(
         green=green,
         why=why or (_WHY_BELOW if proposal.reads else _WHY_BESIDE,),
         records=records if builds else 0,
-        bytes=sum(history.bytes for history in histories) if builds else 0,
+        bytes=sum(history.bytes for history in logs) if builds else 0,
         minutes_estimate=round(seconds / 60, 2) if builds else 0.0,
-        reaches_back=all(history.complete for history in histories),
-        history=said,
+        reaches_back=all(history.complete for history in logs),
+        history="; ".join(history.why for history in logs),
         reads=proposal.reads,
     )
 

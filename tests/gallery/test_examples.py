@@ -11,7 +11,7 @@ import pytest
 from infra.oracle.gallery import EXAMPLES as ORACLES
 from jobs.kinds.dependencies import ordered
 from jobs.kinds.kind import Kind
-from jobs.releases.check import Report, check_table
+from jobs.releases.check import Report, Sound, check_table
 from jobs.settings import GALLERY
 from jobs.tables import TABLES
 from jobs.tables.gallery import EXAMPLES
@@ -72,15 +72,15 @@ def test_a_table_reads_its_example_s_topics_and_the_tables_listed_before_it(
 def test_the_definitions_are_sound_and_agree_with_their_contracts(spark: SparkSession, example: str) -> None:
     topics = {name: load_topic(name, GALLERY / example) for name in STORIES[example]}
     report = Report()
-    sound: dict[str, Kind] = {}
+    sound = Sound(lambda: spark)
 
     for table in ordered(EXAMPLES[example].TABLES):
         contract = load_contract(GALLERY / example / "contracts" / f"{table.name}.yaml")
         assert contract.keys == (table.view_keys if contract.keys else ())
-        check_table(table, topics, contract, spark, report, sound)
+        check_table(table, topics, contract, report, sound)
 
     assert report.problems == [] and report.warnings == []
-    assert sound.keys() == {table.name for table in EXAMPLES[example].TABLES}
+    assert sound.tables.keys() == {table.name for table in EXAMPLES[example].TABLES}
 
 
 @pytest.mark.parametrize(("example", "topic"), TOPICS)

@@ -15,7 +15,7 @@ import pytest
 
 from jobs.errors import ContractError, DefinitionError
 from jobs.releases import check as module
-from jobs.releases.check import Report, check, check_table
+from jobs.releases.check import Report, Sound, check, check_table
 from jobs.settings import PROJECT
 from jobs.tables import TABLES
 from jobs.topics.topic import load_topic
@@ -100,9 +100,8 @@ def test_a_view_that_its_contract_does_not_promise_is_reported_with_the_definiti
     report = Report()
     contract = load_topic("orders").contract
 
-    check_table(
-        replace(SALES, place=SALES.place), {"orders": load_topic("orders")}, contract, spark, report, {}
-    )
+    sales = replace(SALES, place=SALES.place)
+    check_table(sales, {"orders": load_topic("orders")}, contract, report, Sound(lambda: spark))
 
     problem = report.problems[0]
     assert isinstance(problem, DefinitionError) and problem.file == "jobs/tables/sales_per_region.py"
@@ -115,7 +114,7 @@ def test_an_expression_that_can_raise_is_warned_of_with_its_line_and_what_to_wri
     report = Report()
     table = replace(SALES, columns={**SALES.columns, "amount": "1 / amount"}, place=SALES.place)
 
-    check_table(table, {"orders": load_topic("orders")}, None, spark, report, {})
+    check_table(table, {"orders": load_topic("orders")}, None, report, Sound(lambda: spark))
 
     (warning,) = report.warnings
     assert report.ok and report.to_json()["warnings"] == [warning.to_json()]

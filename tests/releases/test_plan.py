@@ -82,6 +82,15 @@ def test_a_living_version_of_the_same_meaning_is_used_again_and_a_retired_one_is
     assert (rebuilt.green, rebuilt.builds, rebuilt.records) == (None, True, 900_000)
 
 
+def test_the_logs_of_unchanged_tables_are_not_asked() -> None:
+    blue = version("t", "a", 1)
+
+    plan = decide(live=released(1, {"t": blue.name}), proposals=[proposal("t", "a")], versions=[blue],
+                  histories={}, created_at="now")  # fmt: skip
+
+    assert actions(plan) == {"t": "unchanged"}
+
+
 def test_an_unchanged_plan_says_so() -> None:
     blue = version("t", "a", 1)
     plan = decided(released(7, {"t": blue.name}), [proposal("t", "a")], [blue])

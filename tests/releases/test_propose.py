@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs.lake.runs import Runs
-from jobs.releases.propose import LONG_BUILD_RECORDS, measured_rate
+from jobs.releases.history import LONG_BUILD_RECORDS, measured_rate
 from jobs.run import Job
 
 LONG = 4 * LONG_BUILD_RECORDS
