@@ -21,8 +21,8 @@ from jobs.server.client import AWAY_S, LakeClient, now_and_then
 
 LOOK_S = 1.0
 """A look at a job takes a few milliseconds."""
-SETTLED_S = 3.0
-"""Airflow starts a task anew that is resumed before its scheduler has noted that it was deferred."""
+SETTLED_S = 5.0
+"""Airflow tries a task again that is resumed before its scheduler has noted that its worker has ended."""
 CANCEL_S = 60.0
 """A job that was cancelled for want of progress is waited for so long."""
 

@@ -219,10 +219,10 @@ def test_who_ends_a_task_in_airflow_cancels_its_job_and_a_restart_of_airflow_doe
     assert jobs() == (["cancelled", "succeeded"] if end == "cleared" else ["cancelled"])
 
 
-def changed() -> dict[str, Any]:
+def changed(where: str = "status = 'paid'") -> dict[str, Any]:
     """The definitions, one of them with another condition."""
     definitions = {table.name: table.to_json() for table in TABLES}
-    definitions[SALES]["where"] = "status = 'paid'"
+    definitions[SALES]["where"] = where
     return definitions
 
 
@@ -247,6 +247,25 @@ def test_a_connection_of_the_environment_serves_as_well(company: Company) -> Non
     assert back["reason"] == "too few orders"
     page = company.airflow.result("release", of_release[0]["dag_run_id"], "gate")
     assert "where the lake server runs" in page
+
+
+def test_a_release_that_nobody_approves_stops_no_other_and_is_refused_once_that_is_live(
+    company: Company,
+) -> None:
+    airflow, before = company.airflow, company.live()
+    waiting = airflow.begin("release", definitions=changed("amount > 1"))
+    company.server.until(
+        lambda: "awaiting_input" in states(airflow.tasks("release", waiting)), 300, every_s=1
+    )
+
+    state, _ = airflow.run("release", definitions=changed("amount > 2"))
+    live = company.live()
+    late, tasks = airflow.end("release", waiting)
+
+    assert (state, live["number"]) == ("success", before["number"] + 1)
+    assert (late, company.live()) == ("failed", live)
+    (promote,) = [one for one in tasks if one["task_id"] == "promote"]
+    assert promote["state"] == "failed"
 
 
 def test_a_lake_server_that_is_killed_in_the_middle_is_waited_for_and_does_its_job_once(
