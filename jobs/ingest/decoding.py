@@ -58,19 +58,12 @@ def decoding(
         micros = decode_avro.event_micros(topic, writers)
     return Decoding(
         schema_id=schema_id(topic),
-        columns=_columns(writers, end_marker),
+        columns=(tuple(decode_avro.unchecked(writer, end_marker) for writer in writers),),
         undecodable=_or_null(topic.contract, decode_avro.undecodable(topic, writers, unreadable, end_marker)),
         fields=by_field,
         # a writer without the field gives its default, which a record without a value has not
         event_micros=of_values(topic.contract, micros),
     )
-
-
-def _columns(writers: Sequence[Writer], end_marker: bytes) -> tuple[tuple[str, ...], ...]:
-    """Every body decoded, then once more where that failed and a decimal may be why."""
-    decoded = tuple(decode_avro.unchecked(writer, end_marker) for writer in writers)
-    again = tuple(filter(None, (decode_avro.as_bytes(writer, end_marker) for writer in writers)))
-    return (decoded, again) if again else (decoded,)
 
 
 def schema_id(topic: Topic) -> str:

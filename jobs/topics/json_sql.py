@@ -88,13 +88,10 @@ def _plain_doubts(doc: str, type_: Plain) -> Iterator[tuple[str, str]]:
         precision, scale = type_.digits
         whole = f"(0|[0-9]{{1,{precision - scale}}})" if precision > scale else "0"
         digits = f"^-?{whole}" + (rf"(\\.[0-9]{{1,{scale}}})?$" if scale else "$")
-        # of more than 38 digits it is parsed as a double, as one with an exponent is
-        many = f"({found} = 'DOUBLE' AND abs(try_cast({text} AS double)) >= 1e38D)"
-        number = f"{found} NOT IN ('BIGINT', 'VOID') AND {found} NOT LIKE 'DECIMAL%'"
-        yield verdict.WRONG_TYPE, f"{number} AND NOT {many}"
+        yield verdict.WRONG_TYPE, f"{found} NOT IN ('BIGINT', 'VOID') AND {found} NOT LIKE 'DECIMAL%'"
         yield (
             verdict.DECIMAL_OUT_OF_RANGE,
-            f"{many} OR ({found} = 'BIGINT' OR {found} LIKE 'DECIMAL%') AND NOT {text} RLIKE '{digits}'",
+            f"({found} = 'BIGINT' OR {found} LIKE 'DECIMAL%') AND NOT {text} RLIKE '{digits}'",
         )
     elif name in ("float", "double"):
         number = f"{found} NOT IN ('BIGINT', 'DOUBLE', 'VOID') AND {found} NOT LIKE 'DECIMAL%'"
