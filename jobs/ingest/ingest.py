@@ -31,7 +31,7 @@ from jobs.ingest.unreadable import Unreadable, schemas_met, stops_at, waiting
 from jobs.ingest.writer_schema import Writer
 from jobs.ingest.writers import Writers
 from jobs.lake import delta
-from jobs.lake.fresh_rows import FreshRows, NewRows
+from jobs.lake.fresh_rows import FreshFiles, FreshRows, NewRows
 from jobs.lake.in_commit import in_commit
 from jobs.lake.kept_plan import TooLargeError
 from jobs.lake.log import BATCH, Log
@@ -286,7 +286,7 @@ class Ingest:
             breakpoints.at(Point.BEFORE_LOG_FILES)
             with in_commit(self.spark, Point.AFTER_LOG_FILES, Point.BEFORE_LOG_COMMIT):
                 commit = delta.append(rows, self.log.path, self._app_id, end.batch, metadata)
-            fresh = self.log.rows_of(commit.added)
+            fresh = FreshFiles(commit.added)
         self._committed(end, decision, fresh)
 
     def _append(self, table: pa.Table, end: LogEnd, metadata: dict[str, Any]) -> FreshRows:

@@ -1,11 +1,12 @@
-"""The valid rows of the newest batch of a log, in memory: what versions take their next step from."""
+"""The rows of the newest batch of a log: what versions take their next step from."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,14 +19,13 @@ from jobs.topics.spark_type import is_record
 from jobs.topics.verdict import VALID
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
 FROM_LOG = ("epoch", "partition", "offset", "timestamp", "schema_id", "ingested_at")
 
 
 class FreshRows:
-    """Of a batch whose rows (all the log's columns) are at hand as `rows`."""
+    """Of a batch whose rows (all of them, with all the log's columns) are in memory as `rows`."""
 
     def __init__(self, log: Log, rows: pa.Table) -> None:
         self._log = log
@@ -63,8 +63,18 @@ class FreshRows:
         return ArrowFile(self._log.spark, rows)
 
 
-NewRows = Union["DataFrame", FreshRows]
-"""The rows of a new batch as definitions read them; one too large for memory is read from its files."""
+@dataclass(frozen=True)
+class FreshFiles:
+    """Of a batch too large for memory: its data files (paths below the log's table).
+
+    Each version reads them through its own log, by the schema that it was made with.
+    """
+
+    files: tuple[str, ...]
+
+
+NewRows = FreshRows | FreshFiles
+"""The rows of a new batch, in memory or in its files."""
 
 
 def schema(log: Log, read: Mapping[str, str]) -> StructType:

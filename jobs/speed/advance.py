@@ -17,7 +17,7 @@ from jobs.errors import LostVersionError
 from jobs.kinds.evidence import SEGMENT
 from jobs.lake import delta
 from jobs.lake.feed import Feed
-from jobs.lake.fresh_rows import FreshRows, NewRows
+from jobs.lake.fresh_rows import FreshFiles, FreshRows, NewRows
 from jobs.lake.kept_plan import TooLargeError, computed
 from jobs.lake.log import Log
 from jobs.lake.segments import arranged
@@ -26,6 +26,7 @@ from jobs.topics.verdict import rows_in
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import DataFrame
 
 SMALL_RECORDS = 100_000
 """Up to so many records of the log are computed by one core and written as one file, as are those that are at
@@ -123,10 +124,9 @@ def advance(feed: Feed, at: Standing, to: int, rows: NewRows | None = None) -> S
     told = _told(feed, "step", new)
     states = None
     if isinstance(rows, FreshRows) or records - at.records <= SMALL_RECORDS:
-        states = _in_memory(feed, feed.log.rows(at.position, to) if rows is None else rows)
+        states = _in_memory(feed, at.position, to, rows)
     if states is None:
-        read = feed.log.rows(at.position, to) if rows is None or isinstance(rows, FreshRows) else rows
-        partial = arranged(feed, feed.definition.partial(read), at.segment)
+        partial = arranged(feed, feed.definition.partial(_read_rows(feed, at.position, to, rows)), at.segment)
         breakpoints.at(Point.BEFORE_PARTIAL, feed.version.table)
         delta.append(partial, feed.path, feed.table_id, new.step, told)
         return new
@@ -145,14 +145,22 @@ def history_of(told: Mapping[str, Any]) -> str:
     return hashlib.sha256(meaning.encode()).hexdigest()[:16]
 
 
-def _in_memory(feed: Feed, rows: NewRows) -> pa.Table | None:
+def _in_memory(feed: Feed, after: int, to: int, rows: NewRows | None) -> pa.Table | None:
     """The partial of these rows, None where there are too many bytes of it."""
     try:
         if isinstance(rows, FreshRows):
             return feed.partial_of(rows)
-        return computed(feed.sorted(feed.definition.partial(rows.coalesce(1))))
+        read = _read_rows(feed, after, to, rows)
+        return computed(feed.sorted(feed.definition.partial(read.coalesce(1))))
     except TooLargeError:
         return None
+
+
+def _read_rows(feed: Feed, after: int, to: int, rows: NewRows | None) -> DataFrame:
+    """The rows of these batches, read from storage by the schema that the version was made with."""
+    if isinstance(rows, FreshFiles):
+        return feed.log.rows_of(rows.files)
+    return feed.log.rows(after, to)
 
 
 def close(feed: Feed, at: Standing) -> Standing:

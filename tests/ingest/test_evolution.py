@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from jobs.kinds.latest import Latest
 from jobs.lake.log import Log
 from jobs.topics.schema import parse_schema
@@ -115,6 +117,28 @@ def test_all_versions_are_read_as_the_newest_whichever_came_first(stage: Stage, 
     assert before <= files(log)
     event = log.event()
     assert (event["count"], event["count:bigint"], event["gone"]) == ("int", "bigint", "int")
+
+
+@pytest.mark.parametrize("way", ["large"], indirect=True)
+@pytest.mark.usefixtures("way")
+def test_a_table_takes_large_batches_by_the_schema_that_it_was_made_with(faked: Stage) -> None:
+    renamed(faked)
+    faked.create(partitions=1)
+    read_with(faked, FIRST)
+    first = Latest(
+        name="things", inputs=(faked.topic.name,), columns={"id": "id", "count": "count", "who": "who"},
+        keys=("id",), values=("count", "who"),
+    )  # fmt: skip
+    fed = Fed(faked, first, made_with=1)
+    send(faked, FIRST, **OLD)
+    fed.run()
+    read_with(faked, FIRST, SECOND)
+    send(faked, SECOND, **{**NEW, "count": 2})
+    send(faked, FIRST, **{**OLD, "id": "late", "count": 3})
+    fed.run()
+
+    assert {row[:3] for row in fed.shows()} == {("old", 1, "anna"), ("new", 2, "ben"), ("late", 3, "anna")}
+    assert not any(fed.fresh)
 
 
 def test_what_was_wider_first_is_read_with_what_is_narrower(faked: Stage) -> None:
