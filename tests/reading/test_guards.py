@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 from pyspark.sql import SparkSession
+
+from jobs.errors import TwinlakeError
+from jobs.passwords import hashed
+from jobs.settings import PROJECT, Settings
+from tests.broker import free_port
 
 TESTED = "Its guards were tested with Spark 4.1.1 and Delta 4.3.1"
 
@@ -29,6 +38,37 @@ def test_a_version_that_was_not_tested_is_refused_with_those_that_were(
     with pytest.raises(Exception, match=TESTED) as refused:
         java.Guards.checkVersions(spark_version, delta)
     assert f"this is Spark {spark_version} with Delta {delta}" in str(refused.value)
+
+
+@pytest.mark.faults
+def test_a_server_with_another_delta_ends_before_it_listens(tmp_path: Path) -> None:
+    """Its jar says so, as one does that somebody has put beside ours."""
+    jars = tmp_path / "project" / ".jars"
+    (jars / "spark").mkdir(parents=True)
+    (jars / "classes").symlink_to(Settings(home=tmp_path).jars / "classes")
+    for jar in (Settings(home=tmp_path).jars / "spark").glob("*.jar"):
+        if not jar.name.startswith("delta-spark"):
+            (jars / "spark" / jar.name).symlink_to(jar)
+            continue
+        with ZipFile(jar) as ours, ZipFile(jars / "spark" / jar.name, "w") as another:
+            for one in ours.namelist():
+                held = ours.read(one)
+                planted = one.startswith("io/delta/package")
+                another.writestr(one, held.replace(b"4.3.1", b"4.9.9") if planted else held)
+    (tmp_path / "password").write_text(hashed("analyst", "for-tests-only"))
+    port, jdbc_port = free_port(), free_port()
+
+    done = subprocess.run(
+        [sys.executable, "-m", "jobs.reading.sql_server", "--home", str(tmp_path), "--port", str(port),
+         "--jdbc-port", str(jdbc_port), "--scratch", str(tmp_path / "scratch"), "--password-file",
+         str(tmp_path / "password"), "--project", str(tmp_path / "project")],
+        cwd=PROJECT, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+
+    assert done.returncode == TwinlakeError.exit_code, done.stderr
+    assert "the SQL server was not started, because its guards do not fit this Spark" in done.stderr
+    assert "this is Spark 4.1.1 with Delta 4.9.9" in done.stderr and TESTED in done.stderr
+    assert "Do: install the versions of constraints.txt" in done.stderr
 
 
 def test_a_class_that_spark_does_not_have_is_refused_by_its_name(spark: SparkSession, java: Any) -> None:
