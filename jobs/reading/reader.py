@@ -10,7 +10,6 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
@@ -196,10 +195,14 @@ class Reader:
 
 def _unique(names: list[str]) -> list[str]:
     """Rows are objects: a second column of the same name gets a number that no other column has."""
-    made: list[str] = []
+    taken, numbers, made = set(names), dict[str, int](), list[str]()
     for name in names:
-        free = (f"{name}_{number}" for number in count(2))
-        made.append(name if name not in made else next(one for one in free if one not in {*names, *made}))
+        shown, number = name, numbers.get(name, 1)
+        while number > 1 and shown in taken:
+            shown, number = f"{name}_{number}", number + 1
+        taken.add(shown)
+        numbers[name] = max(number, 2)
+        made.append(shown)
     return made
 
 
