@@ -105,7 +105,7 @@ def _compacted(lake: OpenLake, log: Log) -> bool:
     try:
         return compact_log(log)
     except Exception as error:
-        if damage := damage_in(error):
+        if damage := damage_in(error, lake.path):
             lake.damages.note(damage)
         journal.exception("the log was not compacted; the rest of the clean-up goes on", topic=log.topic.name)
         return False

@@ -106,7 +106,7 @@ class Sender:
 
     def _fail(self, error: Exception) -> None:
         self._journal.error("the changelog is not sent", exc_info=error)
-        known = damage_in(error) or error
+        known = damage_in(error, self._lake.path) or error
         self.error = known.alone() if isinstance(known, TwinlakeError) else TwinlakeError(
             f"the changelog of {self.table} is not sent", str(error).strip()[:600] or type(error).__name__,
             "mend what the error names; it is tried again by itself, and nothing is left out",

@@ -20,7 +20,7 @@ def explained(
     error: BaseException, spark: SparkSession, settings: Settings, topic: str, batch: int
 ) -> TwinlakeError:
     """The error in words for an operator; `batch` is the last one that the log has."""
-    if known := store.no_room(settings.lake, error, scratch_folder(spark)) or damage_in(error):
+    if known := store.no_room(settings.lake, error, scratch_folder(spark)) or damage_in(error, settings.lake):
         return known
     if isinstance(error, TwinlakeError):
         return error

@@ -33,6 +33,10 @@ BATCH_ROWS = 1_000_000
 """So many rows of a file are looked at together."""
 LONGEST_TEXT = 32
 """Of a longer text its beginning is told, as the upper bound with the greatest character of all behind it."""
+UNDECODABLE = (OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError)
+"""What pyarrow raises of bytes in memory that are no Parquet file."""
+_EXPECTED = "the data file as it was written"
+_LONGEST_FOUND = 300
 GREATEST = "\U0010ffff"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_MS = 253_402_300_799_999  # of the year 9999
@@ -54,11 +58,31 @@ def write(
 
 
 def read(file: Location) -> pa.Table:
-    """All of a data file; DamagedError where it is not as it was written."""
+    """All of a data file; DamagedError where it is not there, or not as it was written. Any other OSError is
+    one of the store, and says nothing of the file."""
     try:
-        return pq.ParquetFile(store.reader(file), page_checksum_verification=True).read()
-    except (OSError, pa.ArrowException) as error:
-        raise damaged(file, str(error)[:300], "the data file as it was written") from error
+        content = store.read(file)
+    except FileNotFoundError as error:
+        raise damaged(file, "it is not there", _EXPECTED) from error
+    try:
+        return _opened(content).read()
+    except UNDECODABLE as error:
+        raise damaged(file, str(error)[:_LONGEST_FOUND], _EXPECTED) from error
+
+
+def problem(file: Location) -> str | None:
+    """What is wrong with the bytes of a data file; None of one that can be read. Raises OSError."""
+    content = store.read(file)
+    try:
+        for _ in _opened(content).iter_batches(BATCH_ROWS):
+            pass
+    except UNDECODABLE as error:
+        return str(error)[:_LONGEST_FOUND]
+    return None
+
+
+def _opened(content: bytes) -> pq.ParquetFile:
+    return pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
 
 
 def rows_in(file: Location) -> int:

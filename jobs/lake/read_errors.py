@@ -5,57 +5,50 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from jobs.errors import DamagedError, TwinlakeError
-from jobs.lake import delta, store
+from jobs.lake import data_file, delta, store
 from jobs.lake.damage import damaged, table_of
 from jobs.lake.table_state import LiveFile, TableState
 from jobs.location import Location, Remote
 
-_DATA_FILE = re.compile(
-    r"(?:FAILED_READ_FILE[\s\S]{0,200}?reading file|PATH_NOT_FOUND\] Path does not exist:) (\S+?\.parquet)"
-)
-_COMMIT = re.compile(r"FAILED_READ_FILE[\s\S]{0,200}?reading file (\S+?)/_delta_log/(\d{20})\.json")
-_MARKED = re.compile(r"\[DAMAGED_FILE\] (\S+): ([^\n]*)")
-"""Java's class of that name."""
-_CAUSE = re.compile(r"Caused by: (?:[\w.$]+: )?([^\n]+)")
-_LONGEST = 300
+_MARK = "twinlake.reading.Damaged"
+_CONDITIONS = ("FAILED_READ_FILE", "PATH_NOT_FOUND")
+_RAISED = "org.apache.spark.SparkRuntimeException"
+"""What SQL's raise_error throws, with whatever condition a reader wants."""
+_DEEPEST = 30
+_COMMIT = re.compile(rf"(.+)/{delta.LOG_FOLDER}/(\d{{20}})\.json")
 
 
-def damage_in(error: BaseException) -> DamagedError | None:
-    """The damage of the lake that an error tells of; None where it tells of something else."""
+def damage_in(error: BaseException, lake: Location) -> DamagedError | None:
+    """The damage of a file of the lake that an error tells of; None where it tells of something else.
+
+    Messages are not looked at: they quote values of records and of statements.
+    """
     for one in _chain(error):
         if isinstance(one, DamagedError):
             return one
-        if isinstance(one, TwinlakeError):
-            continue
-        text = str(one)
-        if marked := _MARKED.search(text):
-            return damaged(marked[1], marked[2])
-        if named := _COMMIT.search(text):
-            return _torn(_place(named[1]), int(named[2]))
-        if named := _DATA_FILE.search(text):
-            causes = [cause for cause in _CAUSE.findall(text) if "SparkException" not in cause]
-            return damage_of(_place(named[1]), causes[-1][:_LONGEST] if causes else "it cannot be read")
+        for thrown in _thrown(one):
+            if damage := _damage_behind(thrown, lake):
+                return damage
     return None
 
 
-def marked(error: DamagedError) -> str:
-    """The text by which `damage_in` knows the error after it went through Java."""
-    return f"[DAMAGED_FILE] {error.facts['file']}: {error.facts['found']}"
-
-
-def damage_of(file: Location, found: str) -> DamagedError | None:
-    """The damage of a data file that could not be read; None for one that no table has any more, or that is
-    none of a table: whoever read it was too slow, or it is of a job."""
+def damage_of(file: Location) -> DamagedError | None:
+    """The damage of a data file, which is read again; None for one that is whole, that no table has any more,
+    or that is none of a table: whoever read it was too slow, or it is of a job."""
     table = table_of(file)
     if table is None:
         return None
     try:
         live = {unquote(path): one for path, one in TableState(table, appends=False).files.items()}
         expected = live.get(str(file).removeprefix(f"{table}/"))
-        return damaged(file, _found(file, expected) or found, _told(expected)) if expected else None
+        if expected is None:
+            return None
+        found = _found(file, expected) or data_file.problem(file)
+        return damaged(file, found, _told(expected)) if found else None
     except DamagedError as error:
         return error
     except (TwinlakeError, OSError):  # a store that does not answer says nothing of the file
@@ -89,6 +82,48 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         seen.add(id(error))
         yield error
         error = error.__cause__ or error.__context__
+
+
+def _thrown(error: BaseException) -> Iterator[Any]:
+    """What Java threw behind an error of Python's, and what caused it."""
+    at: Any = error
+    while at is not None:
+        thrown = getattr(at, "java_exception", None)
+        thrown = getattr(at, "_origin", None) if thrown is None else thrown
+        if thrown is not None:
+            break
+        at = getattr(at, "_cause", None)
+    else:
+        return
+    for _ in range(_DEEPEST):
+        if thrown is None:
+            return
+        yield thrown
+        thrown = thrown.getCause()
+
+
+def _damage_behind(thrown: Any, lake: Location) -> DamagedError | None:
+    from py4j.protocol import Py4JError
+
+    try:
+        name = thrown.getClass().getName()
+        if name == _MARK:
+            file = thrown.file()
+            return damaged(file, thrown.found()) if _is_in(lake, file) else None
+        if name == _RAISED or not (thrown.getCondition() or "").startswith(_CONDITIONS):
+            return None
+        named = str(_place(thrown.getMessageParameters()["path"]))
+    except (Py4JError, KeyError):  # it has no condition, or names no file
+        return None
+    if not _is_in(lake, named):
+        return None
+    if commit := _COMMIT.fullmatch(named):
+        return _torn(_place(commit[1]), int(commit[2]))
+    return damage_of(_place(named))
+
+
+def _is_in(lake: Location, file: str) -> bool:
+    return file.startswith(f"{lake}/") and ".." not in file.split("/")
 
 
 def _place(named: str) -> Location:

@@ -19,12 +19,11 @@ import structlog
 from jobs.errors import ChangedTableError
 from jobs.lake import delta, store
 from jobs.lake.damage import damaged
+from jobs.lake.data_file import UNDECODABLE
 from jobs.location import Location
 
 WRITER_FEATURES = frozenset({"appendOnly", "invariants"})
 """Features of the protocol that ask nothing of an append to a table without invariants."""
-UNDECODABLE = (OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError)
-"""What pyarrow raises of bytes in memory that are no Parquet file."""
 journal = structlog.get_logger(__name__)
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _INVARIANT = "delta.invariants"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs import quote
 from jobs.errors import ChangedTableError, DamagedError, TwinlakeError
-from jobs.lake.read_errors import damage_in, marked
+from jobs.lake.read_errors import damage_in
 from jobs.lake.table_state import TableState
 from jobs.location import Location
 
@@ -37,7 +37,7 @@ class LiveTables:
     def damaged_sql(self, error: DamagedError) -> str:
         """A relation of a view's text: whoever reads it is told of the damage and of what can be done."""
         name = f"damaged:{error.facts['file']}"
-        self._java.damage(name, marked(error))
+        self._java.damage(name, error.facts["file"], error.facts["found"])
         return f"{self._java.FUNCTION}({quote.string(name)})"
 
     def follow(self) -> None:
@@ -65,7 +65,7 @@ class LiveTables:
             if self._java.follow(str(path)):
                 return
         except Exception as error:
-            if damage := damage_in(error):
+            if damage := damage_in(error, path):
                 raise damage from error
             raise
         state = TableState(path, appends=False)

@@ -16,6 +16,7 @@ from uuid import uuid4
 from jobs.configuration import Limits
 from jobs.errors import BusyError, TwinlakeError, UsageError
 from jobs.lake.read_errors import damage_in
+from jobs.location import Location
 from jobs.reading.answer import Answer, Answers
 from jobs.reading.explain import Question, explain
 from jobs.reading.followed import Followed
@@ -37,6 +38,7 @@ class Reader:
     def __init__(
         self,
         spark: SparkSession,
+        lake: Location,
         followed: Callable[[], Followed],
         release: Callable[[], int | None],
         past: PastTables | None = None,
@@ -45,6 +47,7 @@ class Reader:
     ) -> None:
         """`release` is that of this thread's last statement; without `past` nobody reads AS OF a moment."""
         self._spark = spark
+        self._lake = lake
         self._followed = followed
         self._longest_s = longest_s
         self._release = release
@@ -107,7 +110,7 @@ class Reader:
         try:
             return work()
         except (PySparkException, Py4JJavaError) as error:
-            raise damage_in(error) or self._failed(error) from error
+            raise damage_in(error, self._lake) or self._failed(error) from error
         except UnicodeError as error:
             raise UsageError(
                 "the query failed", f"a text is not UTF-8: {error}"[:300], "select it as hex(...)"

@@ -93,7 +93,7 @@ def main(arguments: list[str] | None = None) -> int:
         return fits(given.password_file.read_text(encoding="utf-8"), user, password)
 
     past = PastTables(spark, settings.lake)
-    reader = Reader(spark, followed, releases.of_last_statement, past, given.query_seconds)
+    reader = Reader(spark, settings.lake, followed, releases.of_last_statement, past, given.query_seconds)
     threading.Thread(target=_warm, args=(reader, followed), name="warm-up", daemon=True).start()
     _serve(build_app(reader, followed, settings, admits, lambda: watch.error), given.port)
     watch.stop()

@@ -283,7 +283,7 @@ class LakeServer:
             try:
                 return kind.handler(self.lake, params, run)
             except Exception as error:
-                damage = damage_in(error)
+                damage = damage_in(error, self.settings.lake)
                 if damage is None:
                     raise
                 self._damages.note(damage)

@@ -281,7 +281,7 @@ class Owner:
 
     def _known(self, error: Exception) -> TwinlakeError | None:
         """What is known of the disks and files behind an error."""
-        if damage := damage_in(error):
+        if damage := damage_in(error, self._lake):
             self._damages.note(damage)
         return store.no_room(self._lake, error, scratch_folder(self.log.spark)) or damage
 

@@ -319,7 +319,7 @@ class Versions:
         except BusyError:
             said.info("no merge: the lane is busy")
         except Exception as error:
-            if damage := damage_in(error):
+            if damage := damage_in(error, self._lake):
                 self.damages.note(damage)
             said.exception("the segments were not merged")
 

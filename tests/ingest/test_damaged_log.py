@@ -90,7 +90,7 @@ def test_a_replay_over_a_damaged_file_names_it_admits_nothing_and_goes_on_once_i
         damage(file)
         with pytest.raises((PySparkException, Py4JJavaError)) as refused:
             ingest.replay((), JOB)
-        error = damage_in(refused.value)  # as whoever does a job says it
+        error = damage_in(refused.value, log.lake)  # as whoever does a job says it
         file.write_bytes(whole)
 
         assert error and error.facts["file"] == str(file) and found in error.why

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -167,7 +168,7 @@ def test_a_table_that_cannot_be_read_just_now_is_not_called_damaged(tmp_path: Pa
     made = appended(tmp_path / "logs" / "orders")
     file = made.path / next(iter(made.files()))
     file.unlink()
-    assert damage_of(file, "") is not None
+    assert damage_of(file) is not None
 
     commit = newest(made.path)
     commit.unlink()
@@ -175,7 +176,25 @@ def test_a_table_that_cannot_be_read_just_now_is_not_called_damaged(tmp_path: Pa
 
     with pytest.raises(OSError, match="symbolic links"):
         TableState(made.path)
-    assert damage_of(file, "") is None
+    assert damage_of(file) is None
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "[CAST_INVALID_INPUT] The value '[DAMAGED_FILE] {file}: gone' of the type STRING cannot be cast",
+        "[USER_RAISED_EXCEPTION] [PATH_NOT_FOUND] Path does not exist: {file}",
+        "[USER_RAISED_EXCEPTION] [FAILED_READ_FILE.NO_HINT] Encountered error while reading file {file}",
+    ],
+)
+def test_what_an_error_quotes_is_not_taken_for_damage(tmp_path: Path, said: str) -> None:
+    made = appended(tmp_path / "logs" / "orders")
+    file = made.path / next(iter(made.files()))
+    file.unlink()
+    quoting = RuntimeError("a step failed")
+    quoting.__cause__ = RuntimeError(said.format(file=file))
+
+    assert damage_in(quoting, tmp_path) is None
 
 
 def flip(file: Path) -> None:
@@ -355,19 +374,21 @@ def test_an_error_that_tells_of_damage_goes_over_the_wire_with_its_facts(tmp_pat
 
 @pytest.mark.parametrize("tear", TORN)
 def test_a_commit_is_refused_before_spark_passes_over_it_and_named_where_spark_could_not_read_it(
-    tmp_path: Path, tear: Tear
+    spark: SparkSession, tmp_path: Path, tear: Tear
 ) -> None:
     path = appended(tmp_path / "sales").path
     file = newest(path)
-    said = RuntimeError(f"[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:{file}. See")
+    errors = spark._jvm.org.apache.spark.sql.errors.QueryExecutionErrors  # type: ignore[union-attr]
+    said: Any = RuntimeError("a job failed")
+    said.java_exception = errors.cannotReadFilesError(None, file.as_uri())
     delta.refuse_torn(path)
-    assert damage_in(said) is None  # it is whole by now
+    assert damage_in(said, tmp_path) is None  # it is whole by now
 
     tear(file)
 
     with pytest.raises(DamagedError, match="is damaged") as refused:
         delta.refuse_torn(path)
-    named = damage_in(said)
+    named = damage_in(said, tmp_path)
     assert named and named.facts["file"] == refused.value.facts["file"] == str(file)
     delta.refuse_torn(path, delta.newest_version(path) - 1)
 

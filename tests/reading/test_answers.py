@@ -60,7 +60,7 @@ VALUES: list[tuple[str, Any]] = [
 @pytest.fixture
 def door(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
     """The endpoint over the test's own session."""
-    reader = Reader(spark, Followed, lambda: None)
+    reader = Reader(spark, Path("/none"), Followed, lambda: None)
     app = query.build_app(reader, lambda: Followed(ready=True), Settings(home=tmp_path), lambda *_: True)
     port = free_port()
     server = uvicorn.Server(uvicorn.Config(app, port=port, log_config=None, http=Protocol))
@@ -80,7 +80,7 @@ def test_values_are_the_same_whoever_computes_them(
     columns = ", ".join(f"{text} AS c{number}" for number, (text, _) in enumerate(VALUES))
     sql = f"SELECT {columns} FROM range(0, 3, 1, 1)"  # a second and a third row: no offset is 0
 
-    found = Reader(spark, Followed, lambda: None).read(sql, 10, threading.Event())["rows"]
+    found = Reader(spark, Path("/none"), Followed, lambda: None).read(sql, 10, threading.Event())["rows"]
 
     assert found == [{f"c{number}": value for number, (_, value) in enumerate(VALUES)}] * 3
 
@@ -89,7 +89,7 @@ def test_rows_of_structs_and_nulls_keep_their_places_in_every_piece(spark: Spark
     sql = """SELECT id, if(id % 3 = 0, null, named_struct('l', sequence(0, id % 4))) s,
         if(id % 5 = 0, null, map(id, array(cast(id AS string)))) m FROM range(0, 50000, 1, 4) ORDER BY id"""
 
-    found = Reader(spark, Followed, lambda: None).read(sql, 50_000, threading.Event())["rows"]
+    found = Reader(spark, Path("/none"), Followed, lambda: None).read(sql, 50_000, threading.Event())["rows"]
 
     assert found == [
         {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -55,4 +56,4 @@ def test_a_date_that_python_does_not_know_is_told(
 
     monkeypatch.setattr(Reader, "_in_time", read)
     with pytest.raises(UsageError, match="cannot be shown: date value out of range"):
-        Reader(spark, Followed, lambda: None).read("SELECT 1", 1, threading.Event())
+        Reader(spark, Path("/none"), Followed, lambda: None).read("SELECT 1", 1, threading.Event())

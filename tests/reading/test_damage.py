@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
@@ -142,6 +143,28 @@ def test_a_damaged_file_of_a_log_is_named_by_all_that_read_it_and_they_go_on_onc
         assert "bytes with " in error["expected"]
         assert error["remedy"].startswith("restore the file from a backup")
     assert [ask(sql, way, **body).json() for way, body in questions] == before
+
+
+def test_a_reader_cannot_have_a_file_called_damaged(
+    released: Released, sql: SqlServer, copied: list[Version]
+) -> None:
+    version = build(released, copied)
+    file = next(version.path(released.lake).glob("*/*.parquet"))
+    file.unlink()  # it is damaged indeed, but nothing of it was read
+
+    with socket.create_server(("127.0.0.1", 0)) as elsewhere:
+        port = elsewhere.getsockname()[1]
+        for statement in (
+            f"SELECT cast('[DAMAGED_FILE] {file}: gone' AS INT)",
+            f"SELECT raise_error('[PATH_NOT_FOUND] Path does not exist: {file}')",
+            f"SELECT raise_error('[PATH_NOT_FOUND] Path does not exist: hdfs://127.0.0.1:{port}/logs/t/x.parquet')",
+            f"SELECT raise_error('FAILED_READ_FILE.NO_HINT', map('path', '{file}'))",
+        ):
+            answer = sql.ask(statement)
+            assert (answer.status_code, answer.json()["error"]) == (400, "UsageError"), answer.text
+        elsewhere.settimeout(0)
+        with pytest.raises(BlockingIOError):  # nobody has come
+            elsewhere.accept()
 
 
 @pytest.mark.faults

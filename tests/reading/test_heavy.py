@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -143,7 +144,7 @@ def test_the_subqueries_of_one_statement_are_one_statement(sql: SqlServer, jdbc:
 
 
 def test_over_http_a_statement_ends_with_its_time(spark: SparkSession) -> None:
-    reader = Reader(spark, Followed, lambda: None, longest_s=1.0)
+    reader = Reader(spark, Path("/none"), Followed, lambda: None, longest_s=1.0)
 
     with pytest.raises(BusyError, match="was stopped") as told:
         reader.read(HEAVY, 1, threading.Event())

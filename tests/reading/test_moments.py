@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ TICK = timedelta(microseconds=1)
 
 
 def read(spark: SparkSession, sql: str) -> list[dict[str, Any]]:
-    answer = Reader(spark, Followed, lambda: None).read(sql, 1_000, threading.Event())
+    answer = Reader(spark, Path("/none"), Followed, lambda: None).read(sql, 1_000, threading.Event())
     found: list[dict[str, Any]] = answer["rows"]
     return found
 

@@ -92,7 +92,7 @@ def test_a_version_that_fails_is_stalled_alone_and_catches_up_after_the_fix(
 def test_a_version_stalls_even_where_its_error_cannot_be_explained(
     log: BrittleLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def too_many_open(error: BaseException) -> None:
+    def too_many_open(error: BaseException, lake: Path) -> None:
         raise OSError(errno.EMFILE, "Too many open files")
 
     monkeypatch.setattr(jobs.speed.owner, "damage_in", too_many_open)

@@ -42,8 +42,10 @@ public final class LiveTable {
   private static final long LONGEST_WAIT_MS = 2_000;
   private static final Map<String, LiveTable> OPEN = new ConcurrentHashMap<>();
 
-  /** What is said to whoever reads what stands for a table that cannot be read, by its name. */
-  private static final Map<String, String> DAMAGED = new ConcurrentHashMap<>();
+  /** What stands for a table that cannot be read, by its name. */
+  private static final Map<String, DamagedFile> DAMAGED = new ConcurrentHashMap<>();
+
+  private record DamagedFile(String file, String found) {}
 
   /** The versions of the statement that this thread analyses, by path. */
   private static final ThreadLocal<Map<String, LiveFiles>> PINNED = new ThreadLocal<>();
@@ -111,9 +113,9 @@ public final class LiveTable {
 
   /** An open table with its files of now, or those that this thread's statement has seen before. */
   public static LogicalPlan relation(String path) {
-    String said = DAMAGED.get(path);
-    if (said != null) {
-      return damaged(said);
+    DamagedFile damaged = DAMAGED.get(path);
+    if (damaged != null) {
+      return damaged(damaged);
     }
     return at(path).relation(SparkSession.active());
   }
@@ -144,13 +146,13 @@ public final class LiveTable {
   }
 
   /** Whoever asks for what has this name is told so; the follower alone may name it in the text of a view. */
-  public static void damage(String name, String said) {
-    DAMAGED.put(name, said);
+  public static void damage(String name, String file, String found) {
+    DAMAGED.put(name, new DamagedFile(file, found));
   }
 
-  private static LogicalPlan damaged(String said) {
+  private static LogicalPlan damaged(DamagedFile named) {
     if (!ReadOnly.isKeeper(SparkSession.active())) {
-      throw new Damaged(said);
+      throw new Damaged(named.file, named.found, null);
     }
     var columns = new StructType().add("damaged", "string");
     return new LiveFiles("/", columns, List.of()).relation(SparkSession.active());
