@@ -78,8 +78,8 @@ RESULTS: list[tuple[str, Lake, int, list[str], list[str]]] = [
     ),
     (
         "releases", Lake(), 0,
-        ["release  kind     created              approved by  plan  tables",
-         "1        promote  2026-01-31T12:00:00  ann                t v-1"], [],
+        ["release  kind     created              approved by  plan  reason  tables",
+         "1        promote  2026-01-31T12:00:00  ann                        t v-1"], [],
     ),
 ]  # fmt: skip
 AS_JSON: list[tuple[str, Lake, int, Any]] = [
