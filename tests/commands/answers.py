@@ -25,8 +25,8 @@ PLAN = Plan(
     created_at="2026-01-31T12:00:00Z",
 )  # fmt: skip
 ENDED: dict[str, Any] = {
-    "key": None, "idle_minutes": None, "progress": {}, "created_at": "2026-01-31T12:00:00Z", "started_at": "2026-01-31T12:00:01Z",
-    "ended_at": "2026-01-31T12:00:03.500000Z", "attempt": 1,
+    "key": None, "progress": {}, "created_at": "2026-01-31T12:00:00Z", "started_at": "2026-01-31T12:00:01Z",
+    "ended_at": "2026-01-31T12:00:03.500000Z", "attempt": 1, "idle_minutes": None,
 }  # fmt: skip
 
 
