@@ -113,6 +113,7 @@ class Ingest:
         self._compaction = Compaction(log)
         self._look = Look(spark, topic, end_marker=secrets.token_bytes(8))
         self._turn = threading.Lock()
+        self.replaying = threading.Lock()
         self._ending = threading.Event()
         self._thread: threading.Thread | None = None
         self._query: StreamingQuery | None = None

@@ -45,7 +45,6 @@ CHUNK_RECORDS = 20_000
 CHUNK_BYTES = 64 << 20
 """So much is judged at once: the stream waits while the copies of one chunk are committed."""
 OTHER_WAIT_S = 3600.0
-_one_at_a_time = threading.Lock()
 _KAFKA = [*source.COLUMNS]
 _DECIDED = ("batch", "schema_id", "verdict", "reasons")
 
@@ -56,6 +55,8 @@ class Door(Protocol):
     spark: SparkSession
     topic: Topic
     log: Log
+    replaying: threading.Lock
+    """Held by the topic's one replay."""
 
     def writers(self) -> Writers:
         """The schemas of the topic's producers as the registry tells them now."""
@@ -103,13 +104,13 @@ class Part:
 
 
 def replay(door: Door, reasons: Sequence[str], run: Run) -> Replayed:
-    """One replay at a time; cancelled between two chunks, what it has committed stays.
+    """One replay of a topic at a time; cancelled between two chunks, what it has committed stays.
 
     UsageError for reasons that are none, BusyError unless the topic is being read, StoppedTopicError where
     the registry has forgotten schemas of records that are to be judged.
     """
     refuse_unknown(reasons, replays=True)
-    with holding(_one_at_a_time, "another replay to end", OTHER_WAIT_S, run):
+    with holding(door.replaying, "another replay of the topic to end", OTHER_WAIT_S, run):
         return _Replay(door, reasons, run).done()
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -12,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pydantic import ValidationError
-from pyspark.sql import Row
+from pyspark.sql import Row, SparkSession
 
 from jobs.errors import BusyError, NotFoundError, UsageError
 from jobs.ingest import replay as replaying
@@ -24,6 +26,8 @@ from jobs.lake.relations import relation_sql
 from jobs.run import CancelledError, Progress, Run
 from jobs.server.batch_jobs import ReplayParams, do_replay
 from jobs.topics.verdict import BELOW_MINIMUM, NOT_ALLOWED, records_in, rows_in
+from tests.apicurio import Apicurio
+from tests.broker import Broker
 from tests.ingest.stage import Stage, frame, order
 from tests.ingest.test_verdicts import KAFKA
 
@@ -136,6 +140,43 @@ def test_the_stream_goes_on_after_a_replay_and_knows_the_ids_that_became_valid(s
     assert stage.batches == sorted(stage.batches)
     counts = log.metadata()["counts"]
     assert (counts["replayed"], log.records(log.end())) == (2, rows_in(counts))
+
+
+def test_a_topic_is_replayed_beside_the_replay_of_another_and_not_beside_its_own(
+    stage: Stage, spark: SparkSession, broker: Broker, apicurio: Apicurio, tmp_path: Path
+) -> None:
+    other = Stage(spark, broker, apicurio, tmp_path / "other", f"{stage.topic.name}_beside")
+    ingests = []
+    for one in (stage, other):
+        one.create(partitions=1)
+        one.orders("a", status="lost")
+        one.run()
+        mend(one, "lost")
+        ingests.append(reading(one))
+    begun, go_on, patient = threading.Event(), threading.Event(), Run(id="other")
+    stopper = threading.Timer(60, patient.cancelled.set)
+
+    def stand(progress: Progress) -> None:
+        begun.set()
+        go_on.wait(300)
+
+    try:
+        with ThreadPoolExecutor(max_workers=2) as jobs:
+            first = jobs.submit(ingests[0].replay, (), Run(id="first", report=stand))
+            assert begun.wait(120)
+            second = jobs.submit(ingests[0].replay, (), JOB)
+            stopper.start()
+            try:
+                beside = ingests[1].replay((), patient)
+                assert not first.done() and not second.done()
+            finally:
+                go_on.set()
+
+            assert (beside.replayed, first.result().replayed) == (1, 1)
+            assert (second.result().judged, second.result().replayed) == (0, 0)
+    finally:
+        stopper.cancel()
+        other.close()
 
 
 def test_an_id_that_is_valid_by_now_makes_a_duplicate_by_its_distance_in_time(stage: Stage) -> None:
