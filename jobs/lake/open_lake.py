@@ -64,7 +64,8 @@ class LivingVersions(Protocol):
         """The version ready to be computed or read, or the error that stalls it."""
 
     def position(self, version: Version) -> dict[str, int]:
-        """Where the version is now: by topic, a batch number."""
+        """Where the version is now: by topic, a batch number, which its log has: one that was restored to an
+        earlier state may end before a version that had taken more, and nobody could reach that."""
 
     def pin(self, version: Version, run: Run | None = None) -> Pin:
         """The version between two of its steps: what everybody may read as one state."""

@@ -172,12 +172,12 @@ class Owner:
     def _open_now(self) -> None:
         try:
             feed = open_version(self._lake, self.version, {self._topic: self.log})
+            assert isinstance(feed, Feed)  # versions of view kinds have no owner
+            at = standing(feed)
         except Exception:
             # readers are served what it has: it is shown where that ends, and not at 0
             self.standing = last_standing(self.version.path(self._lake), self._topic)
             raise
-        assert isinstance(feed, Feed)  # versions of view kinds have no owner
-        at = standing(feed)
         if at.step:
             at = close(feed, at)
         self.standing, self._feed, self._closed_at = at, feed, time.monotonic()

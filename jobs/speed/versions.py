@@ -178,7 +178,8 @@ class Versions:
     def position(self, version: Version) -> dict[str, int]:
         if not self._is_view(version):
             (topic,) = version.topics
-            return {topic: self.owner(version).standing.position}
+            at = self.owner(version).standing.position
+            return {topic: min(at, self.lags.end(topic).batch)}
         found = {topic: self.lags.end(topic).batch for topic in version.topics}
         for read in self._reads(version).values():  # no further than any of what it reads
             for topic, batch in self.position(read).items():

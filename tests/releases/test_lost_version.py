@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.errors import DamagedError, NotFoundError, error_of
+from jobs.errors import DamagedError, DifferenceError, LostVersionError, NotFoundError, error_of
 from jobs.lake import delta, release_log
 from jobs.lake.release_log import Release
+from jobs.lake.stalled import published
 from jobs.releases.build import plan_versions
 from jobs.tables import TABLES
 from jobs.waiting import wait_for
@@ -98,15 +99,24 @@ def test_tables_that_are_ahead_of_a_restored_log_are_built_again_by_the_plan_tha
 ) -> None:
     lake = restored()
     before = health(lake)
+    told = wait_for("readers to be told", lambda: published(lake.path) or None, 30)
+    for kind in ("verify", "rebuild"):
+        with pytest.raises(LostVersionError, match="ahead of its log"):
+            lake.do(kind, table=SALES)
 
     plan = lake.plan(NAMES)
     lines = "\n".join(plan["lines"])
     lake.do("build", plan=plan["id"])
     compared = lake.do("diff", table=SALES, plan=plan["id"])
-    lake.promote(plan["id"])
+    promoted = lake.promote(plan["id"])
     lake.append([order(number) for number in range(80, 90)])
     at(lake, 2)
 
+    # what readers see of them is what they had taken, and nobody has to reach that
+    shown = {SALES: {"orders": 2}, LATEST: {"orders": 2}}
+    assert {one.table: one.position for one in told} == shown
+    assert {table: before[table]["position"] for table in shown} == shown
+    assert promoted["positions"] == {table: {"orders": 1} for table in NAMES}
     for table in (SALES, LATEST):
         error = before[table]["error"]
         assert before[table]["stalled"] and before[table]["lost"]
@@ -121,6 +131,18 @@ def test_tables_that_are_ahead_of_a_restored_log_are_built_again_by_the_plan_tha
         assert lake.do("verify", table=table)["position"] == {"orders": 2}
     with pytest.raises(NotFoundError, match="release 1 cannot come back"):
         lake.do("rollback", approved_by="tester")
+
+
+def test_a_version_that_is_ahead_of_its_log_is_promoted_by_no_plan_that_was_built_before(
+    restored: Callable[..., Lake],
+) -> None:
+    lake = restored(lambda lake: shutil.rmtree(release_log.releases_path(lake)))
+    (plan,) = (file.stem for file in (lake.path / "plans").glob("*.json") if file.stem != "analysed")
+
+    with pytest.raises(DifferenceError, match="is not built"):
+        lake.promote(plan)
+
+    assert release_log.live(lake.path) is None
 
 
 @pytest.mark.faults
