@@ -12,8 +12,8 @@ from itertools import pairwise
 from typing import Any
 
 from airflow.sdk import Param, dag, get_current_context, task
+from lake_dag import in_common, reason_field
 from lake_jobs import live_tables, log, run_job
-from lake_limits import task_defaults
 from lake_names import BATCH_POOL, named
 from lake_suggestions import TABLES, suggestions
 from lake_task import ShownFailure, lake_task
@@ -92,12 +92,8 @@ def refuse_nothing(table: str, start: str, end: str, rebuilt: Iterable[dict[str,
 @dag(
     dag_id=named("backfill"),
     schedule=None,
-    catchup=False,
     max_active_runs=1,
     max_active_tasks=1,
-    is_paused_upon_creation=False,
-    tags=["twinlake"],
-    default_args=task_defaults(BATCH_POOL, retry_delay=timedelta(seconds=15)),
     params={
         "table": Param(
             type="string",
@@ -115,15 +111,12 @@ def refuse_nothing(table: str, start: str, end: str, rebuilt: Iterable[dict[str,
             title="Repair differences",
             description=f"off: {DIFFERENCES_STAY}; on: {DIFFERENCES_REPAIRED}",
         ),
-        "reason": Param(
-            None,
-            type=["null", "string"],
-            maxLength=500,
-            title="Reason of the repair",
-            description="needed where differences are repaired, and kept with the job",
+        "reason": reason_field(
+            "Reason of the repair", "needed where differences are repaired, and kept with the job"
         ),
     },
     doc_md=__doc__,
+    **in_common(BATCH_POOL, retry_delay=timedelta(seconds=15)),
 )
 def backfill() -> None:
     @task(retries=0)

@@ -15,8 +15,9 @@ from typing import Any
 import pendulum
 from airflow.sdk import CronDataIntervalTimetable, Param, dag, get_current_context, task, task_group
 from lake_assets import SERVED, announce
+from lake_dag import in_common
 from lake_jobs import live_tables, log, run_job
-from lake_limits import RUN, task_defaults
+from lake_limits import RUN
 from lake_names import BATCH_POOL, named
 from lake_task import ShownFailure, lake_task
 
@@ -30,13 +31,9 @@ DUE, ALL = "due", "all"
     # with data intervals, which a backfill's runs are about
     schedule=CronDataIntervalTimetable("*/15 * * * *", timezone="UTC"),
     start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
-    catchup=False,
     max_active_runs=1,
     dagrun_timeout=RUN,
     max_active_tasks=2,
-    is_paused_upon_creation=False,
-    tags=["twinlake"],
-    default_args=task_defaults(BATCH_POOL, retry_delay=timedelta(seconds=15)),
     params={
         "windows": Param(
             DUE,
@@ -47,6 +44,7 @@ DUE, ALL = "due", "all"
         )
     },
     doc_md=__doc__,
+    **in_common(BATCH_POOL, retry_delay=timedelta(seconds=15)),
 )
 def batch() -> None:
     @task

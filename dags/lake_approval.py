@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
-from airflow.sdk import Param
+from lake_dag import reason_field
 from lake_task import ShownFailure
 
-REASON = Param(
-    None, type=["null", "string"], maxLength=500, title="Reason", description="why it is approved or rejected"
-)
+REASON = reason_field("Reason", "why it is approved or rejected")
 
 
 class Approval(ApprovalOperator):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from datetime import timedelta
-from typing import Any
 
 from lake_names import WRITTEN
 
@@ -31,8 +30,3 @@ TASK = timedelta(minutes=_LIMITS.airflow_task_minutes)
 RUN = timedelta(hours=_LIMITS.airflow_run_hours)
 """A run of a DAG that builds nothing."""
 APPROVAL = timedelta(hours=_LIMITS.approval_hours)
-
-
-def task_defaults(pool: str, retry_delay: timedelta) -> dict[str, Any]:
-    """What the tasks of every DAG have in common."""
-    return {"retries": 2, "retry_delay": retry_delay, "execution_timeout": TASK, "pool": pool}

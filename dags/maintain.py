@@ -7,8 +7,9 @@ from typing import Any
 
 import pendulum
 from airflow.sdk import Param, dag, get_current_context
+from lake_dag import in_common
 from lake_jobs import run_job
-from lake_limits import RUN, task_defaults
+from lake_limits import RUN
 from lake_names import BATCH_POOL, named
 from lake_task import lake_task
 
@@ -19,13 +20,9 @@ from jobs.defaults import KEPT_RELEASES
     dag_id=named("maintain"),
     schedule="30 3 * * *",
     start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
-    catchup=False,
     max_active_runs=1,
     dagrun_timeout=RUN,
     max_active_tasks=1,
-    is_paused_upon_creation=False,
-    tags=["twinlake"],
-    default_args=task_defaults(BATCH_POOL, retry_delay=timedelta(minutes=5)),
     params={
         "keep": Param(
             None,
@@ -37,6 +34,7 @@ from jobs.defaults import KEPT_RELEASES
         ),
     },
     doc_md=__doc__,
+    **in_common(BATCH_POOL, retry_delay=timedelta(minutes=5)),
 )
 def maintain() -> None:
     @lake_task

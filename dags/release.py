@@ -12,8 +12,9 @@ from airflow.sdk import Param, dag, get_current_context
 from airflow.sdk.exceptions import AirflowSkipException
 from lake_approval import REASON, Approval
 from lake_assets import SERVED, announce
+from lake_dag import in_common
 from lake_jobs import log, report_of, run_job
-from lake_limits import APPROVAL, task_defaults
+from lake_limits import APPROVAL
 from lake_names import RELEASE_POOL, named
 from lake_task import ReportedTask, ShownFailure, lake_task
 
@@ -49,12 +50,8 @@ def difference_lines(diffs: list[dict[str, Any]]) -> list[str]:
 @dag(
     dag_id=named("release"),
     schedule=None,
-    catchup=False,
     max_active_runs=MOST_RUNS,
     max_active_tasks=1,
-    is_paused_upon_creation=False,
-    tags=["twinlake"],
-    default_args=task_defaults(RELEASE_POOL, retry_delay=timedelta(seconds=10)),
     params={
         "definitions": Param(
             None,
@@ -74,6 +71,7 @@ def difference_lines(diffs: list[dict[str, Any]]) -> list[str]:
         ),
     },
     doc_md=__doc__,
+    **in_common(RELEASE_POOL, retry_delay=timedelta(seconds=10)),
 )
 def release() -> None:
     @lake_task

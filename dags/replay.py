@@ -6,8 +6,9 @@ from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import Param, dag, get_current_context
+from lake_dag import in_common
 from lake_jobs import run_job
-from lake_limits import RUN, task_defaults
+from lake_limits import RUN
 from lake_names import BATCH_POOL, named
 from lake_suggestions import TOPICS, suggestions
 from lake_task import lake_task
@@ -19,13 +20,9 @@ REASON = "^[a-z][a-z0-9_]*(:[A-Za-z][A-Za-z0-9_]*)?$"
 @dag(
     dag_id=named("replay"),
     schedule=None,
-    catchup=False,
     max_active_runs=1,
     dagrun_timeout=RUN,
     max_active_tasks=1,
-    is_paused_upon_creation=False,
-    tags=["twinlake"],
-    default_args=task_defaults(BATCH_POOL, retry_delay=timedelta(seconds=15)),
     params={
         "topic": Param(
             type="string",
@@ -45,6 +42,7 @@ REASON = "^[a-z][a-z0-9_]*(:[A-Za-z][A-Za-z0-9_]*)?$"
         ),
     },
     doc_md=__doc__,
+    **in_common(BATCH_POOL, retry_delay=timedelta(seconds=15)),
 )
 def replay() -> None:
     @lake_task

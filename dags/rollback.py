@@ -7,8 +7,9 @@ from typing import Any
 
 from airflow.sdk import Param, dag, get_current_context
 from lake_assets import SERVED, announce
+from lake_dag import in_common, reason_field
 from lake_jobs import run_job
-from lake_limits import RUN, task_defaults
+from lake_limits import RUN
 from lake_names import RELEASE_POOL, named
 from lake_task import lake_task
 
@@ -16,13 +17,9 @@ from lake_task import lake_task
 @dag(
     dag_id=named("rollback"),
     schedule=None,
-    catchup=False,
     max_active_runs=1,
     dagrun_timeout=RUN,
     max_active_tasks=1,
-    is_paused_upon_creation=False,
-    tags=["twinlake"],
-    default_args=task_defaults(RELEASE_POOL, retry_delay=timedelta(seconds=10)),
     params={
         "to": Param(
             None,
@@ -31,15 +28,12 @@ from lake_task import lake_task
             title="To release",
             description="empty: the release before the live one",
         ),
-        "reason": Param(
-            None,
-            type=["null", "string"],
-            maxLength=500,
-            title="Reason",
-            description="kept in the release log; later plans show it beside the tables that they leave out",
+        "reason": reason_field(
+            "Reason", "kept in the release log; later plans show it beside the tables that they leave out"
         ),
     },
     doc_md=__doc__,
+    **in_common(RELEASE_POOL, retry_delay=timedelta(seconds=10)),
 )
 def rollback() -> None:
     @lake_task(outlets=[SERVED])

@@ -10,9 +10,9 @@ from typing import Any, Literal, Protocol
 from jobs.errors import TwinlakeError, error_of
 
 State = Literal["queued", "running", "succeeded", "failed", "cancelled", "interrupted"]
-ENDED = ("succeeded", "failed", "cancelled", "interrupted")
 AGAIN = ("failed", "cancelled", "interrupted")
 """Asked for again under the same key, such a job is started again."""
+ENDED = ("succeeded", *AGAIN)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Set
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import structlog
@@ -56,58 +56,59 @@ class Certified:
         return {**asdict(self), **said, "covers": made.covers}
 
 
-def verify_version(
-    lake: OpenLake,
-    version: Version,
-    run: Run,
-    start: str | None = None,
-    end: str | None = None,
-    repair: bool = False,
-    only_due: bool = False,
-) -> Certified | Failed:
-    """Certify a version at a pinned position; with `repair` a difference is rebuilt away.
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """All of history; the windows that start in [start, end) (RFC 3339); or with `only_due` what the
+    scheduled work has to do now (`batch/due.py`). With `repair` a difference is rebuilt away."""
 
-    All of history, the windows that start in [start, end), or with `only_due` what the scheduled work has to
-    compare now (`batch/due.py`). Of a view kind there is nothing to be rebuilt.
+    start: str | None = None
+    end: str | None = None
+    repair: bool = False
+    only_due: bool = False
+
+    def windows(self, opened: Opened) -> Windows:
+        """UsageError for a range of a table without windows, or beside `only_due`."""
+        found = window_range(self.start, self.end, grid_of(opened.definition), opened.version.table)
+        if self.only_due and not found.is_all:
+            why = "--due and --from or --to"
+            raise UsageError("what is due has its own range", why, "leave out one of them")
+        return found
+
+
+def verify_version(lake: OpenLake, version: Version, run: Run, asked: Asked) -> Certified | Failed:
+    """Certify a version at a pinned position. Of a view kind there is nothing to be rebuilt.
+
+    UsageError where that cannot be asked of it.
     """
     opened = lake.versions.opened(version)
-    windows = _asked(opened, start, end, only_due)
+    windows = asked.windows(opened)
     pin, scope = lake.versions.pin(version, run), Scope(windows=windows)
-    if only_due:
+    if asked.only_due:
         found = _due("verify", lake, opened, pin)
         if found is None:
             return _not_due(lake, version)
         scope = found
     made = new_certificate(lake, version, run, pin, scope)
-    if made.equal or not repair or not isinstance(opened, Feed):
+    if made.equal or not asked.repair or not isinstance(opened, Feed):
         return _ended(Certified(certificate=made, first_window=_first_window(opened, windows)), opened)
-    return rebuild_version(lake, version, run, start, end, repair=True)
+    return rebuild_version(lake, version, run, replace(asked, only_due=False))
 
 
-def rebuild_version(
-    lake: OpenLake,
-    version: Version,
-    run: Run,
-    start: str | None = None,
-    end: str | None = None,
-    repair: bool = False,
-    only_due: bool = False,
-) -> Certified | Failed:
+def rebuild_version(lake: OpenLake, version: Version, run: Run, asked: Asked) -> Certified | Failed:
     """Replace the closed segments by the batch result; a repaired difference is verified once more.
 
-    `start` and `end` (RFC 3339) limit it to windows that start in [start, end); UsageError for a table
-    without windows. `only_due` limits it to what the scheduled work has to do now (`batch/due.py`);
-    UsageError beside a range. A version of a view kind has nothing to replace: it is verified.
+    UsageError where that cannot be asked of it. A version of a view kind has nothing to replace: it is
+    verified.
     """
     opened = lake.versions.opened(version)
-    windows = _asked(opened, start, end, only_due)
+    windows = asked.windows(opened)
     if not isinstance(opened, Feed):
-        return verify_version(lake, version, run, only_due=only_due)
+        return verify_version(lake, version, run, Asked(only_due=asked.only_due))
     begun = store.exists(lake.staging(run.id))  # what an attempt has repaired is not to be forgotten
-    if only_due and not begun and grid_of(opened.definition) is None:
+    if asked.only_due and not begun and grid_of(opened.definition) is None:
         if _due("rebuild", lake, opened, lake.versions.pin(version, run)) is None:
             return _not_due(lake, version)
-    rebuilt = _rebuild(lake, opened, None if only_due else windows, repair, run)
+    rebuilt = _rebuild(lake, opened, None if asked.only_due else windows, asked.repair, run)
     found = Certified(
         certificate=rebuilt.certificate, replaced=rebuilt.replaced, chunks=rebuilt.chunks,
         chunks_done_before=rebuilt.skipped, first_window=_first_window(opened, windows),
@@ -139,13 +140,6 @@ def difference_error(made: Certificate, whose: str, remedy: str) -> DifferenceEr
     """What a job that found a difference ends with."""
     why = "; ".join(sorted({found["why"] for found in made.differences}))
     return DifferenceError(f"speed and batch differ in {made.differing} keys of {whose}", why, remedy)
-
-
-def _asked(opened: Opened, start: str | None, end: str | None, only_due: bool) -> Windows:
-    windows = window_range(start, end, grid_of(opened.definition), opened.version.table)
-    if only_due and not windows.is_all:
-        raise UsageError("what is due has its own range", "--due and --from or --to", "leave out one of them")
-    return windows
 
 
 def _first_window(opened: Opened, windows: Windows) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import threading
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.kinds.analysis import NONE, Tables, Topics, empty_rows, empty_view
 from jobs.kinds.kind import Kind, is_stored
+from jobs.kinds.premises import hashed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,7 +52,7 @@ def fingerprint(
             for name in kind.reads
         },
     }
-    return _hashed(meaning)
+    return hashed(meaning)
 
 
 def first_fingerprint(kind: Kind, topics: Topics, spark: SparkSession, tables: Tables = NONE) -> str:
@@ -62,11 +62,7 @@ def first_fingerprint(kind: Kind, topics: Topics, spark: SparkSession, tables: T
         "contracts": [topics[name].contract.meaning() for name in kind.inputs],
         "reads": {name: first_fingerprint(tables[name], topics, spark, tables) for name in kind.reads},
     }
-    return _hashed(meaning)
-
-
-def _hashed(meaning: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(meaning, sort_keys=True).encode()).hexdigest()
+    return hashed(meaning)
 
 
 def _meaning(kind: Kind, topics: Topics, spark: SparkSession, tables: Tables) -> dict[str, Any]:

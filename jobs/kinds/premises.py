@@ -11,13 +11,16 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from jobs.kinds.dependencies import upstream_topics
 from jobs.kinds.kind import Kind
 from jobs.topics.topic import Topic
 from jobs.version import VERSION
 
+T = TypeVar("T")
+MOST = 2_000
+"""So many findings are kept."""
 _CODE = Path(__file__).parents[1]
 _DEFINITIONS = _CODE / "tables"
 
@@ -47,6 +50,12 @@ def premises(
 def hashed(meaning: Any) -> str:
     """The name of data that JSON can hold."""
     return hashlib.sha256(json.dumps(meaning, sort_keys=True).encode()).hexdigest()
+
+
+def newest(known: Mapping[str, T], found: Mapping[str, T]) -> dict[str, T]:
+    """What is kept by premises: both, what was found as the newest; of too many the oldest go."""
+    left = {premises: told for premises, told in known.items() if premises not in found}
+    return dict([*left.items(), *found.items()][-MOST:])
 
 
 def _of_topic(topic: Topic) -> list[Any]:

@@ -92,7 +92,7 @@ def rows_in(file: Location) -> int:
     except FileNotFoundError:
         raise
     except (OSError, pa.ArrowException) as error:
-        raise damaged(file, str(error)[:300], "the data file as it was written") from error
+        raise damaged(file, str(error)[:_LONGEST_FOUND], _EXPECTED) from error
     return found
 
 

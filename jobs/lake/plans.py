@@ -10,12 +10,12 @@ from typing import Any, Literal
 
 from jobs.errors import DamagedError, NotFoundError, UsageError
 from jobs.kinds.fingerprint import FORMULA
+from jobs.kinds.premises import newest
 from jobs.lake import store
 from jobs.location import Location
 
 _ID = r"[0-9a-f]{12}"
 _ANALYSED = "analysed.json"
-MOST_ANALYSED = 2_000
 KEEP = 200
 """So many plans are kept whatever became of them; those of releases always."""
 Action = Literal["new", "changed", "unchanged", "removed", "left out"]
@@ -164,9 +164,7 @@ class Plans:
         """Adds these, as the newest; the oldest ones go."""
         known = self.analysed()
         if not found.keys() <= known.keys():
-            left = {premises: means for premises, means in known.items() if premises not in found}
-            newest = list({**left, **found}.items())[-MOST_ANALYSED:]
-            store.replace(self._folder / _ANALYSED, json.dumps(dict(newest), indent=1))
+            store.replace(self._folder / _ANALYSED, json.dumps(newest(known, found), indent=1))
 
     def report_file(self, plan: str) -> Location:
         """Where the page is."""

@@ -13,11 +13,9 @@ from typing import Any
 from jobs.errors import DefinitionError
 from jobs.files import replace_file
 from jobs.kinds.kind import Kind
-from jobs.kinds.premises import hashed, premises
+from jobs.kinds.premises import hashed, newest, premises
 from jobs.settings import PROJECT
 from jobs.topics.topic import Topic
-
-MOST = 2_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,10 +72,9 @@ class Checked:
         """For the next check; not where nobody may write."""
         if self._file is None or self._found.keys() <= self._known.keys():
             return
-        left = {key: told for key, told in self._known.items() if key not in self._found}
-        newest = [*left.items(), *((key, asdict(found)) for key, found in self._found.items())][-MOST:]
+        kept = newest(self._known, {key: asdict(found) for key, found in self._found.items()})
         with suppress(OSError):
-            replace_file(self._file, json.dumps(dict(newest)))
+            replace_file(self._file, json.dumps(kept))
 
 
 def rests_on(

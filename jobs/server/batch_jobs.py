@@ -7,7 +7,7 @@ from typing import Self
 
 from pydantic import Field, field_validator, model_validator
 
-from jobs.batch.certify import Certified, rebuild_version, verify_version
+from jobs.batch.certify import Asked, Certified, rebuild_version, verify_version
 from jobs.batch.maintain import Maintained, maintain
 from jobs.errors import NotFoundError, UsageError
 from jobs.ingest.accept import Accepted, accept, acceptable
@@ -21,13 +21,20 @@ ACCEPT_WAIT_S = 300.0
 _accepting = threading.Lock()
 
 
-class RebuildParams(Params):
+class VerifyParams(Params):
     table: Name
     version: Name | None = None
     start: Name | None = Field(default=None, alias="from")
     end: Name | None = Field(default=None, alias="to")
     due: bool = False
     repair: bool = False
+
+    @property
+    def asked(self) -> Asked:
+        return Asked(start=self.start, end=self.end, repair=self.repair, only_due=self.due)
+
+
+class RebuildParams(VerifyParams):
     reason: str | None = Field(default=None, min_length=1, max_length=500)
     """Why a difference is repaired: such a job is kept for ever."""
 
@@ -36,15 +43,6 @@ class RebuildParams(Params):
         if self.reason is not None and not self.repair:
             raise ValueError("reason is that of `repair`, which is not asked for")
         return self
-
-
-class VerifyParams(Params):
-    table: Name
-    version: Name | None = None
-    start: Name | None = Field(default=None, alias="from")
-    end: Name | None = Field(default=None, alias="to")
-    due: bool = False
-    repair: bool = False
 
 
 class MaintainParams(Params):
@@ -71,14 +69,12 @@ class ReplayParams(Params):
 
 def do_rebuild(lake: OpenLake, params: RebuildParams, run: Run) -> Certified | Failed:
     """Compute the windows from the log again, compare, replace what closed segments hold."""
-    version = lake.version(params.table, params.version)
-    return rebuild_version(lake, version, run, params.start, params.end, params.repair, params.due)
+    return rebuild_version(lake, lake.version(params.table, params.version), run, params.asked)
 
 
 def do_verify(lake: OpenLake, params: VerifyParams, run: Run) -> Certified | Failed:
     """Compare speed with batch and certify it: over all of history, a range of windows, or what is due."""
-    version = lake.version(params.table, params.version)
-    return verify_version(lake, version, run, params.start, params.end, params.repair, params.due)
+    return verify_version(lake, lake.version(params.table, params.version), run, params.asked)
 
 
 def do_maintain(lake: OpenLake, params: MaintainParams, run: Run) -> Maintained:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
+from pyspark.sql import SparkSession
+
 from jobs.settings import PROJECT
+from tests.releases.lake import Lake, following_sql_server
 
 LOGICAL = {
     "string": "string", "bigint": "integer", "int": "integer", "double": "number", "decimal(38,2)": "number",
@@ -37,3 +41,16 @@ def project_of(folder: Path, promised: Mapping[str, Mapping[str, str]]) -> Path:
         ]
         (folder / "contracts" / f"{name}.yaml").write_text(CONTRACT.format(name=name) + "".join(lines))
     return folder
+
+
+@contextmanager
+def promised_lake(
+    spark: SparkSession, folder: Path, promised: Mapping[str, Mapping[str, str]]
+) -> Iterator[Lake]:
+    """A lake server over such a project, until the end."""
+    with following_sql_server(folder / "home" / "lake") as sql_url:
+        made = Lake(spark, folder / "home", sql_url, project_of(folder / "project", promised))
+        try:
+            yield made
+        finally:
+            made.stop()

@@ -28,8 +28,8 @@ from jobs.run import Run
 from jobs.waiting import wait_for
 from tests.kill.views import Views
 from tests.releases.buyers import NEWEST
-from tests.releases.lake import Lake, following_sql_server, order
-from tests.releases.promised import project_of
+from tests.releases.lake import Lake, order
+from tests.releases.promised import project_of, promised_lake
 
 SPENT = Aggregate(
     name="spent", inputs=("orders",), columns={"customer": "customer", "amount": "amount"},
@@ -78,10 +78,8 @@ def best(found: Mapping[str, tuple[Decimal | None, str]]) -> dict[int, str]:
 
 @pytest.fixture
 def lake(spark: SparkSession, tmp_path: Path) -> Iterator[Lake]:
-    with following_sql_server(tmp_path / "home" / "lake") as sql_url:
-        made = Lake(spark, tmp_path / "home", sql_url, project_of(tmp_path / "project", PROMISED))
+    with promised_lake(spark, tmp_path, PROMISED) as made:
         yield made
-        made.stop()
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from jobs.lake import release_log
 from jobs.lake.release_log import Release
 from jobs.lake.rolled_back import rolled_back
 from jobs.releases.choose import choose, not_named, refuse_unmet
-from tests.releases.lake import Lake, following_sql_server, order
-from tests.releases.promised import project_of
+from tests.releases.lake import Lake, order
+from tests.releases.promised import promised_lake
 from tests.releases.test_derived import BEST, BUYERS, NEWEST, PAID, PROMISED, SPENT
 
 TABLES: dict[str, Kind] = {one.name: one for one in (SPENT, NEWEST, BUYERS)}
@@ -27,10 +27,8 @@ REASON = "cancelled orders are missed"
 
 @pytest.fixture
 def lake(spark: SparkSession, tmp_path: Path) -> Iterator[Lake]:
-    with following_sql_server(tmp_path / "home" / "lake") as sql_url:
-        made = Lake(spark, tmp_path / "home", sql_url, project_of(tmp_path / "project", PROMISED))
+    with promised_lake(spark, tmp_path, PROMISED) as made:
         yield made
-        made.stop()
 
 
 def actions(plan: dict[str, Any]) -> dict[str, str]:

@@ -20,8 +20,8 @@ from jobs.kinds.windows import Tumbling
 from jobs.lake.version import Health
 from jobs.releases.gate_checks import Check, lag_check
 from jobs.waiting import wait_for
-from tests.releases.lake import Lake, following_sql_server, order
-from tests.releases.promised import project_of
+from tests.releases.lake import Lake, order
+from tests.releases.promised import promised_lake
 
 SHARE = "CAST(100 / amount AS decimal(12,2))"
 MINUTES = Aggregate(
@@ -55,19 +55,15 @@ PROMISED = {
 @pytest.fixture
 def lake(spark: SparkSession, tmp_path: Path) -> Iterator[Lake]:
     """Its tables are stalled after three minutes of orders: the next one is an order of nothing."""
-    with following_sql_server(tmp_path / "home" / "lake") as sql_url:
-        lake = Lake(spark, tmp_path / "home", sql_url, project_of(tmp_path / "project", PROMISED))
-        try:
-            lake.promote(lake.build(TABLES))
-            lake.append([order(number) for number in range(1, 200)])
-            minutes, versions = lake.server.lake.version("minutes"), lake.server.lake.versions
-            wait_for("the first batch", lambda: versions.position(minutes)["orders"] or None, 60)
-            hours_later = range(20_000, 20_010)
-            lake.append([order(number, amount=Decimal("0.00")) for number in hours_later])
-            wait_for("it to stall", lambda: any(one.stalled for one in versions.health()) or None, 120)
-            yield lake
-        finally:
-            lake.stop()
+    with promised_lake(spark, tmp_path, PROMISED) as lake:
+        lake.promote(lake.build(TABLES))
+        lake.append([order(number) for number in range(1, 200)])
+        minutes, versions = lake.server.lake.version("minutes"), lake.server.lake.versions
+        wait_for("the first batch", lambda: versions.position(minutes)["orders"] or None, 60)
+        hours_later = range(20_000, 20_010)
+        lake.append([order(number, amount=Decimal("0.00")) for number in hours_later])
+        wait_for("it to stall", lambda: any(one.stalled for one in versions.health()) or None, 120)
+        yield lake
 
 
 @pytest.mark.faults

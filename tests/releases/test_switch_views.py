@@ -23,8 +23,8 @@ from jobs.speed.versions import Versions
 from jobs.times import utc_now
 from jobs.waiting import wait_for
 from tests.releases.buyers import CHANGED, PROMISED, TABLES
-from tests.releases.lake import Lake, following_sql_server, order
-from tests.releases.promised import project_of
+from tests.releases.lake import Lake, order
+from tests.releases.promised import promised_lake
 
 
 @pytest.mark.faults
@@ -32,16 +32,12 @@ def test_a_view_is_switched_within_one_hold_in_which_what_it_comes_to_read_catch
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Forth, where it comes to read a table that is new besides, and back."""
-    with following_sql_server(tmp_path / "home" / "lake") as sql_url:
-        lake = Lake(spark, tmp_path / "home", sql_url, project_of(tmp_path / "project", PROMISED))
-        try:
-            lake.append([order(number) for number in range(30)])
-            lake.promote(lake.build(TABLES))
-            lake.promote(lake.build(CHANGED))
-            tries = [switched_while_a_batch_comes(lake, monkeypatch, to) for to in (1, 2)]
-            history, end = release_log.releases(lake.path), lake.server.lake.logs["orders"].end()
-        finally:
-            lake.stop()
+    with promised_lake(spark, tmp_path, PROMISED) as lake:
+        lake.append([order(number) for number in range(30)])
+        lake.promote(lake.build(TABLES))
+        lake.promote(lake.build(CHANGED))
+        tries = [switched_while_a_batch_comes(lake, monkeypatch, to) for to in (1, 2)]
+        history, end = release_log.releases(lake.path), lake.server.lake.logs["orders"].end()
 
     assert tries == [1, 1]
     assert [made.tables for made in history[2:]] == [history[0].tables, history[1].tables]

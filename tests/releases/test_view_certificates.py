@@ -12,24 +12,20 @@ from jobs.errors import DifferenceError
 from jobs.lake.certificates import SCHEMA
 from jobs.lake.ledger import Ledger
 from tests.releases.buyers import PROMISED, TABLES
-from tests.releases.lake import Lake, following_sql_server, order
-from tests.releases.promised import project_of
+from tests.releases.lake import Lake, order
+from tests.releases.promised import promised_lake
 
 
 @pytest.fixture
 def lake(spark: SparkSession, tmp_path: Path) -> Iterator[Lake]:
     """What is spent is not what the log says."""
-    with following_sql_server(tmp_path / "home" / "lake") as sql_url:
-        lake = Lake(spark, tmp_path / "home", sql_url, project_of(tmp_path / "project", PROMISED))
-        try:
-            lake.promote(lake.build(TABLES))
-            lake.append([order(number) for number in range(30)])
-            lake.do("verify", table="buyers")
-            path = lake.server.lake.version("spent").path(lake.path)
-            spark.sql(f"UPDATE delta.`{path}` SET spent__sum = spent__sum + 1 WHERE customer = 'c3'")
-            yield lake
-        finally:
-            lake.stop()
+    with promised_lake(spark, tmp_path, PROMISED) as lake:
+        lake.promote(lake.build(TABLES))
+        lake.append([order(number) for number in range(30)])
+        lake.do("verify", table="buyers")
+        path = lake.server.lake.version("spent").path(lake.path)
+        spark.sql(f"UPDATE delta.`{path}` SET spent__sum = spent__sum + 1 WHERE customer = 'c3'")
+        yield lake
 
 
 @pytest.mark.faults
