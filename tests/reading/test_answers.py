@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -192,8 +193,9 @@ def test_a_client_that_takes_nothing_is_cut_off_and_holds_nothing(
         time.sleep(0.5)
         client.settimeout(10)
         taken = b""
-        while piece := client.recv(1 << 20):
-            taken += piece
+        with suppress(ConnectionResetError):  # it answers before it has read all: its end is then a reset
+            while piece := client.recv(1 << 20):
+                taken += piece
 
     assert b'"rows":[' in taken and not taken.endswith(b"0\r\n\r\n"), "the chunk that ends an answer"
 
@@ -256,8 +258,9 @@ def raw(door: str, some: bytes) -> tuple[int, set[str]]:
     with socket.create_connection(("127.0.0.1", int(door.rsplit(":", 1)[1])), timeout=30) as client:
         client.sendall(some)
         taken = b""
-        while piece := client.recv(1 << 20):
-            taken += piece
+        with suppress(ConnectionResetError):  # it answers before it has read all: its end is then a reset
+            while piece := client.recv(1 << 20):
+                taken += piece
     head, body = taken.split(b"\r\n\r\n")
     assert all(json.loads(body).values())
     return int(head.split()[1]), set(json.loads(body))

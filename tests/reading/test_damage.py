@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -22,6 +23,7 @@ from jobs.waiting import wait_for
 from tests.damages import OF_DATA
 from tests.longer import some
 from tests.reading.conftest import PASSWORD, Released, SqlServer
+from tests.reading.test_doors import message
 
 LATEST = "SELECT * FROM serve.latest_order ORDER BY customer"
 NUMBERS = count(90)
@@ -76,7 +78,7 @@ KEY = {"customer": "c7"}
 
 @pytest.mark.parametrize("case", OF_DATA)
 def test_a_query_over_a_damaged_data_file_names_it_and_the_build_that_mends_it(
-    released: Released, sql: SqlServer, copied: list[Version], case: str
+    released: Released, sql: SqlServer, jdbc: Callable[..., Any], copied: list[Version], case: str
 ) -> None:
     damage, found = OF_DATA[case]
     version = build(released, copied)
@@ -93,6 +95,9 @@ def test_a_query_over_a_damaged_data_file_names_it_and_the_build_that_mends_it(
     then = ask(sql, "query", sql=LATEST, as_of="position:orders=1")
     assert (then.status_code, then.json()) == (503, error)
     assert ask(sql, "explain", table="latest_order", key=KEY).json() == error
+    with closing(jdbc()) as connection, pytest.raises(Exception) as raised:
+        connection.createStatement().executeQuery(LATEST)
+    assert message(raised.value).strip().endswith("\ndo:  see `twinlake status`, which names what is damaged")
     assert sql.rows(OTHERS)[0]["n"] > 0
 
 

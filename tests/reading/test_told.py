@@ -16,7 +16,10 @@ WRONG = {
     "SELECT * FROM serve.nothing": ("the query failed", "TABLE_OR_VIEW_NOT_FOUND", "SHOW VIEWS IN serve"),
     "SELEC 1": ("the query failed", "PARSE_SYNTAX_ERROR", "correct the statement"),
     "SELECT order_id / 0 FROM serve.orders": ("the query failed", "DIVIDE_BY_ZERO", "correct the statement"),
-}
+    "SELECT cast('[DAMAGED_FILE] /lake/a.parquet: gone' AS INT)": (
+        "the query failed", "CAST_INVALID_INPUT", "correct the statement",
+    ),
+}  # fmt: skip
 """One that fails when it is parsed, analysed, or run; what, why and remedy."""
 
 

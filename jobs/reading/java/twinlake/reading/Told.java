@@ -3,6 +3,7 @@ package twinlake.reading;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.apache.hive.service.cli.HiveSQLException;
+import org.apache.spark.SparkRuntimeException;
 import org.apache.spark.SparkThrowable;
 
 /**
@@ -52,13 +53,19 @@ final class Told extends HiveSQLException {
       if (large.find()) {
         return text("the query was stopped", "its result has more than " + large.group(1), "ask for fewer rows or columns");
       }
-      if (cause instanceof Damaged || why.contains("[DAMAGED_FILE]")) {
+      if (cause instanceof Damaged || isUnreadableFile(cause)) {
         return text("the query failed", shortened(why), "see `twinlake status`, which names what is damaged");
       }
     }
     String why = shortened(sparks(failed).getMessage());
     return text("the query failed", why, why.contains("TABLE_OR_VIEW_NOT_FOUND")
         ? "see what there is with SHOW VIEWS IN serve" : "correct the statement");
+  }
+
+  /** SQL's raise_error throws a SparkRuntimeException, with whatever condition a reader wants. */
+  private static boolean isUnreadableFile(Throwable cause) {
+    return cause instanceof SparkThrowable named && !(cause instanceof SparkRuntimeException)
+        && String.valueOf(named.getCondition()).startsWith("FAILED_READ_FILE");
   }
 
   /** The innermost that Spark has a name for: others say where it came by. */
