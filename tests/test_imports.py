@@ -38,7 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "oracle": set(),
     "demo": {"ground", "topics", "client", "tables", "oracle", "parts", "supervise"},
     "dags": {"ground", "client"},
-    "twinlake": {"ground", "client"},
+    "twinlake": {"ground", "client", "supervise"},
 }
 """Room -> the rooms below it. Every room may import itself."""
 

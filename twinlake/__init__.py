@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+from infra.supervise.alive import check_sql_server_is_supervised
 from jobs import quote
 from jobs.errors import TwinlakeError, UsageError
 from jobs.reading import client, wire
@@ -55,7 +56,8 @@ def read(
     sql = f"SELECT {_shown(columns)} FROM serve.{quote.name(table)}"
     if where is not None:
         sql += f" WHERE {quote.expression(where)}"
-    found = client.ask_arrow(settings.services(), sql, MOST_ROWS, as_of)
+    waiting = client.Waiting(check=lambda: check_sql_server_is_supervised(settings))
+    found = client.ask_arrow(settings.services(), sql, MOST_ROWS, as_of, waiting)
     if told(found)["truncated"]:
         why = f"it has more than {MOST_ROWS:,} rows"
         raise UsageError(f"{table} was not read", why, "ask for less with `where`, or use JDBC")

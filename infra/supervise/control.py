@@ -20,9 +20,10 @@ from infra.parts.part import Context, Part
 from infra.parts.ports import Ports
 from infra.setup.java import NoJava, find_java
 from infra.supervise import record
+from infra.supervise.alive import supervisor_alive
 from infra.supervise.process import MARK, end, passed_on
 from infra.supervise.record import Record
-from jobs.errors import TimedOutError, TwinlakeError, UnreachableError, UsageError
+from jobs.errors import TimedOutError, UnreachableError, UsageError
 from jobs.settings import Services, Settings
 from jobs.waiting import wait_for
 
@@ -313,21 +314,6 @@ def _describe(context: Context, part: Part) -> dict[str, Any]:
 def _given(settings: Settings) -> Collection[str]:
     """The services that were given when the others were started."""
     return settings.services().given if settings.services_file.exists() else ()
-
-
-def supervisor_alive(settings: Settings) -> bool:
-    return record.of(settings, "supervisor").alive
-
-
-def supervisor_error(settings: Settings) -> TwinlakeError | None:
-    """What is wrong where the supervisor has ended; containers have none."""
-    if supervisor_alive(settings) or folders_of(settings).containers.exists():
-        return None
-    return TwinlakeError(
-        "the supervisor has ended", "a part that dies now is not started again",
-        "`twinlake up` starts it again, and it goes on with the parts that live; "
-        "`twinlake logs supervisor` says what it did last",
-    )  # fmt: skip
 
 
 def part_of_port(name: str) -> str:

@@ -20,7 +20,7 @@ from jobs.errors import ContractError, NotFoundError, TwinlakeError, UsageError
 from jobs.lake import formats
 from jobs.lake.in_force import topic_in_force
 from jobs.lake.quarantine import reason_sql, refuse_unknown
-from jobs.reading.client import Waiting, ask, log
+from jobs.reading.client import PATIENT, Waiting, ask
 from jobs.settings import Services, Settings
 from jobs.topics.topic import load_topic
 
@@ -84,7 +84,7 @@ def replay_command(
 
 
 def quarantined(
-    services: Services, topic: str, reasons: Sequence[str], limit: int, waiting: Waiting = log
+    services: Services, topic: str, reasons: Sequence[str], limit: int, waiting: Waiting = PATIENT
 ) -> dict[str, Any]:
     """What readers are shown of a topic's quarantine: `records` by verdict; `groups` by reason and version of
     the contract, each with its newest `samples`; `replayed`, by what was and became of the records.

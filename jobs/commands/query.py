@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 import typer
 
-from infra.supervise.control import supervisor_error
+from infra.supervise.alive import check_sql_server_is_supervised
 from jobs.commands.numbers import whole
 from jobs.commands.output import load_settings, print_json, say, show_rows, tell
-from jobs.errors import UnreachableError, UsageError
-from jobs.reading.client import ask, ask_each, ask_why
+from jobs.errors import UsageError
+from jobs.reading.client import Waiting, ask, ask_each, ask_why
 
 AsOf = Annotated[
     str | None,
@@ -84,17 +84,10 @@ def explain_command(
     _tell_moment(found)
 
 
-def waiting_for_server() -> Callable[[str], None]:
-    """Says on stderr that the SQL server is waited for; nobody starts it again without a supervisor."""
+def waiting_for_server() -> Waiting:
+    """Says on stderr that the SQL server is waited for."""
     settings = load_settings()
-
-    def waiting(text: str) -> None:
-        if error := supervisor_error(settings):
-            why = f"{error.what}: {error.why}"
-            raise UnreachableError("the SQL server does not answer", why, error.remedy)
-        tell((text, "yellow"))
-
-    return waiting
+    return Waiting(lambda text: tell((text, "yellow")), lambda: check_sql_server_is_supervised(settings))
 
 
 def _print_rows(head: dict[str, Any], rows: Iterable[dict[str, Any]]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from infra.parts.folders import folders_of
-from infra.supervise import control
+from infra.supervise import alive, control
 from infra.supervise.record import is_home, remove_state, tail
 from jobs.commands.changelog import show_changelogs
 from jobs.commands.numbers import whole
@@ -101,11 +101,11 @@ def status(as_json: Json = False) -> None:
             "Twinlake is not running", f"nothing runs for {settings.home}", "run `twinlake up`"
         )
     lake = _lake_status(settings, parts)
-    found = problems(parts, lake, control.supervisor_error(settings))
+    found = problems(parts, lake, alive.supervisor_error(settings))
     whole = bool(parts) and all(part["answers"] for part in parts)
     if as_json:
         print_json({
-            "home": str(settings.home), "ready": whole, "supervisor": control.supervisor_alive(settings),
+            "home": str(settings.home), "ready": whole, "supervisor": alive.supervisor_alive(settings),
             "parts": parts, **lake,
         })  # fmt: skip
     else:

@@ -11,6 +11,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 T = TypeVar("T")
-Waiting = Callable[[str], None]
-"""Is told once why it takes longer; what it raises ends the waiting."""
 Row = dict[str, Any]
 Take = Callable[[dict[str, Any], Iterator[Row]], T]
 
@@ -44,6 +43,10 @@ class _AwayError(Exception):
     """Nobody has taken the statement."""
 
 
+class _StartingError(_AwayError):
+    """It will: it runs, and says that it is starting."""
+
+
 class _LostError(Exception):
     """The connection broke while the statement ran, or before all of its answer was here."""
 
@@ -52,8 +55,21 @@ def log(text: str) -> None:
     logging.getLogger("twinlake").warning(text)
 
 
+@dataclass(frozen=True)
+class Waiting:
+    """What is done while the server is away."""
+
+    say: Callable[[str], None] = log
+    """Is called once with why it takes longer."""
+    check: Callable[[], None] = lambda: None
+    """Is called before a server that does not answer is asked again; raises where nobody will start it."""
+
+
+PATIENT = Waiting()
+
+
 def ask(
-    services: Services, sql: str, limit: int = 10_000, as_of: str | None = None, waiting: Waiting = log
+    services: Services, sql: str, limit: int = 10_000, as_of: str | None = None, waiting: Waiting = PATIENT
 ) -> dict[str, Any]:
     """The SQL server's answer: columns, rows, truncated, release, stalled; `as_of` too where it is asked."""
 
@@ -64,7 +80,7 @@ def ask(
 
 
 def ask_each(
-    services: Services, sql: str, limit: int, as_of: str | None, take: Take[T], waiting: Waiting = log
+    services: Services, sql: str, limit: int, as_of: str | None, take: Take[T], waiting: Waiting = PATIENT
 ) -> T:
     """The same for `take`, which is given the answer without its rows, and each row as it comes: however many
     there are, none is kept here."""
@@ -72,7 +88,7 @@ def ask_each(
 
 
 def ask_arrow(
-    services: Services, sql: str, limit: int, as_of: str | None = None, waiting: Waiting = log
+    services: Services, sql: str, limit: int, as_of: str | None = None, waiting: Waiting = PATIENT
 ) -> pa.Table:
     """The same rows as Arrow; what is known of them is in the schema's metadata."""
     return _ask(services, "query", _statement(sql, limit, as_of), _arrow, waiting, wire.ARROW)
@@ -80,7 +96,7 @@ def ask_arrow(
 
 def ask_why(
     services: Services, table: str, key: Mapping[str, str | None], as_of: str | None = None,
-    waiting: Waiting = log,
+    waiting: Waiting = PATIENT,
 ) -> dict[str, Any]:  # fmt: skip
     """The row with this key, and the records behind it."""
     asked = {"table": table, "key": dict(key), "as_of": as_of}
@@ -106,9 +122,11 @@ def _ask(
         try:
             return _sent(services, path, asked, take, accepts)
         except _AwayError as away:
+            if not isinstance(away, _StartingError):
+                waiting.check()
             if not said:
                 said.append(str(away))
-                waiting(f"the SQL server does not answer ({away}); it is asked again for {AWAY_S:g} s")
+                waiting.say(f"the SQL server does not answer ({away}); it is asked again for {AWAY_S:g} s")
             raise
 
     lost: list[str] = []
@@ -127,7 +145,7 @@ def _ask(
                     f"{named}\n{url}: {'; then '.join(lost)}",
                     f"ask for less, or raise sql_memory in [limits] of twinlake.toml; {_LOGS}",
                 ) from error
-            waiting(f"the SQL server ended while it ran the statement ({error}); it is sent once more")
+            waiting.say(f"the SQL server ended while it ran the statement ({error}); it is sent once more")
             said.clear()
 
 
@@ -166,7 +184,7 @@ def _refusal(answer: httpx.Response) -> Exception:
     if "error" not in told:
         told = {**told, "error": "UsageError" if answer.status_code < 500 else "TwinlakeError"}
     if answer.status_code == 503 and "retry-after" in answer.headers:
-        return _AwayError(f"{told['what']}: {told.get('why', '')}")
+        return _StartingError(f"{told['what']}: {told.get('why', '')}")
     return error_of(told)
 
 

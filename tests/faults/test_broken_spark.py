@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from infra.supervise import record
-from infra.supervise.control import supervisor_alive
+from infra.supervise.alive import supervisor_alive
 from jobs.server.client import LakeClient
 from jobs.settings import PROJECT
 from jobs.waiting import wait_for

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 import twinlake
+from infra.parts.folders import folders_of
+from infra.supervise import record
+from infra.supervise.alive import check_sql_server_is_supervised
+from infra.supervise.process import identity_of
 from jobs.errors import UnreachableError, UsageError
 from jobs.reading import client
+from jobs.reading.client import Waiting
 from jobs.settings import Services, Settings
 from tests.broker import free_port
 from tests.reading.conftest import ALL, PASSWORD, SqlServer
@@ -62,7 +69,7 @@ def test_a_statement_that_ran_when_the_server_was_killed_is_answered_by_the_next
     once = iter([True])
 
     with supervised(sql, lambda: next(once, False)) as killed:
-        found = client.ask(sql.services, SECONDS, waiting=said.append)
+        found = client.ask(sql.services, SECONDS, waiting=Waiting(said.append))
 
     assert len(killed) == 1 and "ended while it ran the statement" in said[0]
     assert "it is asked again for 300 s" in said[1]
@@ -82,28 +89,82 @@ def test_a_statement_of_which_the_server_dies_twice_is_named(sql: SqlServer) -> 
             again.append(text)
 
     with supervised(sql, running) as killed, pytest.raises(UnreachableError) as raised:
-        client.ask(sql.services, MINUTES, waiting=waiting)
+        client.ask(sql.services, MINUTES, waiting=Waiting(waiting))
 
     assert len(killed) == 2
     assert "ended twice" in raised.value.what and MINUTES in raised.value.why
     assert client.ask(sql.services, SHORT)["rows"] == [{"n": ALL}], "and the server is there for others"
 
 
-def test_a_server_that_is_away_is_asked_again_until_it_is_there(sql: SqlServer) -> None:
-    Services(sql_url=sql.url, sql_user="analyst", sql_password=PASSWORD).save(
-        Settings(home=sql.home).services_file
-    )
+@pytest.fixture
+def home(sql: SqlServer) -> Path:
+    """Of the server, as `up` leaves it, but that nobody has started it."""
+    services = Services(sql_url=sql.url, sql_user="analyst", sql_password=PASSWORD)
+    services.save(Settings(home=sql.home).services_file)
+    return sql.home
+
+
+@contextmanager
+def supervisor_of(home: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that is recorded as the supervisor."""
+    folders = folders_of(Settings(home=home))
+    folders.make()
+    with subprocess.Popen(["sleep", "600"]) as process:
+        found = record.Record(part="supervisor", identity=identity_of(process.pid))
+        record.save(folders, found.become("ready"))
+        try:
+            yield process
+        finally:
+            process.kill()
+            record.forget(folders, "supervisor")
+
+
+def test_a_server_that_is_away_is_asked_again_until_it_is_there(sql: SqlServer, home: Path) -> None:
     said: list[str] = []
     sql.kill()
     starting = threading.Thread(target=sql.start)
     starting.start()
 
-    read = twinlake.read("orders", home=sql.home, columns="order_id")
-    asked = client.ask(sql.services, SHORT, waiting=said.append)
+    with supervisor_of(home):
+        read = twinlake.read("orders", home=home, columns="order_id")
+    asked = client.ask(sql.services, SHORT, waiting=Waiting(said.append))
 
     starting.join()
     assert read.num_rows == asked["rows"][0]["n"] == ALL
     assert said == []
+
+
+def test_a_server_that_nobody_will_start_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    away = Services(sql_url=f"http://127.0.0.1:{free_port()}", sql_user="analyst", sql_password=PASSWORD)
+    away.save(Settings(home=tmp_path).services_file)
+    began = time.monotonic()
+
+    with pytest.raises(UnreachableError, match="the supervisor has ended") as raised:
+        twinlake.read("orders", home=tmp_path)
+
+    assert time.monotonic() - began < 30
+    assert raised.value.what == "the SQL server does not answer" and "`twinlake up`" in raised.value.remedy
+
+
+def test_it_is_waited_for_until_the_supervisor_has_ended(tmp_path: Path) -> None:
+    away = Services(sql_url=f"http://127.0.0.1:{free_port()}", sql_user="analyst", sql_password=PASSWORD)
+    away.save(Settings(home=tmp_path).services_file)
+    tries: list[bool] = []
+
+    with supervisor_of(tmp_path) as supervisor, pytest.raises(UnreachableError, match="supervisor has ended"):
+
+        def check() -> None:
+            check_sql_server_is_supervised(Settings(home=tmp_path))
+            tries.append(True)
+            if len(tries) == 3:
+                supervisor.kill()
+                supervisor.wait()
+
+        client.ask(away, SHORT, waiting=Waiting(lambda text: None, check))
+
+    assert len(tries) == 3
 
 
 def test_what_is_refused_is_not_asked_again(sql: SqlServer) -> None:
@@ -112,9 +173,9 @@ def test_what_is_refused_is_not_asked_again(sql: SqlServer) -> None:
 
     began = time.monotonic()
     with pytest.raises(UsageError, match="was refused"):
-        client.ask(wrong, SHORT, waiting=said.append)
+        client.ask(wrong, SHORT, waiting=Waiting(said.append))
     with pytest.raises(UsageError, match="was refused"):
-        client.ask(sql.services, "DROP VIEW serve.orders", waiting=said.append)
+        client.ask(sql.services, "DROP VIEW serve.orders", waiting=Waiting(said.append))
 
     assert said == [] and time.monotonic() - began < client.AWAY_S / 2
 
@@ -124,6 +185,6 @@ def test_a_server_that_stays_away_is_an_error_that_says_so(monkeypatch: pytest.M
     said: list[str] = []
 
     with pytest.raises(UnreachableError, match="does not answer") as raised:
-        client.ask(Services(sql_url=f"http://127.0.0.1:{free_port()}"), SHORT, waiting=said.append)
+        client.ask(Services(sql_url=f"http://127.0.0.1:{free_port()}"), SHORT, waiting=Waiting(said.append))
 
     assert len(said) == 1 and "it was asked again for 1 s" in raised.value.why
