@@ -129,6 +129,9 @@ class RunningChangelogs(Protocol):
         that is something else.
         """
 
+    def status(self) -> list[dict[str, Any]]:
+        """How each is that is on: its `table`, `topic`, `state` and more."""
+
     def stop(self, table: str) -> dict[str, Any]:
         """Send no more; NotFoundError for a table that has none. Started again, it goes on from there."""
 

@@ -72,6 +72,16 @@ def refuse_unmet(tables: Collection[str], chosen: Chosen) -> None:
             )
 
 
+def refuse_read(chosen: Chosen, live: Mapping[str, Kind]) -> None:
+    """UsageError for a live table that goes although others read it, with the names of all of them."""
+    for name in sorted(live.keys() - chosen.tables.keys()):
+        if readers := sorted(_readers({name}, chosen.tables)):
+            raise UsageError(
+                f"table {name} cannot be removed", f"it is read by: {', '.join(readers)}",
+                "remove or change these, too, or keep the name as a view of another table (docs/releases.md)",
+            )  # fmt: skip
+
+
 def _readers(taken: set[str], *definitions: Mapping[str, Kind]) -> Iterable[str]:
     for some in definitions:
         for name, one in some.items():

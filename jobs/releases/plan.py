@@ -21,6 +21,7 @@ RECORDS_PER_SECOND = 150_000
 BUILD_OVERHEAD_SECONDS = 10.0
 NONE_LOST: Mapping[tuple[str, str], str] = {}
 NONE_STAY: Mapping[str, tuple[str, ...]] = {}
+NO_CHANGELOGS: Mapping[str, str] = {}
 _WHY_BESIDE = "the definition reads the same; its contract, schema or the engine has changed"
 _WHY_BELOW = "the definition reads the same; a table that it reads, or the engine, has changed"
 
@@ -60,11 +61,13 @@ def decide(
     records_per_second: float = RECORDS_PER_SECOND,
     lost: Mapping[tuple[str, str], str] = NONE_LOST,
     stays: Mapping[str, tuple[str, ...]] = NONE_STAY,
+    changelogs: Mapping[str, str] = NO_CHANGELOGS,
 ) -> Plan:
     """The plan that makes the proposals live. A living version with the same fingerprint is reused.
 
     `lost` says by table and name why a version that is none of `versions` can never go on; `stays` why the
-    proposal of a table is not its definition as it is written, or why there is none.
+    proposal of a table is not its definition as it is written, or why there is none; `changelogs` the topic
+    of each table that has one.
 
     A proposal stands after those that it reads, and so do their changes.
     """
@@ -82,7 +85,7 @@ def decide(
         changes.append(Change(table=table, action="left out", fingerprint=None, why=stays[table]))
     for table, blue in live_tables.items():
         if table not in proposed:
-            why = ("the definition is gone from jobs/tables",)
+            why = ("the definition is gone from jobs/tables", *_without(table, changelogs.get(table)))
             changes.append(Change(table=table, action="removed", fingerprint=None, blue=blue, why=why))
     before = live.number if live else None
     return Plan(
@@ -134,6 +137,16 @@ def _change(
         history="; ".join(history.why for history in logs),
         reads=proposal.reads,
     )
+
+
+def _without(table: str, changelog: str | None) -> Iterator[str]:
+    """What a table's readers meet once it is gone."""
+    yield f"queries of serve.{table} fail from then on; to keep the name, make it a view of another table"
+    if changelog:
+        yield (
+            f"its changelog to topic {changelog} stands still from then on:"
+            f" end it with `twinlake changelog {table} --stop`"
+        )
 
 
 def newest_alike(

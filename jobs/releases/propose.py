@@ -16,7 +16,7 @@ from jobs.lake.plans import Plan
 from jobs.lake.rolled_back import RolledBack, rolled_back
 from jobs.lake.version import Version, stored_versions
 from jobs.releases.analysed import Analyses, Upstream
-from jobs.releases.choose import Chosen, choose, not_named, refuse_unmet
+from jobs.releases.choose import Chosen, choose, not_named, refuse_read, refuse_unmet
 from jobs.releases.history import Histories, measured_rate
 from jobs.releases.plan import RECORDS_PER_SECOND, Proposal, decide
 from jobs.run import Run
@@ -46,6 +46,7 @@ def propose(
     else:
         chosen = choose(written, lived, not_named(written, lived, tables))
         refuse_unmet(tables, chosen)
+    refuse_read(chosen, lived)
     proposals = _proposals(lake, chosen, live, analyses, run)
     analyses.save()
     run.progress(1, 1, "tables", "reading how far history reaches")
@@ -60,6 +61,7 @@ def propose(
         git_commit=git_commit,
         records_per_second=measured_rate(lake.runs) or RECORDS_PER_SECOND,
         stays=chosen.stays,
+        changelogs={one["table"]: one["topic"] for one in lake.changelogs.status()},
     )
     lake.plans.save(plan)
     return plan

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.errors import DefinitionError, DifferenceError
+from jobs.errors import DefinitionError, DifferenceError, UsageError
 from jobs.kinds.aggregate import Aggregate
 from jobs.kinds.derived import Derived
 from jobs.kinds.kind import Kind
@@ -50,6 +50,10 @@ BEST = Derived(
         SELECT * FROM placed WHERE place <= 3
     """,
 )  # fmt: skip
+BEST_SPENT = Derived(
+    name="best", reads=("spent",), columns=("place", "customer"), keys=("place",), by=(),
+    sql="SELECT 1 AS place, min(customer) AS customer FROM spent HAVING count(*) > 0",
+)  # fmt: skip
 TABLES: dict[str, Any] = {table.name: table for table in (BEST, BUYERS, NEWEST, SPENT)}
 CHANGED: dict[str, Kind] = {**TABLES, "spent": PAID}
 PROMISED = {
@@ -57,6 +61,7 @@ PROMISED = {
     "newest": {"customer": "string", "status": "string"},
     "buyers": {"customer": "string", "spent": "decimal(38,2)", "status": "string"},
     "best": {"place": "int", "customer": "string"},
+    "spending": {"customer": "string", "spent": "decimal(38,2)", "n": "bigint"},
 }
 
 
@@ -188,13 +193,38 @@ def test_a_table_that_is_read_cannot_be_removed_and_its_version_is_not_retired(l
     lake.promote(lake.build(TABLES))
     lake.append([order(number) for number in range(10)])
 
-    with pytest.raises(DefinitionError, match="table buyers: it reads table 'spent', which is not defined"):
-        lake.plan({name: table for name, table in TABLES.items() if name != "spent"})
+    with pytest.raises(UsageError, match="spent cannot be removed\nWhy: it is read by: best, buyers"):
+        lake.plan({name: table for name, table in TABLES.items() if name != "spent"} | {"best": BEST_SPENT})
+    with pytest.raises(DefinitionError, match="table buyers: it reads table 'other', which is not defined"):
+        lake.plan({**TABLES, "buyers": replace(BUYERS, reads=("other", "newest"))})
     lake.promote(lake.build(CHANGED))
     told = lake.do("retire", keep=1)
 
     assert [name.split()[0] for name in told["retired"]] == ["best", "buyers", "spent"]
     assert [name.split()[0] for name in told["living"]] == ["best", "buyers", "newest", "spent"]
+
+
+@pytest.mark.faults
+def test_a_renamed_table_keeps_its_old_name_as_a_view(lake: Lake, views: Views) -> None:
+    renamed = {**TABLES, "spending": replace(SPENT, name="spending"), "spent": Derived(
+        name="spent", reads=("spending",), columns=("customer", "spent", "n"), keys=("customer",),
+        by=("customer",), sql="SELECT * FROM spending",
+    )}  # fmt: skip
+    records = [order(number) for number in range(30)]
+    lake.promote(lake.build(TABLES))
+    lake.append(records[:20])
+
+    plan = lake.build(renamed)
+    found = lake.do("diff", table="spent", plan=plan)
+    lake.promote(plan)
+    lake.append(records[20:])
+    settle(lake)
+
+    assert (found["changed"], found["common"]) == (0, 10)
+    assert shown(views) == buyers(records, paid=False)
+    old, new = (views.rows(f"SELECT * FROM serve.{name} ORDER BY customer") for name in ("spent", "spending"))
+    assert old == new and len(new) == 10
+    assert lake.do("verify", table="spent")["equal"]
 
 
 @pytest.mark.faults

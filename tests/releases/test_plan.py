@@ -56,6 +56,20 @@ def test_each_table_is_new_changed_unchanged_or_removed() -> None:
     assert Plan.from_json(plan.to_json()) == plan
 
 
+def test_what_goes_names_who_is_left_without_it() -> None:
+    before = [version("gone", "c", 3), version("silent", "d", 4)]
+    live = released(4, {one.table: one.name for one in before})
+    plan = decide(
+        live=live, proposals=[], versions=before, histories={}, created_at="now",
+        changelogs={"gone": "changes"},
+    )  # fmt: skip
+
+    lines = "\n".join(describe(plan))
+    assert "queries of serve.gone fail from then on" in lines and "queries of serve.silent fail" in lines
+    assert "its changelog to topic changes stands still from then on: end it with `twinlake" in lines
+    assert lines.count("changelog to topic") == 1
+
+
 def test_a_change_costs_its_records_and_an_unchanged_table_nothing() -> None:
     before = [version("same", "a", 1), version("other", "b", 2)]
     plan = decided(
