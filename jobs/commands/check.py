@@ -1,11 +1,11 @@
-"""`twinlake check`: definitions, contracts and schemas, without any service."""
+"""`twinlake check`: definitions, contracts and schemas, and what they mean for the lake. No service runs."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +18,7 @@ from jobs.errors import TwinlakeError
 from jobs.releases.check import check
 from jobs.releases.checked import Checked
 from jobs.settings import PROJECT, Settings
+from jobs.topics.topic import load_topic, topic_names
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,7 +33,8 @@ def register(app: typer.Typer) -> None:
 
 
 def run(as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False) -> None:
-    """Load every definition, contract and schema; refuse what is not row-local. Starts no service.
+    """Load every definition, contract and schema; refuse what is not row-local, and what would strand tables
+    of the lake, where there is one. Starts no service.
 
     What it found of a definition is kept until its text, what it rests on or Twinlake changes.
     """
@@ -40,7 +42,7 @@ def run(as_json: Annotated[bool, typer.Option("--json", help="Print the report a
         # a scratch folder of its own: a check must not touch the state of what runs
         given = load_settings()
         settings = replace(given, home=Path(scratch))
-        report = check(PROJECT, lambda: _spark(settings), given.examples, Checked(KEPT))
+        report = check(PROJECT, lambda: _spark(settings), given.examples, Checked(KEPT), given.lake)
     if as_json:
         print_json(report.to_json())
     else:
@@ -56,6 +58,19 @@ def run(as_json: Annotated[bool, typer.Option("--json", help="Print the report a
         tell(("all is well", "green") if report.ok else (f"{len(report.problems)} to repair", "red"))
     if not report.ok:
         raise typer.Exit(1)
+
+
+def refuse_stranding(given: Settings) -> None:
+    """ContractError for files that would strand tables of the lake, before it works with them."""
+    from jobs.releases.stranded import stranded
+
+    topics = {}
+    for name in topic_names(*given.sources):
+        with suppress(TwinlakeError):  # the lake server goes on without a topic whose files are wrong
+            topics[name] = load_topic(name, *given.sources)
+    with TemporaryDirectory(prefix="twinlake-check-") as scratch:
+        for one in stranded(given.lake, topics, lambda: _spark(replace(given, home=Path(scratch)))):
+            raise one.refused
 
 
 def _told(found: TwinlakeError) -> str:

@@ -51,6 +51,10 @@ def up(
         if needs_release:
             check_master(settings.configuration)
         check_given(settings, [name for name in (*given, "lake") if name in {part.service for part in parts}])
+    if needs_release and not _lake_answers(settings):  # one that runs goes on with the files that it has
+        from jobs.commands.check import refuse_stranding
+
+        refuse_stranding(settings)
     with console.status("starting ...") as waiting:
         for ready in control.bring_up(settings, parts, os.environ):
             took = (f"  {ready.seconds:.1f} s", "dim")
@@ -164,6 +168,10 @@ def reset(yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = Fals
     if is_elsewhere:
         tell(f"the lake in {settings.lake} is left as it is: others may read it; delete it before the next "
              "`twinlake up`, or topics that are made anew stop until `twinlake topic accept`")  # fmt: skip
+
+
+def _lake_answers(settings: Settings) -> bool:
+    return any(part["part"] == "lake" and part["answers"] for part in control.describe(settings))
 
 
 def _names(text: str) -> list[str]:

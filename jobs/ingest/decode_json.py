@@ -9,10 +9,10 @@ from collections.abc import Collection, Mapping
 
 from jobs import quote
 from jobs.ingest.decode_avro import SEPARATOR
-from jobs.lake.log_fields import kept_as
+from jobs.lake.log_fields import base_name, kept_as
 from jobs.topics import json_sql, verdict
 from jobs.topics.json_sql import LONE_SURROGATE
-from jobs.topics.spark_type import NOTHING, Plain, Struct, Type, is_nested, parse
+from jobs.topics.spark_type import Plain, Struct, Type, is_nested, parse
 from jobs.topics.topic import Topic
 
 SCHEMA_ID = "CAST(NULL AS int)"
@@ -73,15 +73,17 @@ def event_micros(topic: Topic) -> str:
 
 
 def event_columns(topic: Topic, event: Mapping[str, str]) -> tuple[tuple[str, ...], str]:
-    """The second pass's decoding, as `decode_avro.event_columns`; fields that the contract names no more are
-    NULL."""
+    """The second pass's decoding, as `decode_avro.event_columns`. A field that the contract names no more is
+    kept as long as it is sent: tables that are made with it read it."""
     known = {kept_as(event, field.name, field.type): field for field in topic.newest.fields}
+    named = {field.name for field in topic.newest.fields}
     parts = []
     for name, type_ in event.items():
+        field, sent_as = known.get(name), base_name(name)
         value = "NULL"
-        if name in known:
-            read = _unread(parse(type_), parse(known[name].type))
-            value = json_sql.value(json_sql.member("sound", known[name].name), read)
+        if field is not None or sent_as not in named:
+            doc = json_sql.member("sound", sent_as)
+            value = _kept(doc, parse(type_), parse(field.type) if field else None)
         parts.append(f"{quote.string(name)}, CAST({value} AS {type_})")
     doc = f"try_parse_json({_TEXT})"
     doc = _unwrapped(doc) if topic.contract.change_data else doc
@@ -89,13 +91,20 @@ def event_columns(topic: Topic, event: Mapping[str, str]) -> tuple[tuple[str, ..
     return (sound,), f"CASE WHEN sound IS NOT NULL THEN named_struct({', '.join(parts)}) END"
 
 
-def _unread(kept: Type, promised: Type) -> Type:
-    """The log's type, of its records those fields without values that the contract names no more."""
-    if promised == NOTHING or not (isinstance(kept, Struct) and isinstance(promised, Struct)):
-        return NOTHING if promised == NOTHING else kept
+def _kept(doc: str, kept: Type, promised: Type | None) -> str:
+    """SQL of a value of the log's type. Nobody has looked at what the contract does not promise: it is NULL
+    where it is anything else."""
+    if promised is None:
+        wrong = (f"coalesce({one}, false)" for _, _, one in json_sql.doubts(doc, kept, ""))
+        return f"CASE WHEN NOT ({' OR '.join(wrong)}) THEN {json_sql.value(doc, kept)} END"
+    if not (isinstance(kept, Struct) and isinstance(promised, Struct)):
+        return json_sql.value(doc, kept)
     there = dict(promised.fields)
-    fields = ((name, _unread(inner, there.get(name, NOTHING))) for name, inner in kept.fields)
-    return Struct(tuple(fields))
+    parts = (
+        f"{quote.string(name)}, {_kept(json_sql.member(doc, name), inner, there.get(name))}"
+        for name, inner in kept.fields
+    )
+    return f"CASE WHEN NOT is_variant_null({doc}) THEN named_struct({', '.join(parts)}) END"
 
 
 def _unwrapped(doc: str) -> str:

@@ -50,6 +50,8 @@ STEPS: tuple[Step, ...] = (
     Step(name="keep the reasons of rollbacks", change=_nothing, needs="0.1.0"),
     # they are made out over the open logs as well: `new_fingerprints.store_fingerprints`
     Step(name="take contracts' rules out of fingerprints", change=_nothing, needs="0.1.0"),
+    # of topics in JSON, which have no schema files; found out by `made_with.store_schemas`, too
+    Step(name="keep the fields that versions were made with", change=_nothing, needs="0.1.0"),
 )
 """The step at index n takes a lake on from format n to n + 1."""
 

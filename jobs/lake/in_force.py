@@ -37,6 +37,11 @@ def topic_in_force(lake: Location, name: str) -> Topic:
     return Topic.from_json(told)
 
 
+def topics_in_force(lake: Location) -> list[str]:
+    """The topics whose logs a lake server has opened."""
+    return sorted(name.removesuffix(".json") for name in store.names(lake / "topics") if ".json" in name)
+
+
 def published(lake: Location) -> dict[str, int]:
     """By file, when it was replaced last: equal as long as nothing new is in force."""
     told = store.tree(lake / "topics")

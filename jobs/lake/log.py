@@ -20,7 +20,7 @@ from jobs.location import Location
 from jobs.times import moment_or_none, parse_moment
 from jobs.topics import coordinate, record_key
 from jobs.topics.contract import JSON
-from jobs.topics.earlier import as_of_schema
+from jobs.topics.earlier import MadeWith, as_of_schema
 from jobs.topics.spark_type import is_record
 from jobs.topics.verdict import TOO_LATE, VALID
 
@@ -144,16 +144,37 @@ class Log:
 
     def _refuse_unfit(self) -> None:
         """StoppedTopicError for a newest schema that cannot read records that are valid in the log."""
+        if found := self._unfit():
+            schema_id, why = found
+            raise StoppedTopicError(
+                what=f"{self.topic.newest.file} cannot read records of schema {schema_id}, which the log of "
+                f"topic {self.topic.name} has",
+                why=why,
+                remedy="give the field that type in the file, or another name; then start the lake "
+                "server again",
+            )
+
+    def _unfit(self) -> tuple[str, str] | None:
+        """The schema whose records are valid in the log and cannot be read by the newest one, and why."""
         newest, kept = self.topic.newest, self.event()
         for schema_id, names in self.metadata().get("schemas", {}).items():
             if why := log_fields.unfit(newest.fields, names, kept):
-                raise StoppedTopicError(
-                    what=f"{newest.file} cannot read records of schema {schema_id}, which the log of topic "
-                    f"{self.topic.name} has",
-                    why=why,
-                    remedy="give the field that type in the file, or another name; then start the lake "
-                    "server again",
-                )
+                return schema_id, why
+        return None
+
+    def why_not_opened(self) -> str | None:
+        """Why `open` would refuse the topic as it is; None where it would not. Changes nothing."""
+        if not delta.exists(self.path):
+            return None
+        if found := self._unfit():
+            return found[1]
+        event: Mapping[str, str] = self.event()
+        try:
+            for field in self.topic.newest.fields:
+                event = log_fields.with_field(event, field.name, field.type)
+        except ValueError as error:
+            return str(error)
+        return None
 
     def _gain_columns(self) -> None:
         """Gives a log of before the columns that it lacks; its rows read NULL there."""
@@ -233,9 +254,9 @@ class Log:
             if since is None or told is None or parse_moment(told) >= since
         ]
 
-    def as_of_schema(self, number: int | None) -> Log:
+    def as_of_schema(self, made_with: MadeWith | None) -> Log:
         """The same log, read by an earlier schema of the topic; itself for the newest, and for None."""
-        topic = as_of_schema(self.topic, number)
+        topic = as_of_schema(self.topic, made_with)
         return self if topic is self.topic else _EarlierLog(self, topic)
 
     def rows_of(self, files: Iterable[str]) -> DataFrame:
@@ -300,6 +321,8 @@ class _EarlierLog(Log):
     def _met(self) -> Mapping[str, list[str]]:
         """Of one that was met before a field got its new name: without that. Its records have had the field's
         default, which is in the states of versions by now."""
+        if self.topic.contract.format == JSON:  # its records name no schema
+            return {}
         number, topic = self.topic.newest.number, self._log.topic
         then = {name for field in topic.schemas[number - 1].fields for name in field.names}
         later = {name for field in self.topic.newest.fields for name in field.names} - then

@@ -21,6 +21,11 @@ _WIDER = {read for _, read in PROMOTIONS}
 NOT_ASKED: Mapping[str, str] = {}
 
 
+def base_name(kept: str) -> str:
+    """What producers call the field that is kept under this name."""
+    return kept.split(_APART)[0]
+
+
 def kept_as(event: Mapping[str, str], name: str, type_: str) -> str | None:
     """The field of `event` (name to Spark type) that values of this name and type are in, if there is one:
     for a record, one that has all of its fields."""
@@ -73,7 +78,7 @@ def _gained(kept: Type, both: Type, path: tuple[str, ...]) -> Iterator[tuple[tup
 def read_from(event: Mapping[str, str], fields: Sequence[Field]) -> dict[str, str]:
     """Those of `event` that these fields may be read from."""
     names = {name for field in fields for name in field.names}
-    return {name: type_ for name, type_ in event.items() if name.split(_APART)[0] in names}
+    return {name: type_ for name, type_ in event.items() if base_name(name) in names}
 
 
 def names_kept(event: Mapping[str, str], stored: Mapping[str, str], names: Iterable[str]) -> list[str]:
@@ -83,7 +88,7 @@ def names_kept(event: Mapping[str, str], stored: Mapping[str, str], names: Itera
 
 def without(names: Iterable[str], left_out: Collection[str]) -> list[str]:
     """The names that a schema's records are kept under, but for these fields."""
-    return [name for name in names if name.split(_APART)[0] not in left_out]
+    return [name for name in names if base_name(name) not in left_out]
 
 
 def as_read(field: Field, schemas: Mapping[str, Sequence[str]], kept: Mapping[str, str] = NOT_ASKED) -> str:
@@ -106,14 +111,14 @@ def as_read(field: Field, schemas: Mapping[str, Sequence[str]], kept: Mapping[st
 def _anywhere(field: Field, kept: Mapping[str, str]) -> str:
     """The same of records whose schema is not among those met: JSON's, which name none, and those that come
     after a view was made. A record has its value in one of the field's places, and nothing in the others."""
-    places = [place for name in field.names for place in kept if place.split(_APART)[0] == name]
+    places = [place for name in field.names for place in kept if base_name(place) == name]
     texts = [_typed(field, place, kept) for place in places or (field.name,)]
     return texts[0] if len(texts) == 1 else f"coalesce({', '.join(texts)})"
 
 
 def unfit(fields: Iterable[Field], names: Sequence[str], kept: Mapping[str, str]) -> str | None:
     """Why one of these fields cannot be read from records that are kept under these names of `kept`."""
-    by_name = {name.split(_APART)[0]: name for name in names}
+    by_name = {base_name(name): name for name in names}
     for field in fields:
         found = next((by_name[name] for name in field.names if name in by_name), None)
         if found is None and not field.has_default:
@@ -126,7 +131,7 @@ def unfit(fields: Iterable[Field], names: Sequence[str], kept: Mapping[str, str]
 
 
 def _source(field: Field, names: Sequence[str], kept: Mapping[str, str]) -> str:
-    by_name = {name.split(_APART)[0]: name for name in names}
+    by_name = {base_name(name): name for name in names}
     found = next((by_name[name] for name in field.names if name in by_name), None)
     return default_sql(field) if found is None else _typed(field, found, kept)
 

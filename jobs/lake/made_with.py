@@ -15,6 +15,8 @@ from jobs.lake import delta
 from jobs.lake.log import Log
 from jobs.lake.version import Version, load, stored_versions, version_file
 from jobs.location import Location
+from jobs.topics.contract import JSON
+from jobs.topics.earlier import made_with
 from jobs.topics.topic import Topic
 
 journal = structlog.get_logger(__name__)
@@ -24,7 +26,9 @@ def store_schemas(lake: Location, logs: Mapping[str, Log]) -> None:
     """Stores with each version, retired ones too, the newest schemas that resolve its definition, where none
     are stored. One that none resolves stays as it is, and says so when it is opened."""
     for version in list(stored_versions(lake)):
-        if set(version.topics) <= version.schemas.keys() or not set(version.topics) <= logs.keys():
+        if not set(version.topics) <= logs.keys() or all(
+            _is_known(version, logs[name]) for name in version.topics
+        ):
             continue
         found, why = None, ""
         try:
@@ -34,7 +38,13 @@ def store_schemas(lake: Location, logs: Mapping[str, Log]) -> None:
         if found is None:
             journal.warning("no schema of its topics resolves the version", version=str(version), why=why)
             continue
-        replace(version, schemas={name: topic.newest.number for name, topic in found.items()}).save(lake)
+        replace(version, schemas={name: made_with(topic) for name, topic in found.items()}).save(lake)
+
+
+def _is_known(version: Version, log: Log) -> bool:
+    """JSON's fields were not stored before, but the number of a file that it has not."""
+    made = version.schemas.get(log.topic.name)
+    return isinstance(made, Mapping) if log.topic.contract.format == JSON else made is not None
 
 
 def _resolving(lake: Location, version: Version, logs: Mapping[str, Log]) -> Iterator[dict[str, Topic]]:
@@ -44,7 +54,10 @@ def _resolving(lake: Location, version: Version, logs: Mapping[str, Log]) -> Ite
     for chosen in product(*numbers):
         of = dict(zip(version.topics, chosen, strict=True))
         topics = {name: _then(logs[name].topic, number) for name, number in of.items()}
-        whole = all(number == logs[name].topic.newest.number == 1 for name, number in of.items())
+        whole = all(
+            number == logs[name].topic.newest.number == 1 and logs[name].topic.contract.format != JSON
+            for name, number in of.items()
+        )
         if whole or _fits(lake, version, definition, topics, known, logs):
             yield topics
 
@@ -72,7 +85,7 @@ def _fits(
     if not is_stored(definition) or not delta.exists(path):
         return True
     (name,) = definition.inputs
-    rows = logs[name].as_of_schema(topics[name].newest.number).no_rows()
+    rows = logs[name].as_of_schema(made_with(topics[name])).no_rows()
     made = {column.name: column.dataType for column in definition.partial(rows).schema}
     there = {column.name: column.dataType for column in spark.read.format("delta").load(str(path)).schema}
     return all(there.get(column) == type_ for column, type_ in made.items())

@@ -12,6 +12,7 @@ from jobs.errors import DamagedError
 from jobs.kinds.fingerprint import FORMULA
 from jobs.lake import store
 from jobs.location import Location
+from jobs.topics.earlier import MadeWith
 
 _FILE = re.compile(r".+-\d+\.json")
 State = Literal["living", "retired"]
@@ -34,8 +35,8 @@ class Version:
     retired_at: str | None = None
     reads: dict[str, str] = field(default_factory=dict)
     """By table, the name of the version that it reads: for ever the same one."""
-    schemas: dict[str, int] = field(default_factory=dict)
-    """By topic, the number of the schema that it was made with: it reads the log by that for ever."""
+    schemas: dict[str, MadeWith] = field(default_factory=dict)
+    """By topic, the schema that it was made with: it reads the log by that for ever."""
     formula: int = FORMULA
     """By which formula its fingerprint was made out (`kinds/fingerprint.py`)."""
     first_name: str | None = None

@@ -11,6 +11,10 @@ from typing import Any
 from jobs.batch.certify import difference_error, new_certificate
 from jobs.errors import DifferenceError
 from jobs.kinds.all import from_json
+from jobs.kinds.analysis import problems
+from jobs.kinds.dependencies import ordered, upstream_topics
+from jobs.kinds.fingerprint import fingerprint
+from jobs.kinds.kind import Kind
 from jobs.lake.certificates import Certificate
 from jobs.lake.open_lake import OpenLake
 from jobs.lake.plans import Change, Plan
@@ -18,6 +22,7 @@ from jobs.lake.version import Version, next_build
 from jobs.releases.plan import newest_alike
 from jobs.run import Failed, Run
 from jobs.times import format_moment
+from jobs.topics.earlier import made_with
 from jobs.waiting import holding
 
 CREATE_WAIT_S = 120.0
@@ -130,6 +135,7 @@ def _create(lake: OpenLake, plan: Plan, change: Change, run: Run) -> Version:
                 f"it reads table {missing[0]}, of which no version that the plan means is alive",
                 "make a new plan with `twinlake plan`",
             )  # fmt: skip
+        _refuse_outdated(lake, plan, change)
         inputs = from_json(plan.definitions[change.table]).inputs
         upstream = [topic for table in change.reads for topic in versions[table].topics]
         topics = tuple(dict.fromkeys([*inputs, *upstream]))
@@ -143,10 +149,31 @@ def _create(lake: OpenLake, plan: Plan, change: Change, run: Run) -> Version:
             created_at=format_moment(lake.clock()),
             git_commit=plan.git_commit,
             reads={table: versions[table].name for table in change.reads},
-            schemas={topic: lake.logs[topic].topic.newest.number for topic in topics},
+            schemas={topic: made_with(lake.logs[topic].topic) for topic in topics},
         )
         lake.versions.start(version)
         return version
+
+
+def _refuse_outdated(lake: OpenLake, plan: Plan, change: Change) -> None:
+    """DifferenceError for a definition that means something else than when it was planned: a topic has
+    another schema or contract by now."""
+    known: dict[str, Kind] = {}
+    for table in ordered(map(from_json, plan.definitions.values())):
+        if table.name == change.table:
+            break
+        known[table.name] = table
+    topics = {name: lake.logs[name].topic for name in upstream_topics(table, known)}
+    planned = {one.table: one.fingerprint for one in plan.changes if one.fingerprint}
+    found = next(problems(table, topics, lake.spark, known), None)
+    if found is None and fingerprint(table, topics, lake.spark, known, planned) == change.fingerprint:
+        return
+    said = found.why_text if found else f"the schema or contract of {', '.join(topics)}, or Twinlake, changed"
+    raise DifferenceError(
+        f"{change.table} of plan {plan.id} cannot be built",
+        f"it means something else than when it was planned: {said}",
+        "make a new plan with `twinlake plan`",
+    )
 
 
 def _as_json(certificates: Mapping[str, Certificate | None]) -> dict[str, Any]:

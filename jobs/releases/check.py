@@ -14,6 +14,8 @@ from jobs.kinds.defined import defined, shown_path
 from jobs.kinds.dependencies import ordered, unknown
 from jobs.kinds.fingerprint import fingerprint
 from jobs.kinds.kind import Kind
+from jobs.lake import formats
+from jobs.location import Location
 from jobs.reading.views import late_name
 from jobs.releases.checked import Checked, Found, rests_on
 from jobs.settings import sources_of
@@ -52,12 +54,13 @@ def check(
     start_spark: Callable[[], SparkSession],
     examples: Sequence[str] = (),
     checked: Checked | None = None,
+    lake: Location | None = None,
 ) -> Report:
-    """Everything in `project`, and these examples of the gallery.
+    """Everything in `project`, and these examples of the gallery; and whether the lake could go on with it.
 
     Spark is started only when there is a definition worth analysing, about which `checked` knows nothing.
     """
-    report = Report()
+    report, start_spark = Report(), cache(start_spark)
     sources = sources_of(project, examples)
     _refuse_schema_names(sources, report)
     topics = {name: topic for name in topic_names(*sources) if (topic := _topic(name, sources, report))}
@@ -65,11 +68,13 @@ def check(
     contracts = _contracts(sources, topics, report)
     _sets_match(sources, tables, report)
     listed = _ordered([table for table in tables if _inputs_known(table, topics, report)], tables, report)
-    sound = Sound(cache(start_spark), checked or Checked())
+    sound = Sound(start_spark, checked or Checked())
     for table in listed:
         if all(name in sound.tables for name in table.reads):  # what is wrong with others is told already
             check_table(table, topics, contracts.get(table.name), report, sound)
     sound.checked.save()
+    if lake is not None:
+        _against(lake, topics, start_spark, report)
     return report
 
 
@@ -82,6 +87,20 @@ class Sound:
     tables: dict[str, Kind] = field(default_factory=dict)
     fingerprints: dict[str, str] = field(default_factory=dict)
     rest_on: dict[str, str] = field(default_factory=dict)
+
+
+def _against(
+    lake: Location, topics: Mapping[str, Topic], start_spark: Callable[[], SparkSession], report: Report
+) -> None:
+    from jobs.releases.stranded import stranded
+
+    try:
+        formats.refuse_other(lake)
+        report.problems.extend(one.refused for one in stranded(lake, topics, start_spark))
+    except (TwinlakeError, OSError) as error:
+        why = error.what if isinstance(error, TwinlakeError) else str(error)
+        what = f"what the files change for the lake {lake} is not known: {why}"
+        report.warnings.append(TwinlakeError(what, "", "the lake server looks again when it starts"))
 
 
 def check_table(

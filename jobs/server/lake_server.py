@@ -36,6 +36,7 @@ from jobs.lake.runs import Runs
 from jobs.lake.stalled import Publisher
 from jobs.lake.version import load, version_file
 from jobs.location import Location
+from jobs.releases.stranded import load_active
 from jobs.run import Failed, Result, Run
 from jobs.server import batch_jobs, changelog_jobs, release_jobs
 from jobs.server.executors import Executors
@@ -48,7 +49,6 @@ from jobs.spark_cluster import check_master
 from jobs.spark_watch import SparkWatch
 from jobs.speed.versions import Versions
 from jobs.times import Clock, format_moment, from_micros
-from jobs.topics.topic import load_topic, topic_names
 from jobs.topics.verdict import records_in
 
 if TYPE_CHECKING:
@@ -155,10 +155,11 @@ class LakeServer:
             executors = Executors(spark, given)
             executors.begin()
             self._executors = executors
-        logs, sources = {}, self.settings.sources
-        for name in topic_names(*sources):
+        logs, found = {}, load_active(self.settings.lake, self.settings.sources, lambda: spark)
+        self._broken.update(found.refused)
+        for name, topic in found.topics.items():
             try:
-                log = Log(spark, self.settings.lake, load_topic(name, *sources))
+                log = Log(spark, self.settings.lake, topic)
                 log.open()
                 log.end()
             except TwinlakeError as error:

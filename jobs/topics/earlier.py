@@ -1,20 +1,34 @@
 """A topic as a version reads it that was made with an earlier schema: its names and types, over all records.
 
 A field and its aliases are one field. One that was dropped since has its default in new records, else NULL.
+A topic in JSON has no schema files: such a version knows the fields themselves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from jobs.topics.contract import JSON, Contract
 from jobs.topics.schema import Field, Schema
 from jobs.topics.topic import Topic
 
+MadeWith = int | Mapping[str, str]
+"""What a version is made with: the number of a schema, of JSON the fields and their types."""
 
-def as_of_schema(topic: Topic, number: int | None) -> Topic:
-    """The topic read by its schema of that number; as it is for None and for the newest."""
+
+def made_with(topic: Topic) -> MadeWith:
+    """What a version is made with that is made now."""
+    if topic.contract.format == JSON:
+        return {field.name: field.type for field in topic.newest.fields}
+    return topic.newest.number
+
+
+def as_of_schema(topic: Topic, made_with: MadeWith | None) -> Topic:
+    """The topic read by that schema; as it is for None and for the newest."""
+    if isinstance(made_with, Mapping):
+        return _as_of_fields(topic, made_with)
+    number = made_with
     if number is None or number >= topic.newest.number or topic.contract.format == JSON:
         return topic
     then, later = topic.schemas[number - 1], topic.schemas[number:]
@@ -27,6 +41,16 @@ def as_of_schema(topic: Topic, number: int | None) -> Topic:
     schema = replace(then, fields=tuple(fields))
     contract = _renamed(topic.contract, names)
     return Topic(name=topic.name, contract=contract, schemas=(*topic.schemas[: number - 1], schema))
+
+
+def _as_of_fields(topic: Topic, types: Mapping[str, str]) -> Topic:
+    if topic.contract.format != JSON or types == made_with(topic):
+        return topic
+    fields = tuple(
+        Field(name=name, avro=type_, type=type_, nullable=True, has_default=True)
+        for name, type_ in types.items()
+    )
+    return replace(topic, schemas=(replace(topic.newest, fields=fields),))
 
 
 def _names(field: Field, later: Sequence[Schema]) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from jobs.run import Run
 from jobs.speed.advance import Standing, advance
 from jobs.topics.contract import Contract
 from jobs.topics.contract_file import parse_contract
+from jobs.topics.earlier import MadeWith
 from tests.history import version_of
 from tests.ingest.stage import Stage
 
@@ -47,11 +48,12 @@ def renamed(stage: Stage) -> str:
 class Fed:
     """`table` over the stage's topic; opened once the log is there."""
 
-    def __init__(self, stage: Stage, table: StoredKind, made_with: int | None = None) -> None:
-        """`made_with` is the number of the schema that the table's version was made with."""
+    def __init__(self, stage: Stage, table: StoredKind, made_with: MadeWith | None = None) -> None:
+        """`made_with` is the schema that the table's version was made with."""
         self.stage = stage
         schemas = {} if made_with is None else {stage.topic.name: made_with}
-        self.version = replace(version_of(table, made_with or 1), schemas=schemas)
+        build = made_with if isinstance(made_with, int) else 1
+        self.version = replace(version_of(table, build), schemas=schemas)
         self.table = table
         self.fresh: list[bool] = []
         self.at = Standing()

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 import yaml
 from pyspark.sql import SparkSession
 
+from jobs.errors import DifferenceError
 from jobs.kinds.events import Events
 from jobs.kinds.kind import Kind
 from jobs.kinds.latest import Latest
@@ -95,7 +97,11 @@ class Project:
 
     def adopt(self, *schemas: dict[str, Any]) -> None:
         """The lake server runs with these schema files, and a contract that promises the newest's fields."""
-        self.stop()
+        self.write(*schemas)
+        self.open()
+
+    def write(self, *schemas: dict[str, Any]) -> None:
+        """The files alone; the lake server, if one runs, does not look at them."""
         for number, avro in enumerate(schemas, start=1):
             (self.folder / f"schemas/{self.topic}.v{number}.avsc").write_text(json.dumps(avro))
         properties = [
@@ -106,7 +112,11 @@ class Project:
                 for name, type_ in SHOWN[len(schemas)][0].items()
             ),
         ]
-        custom = [{"property": key, "value": value} for key, value in WINDOWS.items()]
+        self.promise(properties)
+
+    def promise(self, properties: list[dict[str, Any]], **more: str) -> None:
+        """The topic's contract."""
+        custom = [{"property": key, "value": value} for key, value in {**WINDOWS, **more}.items()]
         document = {
             "apiVersion": "v3.2.0", "kind": "DataContract", "id": self.topic, "name": self.topic,
             "version": "1.0.0", "status": "active", "description": {"purpose": "A test."},
@@ -115,7 +125,11 @@ class Project:
                         "properties": properties}],
         }  # fmt: skip
         (self.folder / f"contracts/{self.topic}.yaml").write_text(yaml.safe_dump(document))
-        load_topic(self.topic, self.folder)  # `twinlake check` has nothing against it
+        load_topic(self.topic, self.folder)  # the files agree with each other
+
+    def open(self) -> None:
+        """A lake server that works with the files as they are now."""
+        self.stop()
         self.server = LakeServer(self.settings, utc_now, lambda settings: self.stage.spark)
         self.server.start()
 
@@ -161,27 +175,37 @@ class Project:
 
     def release(self, number: int) -> None:
         """Tables by the names of that schema become live, after all comparisons."""
-        defined = tables(self.topic, SHOWN[number][0])
+        self.release_all(tables(self.topic, SHOWN[number][0]), SHOWN[number][0])
+
+    def release_all(self, defined: dict[str, Kind], columns: dict[str, str]) -> None:
+        """These, each of which shows the columns by `id`."""
+        plan = self.plan_all(defined, columns)
+        self.do("build", plan=plan)
+        self.do("promote", plan=plan, approved_by="tester")
+
+    def plan_all(self, defined: dict[str, Kind], columns: dict[str, str]) -> str:
+        """The plan that makes them live."""
         for name in defined:
             lines = [
                 f"      - {{name: {column}, logicalType: {LOGICAL[type_]}, physicalType: '{type_}'}}\n"
-                for column, type_ in {"id": "string", **SHOWN[number][0]}.items()
+                for column, type_ in {"id": "string", **columns}.items()
             ]
             file = self.folder / "contracts" / f"{name}.yaml"
             file.write_text(CONTRACT.format(name=name) + "".join(lines))
         made = {name: table.to_json() for name, table in defined.items()}
-        plan = self.do("plan", definitions=made, git_commit=None)["id"]
-        self.do("build", plan=plan)
-        self.do("promote", plan=plan, approved_by="tester")
+        return str(self.do("plan", definitions=made, git_commit=None)["id"])
 
     def shows(self, release: int, number: int, sent: set[int]) -> None:
         """Every way to read that release's tables shows the records sent by the names of that schema."""
+        names, rows = SHOWN[number]
+        self.shows_rows(release, names, sorted((f"r{one}", *rows[one - 1]) for one in sent))
+
+    def shows_rows(self, release: int, names: dict[str, str], expected: list[tuple[Any, ...]]) -> None:
+        """The same of any rows of these columns, each after its `id`."""
         assert self.server is not None
         spark, lake = self.stage.spark, self.settings.lake
-        names, rows = SHOWN[number]
-        expected = sorted((f"r{one}", *rows[one - 1]) for one in sent)
         made = next(one for one in release_log.releases(lake) if one.number == release)
-        follower, past = Follower(spark, lake), PastTables(spark, lake)
+        follower, past = Follower(spark, lake), self.past
         live = release_log.live(lake)
         moments = [f"release:{release}"] if live and live.number == release else []
         end = self.server.ingests[self.topic].log_end.batch
@@ -199,6 +223,18 @@ class Project:
                 found = frame_.select("id", *names)
                 assert sorted(map(tuple, found.collect())) == expected, (table, version.schemas)
                 assert dict(found.dtypes) == {"id": "string", **names}
+
+    @cached_property
+    def past(self) -> PastTables:
+        return PastTables(self.stage.spark, self.settings.lake)
+
+    def shows_as_of(self, release: int, names: dict[str, str], expected: list[tuple[Any, ...]]) -> None:
+        """What AS OF an earlier release shows: its tables, where it was superseded."""
+        for table in ("newest", "all"):
+            schema, _ = self.past._made(f"release:{release}", f"serve.{table}")
+            found = self.stage.spark.sql(f"SELECT id, {', '.join(names)} FROM {schema}.{table}")
+            assert sorted(map(tuple, found.collect())) == expected, table
+            assert dict(found.dtypes) == {"id": "string", **names}
 
 
 def _named(stage: Stage, name: str) -> Any:
@@ -220,7 +256,11 @@ def test_releases_go_on_by_their_own_names_when_the_project_changes_first(projec
     project.release(1)
     project.send(1)
     project.caught_up()
+    planned = project.plan_all(tables(project.topic, {"who": "string"}), {"who": "string"})
     project.adopt(ONE, TWO)
+    with pytest.raises(DifferenceError) as refused:
+        project.do("build", plan=planned)
+    assert "something else than when it was planned" in refused.value.why
     project.send(2)
     project.caught_up()
     project.shows(1, 1, {1, 2})
@@ -236,6 +276,9 @@ def test_releases_go_on_by_their_own_names_when_the_project_changes_first(projec
 
     project.shows(4, 1, {1, 2, 3})
     project.shows(3, 3, {1, 2, 3})
+    for release, sent in {1: {1, 2}, 2: {1, 2, 3}}.items():
+        names, rows = SHOWN[release]
+        project.shows_as_of(release, names, [(f"r{one}", *rows[one - 1]) for one in sorted(sent)])
 
 
 def test_releases_go_on_by_their_own_names_when_producers_change_first(project: Project) -> None:
