@@ -157,6 +157,12 @@ class DefinitionError(UsageError):
         super().__init__(f"{place}: table {table}: {why}", "", remedy, facts)
 
 
+def first_lines(error: BaseException) -> str:
+    """What Spark finds wrong is its first line; what follows is a plan, which says nothing to an operator."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return "\n".join(lines[: 1 if lines[0].startswith("[") else 3])[:600].rstrip(";")
+
+
 def error_of(told: Mapping[str, Any]) -> TwinlakeError:
     """The error that `to_json` told, of the class that it was (so that its exit code is the same)."""
     kind = _classes().get(str(told.get("error")), TwinlakeError)

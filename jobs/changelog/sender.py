@@ -18,7 +18,7 @@ from jobs.changelog.changes import TOUCHED, content_of, find_changes, is_of_this
 from jobs.changelog.destination import Destination, Record
 from jobs.changelog.form import Form, registered
 from jobs.changelog.position import Position, pin_json
-from jobs.errors import BusyError, NotFoundError, TwinlakeError
+from jobs.errors import BusyError, NotFoundError, TwinlakeError, first_lines
 from jobs.kinds.kind import is_stored
 from jobs.lake import release_log
 from jobs.lake.feed import Opened
@@ -108,8 +108,8 @@ class Sender:
         self._journal.error("the changelog is not sent", exc_info=error)
         known = damage_in(error, self._lake.path) or error
         self.error = known.alone() if isinstance(known, TwinlakeError) else TwinlakeError(
-            f"the changelog of {self.table} is not sent", str(error).strip()[:600] or type(error).__name__,
-            "mend what the error names; it is tried again by itself, and nothing is left out",
+            f"the changelog of {self.table} is not sent", first_lines(error),
+            "fix what the error names; it is tried again by itself, and nothing is left out",
         )  # fmt: skip
         self._forget()
 

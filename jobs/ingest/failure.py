@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from jobs.errors import TwinlakeError
+from jobs.errors import TwinlakeError, first_lines
 from jobs.ingest import source
 from jobs.lake import store
 from jobs.lake.read_errors import damage_in
@@ -29,6 +29,6 @@ def explained(
             return refused
     return TwinlakeError(
         what=f"ingest of topic {topic} failed after batch {batch}",
-        why=f"{type(error).__name__}: {str(error)[:2000]}",
+        why=f"{type(error).__name__}: {first_lines(error)}",
         remedy="it is tried again from the log's end; if it goes on, see `twinlake logs lake`",
     )

@@ -16,7 +16,7 @@ import structlog
 from pydantic import ValidationError
 
 from jobs import service_log
-from jobs.errors import BusyError, NotFoundError, TwinlakeError, UsageError
+from jobs.errors import BusyError, NotFoundError, TwinlakeError, UsageError, first_lines
 from jobs.lake.runs import Runs
 from jobs.run import AGAIN, CancelledError, Failed, Job, Progress, Result, Run, State
 from jobs.server.job_kinds import JobKind
@@ -235,8 +235,7 @@ class Jobs:
             if run.cancelled.is_set():
                 return "cancelled", None, CancelledError(job.id)
             journal.exception("the job failed")
-            text = str(unknown).strip().splitlines() or [type(unknown).__name__]
-            why = f"{type(unknown).__name__}: {' '.join(text[:3])[:600]}"
+            why = f"{type(unknown).__name__}: {first_lines(unknown)}"
             remedy = "see `twinlake logs lake` for the whole error"
             return "failed", None, TwinlakeError(f"{job.kind} failed", why, remedy)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import structlog
 
-from jobs.errors import StalledVersionError, TwinlakeError
+from jobs.errors import StalledVersionError, TwinlakeError, first_lines
 from jobs.lake import delta, store
 from jobs.lake.damages import Damages
 from jobs.lake.feed import Feed, open_version
@@ -267,7 +267,7 @@ class Owner:
             known = None
         known = known or (error if isinstance(error, TwinlakeError) else StalledVersionError(
             f"{self.version} does not advance from batch {self.standing.position}",
-            _first_lines(error),
+            first_lines(error),
             "fix what the error names; the version is tried again by itself and catches up",
         ))  # fmt: skip
         self._journal.error("stalled", batch=self.standing.position, exc_info=error)
@@ -359,9 +359,3 @@ class PassedError(TwinlakeError):
             "a version never goes back",
             "ask for a later position",
         )
-
-
-def _first_lines(error: Exception) -> str:
-    """What Spark finds wrong is its first line; what follows is a plan, which says nothing to an operator."""
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return "\n".join(lines[: 1 if lines[0].startswith("[") else 3])[:600].rstrip(";")
