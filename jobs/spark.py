@@ -79,8 +79,15 @@ a third of all, however few the rows."""
 
 
 _LIMITS = " ".join(
-    f"-Dorg.apache.avro.limits.{kind}={LARGEST_FIELD_BYTES}"
-    for kind in ("bytes.maxLength", "string.maxLength", "collectionItems.maxLength")
+    (
+        *(
+            f"-Dorg.apache.avro.limits.{kind}={LARGEST_FIELD_BYTES}"
+            for kind in ("bytes.maxLength", "string.maxLength", "collectionItems.maxLength")
+        ),
+        # JSON nested as deeply as Spark's parser admits (1,000) is looked at by calls inside calls; where
+        # they find no room, one record ends the JVM, again and again
+        "-Xss4m",
+    )
 )
 
 

@@ -121,8 +121,6 @@ def session(
         # a document or its schema names no file and no address
         "-Djavax.xml.accessExternalDTD= -Djavax.xml.accessExternalSchema= "
         f"-Dderby.system.home={temporary} -Duser.timezone=UTC "
-        # what is nested as deeply as BoundedParser admits is looked at by calls inside calls
-        "-Xss4m "
         # Hive asks a configuration of its own, made of system properties, for the class
         "-Dhive.server2.custom.authentication.class=twinlake.reading.Passwords "
         f"-Dtwinlake.passwords={password_file}",

@@ -139,3 +139,23 @@ def test_a_field_that_gets_a_wider_type_is_shown_of_records_before_and_after(fak
 
     assert [row.n for row in log.rows(0, 9).collect()] == [7, 7]
     assert log.rows(0, 9).schema["n"].dataType.simpleString() == "bigint"
+
+
+@pytest.mark.usefixtures("way")
+def test_what_is_nested_too_deeply_is_in_quarantine_and_holds_up_nothing(faked: Stage) -> None:
+    faked.create(partitions=1)
+    faked.registry.down = True  # type: ignore[union-attr]
+    faked.topic = topic(faked.topic.name)
+    depths = (500, 998, 999, 5_000, 100_000)
+    for name, (first, last) in {"more": ("[", "]"), "text": ('{"a":', "}")}.items():
+        nested = (f"{first * depth}1{last * depth}" for depth in depths)
+        faked.produce(*(f'{{"at": "2026-01-31T12:00:00Z", "{name}": {one}}}'.encode() for one in nested))
+    faked.produce(b'{"at": "2026-01-31T12:00:00Z"}')
+
+    log = faked.run()
+
+    told = [(verdict, *reasons) for *_, verdict, reasons in faked.verdicts(log)]
+    deep = ("invalid", "malformed_body")
+    assert told == [
+        *2 * [("valid",)], *3 * [deep], *2 * [("invalid", "wrong_type:text")], *3 * [deep], ("valid",)
+    ]  # fmt: skip
