@@ -272,18 +272,24 @@ def test_places_of_mysql_go_on_over_files_and_are_compared_within_one_log(spark:
 
 
 @pytest.mark.usefixtures("way")
-@pytest.mark.parametrize("written", some(["json", "avro"]))
-def test_a_table_gains_and_loses_columns_without_a_stop_of_its_topic(stage: Stage, written: str) -> None:
-    (of_json if written == "json" else of_avro)(stage, "postgresql")
+@pytest.mark.parametrize(
+    ("written", "database"),
+    some([("json", "postgresql"), ("avro", "mysql"), ("avro", "postgresql"), ("json", "mysql")]),
+)
+def test_a_table_gains_and_loses_columns_without_a_stop_of_its_topic(
+    stage: Stage, written: str, database: str
+) -> None:
+    (of_json if written == "json" else of_avro)(stage, database)
     stage.create(partitions=1)
-    fed = Fed(stage, people(stage, "postgresql"))
-    before = Fed(stage, people(stage, "postgresql"), made_with=made_with(stage.topic))
+    fed = Fed(stage, people(stage, database))
+    before = Fed(stage, people(stage, database), made_with=made_with(stage.topic))
     before.version = replace(before.version, build=2)  # one that is made now, and goes on to the end
-    old, newer = stage.schema, avro("postgresql", GREW)
+    old, newer = stage.schema, avro(database, GREW)
     newer_id = stage.registry.register(stage.subject, newer)
 
-    def told(schema: dict[str, Any], lsn: int, op: str, before: Any, after: Any) -> bytes:
-        value = change(op, {"lsn": lsn}, before=before, after=after)
+    def told(schema: dict[str, Any], at: int, op: str, before: Any, after: Any) -> bytes:
+        where = {"lsn": at} if database == "postgresql" else {"file": "binlog.000001", "pos": at}
+        value = envelope(database, op, where, before, after)
         if written == "json":
             return as_json(value)
         return frame(newer_id if schema is newer else stage.schema_id, schema, value)
@@ -297,15 +303,15 @@ def test_a_table_gains_and_loses_columns_without_a_stop_of_its_topic(stage: Stag
     early = [row.after for row in log.rows(0, log.end()).orderBy("_offset").collect()]
     # only then the project is told
     if written == "json":
-        grown = contract(stage.topic.name, "postgresql", columns=GREW, format="json")
+        grown = contract(stage.topic.name, database, columns=GREW, format="json")
         stage.topic = json_topic(stage.topic.name, grown)
     else:
         file = parse_schema(newer, topic=stage.topic.name, number=2, file="schemas/people.v2.avsc")
-        grown = contract(stage.topic.name, "postgresql", columns=GREW)
+        grown = contract(stage.topic.name, database, columns=GREW)
         stage.topic = replace(stage.topic, contract=grown, schemas=(*stage.topic.schemas, file))
     cities = Latest(
         name="cities", inputs=(stage.topic.name,),
-        **mirror("postgresql", keys=("id",), values=("name", "city")),
+        **mirror(database, keys=("id",), values=("name", "city")),
     )  # fmt: skip
     fed = Fed(stage, cities)
     stage.produce(
