@@ -10,6 +10,7 @@ from jobs.errors import StalledVersionError
 from jobs.kinds.kind import Kind
 from jobs.kinds.raising import first_raising
 from jobs.lake.version import Version
+from jobs.topics.change import RELEASE_WIDER
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -36,9 +37,10 @@ class Culprit:
         """The error of a version that cannot go on from `batch`."""
         place = f"{self.topic} (epoch {self.epoch}, partition {self.partition}, offset {self.offset})"
         facts = {name: str(value) for name, value in vars(self).items() if name != "why"}
+        why, outgrown, _ = self.why.partition(f": {RELEASE_WIDER}")
         return StalledVersionError(
             f"{version} does not advance from batch {batch}: {self.expression} raises for {place}",
-            self.why, REMEDY, facts,
+            why, f"{RELEASE_WIDER}: `twinlake plan`, `build`, `promote`" if outgrown else REMEDY, facts,
         )  # fmt: skip
 
 

@@ -21,6 +21,8 @@ PROMOTIONS = {
 """(type sent, type read) -> SQL of the one from the other, which holds every value of the first exactly; but
 for bytes that are no UTF-8, which ingest finds invalid from then on."""
 REMEDY = "give the new type a field of its own, and a field that is new a default"
+RELEASE_WIDER = "release a definition of it that is made with the newest schema"
+"""What to do about a value that a version's own, narrower type does not hold."""
 
 
 def breaking(before: Sequence[Field], after: Schema) -> tuple[str, str] | None:
@@ -78,7 +80,7 @@ def narrowed(value: str, sent: str, read: str, name: str) -> str:
     kept = f"try_cast({value} AS {read})"
     why = quote.string(
         f"a value of field '{name}' does not fit into {read}, with which this version of the table was made, "
-        f"and which is {sent} since: release a definition of it that is made with the newest schema"
+        f"and which is {sent} since: {RELEASE_WIDER}"
     )
     return (
         f"CASE WHEN {value} IS NULL OR CAST({kept} AS {sent}) <=> {value} THEN {kept} "

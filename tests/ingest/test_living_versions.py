@@ -310,12 +310,13 @@ def test_a_value_that_does_not_fit_stalls_what_was_made_with_the_narrower_type_a
     assert project.server is not None
     versions = project.server.lake.versions
 
-    def told() -> str | None:
-        return next((str(one.error) for one in versions.health() if one.stalled), None)
+    def told() -> dict[str, str] | None:
+        return next((one.error for one in versions.health() if one.stalled), None)
 
     why = wait_for("the version to stall", told, 60, every_s=0.2)
 
-    assert "field 'n' does not fit into int" in why and "release a definition" in why
+    assert "field 'n' does not fit into int" in why["why"]
+    assert why["remedy"].startswith("release a definition of it that is made with the newest schema")
     project.release(2)
 
 
