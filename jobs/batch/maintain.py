@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Collection
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from jobs.errors import DamagedError
 from jobs.lake import delta, release_log, store
 from jobs.lake.feed import Feed
 from jobs.lake.kept_commits import KEEP_COMMITS_S
 from jobs.lake.log import Log
 from jobs.lake.open_lake import OpenLake
 from jobs.lake.read_errors import damage_in
+from jobs.lake.relations import relation_sql
 from jobs.lake.table_state import whole_checkpoints
 from jobs.lake.version import Version, stored_versions
 from jobs.location import Location
@@ -89,7 +91,7 @@ def drop_old_commits(path: Location, now_s: float, keep_s: float = KEEP_COMMITS_
 
 def vacuum(spark: SparkSession, path: Location, keep_hours: int) -> None:
     """Delete the data files that no version younger than `keep_hours` uses; Delta rounds, so no fractions."""
-    clean_up_session(spark).sql(f"VACUUM delta.`{path}` RETAIN {keep_hours} HOURS")
+    clean_up_session(spark).sql(f"VACUUM {relation_sql(path)} RETAIN {keep_hours} HOURS")
 
 
 def compact_log(log: Log) -> bool:
@@ -97,7 +99,7 @@ def compact_log(log: Log) -> bool:
     if sum(file.bytes < SMALL_BYTES for file in log.appender.files().values()) < SMALL_FILES:
         return False
     with log.lane:
-        clean_up_session(log.spark).sql(f"OPTIMIZE delta.`{log.path}`")
+        clean_up_session(log.spark).sql(f"OPTIMIZE {relation_sql(log.path)}")
     return True
 
 
@@ -105,8 +107,8 @@ def _compacted(lake: OpenLake, log: Log) -> bool:
     try:
         return compact_log(log)
     except Exception as error:
-        if damage := damage_in(error, lake.path):
-            lake.damages.note(damage)
+        if damage_in(error, lake.path):
+            raise
         journal.exception("the log was not compacted; the rest of the clean-up goes on", topic=log.topic.name)
         return False
 
@@ -147,7 +149,8 @@ def maintain(lake: OpenLake, table: str | None = None, run: Run | None = None) -
     """One clean-up at a time, of everything or of one table; a stalled version is left as it is.
 
     It conflicts with no append and no rebuild, so it needs no lane. What a running job has pinned stays
-    readable, however long it takes.
+    readable, however long it takes. A table with a damaged file is left as it is, and its DamagedError is
+    raised once the others are cleaned up.
     """
     stalled = {(health.table, health.version) for health in lake.versions.health() if health.stalled}
     feeds = [
@@ -158,22 +161,46 @@ def maintain(lake: OpenLake, table: str | None = None, run: Run | None = None) -
     ]
     logs = list(lake.logs.values()) if table is None else []
     with holding(_one_at_a_time, "another clean-up to end", OTHER_WAIT_S, run):
-        compacted = tuple(log.topic.name for log in logs if _compacted(lake, log))
-        deleted = 0
+        compacted, deleted, damages = list[str](), 0, list[DamagedError]()
+        for log in logs:
+            with _noting(lake, damages):
+                if _compacted(lake, log):
+                    compacted.append(log.topic.name)
         for path in [*(feed.path for feed in feeds), *(log.path for log in logs)]:
-            now_s = lake.clock().timestamp()
-            keep_s = max(KEEP_COMMITS_S, _pinned_s(lake, now_s))
-            if keep_s <= KEEP_FILES_HOURS * 3600:  # Delta knows only for so long what was replaced, and when
-                vacuum(lake.spark, path, KEEP_FILES_HOURS)
-            else:
-                journal.info("no files are deleted: a running job may have pinned them", table=str(path))
-            deleted += drop_old_commits(path, now_s, keep_s)
+            with _noting(lake, damages):
+                deleted += _cleaned(lake, path)
         gone = tuple(str(version) for version in drop_retired(lake, table))
         if table is None:
             lake.plans.drop({release.plan for release in release_log.releases(lake.path) if release.plan})
             lake.runs.compact()
             lake.certificates.compact()
-    return Maintained(commit_files_deleted=deleted, logs_compacted=compacted, versions_deleted=gone)
+    if damages:
+        raise damages[0]
+    return Maintained(commit_files_deleted=deleted, logs_compacted=tuple(compacted), versions_deleted=gone)
+
+
+def _cleaned(lake: OpenLake, path: Location) -> int:
+    """One table; how many commit files were deleted."""
+    now_s = lake.clock().timestamp()
+    keep_s = max(KEEP_COMMITS_S, _pinned_s(lake, now_s))
+    if keep_s <= KEEP_FILES_HOURS * 3600:  # Delta knows only for so long what was replaced, and when
+        vacuum(lake.spark, path, KEEP_FILES_HOURS)
+    else:
+        journal.info("no files are deleted: a running job may have pinned them", table=str(path))
+    return drop_old_commits(path, now_s, keep_s)
+
+
+@contextmanager
+def _noting(lake: OpenLake, damages: list[DamagedError]) -> Iterator[None]:
+    """What is damaged is left as it is; nothing else waits for it."""
+    try:
+        yield
+    except Exception as error:
+        damage = damage_in(error, lake.path)
+        if damage is None:
+            raise
+        lake.damages.note(damage)
+        damages.append(damage)
 
 
 def drop_retired(lake: OpenLake, table: str | None = None) -> list[Version]:

@@ -148,6 +148,7 @@ def _step(metadata: dict[str, Any]) -> int | None:
 def _is_kept(path: Location, delta_version: int | None) -> bool:
     if delta_version is None or delta_version > delta.newest_version(path):
         return False
+    delta.refuse_torn(path, delta_version)
     try:
         files = DeltaTable(str(path), version=delta_version).file_uris()
     except DeltaError:

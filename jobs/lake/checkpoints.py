@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import structlog
 from deltalake import DeltaTable
 
+from jobs.lake import delta
 from jobs.location import Location
 
 EVERY_COMMITS = 100
@@ -37,10 +38,16 @@ def make(path: Location) -> None:
     _worker.submit(_make, path)
 
 
+def write(path: Location) -> None:
+    """One of the newest version; DamagedError where a commit is torn, which it would lack for ever."""
+    delta.refuse_torn(path)
+    DeltaTable(str(path)).create_checkpoint()
+
+
 def _make(path: Location) -> None:
     with _lock:
         _waiting.discard(path)
     try:
-        DeltaTable(str(path)).create_checkpoint()
+        write(path)
     except Exception as error:
         journal.warning("no checkpoint was made", table=str(path), why=repr(error))

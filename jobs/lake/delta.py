@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from jobs.errors import SilentSkipError, UsageError
+from jobs.errors import DamagedError, SilentSkipError, UsageError
 from jobs.lake import store
 from jobs.lake.damage import damaged
+from jobs.lake.stat import Stat
 from jobs.location import Location
 
 if TYPE_CHECKING:
@@ -22,6 +25,7 @@ LOG_FOLDER = "_delta_log"
 ENGINE = "Twinlake"
 """Who has made a commit of our own, as it says."""
 LINKED, RENAMED = "twinlake.lake.LinkedCommits", "io.delta.storage.HDFSLogStore"
+CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _known: dict[Location, int] = {}
 """The newest version that was seen of each table: a hint where to look for the next one."""
 
@@ -71,11 +75,14 @@ def commit_file(folder: Location, version: int) -> Location:
 def actions(folder: Location, version: int) -> list[dict[str, Any]] | None:
     """The actions of a commit in a `_delta_log` folder, None where it is not there; DamagedError for one
     that is not whole."""
-    file = commit_file(folder, version)
     try:
-        content = store.read(file)
+        return _actions(commit_file(folder, version))
     except FileNotFoundError:
         return None
+
+
+def _actions(file: Location) -> list[dict[str, Any]]:
+    content = store.read(file)
     try:  # texts may hold other ends of lines
         found = [json.loads(line) for line in content.decode().split("\n") if line]
         return _whole(found)
@@ -84,9 +91,60 @@ def actions(folder: Location, version: int) -> list[dict[str, Any]] | None:
 
 
 def refuse_torn(path: Location, version: int | None = None) -> None:
-    """DamagedError where the commit of that version, the newest unless one is given, is not whole: Spark
-    passes over an empty one, and shows the table as it was before."""
-    commit(path, newest_version(path) if version is None else version)
+    """DamagedError where a commit is not whole, or gone, that tells what the table has at that version, the
+    newest unless one is given. Spark and deltalake pass over an empty one and show the table without it.
+
+    They read those after the newest checkpoint; so each is read here once, and again when it has changed.
+    """
+    folder, last = path / LOG_FOLDER, newest_version(path) if version is None else version
+    missing, begin = -1, -1
+    for begin in _checkpoints(folder, last):
+        found = _first_missing(folder, begin, last)
+        if found is None:
+            return
+        missing = found
+    if missing < last and (begin >= 0 or missing > 0):  # else that version is not kept
+        raise gone(folder, missing)
+
+
+def gone(folder: Location, version: int) -> DamagedError:
+    """What to raise where a commit is not there that others were built on."""
+    return damaged(
+        commit_file(folder, version),
+        "it is not there; there are newer ones, and no checkpoint that can be read lies between",
+        "the commit, or a checkpoint of it or a later one",
+    )
+
+
+def _checkpoints(folder: Location, last: int) -> Iterator[int]:
+    """From which versions a reader of version `last` may begin, -1 where there is no checkpoint: by what the
+    last one that was made says of itself, and by a list of the folder, which may be long."""
+    try:
+        told = json.loads(store.read(folder / "_last_checkpoint"))["version"]
+        if told <= last and store.exists(folder / f"{told:020d}.checkpoint.parquet"):
+            yield told
+    except (FileNotFoundError, ValueError, KeyError, TypeError):  # then it is not gone by
+        pass
+    named = (CHECKPOINT.fullmatch(name) for name in store.names(folder))
+    yield max((found for one in named if one and (found := int(one[1])) <= last), default=-1)
+
+
+def _first_missing(folder: Location, begin: int, last: int) -> int | None:
+    """The first commit after `begin` that is not there; DamagedError for one that is not whole."""
+    for version in range(begin + 1, last + 1):
+        file = commit_file(folder, version)
+        try:
+            # a store of other machines keeps its own checksums, and is not asked again about each file
+            _look(file, store.stat(file) if isinstance(file, Path) else None)
+        except FileNotFoundError:
+            return version
+    return None
+
+
+@lru_cache(maxsize=50_000)
+def _look(file: Location, now: Stat | None) -> None:
+    """Once for each commit as it is now."""
+    _actions(file)
 
 
 def _whole(actions: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -166,8 +224,18 @@ def newest_metadata(
     return found.metadata if found else None
 
 
+def rows(spark: SparkSession, path: Location, version: int | None = None) -> DataFrame:
+    """The table at that version, the newest unless one is given; DamagedError where its log is torn."""
+    refuse_torn(path, version)
+    reader = spark.read.format("delta")
+    if version is not None:
+        reader = reader.option("versionAsOf", version)
+    return reader.load(str(path))
+
+
 def snapshot(spark: SparkSession, path: Location) -> Any:
-    """Delta's own snapshot (a JVM object), brought up to date."""
+    """Delta's own snapshot (a JVM object), brought up to date; DamagedError where its log is torn."""
+    refuse_torn(path)
     jvm = spark._jvm
     assert jvm is not None
     nothing = getattr(getattr(jvm.scala, "None$"), "MODULE$")
@@ -239,7 +307,9 @@ def append(
     metadata: Mapping[str, Any],
     partition_by: Sequence[str] = (),
 ) -> Commit:
-    """Appends once; the commit it made. A write that Delta skipped without a word is a SilentSkipError."""
+    """Appends once; the commit it made. A write that Delta skipped without a word is a SilentSkipError, and a
+    torn log a DamagedError: Spark's own checkpoint would make the loss last."""
+    refuse_torn(path)
     before = newest_version(path)
     writer = df.write.format("delta").mode("append")
     if partition_by:
@@ -256,7 +326,9 @@ def replace(
     txn_version: int,
     metadata: Mapping[str, Any],
 ) -> Commit:
-    """Replaces the rows that match `predicate` by `df` in one commit, once; the commit it made."""
+    """Replaces the rows that match `predicate` by `df` in one commit, once; the commit it made. DamagedError
+    where the log is torn."""
+    refuse_torn(path)
     before = newest_version(path)
     writer = df.write.format("delta").mode("overwrite").option("replaceWhere", predicate)
     _identified(writer, app_id, txn_version, metadata).save(str(path))

@@ -123,16 +123,11 @@ class Feed:
 
     def rows(self, delta_version: int | None = None) -> DataFrame:
         """The version's partial rows, `_segment` included, at a Delta version."""
-        delta.refuse_torn(self.path, delta_version)
-        reader = self.spark.read.format("delta")
-        if delta_version is not None:
-            reader = reader.option("versionAsOf", delta_version)
-        return reader.load(str(self.path))
+        return delta.rows(self.spark, self.path, delta_version)
 
     @contextmanager
     def states_sql(self, pin: Pin) -> Iterator[str]:
         """What follows FROM to read its states, inside."""
-        delta.refuse_torn(self.path, pin.delta_version)
         yield relation_sql(self.path, pin.delta_version)
 
     @contextmanager

@@ -226,7 +226,7 @@ class Log:
 
     def all(self, after: int, to: int) -> DataFrame:
         """Every column of every record of the batches in (after, to]."""
-        found = self.spark.read.format("delta").load(str(self.path))
+        found = delta.rows(self.spark, self.path)
         return found.where(f"batch > {after} AND batch <= {to}")
 
     def rows(self, after: int, to: int) -> DataFrame:

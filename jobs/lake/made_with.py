@@ -87,7 +87,7 @@ def _fits(
     (name,) = definition.inputs
     rows = logs[name].as_of_schema(made_with(topics[name])).no_rows()
     made = {column.name: column.dataType for column in definition.partial(rows).schema}
-    there = {column.name: column.dataType for column in spark.read.format("delta").load(str(path)).schema}
+    there = {column.name: column.dataType for column in delta.rows(spark, path).schema}
     return all(there.get(column) == type_ for column, type_ in made.items())
 
 

@@ -109,7 +109,7 @@ def _damage_behind(thrown: Any, lake: Location) -> DamagedError | None:
         name = thrown.getClass().getName()
         if name == _MARK:
             file = thrown.file()
-            return damaged(file, thrown.found()) if _is_in(lake, file) else None
+            return damaged(file, thrown.found(), thrown.expected()) if _is_in(lake, file) else None
         if name == _RAISED or not (thrown.getCondition() or "").startswith(_CONDITIONS):
             return None
         named = str(_place(thrown.getMessageParameters()["path"]))

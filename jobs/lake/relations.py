@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from jobs import quote
 from jobs.kinds.kind import UNKNOWN_TIME
+from jobs.lake import delta
 from jobs.location import Location
 from jobs.times import format_moment, from_micros
 
 
 def relation_sql(path: Location, delta_version: int | None = None) -> str:
-    """A Delta table by its path, pinned at a Delta version where one is given."""
+    """A Delta table by its path, pinned at a Delta version where one is given, for a statement that is made
+    now; DamagedError where its log is torn."""
+    delta.refuse_torn(path, delta_version)
     pinned = "" if delta_version is None else f" VERSION AS OF {delta_version}"
     return f"delta.{quote.name(str(path))}{pinned}"
 

@@ -7,7 +7,6 @@ must be such that plain appends are right; anything else is refused rather than 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -18,14 +17,12 @@ import structlog
 
 from jobs.errors import ChangedTableError
 from jobs.lake import delta, store
-from jobs.lake.damage import damaged
 from jobs.lake.data_file import UNDECODABLE
 from jobs.location import Location
 
 WRITER_FEATURES = frozenset({"appendOnly", "invariants"})
 """Features of the protocol that ask nothing of an append to a table without invariants."""
 journal = structlog.get_logger(__name__)
-_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _INVARIANT = "delta.invariants"
 
 
@@ -110,11 +107,7 @@ class TableState:
                 self._begin()
                 begun_anew = True
             else:
-                raise damaged(
-                    delta.commit_file(self.folder, self.version + 1),
-                    "it is not there; there are newer ones, and no checkpoint that can be read lies between",
-                    "the commit, or a checkpoint of it or a later one",
-                )
+                raise delta.gone(self.folder, self.version + 1)
 
     def apply(self, actions: list[dict[str, Any]]) -> None:
         """One more commit."""
@@ -197,7 +190,7 @@ def whole_checkpoints(folder: Location) -> Iterator[Checkpoint]:
     """The checkpoints in a `_delta_log` folder, the newest first, each read when its turn comes.
     One that was torn by whatever is put aside, because Spark and deltalake would fail on it."""
     for name in sorted(store.names(folder), reverse=True):
-        if named := _CHECKPOINT.fullmatch(name):
+        if named := delta.CHECKPOINT.fullmatch(name):
             file = folder / name
             try:
                 content = store.read(file)  # an error of the store says nothing of the file

@@ -37,7 +37,7 @@ class LiveTables:
     def damaged_sql(self, error: DamagedError) -> str:
         """A relation of a view's text: whoever reads it is told of the damage and of what can be done."""
         name = f"damaged:{error.facts['file']}"
-        self._java.damage(name, error.facts["file"], error.facts["found"])
+        self._java.damage(name, *(error.facts[fact] for fact in ("file", "found", "expected")))
         return f"{self._java.FUNCTION}({quote.string(name)})"
 
     def follow(self) -> None:

@@ -335,8 +335,8 @@ class LakeServer:
 
     def _maintain(self) -> None:
         try:
-            journal.info("maintained", **maintain(self.lake).to_json())
             drop_staging(staging_folder(self.settings.lake), self.jobs.alive)
+            journal.info("maintained", **maintain(self.lake).to_json())
         except Exception:
             journal.exception("the clean-up failed; the next one is in an hour")
 

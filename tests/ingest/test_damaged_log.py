@@ -12,7 +12,7 @@ from jobs.errors import DamagedError
 from jobs.ingest.ingest import RUNNING
 from jobs.lake import delta
 from jobs.lake.read_errors import damage_in
-from tests.damages import OF_DATA
+from tests.damages import OF_COMMITS, OF_DATA
 from tests.ingest.stage import Stage
 from tests.ingest.test_replay import JOB, latest, mend, reading
 
@@ -84,11 +84,15 @@ def test_a_replay_over_a_damaged_file_names_it_admits_nothing_and_goes_on_once_i
     log = ingest.log
     before, end = latest(log), log.end()
     file = log.path / max(log.appender.files().items(), key=lambda one: one[1].bytes)[0]
-    whole = file.read_bytes()
 
-    for damage, found in OF_DATA.values():
+    commit = delta.commit_file(log.path / delta.LOG_FOLDER, delta.newest_version(log.path) - 1)
+    cases = [(file, *case) for case in OF_DATA.values()]
+    cases += [(commit, damage, " bytes: ") for damage in OF_COMMITS.values()]
+    for file, damage, found in cases:
+        whole = file.read_bytes()
+        stage.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # as another process finds it
         damage(file)
-        with pytest.raises((PySparkException, Py4JJavaError)) as refused:
+        with pytest.raises((PySparkException, Py4JJavaError, DamagedError)) as refused:
             ingest.replay((), JOB)
         error = damage_in(refused.value, log.lake)  # as whoever does a job says it
         file.write_bytes(whole)

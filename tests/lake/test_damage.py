@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import re
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,19 +18,22 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from jobs.batch.maintain import vacuum
 from jobs.errors import DamagedError, LostVersionError, NotFoundError, TwinlakeError
-from jobs.lake import data_file, delta, in_force, release_log, store
+from jobs.lake import checkpoints, data_file, delta, in_force, release_log, store
 from jobs.lake.appender import Appender
 from jobs.lake.certificates import Certificates
 from jobs.lake.damages import Damages
 from jobs.lake.ledger import Ledger
 from jobs.lake.plans import Plans
 from jobs.lake.read_errors import damage_in, damage_of
+from jobs.lake.relations import relation_sql
 from jobs.lake.release_log import Release
 from jobs.lake.runs import Runs
 from jobs.lake.table_state import TableState
 from jobs.lake.version import Version, load, next_build, read_versions, version_file
 from jobs.run import Job
+from jobs.settings import PROJECT
 from jobs.speed.health import is_lost
 from jobs.topics.topic import load_topic
 
@@ -391,6 +395,100 @@ def test_a_commit_is_refused_before_spark_passes_over_it_and_named_where_spark_c
     named = damage_in(said, tmp_path)
     assert named and named.facts["file"] == refused.value.facts["file"] == str(file)
     delta.refuse_torn(path, delta.newest_version(path) - 1)
+
+
+def forget(spark: SparkSession) -> None:
+    """As another process meets the files."""
+    spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
+
+
+READERS: dict[str, Callable[[SparkSession, Path], object]] = {
+    "SQL": lambda spark, path: spark.sql(f"FROM {relation_sql(path)}").count(),
+    "SQL at a version": lambda spark, path: spark.sql(f"FROM {relation_sql(path, 4)}").count(),
+    "rows": lambda spark, path: delta.rows(spark, path).count(),
+    "rows at a version": lambda spark, path: delta.rows(spark, path, 4).count(),
+    "statistics": lambda spark, path: delta.statistics(spark, path, "n").count(),
+    "an append": lambda spark, path: delta.append(spark.range(1), path, "app", 4, {}),
+    "a replacement": lambda spark, path: delta.replace(spark.range(1), path, "n < 1", "app", 4, {}),
+    "VACUUM": lambda spark, path: vacuum(spark, path, 6),
+    "a checkpoint": lambda spark, path: checkpoints.write(path),
+    "a table's state": lambda spark, path: TableState(path),
+}
+
+
+def test_whoever_reads_a_table_passes_over_no_commit_in_the_middle_of_its_log(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """One that was emptied is nothing to Spark and deltalake: they see none of its rows, and VACUUM deletes
+    its files. Behind a checkpoint nobody needs it."""
+    path = appended(tmp_path / "tables" / "sales" / "0123456789ab-1").path
+    file = delta.commit_file(path / delta.LOG_FOLDER, 3)
+    whole = file.read_bytes()
+    file.write_bytes(b"")
+    there = sorted(path.rglob("*"))
+    forget(spark)
+
+    for name, read in READERS.items():
+        with pytest.raises(DamagedError) as refused:
+            read(spark, path)
+        assert (name, refused.value.facts["file"]) == (name, str(file))
+        assert refused.value.facts["expected"].startswith("a whole commit")
+        assert refused.value.remedy.endswith("`twinlake plan`, `twinlake build`, `twinlake promote`")
+    assert sorted(path.rglob("*")) == there
+    delta.refuse_torn(path, 2)  # nothing of it is needed there
+
+    file.write_bytes(whole)
+    forget(spark)
+    assert delta.rows(spark, path).count() == 1501
+    checkpoints.write(path)
+    file.write_bytes(b"")
+    forget(spark)
+    assert delta.rows(spark, path).count() == 1501
+    with pytest.raises(DamagedError):
+        delta.refuse_torn(path, 3)
+
+
+@pytest.mark.parametrize("tear", [*TORN, pytest.param(lambda file: file.unlink(), id="gone")])
+def test_a_commit_in_the_middle_is_looked_at_again_once_it_has_changed(tmp_path: Path, tear: Tear) -> None:
+    path = appended(tmp_path / "logs" / "orders").path
+    file = delta.commit_file(path / delta.LOG_FOLDER, 3)
+    delta.refuse_torn(path)
+
+    tear(file)
+
+    for version in (None, 4):
+        with pytest.raises(DamagedError) as refused:
+            delta.refuse_torn(path, version)
+        assert refused.value.facts["file"] == str(file)
+    delta.refuse_torn(path, 2)
+
+
+def test_commits_that_were_cleaned_up_behind_a_checkpoint_are_not_missed(tmp_path: Path) -> None:
+    path = appended(tmp_path / "logs" / "orders").path
+    checkpoints.write(path)
+    for old in range(4):
+        delta.commit_file(path / delta.LOG_FOLDER, old).unlink()
+
+    delta.refuse_torn(path)
+    (path / delta.LOG_FOLDER / "_last_checkpoint").write_text("{")  # then a list of the folder says it
+    delta.refuse_torn(path)
+    delta.refuse_torn(path, 4)
+    delta.refuse_torn(path, 2)  # whoever reads it is told that it is not kept
+
+
+def test_nobody_asks_spark_or_deltalake_for_a_table_without_that_look() -> None:
+    asking = re.compile(r"""format\("delta"\)|delta\.[`{]|DeltaTable\(|forTable\(""")
+    found = {
+        file.relative_to(PROJECT).as_posix()
+        for file in (PROJECT / "jobs").rglob("*.py")
+        if asking.search(file.read_text())
+    }
+
+    assert found == {
+        "jobs/lake/delta.py", "jobs/lake/relations.py",  # have that look
+        "jobs/lake/ledger.py", "jobs/lake/release_log.py",  # read every commit themselves
+        "jobs/lake/checkpoints.py", "jobs/batch/touched.py",  # after a look of their own
+    }  # fmt: skip
 
 
 def test_a_filter_leaves_out_no_rows_by_a_dictionary_that_has_changed(

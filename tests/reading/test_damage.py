@@ -20,7 +20,7 @@ from jobs.lake import delta
 from jobs.lake.table_state import TableState
 from jobs.lake.version import Version, version_file
 from jobs.waiting import wait_for
-from tests.damages import OF_DATA
+from tests.damages import OF_COMMITS, OF_DATA
 from tests.longer import some
 from tests.reading.conftest import PASSWORD, Released, SqlServer
 from tests.reading.test_doors import message
@@ -204,6 +204,36 @@ def test_a_torn_commit_is_named_before_and_after_the_server_has_read_the_table(
     first.write_bytes(kept)
     wait_for("the view to be made", lambda: sql.ask(LATEST).is_success or None, 60)
     assert sql.rows(LATEST) == shown
+
+
+@pytest.mark.parametrize("case", some(OF_COMMITS))
+def test_a_commit_that_is_torn_in_the_middle_of_a_tables_log_is_named_by_all_that_read_it(
+    released: Released, sql: SqlServer, jdbc: Callable[..., Any], copied: list[Version], case: str
+) -> None:
+    version = build(released, copied)
+    log = version.path(released.lake) / delta.LOG_FOLDER
+    file = delta.commit_file(log, delta.newest_version(version.path(released.lake)))
+    (told,) = (line for line in file.read_text().splitlines() if "commitInfo" in line)
+    closed = json.loads(told) | {"txn": {"appId": "test", "version": 2}}
+    lines = (json.dumps({name: closed[name]}) for name in closed)
+    delta.commit_file(log, int(file.stem) + 1).write_text("\n".join(lines))
+    OF_COMMITS[case](file)
+    promoted(released, sql, version)
+    moment = {"as_of": "position:orders=1"}
+    questions: list[tuple[str, dict[str, Any]]] = [
+        ("query", {"sql": LATEST}), ("query", {"sql": LATEST, **moment}),
+        ("explain", {"table": "latest_order", "key": KEY}),
+        ("explain", {"table": "latest_order", "key": KEY, **moment}),
+    ]  # fmt: skip
+
+    for way, body in questions:
+        error = ask(sql, way, **body).json()
+        assert (error["error"], error["file"]) == ("DamagedError", str(file)), (way, body, error)
+        assert "a whole commit" in error["expected"] and error["remedy"].endswith("`twinlake promote`")
+    with closing(jdbc()) as connection, pytest.raises(Exception) as refused:
+        connection.createStatement().executeQuery(LATEST).next()
+    assert str(file) in message(refused.value)
+    assert sql.rows(OTHERS)[0]["n"] > 0
 
 
 def test_a_version_whose_file_is_torn_stops_no_other(

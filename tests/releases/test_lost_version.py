@@ -254,28 +254,40 @@ def test_whatever_a_job_reads_damaged_it_names_and_takes_for_nothing_else(
     def data() -> Path:
         return max(log.glob("*.parquet"), key=lambda file: file.stat().st_size)
 
-    def newest(path: Path) -> Path:
-        return delta.commit_file(path / delta.LOG_FOLDER, delta.newest_version(path))
+    def commit(path: Path, before: int = 0) -> Path:
+        """The newest, or the one so many before it."""
+        return delta.commit_file(path / delta.LOG_FOLDER, delta.newest_version(path) - before)
+
+    def forget() -> None:
+        """As another process meets the files."""
+        spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
 
     def do(kind: str, table: str) -> dict[str, Any]:
         if kind == "plan":
             return lake.plan(changed)
+        if kind == "maintain":
+            return lake.do(kind)
         return lake.do(kind, table=table, **({"plan": plan} if kind == "diff" else {}))
 
     of_sales = [("verify", SALES), ("rebuild", SALES), ("diff", SALES)]
     of_log = [("verify", "orders"), ("diff", "orders"), *of_sales[:2], ("plan", "")]
     cases = [(data, damage, of_log) for damage, _ in OF_DATA.values()]
-    cases += [(lambda: newest(log), damage, of_log) for damage in OF_COMMITS.values()]
-    cases += [(lambda: newest(rows), damage, of_sales) for damage in OF_COMMITS.values()]
+    cases += [(lambda: commit(log), damage, of_log) for damage in OF_COMMITS.values()]
+    cases += [(lambda: commit(rows), damage, of_sales) for damage in OF_COMMITS.values()]
+    cleaned = ("maintain", "")  # one in the middle is nothing to Spark: it would delete what it names
+    cases.append((lambda: commit(log, before=1), OF_COMMITS["empty"], [*of_log, cleaned]))
+    cases.append((lambda: commit(rows, before=1), OF_COMMITS["empty"], [*of_sales, cleaned]))
+    compared = do("diff", SALES)
     found: list[tuple[str, str, str | None]] = []
     expected: list[tuple[str, str, str | None]] = []
     for file_of, damage, jobs in cases:
         file = file_of()
         whole = file.read_bytes()
-        spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
-        damage(file)
         for kind, table in jobs:
-            expected.append((damage.__name__, f"{kind} {table}", str(file)))
+            file.write_bytes(whole)  # nobody knows of the damage: a version known to be lost is not read
+            damage(file)
+            forget()
+            expected.append((f"{damage.__name__} {file.name}", f"{kind} {table}", str(file)))
             try:
                 do(kind, table)
                 found.append((*expected[-1][:2], None))
@@ -283,13 +295,17 @@ def test_whatever_a_job_reads_damaged_it_names_and_takes_for_nothing_else(
                 found.append((*expected[-1][:2], error.facts["file"]))
             except Exception as error:
                 found.append((*expected[-1][:2], repr(error)[:500]))
+        if jobs[0][1] == SALES:
+            # by now it is known: what it would show is made of the log instead
+            blue = {**compared["blue"], "delta_version": None}
+            assert do("diff", SALES) == {**compared, "blue": blue}
         file.write_bytes(whole)
-        spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
+        forget()
         assert do("verify", SALES)["equal"]
 
     assert found == expected
     assert do("rebuild", SALES)["equal"] and do("verify", "orders")["equal"]
-    assert not do("plan", "")["empty"]
+    assert not do("plan", "")["empty"] and do("maintain", "")["versions_deleted"] == []
 
 
 def test_a_torn_release_is_not_passed_over_and_without_a_backup_the_tables_are_made_live_again(

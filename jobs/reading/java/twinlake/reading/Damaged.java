@@ -6,11 +6,13 @@ public final class Damaged extends RuntimeException {
 
   private final String file;
   private final String found;
+  private final String expected;
 
-  Damaged(String file, String found, Throwable cause) {
-    super("[DAMAGED_FILE] " + file + ": " + found, cause);
+  Damaged(String file, String found, String expected, Throwable cause) {
+    super("[DAMAGED_FILE] " + file + ": " + found + (expected.isEmpty() ? "" : "; expected: " + expected), cause);
     this.file = file;
     this.found = found;
+    this.expected = expected;
   }
 
   public String file() {
@@ -19,5 +21,9 @@ public final class Damaged extends RuntimeException {
 
   public String found() {
     return found;
+  }
+
+  public String expected() {
+    return expected;
   }
 }

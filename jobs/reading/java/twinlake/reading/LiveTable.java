@@ -38,6 +38,7 @@ public final class LiveTable {
 
   /** Who has made a commit that says how many data files it names. */
   private static final String ENGINE = "Twinlake";
+  private static final String WHOLE = "a whole commit, one action a line";
 
   private static final long LONGEST_WAIT_MS = 2_000;
   private static final Map<String, LiveTable> OPEN = new ConcurrentHashMap<>();
@@ -45,7 +46,7 @@ public final class LiveTable {
   /** What stands for a table that cannot be read, by its name. */
   private static final Map<String, DamagedFile> DAMAGED = new ConcurrentHashMap<>();
 
-  private record DamagedFile(String file, String found) {}
+  private record DamagedFile(String file, String found, String expected) {}
 
   /** The versions of the statement that this thread analyses, by path. */
   private static final ThreadLocal<Map<String, LiveFiles>> PINNED = new ThreadLocal<>();
@@ -146,13 +147,13 @@ public final class LiveTable {
   }
 
   /** Whoever asks for what has this name is told so; the follower alone may name it in the text of a view. */
-  public static void damage(String name, String file, String found) {
-    DAMAGED.put(name, new DamagedFile(file, found));
+  public static void damage(String name, String file, String found, String expected) {
+    DAMAGED.put(name, new DamagedFile(file, found, expected));
   }
 
   private static LogicalPlan damaged(DamagedFile named) {
     if (!ReadOnly.isKeeper(SparkSession.active())) {
-      throw new Damaged(named.file, named.found, null);
+      throw new Damaged(named.file, named.found, named.expected, null);
     }
     var columns = new StructType().add("damaged", "string");
     return new LiveFiles("/", columns, List.of()).relation(SparkSession.active());
@@ -201,16 +202,16 @@ public final class LiveTable {
     try {
       found = parsed(actions);
     } catch (JsonProcessingException torn) {
-      throw new Damaged(file, actions.length() + " characters, which are no whole commit", torn);
+      throw new Damaged(file, actions.length() + " characters, which are no whole commit", WHOLE, torn);
     }
     if (found.isEmpty() || !found.stream().allMatch(JsonNode::isObject)) {
-      throw new Damaged(file, actions.length() + " characters, which are no whole commit", null);
+      throw new Damaged(file, actions.length() + " characters, which are no whole commit", WHOLE, null);
     }
     JsonNode told = found.get(0).path("commitInfo");
     long named = found.stream().filter(action -> action.path("add").isObject()).count();
     if (told.path("engineInfo").asText().equals(ENGINE)
         && told.path("operationMetrics").path("numFiles").asLong() != named) {
-      throw new Damaged(file, "it names " + named + " data files, and says that it has others", null);
+      throw new Damaged(file, "it names " + named + " data files, and says that it has others", WHOLE, null);
     }
     return found;
   }
