@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections.abc import Callable
@@ -14,6 +15,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from jobs.errors import TwinlakeError, UsageError, malformed, refused
+
+HEAD_S = 10.0
 
 
 def error_response(status: int, error: TwinlakeError) -> JSONResponse:
@@ -70,7 +73,32 @@ class LimitedBody:
 
 
 class Protocol(H11Protocol):
-    """uvicorn's, for its `http` setting: what is no HTTP is refused in JSON, too."""
+    """uvicorn's, for its `http` setting: what is no HTTP is refused in JSON, too.
+
+    Who does not send the head of a request is cut off after HEAD_S to twice that, silent or slow: each
+    connection holds a file open.
+    """
+
+    _looking: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._look_again(waits=True)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._looking:
+            self._looking.cancel()
+        super().connection_lost(exc)
+
+    def _look(self, waited: bool, answered: object) -> None:
+        waits = self.cycle is None or self.cycle.response_complete
+        if waited and waits and answered is self.cycle:
+            self.transport.close()
+        else:
+            self._look_again(waits)
+
+    def _look_again(self, waits: bool) -> None:
+        self._looking = self.loop.call_later(HEAD_S, self._look, waits, self.cycle)
 
     def send_400_response(self, msg: str) -> None:
         status = int(getattr(sys.exc_info()[1], "error_status_hint", 400))
