@@ -21,11 +21,14 @@ from jobs.spark import scratch_folder
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType
 
 MOST_BYTES = 256 << 20
 """Of one answer, as Arrow."""
 MOST_BYTES_IN_ALL = 1 << 30
 """Of all answers that are being made or sent."""
+MOST_FIELDS = 2_000
+"""Columns, or fields inside them: for each of them every task holds some 50 kB outside the heap."""
 
 
 @dataclass
@@ -126,6 +129,7 @@ class Answers:
         """The first rows, with one more than the limit where there are more."""
         columns = [{"name": name, "type": type_} for name, type_ in frame.dtypes]
         _refuse_unknown(columns)
+        _refuse_many(_fields(frame.schema))
         name = str(self._folder / f"answer-{uuid4().hex}")
 
         def release() -> None:
@@ -174,6 +178,25 @@ def _refuse_unknown(columns: list[dict[str, str]]) -> None:
                 "the query failed", f"{column['name']} is {column['type']}, which cannot be shown",
                 "select it as text: cast(... AS string)",
             )  # fmt: skip
+
+
+def _refuse_many(fields: int) -> None:
+    if fields > MOST_FIELDS:
+        why = f"its answer has {fields:,} columns and fields, and at most {MOST_FIELDS:,} are sent over HTTP"
+        raise UsageError("the query was refused", why, "select fewer of them, or use JDBC")
+
+
+def _fields(type_: DataType) -> int:
+    """Of a type with all that is inside it."""
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if isinstance(type_, StructType):
+        return sum(_fields(one.dataType) for one in type_.fields)
+    if isinstance(type_, ArrayType):
+        return _fields(type_.elementType)
+    if isinstance(type_, MapType):
+        return _fields(type_.keyType) + _fields(type_.valueType)
+    return 1
 
 
 def _mapped(path: str) -> pa.Table:

@@ -119,6 +119,27 @@ def test_what_would_be_planned_for_minutes_is_refused(sql: SqlServer, form: str)
     assert "is refused, because a statement is bounded" in answer.text
 
 
+def test_an_answer_of_more_fields_than_memory_holds_for_each_task_is_refused(sql: SqlServer) -> None:
+    for text in (
+        f"SELECT {', '.join(['o.*'] * 10)} FROM (SELECT {WIDE} FROM serve.orders) o",
+        f"SELECT array(struct(o.*, o.*, o.*)) AS a FROM (SELECT {WIDE} FROM serve.orders) o",
+    ):
+        answer = sql.ask(text)
+
+        assert (answer.status_code, answer.json()["error"]) == (400, "UsageError"), answer.text[:500]
+        assert "and at most 2,000" in answer.json()["why"], answer.text
+
+
+def test_more_columns_than_can_be_planned_are_refused(sql: SqlServer) -> None:
+    wide = f"SELECT DISTINCT {', '.join(['o.*'] * 11)} FROM (SELECT {WIDE} FROM serve.orders) o"
+    text = f"SELECT count(*) FROM ({wide})"
+
+    answer = sql.ask(text)
+
+    assert answer.status_code == 400, answer.text[:500]
+    assert "a statement of more than 10000 columns is refused" in answer.text
+
+
 @pytest.mark.parametrize("value", LARGE)
 def test_a_value_that_would_take_all_memory_is_refused(sql: SqlServer, value: str) -> None:
     for text in (f"SELECT {value}", f"SELECT * FROM VALUES (length(CAST({value} AS STRING)))"):

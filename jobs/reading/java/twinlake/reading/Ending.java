@@ -14,8 +14,8 @@ import scala.jdk.javaapi.FunctionConverters;
 
 /**
  * Ends a statement whose client has left while it is parsed, analysed or planned: Spark looks at interrupts only where
- * it waits. Its thread is interrupted, which is asked here after each rule of the analyzer, each round of the
- * optimizer, and for each node of the plan.
+ * it waits. Its thread is interrupted, which is asked here after each rule of the analyzer, in each round of it and of
+ * the optimizer, and for each node of the plan.
  */
 public final class Ending {
   private static final ConcurrentHashMap<String, Ending> RUNNING = new ConcurrentHashMap<>();
@@ -81,11 +81,13 @@ public final class Ending {
   }
 
   static void watch(SparkSessionExtensions extensions) {
-    extensions.injectOptimizerRule(FunctionConverters.asScalaFromFunction(session -> new Optimizing()));
+    // what makes rows of a result is analysed without a tracker
+    extensions.injectResolutionRule(FunctionConverters.asScalaFromFunction(session -> new Looking()));
+    extensions.injectOptimizerRule(FunctionConverters.asScalaFromFunction(session -> new Looking()));
     extensions.injectPlannerStrategy(FunctionConverters.asScalaFromFunction(session -> new Planning()));
   }
 
-  private static final class Optimizing extends Rule<LogicalPlan> {
+  private static final class Looking extends Rule<LogicalPlan> {
     @Override
     public LogicalPlan apply(LogicalPlan plan) {
       check();

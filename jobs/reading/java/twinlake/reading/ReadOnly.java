@@ -36,6 +36,8 @@ import scala.runtime.BoxedUnit;
 public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
   private static final String PARTITIONS = "spark.sql.shuffle.partitions";
   private static final int MOST_PARTITIONS = 999;
+  /** Each takes memory while a statement is planned and its program made: with 20,000 the server ended. */
+  private static final int MOST_COLUMNS = 10_000;
   private static final Pattern SMALL_NUMBER = Pattern.compile("[1-9]\\d{0,2}");
 
   /** The settings a reader may change; the others are the server's. */
@@ -151,6 +153,9 @@ public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, Bo
       throw new Refused(kind.getSimpleName().replace("$", ""), "the views belong to the release log and the tables to the lake server");
     }
     checkPartitions(plan);
+    if (Known.NODES.contains(kind) && CollectionConverters.asJava(plan.output()).size() > MOST_COLUMNS) {
+      throw BoundedParser.tooMuch("a statement of more than " + MOST_COLUMNS + " columns");
+    }
     CollectionConverters.asJava(plan.expressions()).forEach(ReadOnly::walk);
     CollectionConverters.asJava(plan.children()).forEach(ReadOnly::walk);
   }

@@ -4,6 +4,7 @@ import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.function.Consumer;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.types.DataType;
 import scala.Product;
 import scala.collection.Iterator;
 
@@ -31,6 +32,8 @@ final class Trees {
         }
         each.accept(node);
         open.push(new Open(node.productIterator(), now.depth + 1));
+      } else if (part instanceof DataType) {
+        continue; // a row's is a list of its columns, which each of them may hold: a million times a million
       } else if (part instanceof scala.collection.Iterable<?> several) {
         open.push(new Open(several.iterator(), now.depth));
       } else if (part instanceof Product product && part.getClass().getName().startsWith("scala.")) {
