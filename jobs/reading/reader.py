@@ -23,6 +23,7 @@ from jobs.reading.followed import Followed
 from jobs.reading.past_tables import PastTables
 from jobs.reading.views import SERVE
 from jobs.spark import cancel
+from jobs.topics.change import RELEASE_WIDER
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -129,6 +130,9 @@ class Reader:
             why, _, remedy = why.partition(". Use ")
             remedy = f"use {remedy}" if remedy else "correct the statement"
             return UsageError("the query was refused", why, remedy)
+        if RELEASE_WIDER in why:
+            why, _, _ = why.partition(f": {RELEASE_WIDER}")
+            return UsageError("the query failed", why, f"leave out its column, or {RELEASE_WIDER}")
         if "TABLE_OR_VIEW_NOT_FOUND" not in why:
             return UsageError("the query failed", why, "correct the statement")
         followed = self._followed()

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from jobs.topics.change import RELEASE_WIDER
+from tests.reading.conftest import SqlServer
 from tests.reading.test_doors import message
 
 WRONG = {
@@ -18,6 +20,9 @@ WRONG = {
     "SELECT order_id / 0 FROM serve.orders": ("the query failed", "DIVIDE_BY_ZERO", "correct the statement"),
     "SELECT cast('[DAMAGED_FILE] /lake/a.parquet: gone' AS INT)": (
         "the query failed", "CAST_INVALID_INPUT", "correct the statement",
+    ),
+    f"SELECT raise_error('5000000000 does not fit into int: {RELEASE_WIDER}')": (
+        "the query failed", "does not fit into int", f"leave out its column, or {RELEASE_WIDER}",
     ),
 }  # fmt: skip
 """One that fails when it is parsed, analysed, or run; what, why and remedy."""
@@ -36,3 +41,10 @@ def test_an_error_over_jdbc_says_what_happened_why_and_what_to_do(
     ], message(raised.value)  # fmt: skip
     assert "\nwhy: " in why and "== SQL ==" not in remedy
     assert "at org.apache.spark" not in message(raised.value)
+
+
+def test_over_http_a_value_that_a_version_s_type_does_not_hold_says_what_helps(sql: SqlServer) -> None:
+    error = sql.ask(f"SELECT raise_error('5000000000 does not fit into int: {RELEASE_WIDER}')").json()
+
+    assert error["why"].endswith("5000000000 does not fit into int")
+    assert error["remedy"] == f"leave out its column, or {RELEASE_WIDER}"
