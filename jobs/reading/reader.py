@@ -126,6 +126,9 @@ class Reader:
         why = re.sub(r"\bas_of_[0-9a-f]{16}\b", "serve", _message(error))  # the name that was asked for
         if "OneRelease$Busy" in str(error):
             return BusyError("the query was not started", why, "ask again in a moment")
+        if "StackOverflowError" in why:
+            deep = "something is nested or repeated too deeply, by a pattern such as (a|b)* for instance"
+            return UsageError("the query failed", deep, "take shorter values, or a simpler pattern")
         if isinstance(error, UnsupportedOperationException):
             why, _, remedy = why.partition(". Use ")
             remedy = f"use {remedy}" if remedy else "correct the statement"

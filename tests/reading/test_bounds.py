@@ -130,6 +130,16 @@ def test_an_answer_of_more_fields_than_memory_holds_for_each_task_is_refused(sql
         assert "and at most 2,000" in answer.json()["why"], answer.text
 
 
+def test_a_stack_that_overflows_in_a_task_ends_its_statement_alone(sql: SqlServer) -> None:
+    long = "concat(repeat('ab', 500000), id)"
+
+    answer = sql.ask(f"SELECT count(*) FROM range(0, 8, 1, 8) WHERE {long} RLIKE '(a|b)*c'")
+
+    assert answer.status_code == 400, answer.text
+    assert "nested or repeated too deeply" in answer.json()["why"], answer.text
+    assert sql.rows("SELECT count(*) AS n FROM serve.orders") == [{"n": ALL}]
+
+
 def test_more_columns_than_can_be_planned_are_refused(sql: SqlServer) -> None:
     wide = f"SELECT DISTINCT {', '.join(['o.*'] * 11)} FROM (SELECT {WIDE} FROM serve.orders) o"
     text = f"SELECT count(*) FROM ({wide})"
