@@ -70,12 +70,13 @@ _PLACES: tuple[tuple[str, str, str], ...] = (
 
 
 def table_of(file: Location) -> Location | None:
-    """The Delta table that a data file is of, by where it lies: a version's, or a log's."""
+    """The Delta table that a data file or a commit is of, by where it lies; None for any other file."""
     table = file.parent
-    while "=" in table.name:  # folders of partitions
+    while "=" in table.name or table.name == "_delta_log":  # folders of partitions
         table = table.parent
-    for pattern, _, _ in _PLACES[:3]:
-        if (match := re.fullmatch(pattern, str(file))) and match["folder"] == str(table):
+    for pattern, _, _ in _PLACES:
+        match = re.fullmatch(pattern, str(file))
+        if match and match.groupdict().get("folder") == str(table):
             return table
     return None
 

@@ -86,12 +86,12 @@ def _opened(content: bytes) -> pq.ParquetFile:
 
 
 def rows_in(file: Location) -> int:
-    """How many rows a data file has, by its footer; DamagedError where that cannot be read."""
+    """How many rows a data file has, by its footer; DamagedError for one that is torn. Raises OSError."""
     try:
         found: int = pq.read_metadata(store.reader(file)).num_rows
-    except FileNotFoundError:
-        raise
     except (OSError, pa.ArrowException) as error:
+        if getattr(error, "errno", None):  # of the store: a footer that makes no sense has no number
+            raise
         raise damaged(file, str(error)[:_LONGEST_FOUND], _EXPECTED) from error
     return found
 

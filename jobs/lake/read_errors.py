@@ -37,12 +37,23 @@ def damage_in(error: BaseException, lake: Location) -> DamagedError | None:
 
 
 def damage_of(file: Location) -> DamagedError | None:
-    """The damage of a data file, which is read again; None for one that is whole, that no table has any more,
-    or that is none of a table: whoever read it was too slow, or it is of a job."""
-    table = table_of(file)
-    if table is None:
-        return None
+    """The same as `damage_now` of a data file; None as well for one that is none of a table's, or that cannot
+    be read just now: whoever read it was too slow, or it is of a job."""
     try:
+        return damage_now(file) if table_of(file) else None
+    except (TwinlakeError, OSError):  # a store that does not answer says nothing of the file
+        return None
+
+
+def damage_now(file: Location) -> DamagedError | None:
+    """The damage of a file of the lake, which is read again; None for one that is whole, or that no table has
+    any more. ChangedTableError or OSError where that cannot be said just now."""
+    table = table_of(file)
+    try:
+        if table is None:
+            return _damage_of_text(file)
+        if file.parent.name == delta.LOG_FOLDER:
+            return _damage_of_commit(table, file)
         live = {unquote(path): one for path, one in TableState(table, appends=False).files.items()}
         expected = live.get(str(file).removeprefix(f"{table}/"))
         if expected is None:
@@ -51,8 +62,23 @@ def damage_of(file: Location) -> DamagedError | None:
         return damaged(file, found, _told(expected)) if found else None
     except DamagedError as error:
         return error
-    except (TwinlakeError, OSError):  # a store that does not answer says nothing of the file
+
+
+def _damage_of_text(file: Location) -> DamagedError | None:
+    try:
+        store.read_json(file)
+    except FileNotFoundError:  # what to do about some is to delete them
+        pass
+    return None
+
+
+def _damage_of_commit(table: Location, file: Location) -> DamagedError | None:
+    if not store.exists(table):  # somebody has moved it away
         return None
+    if file.name.removesuffix(".json").isdigit():
+        delta.actions(file.parent, int(file.name.removesuffix(".json")))
+    TableState(table, appends=False)  # it may be missing
+    return None
 
 
 def _torn(table: Location, version: int) -> DamagedError | None:

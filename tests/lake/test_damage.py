@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import re
+import resource
 import shutil
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,7 +28,7 @@ from jobs.lake.certificates import Certificates
 from jobs.lake.damages import Damages
 from jobs.lake.ledger import Ledger
 from jobs.lake.plans import Plans
-from jobs.lake.read_errors import damage_in, damage_of
+from jobs.lake.read_errors import damage_in, damage_now, damage_of
 from jobs.lake.relations import relation_sql
 from jobs.lake.release_log import Release
 from jobs.lake.runs import Runs
@@ -48,6 +50,10 @@ Tear = Callable[[Path], object]
 
 def newest(table: Path) -> Path:
     return delta.commit_file(table / "_delta_log", delta.newest_version(table))
+
+
+def empty(file: Path) -> None:
+    file.write_bytes(b"")
 
 
 def half(file: Path) -> None:
@@ -222,6 +228,105 @@ def test_a_damage_is_forgotten_once_the_file_was_put_back(tmp_path: Path) -> Non
     assert known.all() == []
     known.look([made.path])
     assert known.all() == []
+
+
+def test_a_damage_is_forgotten_at_the_next_look_once_the_file_was_put_back_as_old_as_it_was(
+    tmp_path: Path,
+) -> None:
+    made, other = (appended(tmp_path / "logs" / name) for name in ("orders", "clicks"))
+    data, torn, text = made.path / next(iter(made.files())), newest(other.path), tmp_path / "plans" / "a.json"
+    store.replace(text, "{}")
+    files = {data: flip, torn: empty, text: half}
+    known, before = Damages(), {file: (file.read_bytes(), file.stat()) for file in files}
+
+    def put(file: Path, content: bytes) -> None:
+        """As a backup that keeps times does, or a disk that loses bytes and notes nothing."""
+        file.write_bytes(content)
+        os.utime(file, ns=(before[file][1].st_mtime_ns, before[file][1].st_mtime_ns))
+
+    for file, damage in files.items():
+        damage(file)
+        put(file, file.read_bytes().ljust(len(before[file][0]), b"\0"))
+        damaged_now = damage_now(file)
+        assert damaged_now is not None
+        known.note(damaged_now)
+    known.look([made.path, other.path])
+    assert [error.facts["file"] for error in known.all()] == sorted(map(str, files))
+
+    for file, (content, _) in before.items():
+        put(file, content)
+    known.look([made.path, other.path])
+
+    assert known.all() == []
+
+
+def test_a_damage_is_known_until_the_file_is_whole_whatever_is_done_to_it(tmp_path: Path) -> None:
+    made = appended(tmp_path / "logs" / "orders")
+    file = made.path / next(iter(made.files()))
+    whole = file.read_bytes()
+    known = Damages()
+    flip(file)
+    known.note(damage_of(file))  # type: ignore[arg-type]
+
+    for content in (file.read_bytes(), whole[:100], b""):  # a touch, a copy under way
+        file.write_bytes(content)
+        assert [error.facts["file"] for error in known.all()] == [str(file)]
+    assert known.all()[0].why.startswith("it has 0 bytes")
+
+    file.write_bytes(whole)
+    assert known.all() == []
+
+
+def test_a_damage_is_forgotten_once_its_table_needs_the_file_no_more(tmp_path: Path) -> None:
+    made = appended(tmp_path / "logs" / "orders")
+    version = appended(tmp_path / "tables" / "sales" / "0123456789ab-1")
+    known, files = Damages(), [one.path / next(iter(one.files())) for one in (made, version)]
+    for file in files:
+        flip(file)
+        known.note(damage_of(file))  # type: ignore[arg-type]
+    known.look([made.path, version.path])
+    assert len(known.all()) == 2
+
+    from deltalake import DeltaTable
+
+    DeltaTable(str(made.path)).delete()
+    known.look([made.path])  # the version was retired
+
+    assert known.all() == [] and all(file.exists() for file in files)
+
+
+def test_too_many_open_files_are_no_damage_and_no_end_of_one(tmp_path: Path) -> None:
+    made = appended(tmp_path / "logs" / "orders")
+    torn, sound = (made.path / name for name in sorted(made.files())[:2])
+    whole = torn.read_bytes()
+    flip(torn)
+    known, free = Damages(), Damages()
+    known.note(damage_of(torn))  # type: ignore[arg-type]
+    torn.write_bytes(whole)
+
+    with no_more_files():
+        told = [error.facts["file"] for error in known.all()]
+        known.look([made.path])
+        free.look([made.path])
+        with pytest.raises(OSError, match="Too many open files"):
+            data_file.rows_in(sound)
+        with pytest.raises(OSError, match="Too many open files"):
+            data_file.read(sound)
+        assert damage_of(sound) is None
+
+    assert told == [str(torn)] and free.all() == []
+    assert known.all() == []  # whole, as is seen now
+
+
+@contextmanager
+def no_more_files() -> Iterator[None]:
+    """This process can open none."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_a_checkpoint_whose_content_is_torn_is_put_aside_and_the_commits_are_read(tmp_path: Path) -> None:
