@@ -69,15 +69,20 @@ _WRITES_LAKE = {
 
 
 def not_following(context: Context) -> TwinlakeError | None:
-    """Why the running SQL server is about to end, or cannot follow the lake, as it says itself; the probe
-    tells of one away."""
+    """Why the running SQL server is about to end, cannot follow the lake, or hears nothing of its server, as
+    it says itself; the probe tells of one away."""
     try:
         told = get_json(f"{context.services.sql_url}/status")
-        broken, why = told.get("broken"), told["error"]
+        broken, why, missing = told.get("broken"), told["error"], told.get("no_report")
     except (httpx.HTTPError, OSError, KeyError, ValueError):
         return None
     if broken:
         return TwinlakeError(broken["what"], broken["why"], broken["remedy"])
+    if why is None and missing:
+        return TwinlakeError(
+            "readers are told that their tables may be old", missing["why"],
+            "see whether the lake server runs (`twinlake status`), and what it says (`twinlake logs lake`)",
+        )  # fmt: skip
     if why is None:
         return None
     return TwinlakeError(

@@ -45,8 +45,7 @@ def query_command(
     else:
         found = ask(services, sql, limit, as_of, waiting)
         _show(found)
-    for one in found.get("stalled", ()):
-        tell((f"{one['table']} is not up to date: {one['why']}", "yellow"))
+    _tell_freshness(found)
     if told := found.get("as_of"):
         _tell_moment(told)
     if found["truncated"]:
@@ -81,6 +80,7 @@ def explain_command(
         show_rows(listed, [_record(decided)[-len(listed) :]])
     tell(f"the first {len(records)} of {sum(one['records'] for one in found['partitions']):,} records:")
     show_rows(listed, (_record(one)[-len(listed) :] for one in records))
+    _tell_freshness(found)
     _tell_moment(found)
 
 
@@ -128,6 +128,14 @@ def _show(found: dict[str, Any]) -> None:
     count = len(found["rows"])
     released = f", release {found['release']}" if found["release"] is not None else ""
     tell(f"{count:,} row{'' if count == 1 else 's'}{released}")
+
+
+def _tell_freshness(found: dict[str, Any]) -> None:
+    """Which tables do not keep up, or that nobody knows."""
+    for one in found.get("stalled", ()):
+        tell((f"{one['table']} is not up to date: {one['why']}", "yellow"))
+    if missing := found.get("no_report"):
+        tell((f"{missing['why']}; see `twinlake status`", "yellow"))
 
 
 def _tell_moment(told: dict[str, Any]) -> None:

@@ -1,19 +1,31 @@
 """Stalled: the living versions that do not keep up with their logs, as the lake server tells readers.
 
-`<lake>/stalled.json`, replaced as a whole when it changes: a list of objects with table, version, why and
-position (by topic, the batch up to which its rows are). Without the file there are none.
+`<lake>/report.json`, replaced as a whole when it changes and every few seconds besides: under `stalled` a
+list of objects with table, version, why and position (by topic, the batch up to which its rows are). A reader
+that sees no new report does not know which there are.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import threading
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
+
+import structlog
 
 from jobs.lake import store
 from jobs.lake.version import Health
 from jobs.location import Location
+from jobs.times import Clock, format_moment
 
+journal = structlog.get_logger(__name__)
+
+LOOK_S = 1.0
+REPORT_S = 3.0
+"""A report costs a small file that is synced."""
+STOP_S = 10.0
 BEHIND_S = 60.0
 """A version whose oldest record waits for so long is named, too: it may catch up, but readers should know."""
 
@@ -47,28 +59,62 @@ def _why(one: Health) -> str | None:
     return None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What the lake server has told readers, and when by its own clock, to be shown. No two are alike."""
+
+    number: int
+    at: str
+    stalled: tuple[Stalled, ...]
+
+
 class Publisher:
-    """The lake server's: writes the file when something has changed."""
+    """The lake server's: reports at once what has changed, and every REPORT_S that nothing has.
 
-    def __init__(self, lake: Location) -> None:
-        self._lake = lake
-        self._written: str | None = None
+    In a thread of its own: whatever the others wait for, readers know that there is a lake server.
+    """
 
-    def publish(self, health: Iterable[Health]) -> None:
-        text = json.dumps([asdict(one) for one in stalled(health)], indent=2)
-        if text != self._written:
-            store.replace(_file(self._lake), text)
-            self._written = text
+    def __init__(self, lake: Location, health: Callable[[], Iterable[Health]], clock: Clock) -> None:
+        self._lake, self._health, self._clock = lake, health, clock
+        self._written: Report | None = None
+        self._written_at = 0.0  # on the monotonic clock
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="reports", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._ending.set()
+        if self._thread.is_alive():
+            self._thread.join(STOP_S)
+
+    def _run(self) -> None:
+        while not self._ending.is_set():
+            try:
+                self._publish()
+            except Exception as error:
+                journal.warning("readers are not told which versions are stalled", why=str(error))
+            self._ending.wait(LOOK_S)
+
+    def _publish(self) -> None:
+        told, before = tuple(stalled(self._health())), self._written
+        if before and told == before.stalled and time.monotonic() - self._written_at < REPORT_S:
+            return
+        number = before.number + 1 if before else 1
+        report = Report(number=number, at=format_moment(self._clock()), stalled=told)
+        store.replace(_file(self._lake), json.dumps(asdict(report), indent=2))
+        self._written, self._written_at = report, time.monotonic()
 
 
-def published(lake: Location) -> list[Stalled]:
-    """What the lake server told last."""
+def published(lake: Location) -> Report | None:
+    """What the lake server told last; None where it has never done so."""
     try:
-        text = store.read_text(_file(lake))
+        found = store.read_json(_file(lake))
     except FileNotFoundError:
-        return []
-    return [Stalled(**one) for one in json.loads(text)]
+        return None
+    return Report(**{**found, "stalled": tuple(Stalled(**one) for one in found["stalled"])})
 
 
 def _file(lake: Location) -> Location:
-    return lake / "stalled.json"
+    return lake / "report.json"

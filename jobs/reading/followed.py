@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
-
-from jobs.lake.stalled import Stalled
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,14 +15,10 @@ class Followed:
     error: str | None = None
     tables: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """By schema, `serve` and those of releases, the version of each table."""
-    stalled: Mapping[tuple[str, str], Stalled] = field(default_factory=dict)
-    """By table and version, those that do not keep up with their logs."""
 
-    def stalled_views(self, named: Iterable[str]) -> list[dict[str, Any]]:
-        """What readers of these views (schema.name) should know: table, version, why, position."""
-        found: dict[tuple[str, str], dict[str, Any]] = {}
+    def versions(self, named: Iterable[str]) -> Iterator[tuple[str, str]]:
+        """Table and version of each of these views (schema.name) that is one of a table."""
         for schema, _, name in (one.lower().partition(".") for one in named):
             for table, version in self.tables.get(schema, {}).items():
-                if table.lower() == name and (told := self.stalled.get((table, version))):
-                    found[(table, version)] = asdict(told)
-        return [*found.values()]
+                if table.lower() == name:
+                    yield table, version

@@ -21,7 +21,7 @@ from jobs.errors import DamagedError, FormatError
 from jobs.kinds.all import from_json
 from jobs.kinds.clock import OF_THE_LOG
 from jobs.kinds.kind import Kind, Moment, is_stored
-from jobs.lake import delta, formats, in_force, quarantine, stalled
+from jobs.lake import delta, formats, in_force, quarantine
 from jobs.lake.feed import read_by
 from jobs.lake.log import Log, late_after
 from jobs.lake.release_log import Release, releases, releases_path
@@ -41,7 +41,6 @@ journal = structlog.get_logger(__name__)
 FOLLOW_S = 0.2
 RETRY_S = 1.0
 WATERMARK_S = 1.0
-STALLED_S = 1.0
 TABLES_S = 1.0
 REFRESH_S = 30.0
 """So often every text is derived anew: a log that met a new schema reads older records with its defaults."""
@@ -115,7 +114,6 @@ class Follower:
         every: dict[Callable[[], None], float] = {
             self._live.follow: TABLES_S,  # first: only here what has fallen behind begins anew
             self.follow: FOLLOW_S, self.refresh: REFRESH_S, self.follow_watermarks: WATERMARK_S,
-            self.follow_stalled: STALLED_S,
         }  # fmt: skip
         due = dict.fromkeys(every, 0.0) | {self.refresh: time.monotonic() + REFRESH_S}
         failing: dict[Callable[[], None], str] = {}
@@ -247,12 +245,6 @@ class Follower:
     def _changes(self, wanted: list[View], schema: str) -> list[tuple[View, str]]:
         present = {key: text for key, text in self._present.items() if key[0] == schema}
         return views.statements(wanted, present, [schema])
-
-    def follow_stalled(self) -> None:
-        """What the lake server tells of versions that do not keep up."""
-        told = {(one.table, one.version): one for one in stalled.published(self._lake)}
-        if told != self.followed.stalled:
-            self.followed = replace(self.followed, stalled=told)
 
     def follow_watermarks(self) -> None:
         """Bring `meta` to what the versions' newest commits say; a text that stays costs nothing."""

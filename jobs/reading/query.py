@@ -250,6 +250,7 @@ def build_app(
             "error": now.error,
             "broken": ends and ends.to_json(),
             "protection": held,
+            "no_report": reader.no_report(),
         }
 
     async def in_turn(request: Request, answer: Callable[[threading.Event], Response]) -> Response:

@@ -21,6 +21,7 @@ from jobs.reading.answer import Answer, Answers
 from jobs.reading.explain import Question, explain
 from jobs.reading.followed import Followed
 from jobs.reading.past_tables import PastTables
+from jobs.reading.reports import Reports
 from jobs.reading.views import SERVE
 from jobs.spark import cancel
 from jobs.topics.change import RELEASE_WIDER
@@ -45,8 +46,10 @@ class Reader:
         past: PastTables | None = None,
         longest_s: float = Limits().query_seconds,
         answers: Answers | None = None,
+        reports: Reports | None = None,
     ) -> None:
-        """`release` is that of this thread's last statement; without `past` nobody reads AS OF a moment."""
+        """`release` is that of this thread's last statement; without `past` nobody reads AS OF a moment,
+        without `reports` nothing is known of the lake server."""
         self._spark = spark
         self._lake = lake
         self._followed = followed
@@ -54,14 +57,15 @@ class Reader:
         self._release = release
         self._past = past
         self._answers = answers or Answers(spark)
+        self._reports = reports
         jvm: Any = spark._jvm
         self._views = jvm.twinlake.reading.NamedViews
         self._ending = jvm.twinlake.reading.Ending
 
     def answer(self, sql: str, limit: int, left: threading.Event, as_of: str | None = None) -> Answer:
         """At most `limit` rows, and what is known of them: the release, which of the tables do not keep up
-        with their logs, and with `as_of` (tables are as they were then) which release, at which position, and
-        what was computed from the log.
+        with their logs, for how long nobody has reported that, and with `as_of` (tables are as they were
+        then) which release, at which position, and what was computed from the log.
 
         `left` is set when nobody waits for the answer any more. UsageError says what is wrong with the
         statement. The answer is to be closed.
@@ -71,9 +75,9 @@ class Reader:
             with self._bound(as_of, sql) as past:
                 frame = self._spark.newSession().sql(sql)
                 release = past["as_of"]["release"] if past else self._release()
-                stalled = [] if past else self._stalled(self._views.of(frame._jdf))
+                freshness = self._freshness([] if past else self._views.of(frame._jdf))
                 found = self._answers.of(frame.limit(limit + 1).toDF(*_unique(frame.columns)), limit)
-            found.known |= {"release": release, "stalled": stalled, **past}
+            found.known |= {"release": release, **freshness, **past}
             return found
 
         return self._in_words(lambda: self._in_time(left, read))
@@ -98,10 +102,17 @@ class Reader:
         past = self._past
         found = self._in_words(lambda: self._in_time(left, lambda: explain(past, asked)))
         views = [] if asked.as_of else [f"{SERVE}.{asked.table}"]
-        return {**found, "stalled": self._stalled(views)}
+        return {**found, **self._freshness(views)}
 
-    def _stalled(self, views: Iterable[str]) -> list[dict[str, Any]]:
-        return self._followed().stalled_views(views)
+    def no_report(self) -> dict[str, Any] | None:
+        """For how long the lake server has not reported; None where it has lately."""
+        return self._reports.missing() if self._reports else None
+
+    def _freshness(self, views: Iterable[str]) -> dict[str, Any]:
+        """What readers of these views should know of how fresh they are."""
+        versions = self._followed().versions(views)
+        stalled = self._reports.stalled(versions) if self._reports else []
+        return {"stalled": stalled, "no_report": self.no_report()}
 
     def _in_words(self, work: Callable[[], T]) -> T:
         """The same, its errors in words for who has asked."""

@@ -79,10 +79,13 @@ def main(arguments: list[str] | None = None) -> int:
     from jobs.reading.past_tables import PastTables
     from jobs.reading.query import build_app
     from jobs.reading.reader import Reader
+    from jobs.reading.reports import Reports
 
     releases = OneRelease(spark)
     follower = Follower(spark, settings.lake, releases.switching)
     follower.start()
+    reports = Reports(settings.lake)
+    reports.start()
     open_jdbc(spark)
     journal.info("JDBC is open", host=HOST, port=given.jdbc_port)
 
@@ -93,10 +96,13 @@ def main(arguments: list[str] | None = None) -> int:
         return fits(given.password_file.read_text(encoding="utf-8"), user, password)
 
     past = PastTables(spark, settings.lake)
-    reader = Reader(spark, settings.lake, followed, releases.of_last_statement, past, given.query_seconds)
+    reader = Reader(
+        spark, settings.lake, followed, releases.of_last_statement, past, given.query_seconds, reports=reports
+    )
     threading.Thread(target=_warm, args=(reader, followed), name="warm-up", daemon=True).start()
     _serve(build_app(reader, followed, settings, admits, lambda: watch.error), given.port)
     watch.stop()
+    reports.stop()
     follower.stop()
     return 0
 

@@ -123,6 +123,7 @@ class LakeServer:
         self._damages = Damages()
         self._lags: dict[str, int | None] = {}
         self._executors: Executors | None = None
+        self._publisher = Publisher(settings.lake, lambda: self.lake.versions.health(), clock)
         self._watch: SparkWatch | None = None
         self._ending = threading.Event()
         self._housekeeping = threading.Thread(target=self._keep_house, name="housekeeping", daemon=True)
@@ -186,12 +187,14 @@ class LakeServer:
         self.jobs.start()
         self._changelogs.begin(self._lake)
         self._housekeeping.start()
+        self._publisher.start()
         self.ready = True
 
     def stop(self) -> None:
         """Let batches and steps under way finish; jobs are cancelled between their parts."""
         self.ready = False
         self._ending.set()
+        self._publisher.stop()
         if self._watch:
             self._watch.stop()
         self.jobs.stop()
@@ -295,10 +298,8 @@ class LakeServer:
             cancel(self._lake.spark.sparkContext, tag)
 
     def _keep_house(self) -> None:
-        """Ask for lags and tell readers what is stalled, every second; clean up every hour. A failure is
-        logged and tried again."""
+        """Ask for lags every second; clean up every hour. A failure is logged and tried again."""
         self.lake.spark.sparkContext.setLocalProperty("spark.scheduler.pool", "batch")
-        publisher = Publisher(self.settings.lake)
         maintained_at = looked_at = time.monotonic()
         while not self._ending.is_set():
             if self._executors:
@@ -315,7 +316,6 @@ class LakeServer:
             if time.monotonic() - looked_at >= FILES_EVERY_S:
                 looked_at = time.monotonic()
                 self._look_at_files()
-            self._tell_readers(publisher)
             if time.monotonic() - maintained_at >= MAINTAIN_EVERY_S:
                 maintained_at = time.monotonic()
                 self._maintain()
@@ -326,12 +326,6 @@ class LakeServer:
             self.lake.damages.look(self.lake.tables())
         except Exception:
             journal.exception("the lake's files were not looked at")
-
-    def _tell_readers(self, publisher: Publisher) -> None:
-        try:
-            publisher.publish(self.lake.versions.health())
-        except Exception as error:
-            journal.warning("readers are not told which versions are stalled", why=str(error))
 
     def _maintain(self) -> None:
         try:

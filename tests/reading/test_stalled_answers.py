@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 import twinlake
+from jobs.commands.app import build_app
 from jobs.errors import StalledVersionError
 from jobs.lake.release_log import live
-from jobs.lake.stalled import BEHIND_S, Publisher
+from jobs.lake.stalled import BEHIND_S, Publisher, published
 from jobs.lake.version import Health
 from jobs.reading import client
+from jobs.reading.reports import SILENT_S, Reports
 from jobs.settings import Settings
+from jobs.times import utc_now
 from jobs.waiting import wait_for
 from tests.reading.conftest import Released, SqlServer
 
+THEN = "position:orders=1"
 STALLED = StalledVersionError("the version is stalled", "its logic fails", "correct it")
 
 
@@ -34,12 +41,13 @@ def named(sql: SqlServer, released: Released) -> Iterator[list[dict[str, Any]]]:
                stalled=True, error=STALLED.to_json()),
         Health(table="sales_per_region", version="another", **healthy),  # type: ignore[arg-type]
     ]  # fmt: skip
-    publisher = Publisher(released.lake)
-    publisher.publish(health)
+    publisher = Publisher(released.lake, lambda: health, utc_now)
+    publisher.start()
     asked = "SELECT 1 FROM serve.sales_per_region s, serve.latest_order l LIMIT 1"
     yield wait_for("the follower", lambda: client.ask(sql.services, asked)["stalled"] or None, 30)
-    publisher.publish([])
+    health.clear()
     wait_for("the follower", lambda: client.ask(sql.services, asked)["stalled"] == [] or None, 30)
+    publisher.stop()
 
 
 def test_an_answer_names_what_is_stalled_or_behind_of_what_it_reads(
@@ -69,3 +77,65 @@ def test_an_answer_names_what_is_stalled_or_behind_of_what_it_reads(
     ]
     read = twinlake.read("sales_per_region", home=sql.home)
     assert twinlake.told(read)["stalled"] == [stopped]
+
+
+def test_while_the_lake_server_does_not_report_every_answer_says_so(
+    sql: SqlServer, released: Released
+) -> None:
+    sql.services.save(Settings(home=sql.home).services_file)
+
+    def answers() -> list[dict[str, Any] | None]:
+        told: list[dict[str, Any] | None] = [
+            client.ask(sql.services, "SELECT count(*) FROM serve.orders")["no_report"],
+            client.ask(sql.services, "SELECT 1 FROM serve.latest_order", as_of=THEN)["no_report"],
+            twinlake.told(twinlake.read("latest_order", columns=["order_id"], home=sql.home))["no_report"],
+            client.ask_why(sql.services, "latest_order", {"customer": "c7"}, THEN)["no_report"],
+            sql.status()["no_report"],
+        ]
+        return told
+
+    def footer() -> str:
+        return CliRunner().invoke(build_app(), ["--home", str(sql.home), "query", "SELECT 1"]).output
+
+    publisher = Publisher(released.lake, list, utc_now)
+    publisher.start()
+    wait_for("a report", lambda: sql.status()["no_report"] is None or None, 60)
+    reporting = answers(), footer()
+    publisher.stop()
+    last = published(released.lake)
+    missing = wait_for("its absence", lambda: sql.status()["no_report"], 60)
+    silent = answers(), footer()
+    again = Publisher(released.lake, list, lambda: datetime(2020, 1, 1, tzinfo=UTC))  # its clock went back
+    again.start()
+    wait_for("a report", lambda: sql.status()["no_report"] is None or None, 60)
+    again.stop()
+
+    assert reporting[0] == [None] * 5 and "has not reported" not in reporting[1]
+    assert last is not None and missing["last_report"] == last.at and missing["seconds"] >= SILENT_S
+    assert all(one and one["why"].startswith("the lake server has not reported for ") for one in silent[0])
+    assert "the lake server has not reported for " in silent[1] and "twinlake status" in silent[1]
+
+
+def test_how_long_there_is_no_report_is_counted_by_no_clock_that_jumps(tmp_path: Path) -> None:
+    here, there = [100.0], [datetime(2026, 1, 31, tzinfo=UTC)]
+    reports = Reports(tmp_path, lambda: here[0])
+    publisher = Publisher(tmp_path, list, lambda: there[0])
+
+    def after(seconds: float, *, reported: bool) -> int | None:
+        here[0] += seconds
+        if reported:
+            publisher._written_at -= 60
+            publisher._publish()
+        reports.look()
+        missing = reports.missing()
+        return missing and missing["seconds"]
+
+    assert [after(SILENT_S - 1, reported=False), after(1, reported=False)] == [None, SILENT_S]
+    assert after(5, reported=True) is None
+    for year in (2020, 2040):
+        there[0] = datetime(year, 1, 31, tzinfo=UTC)
+        assert after(SILENT_S + 1, reported=True) is None
+    assert after(SILENT_S + 1, reported=False) == SILENT_S + 1
+    # another server after it, whose first report has the same number
+    publisher = Publisher(tmp_path, list, lambda: there[0].replace(year=2041))
+    assert after(1, reported=True) is None

@@ -91,3 +91,17 @@ def test_of_a_server_that_answers_and_cannot_follow_the_lake_it_is_told_why(
     assert part.probe(context) == context.services.jdbc_url
     assert error is not None and part.error(context) is None
     assert "cannot follow the lake" in error.what and error.why == told["error"] and error.remedy
+
+
+def test_of_a_server_that_hears_nothing_of_the_lake_server_it_is_told(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing = {"seconds": 34, "last_report": None, "why": "the lake server has not reported for 34 s"}
+    told = {"release": 1, "ready": True, "error": None, "no_report": missing}
+    monkeypatch.setattr(sql, "get_json", lambda url: told)
+    (part,) = sql.parts()
+
+    error = part.error(context)
+
+    assert part.probe(context) == context.services.jdbc_url
+    assert error is not None and error.why == missing["why"] and "twinlake logs lake" in error.remedy
