@@ -82,6 +82,8 @@ class Publisher:
         self._thread = threading.Thread(target=self._run, name="reports", daemon=True)
 
     def start(self) -> None:
+        """Returns after the first report: who sees that the lake server is ready finds it."""
+        self._try()
         self._thread.start()
 
     def stop(self) -> None:
@@ -90,12 +92,14 @@ class Publisher:
             self._thread.join(STOP_S)
 
     def _run(self) -> None:
-        while not self._ending.is_set():
-            try:
-                self._publish()
-            except Exception as error:
-                journal.warning("readers are not told which versions are stalled", why=str(error))
-            self._ending.wait(LOOK_S)
+        while not self._ending.wait(LOOK_S):
+            self._try()
+
+    def _try(self) -> None:
+        try:
+            self._publish()
+        except Exception as error:
+            journal.warning("readers are not told which versions are stalled", why=str(error))
 
     def _publish(self) -> None:
         told, before = tuple(stalled(self._health())), self._written

@@ -33,6 +33,7 @@ class Reports:
         self._stalled: dict[tuple[str, str], Stalled] = {}
         self._heard_at = clock()
         self._failed = ""
+        self._looking = threading.Lock()
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._run, name="reports", daemon=True)
 
@@ -51,6 +52,8 @@ class Reports:
     def missing(self) -> dict[str, Any] | None:
         """For how many seconds there has been no report, when the last one was made, what that means; None
         while there are some."""
+        if self._clock() - self._heard_at >= SILENT_S:
+            self._try()  # it may have come since the last look
         seconds, newest = int(self._clock() - self._heard_at), self._newest
         if seconds < SILENT_S:
             return None
@@ -58,18 +61,22 @@ class Reports:
         return {"seconds": seconds, "last_report": newest.at if newest else None, "why": why}
 
     def look(self) -> None:
-        found = published(self._lake)
-        if found is not None and found != self._newest:
-            self._stalled = {(one.table, one.version): one for one in found.stalled}
-            self._newest, self._heard_at = found, self._clock()
+        with self._looking:
+            found = published(self._lake)
+            if found is not None and found != self._newest:
+                self._stalled = {(one.table, one.version): one for one in found.stalled}
+                self._newest, self._heard_at = found, self._clock()
 
     def _run(self) -> None:
-        while not self._ending.is_set():
-            try:
-                self.look()
-                self._failed = ""
-            except Exception as error:  # as good as no report
-                if str(error) != self._failed:
-                    journal.exception("the lake server's report cannot be read; it is tried again")
-                self._failed = str(error)
-            self._ending.wait(LOOK_S)
+        self._try()
+        while not self._ending.wait(LOOK_S):
+            self._try()
+
+    def _try(self) -> None:
+        try:
+            self.look()
+            self._failed = ""
+        except Exception as error:  # as good as no report
+            if str(error) != self._failed:
+                journal.exception("the lake server's report cannot be read; it is tried again")
+            self._failed = str(error)

@@ -133,7 +133,12 @@ def test_a_damaged_file_of_a_log_is_named_by_all_that_read_it_and_they_go_on_onc
         ("explain", {"table": "latest_order", "key": KEY}),
         ("explain", {"table": "latest_order", "key": KEY, **moment}),
     ]  # fmt: skip
-    before = [ask(sql, way, **body).json() for way, body in questions]
+
+    def told() -> list[dict[str, Any]]:
+        """But for the seconds since a report: no lake server runs here."""
+        return [{**ask(sql, way, **body).json(), "no_report": None} for way, body in questions]
+
+    before = told()
     file = moved(released.lake / "logs" / "orders")
     whole = file.read_bytes()
     damage(file)
@@ -147,7 +152,7 @@ def test_a_damaged_file_of_a_log_is_named_by_all_that_read_it_and_they_go_on_onc
         assert error["belongs_to"] == "the log of topic orders" and found in error["why"]
         assert "bytes with " in error["expected"]
         assert error["remedy"].startswith("restore the file from a backup")
-    assert [ask(sql, way, **body).json() for way, body in questions] == before
+    assert told() == before
 
 
 def test_a_reader_cannot_have_a_file_called_damaged(
