@@ -93,9 +93,9 @@ def down() -> None:
 def status(as_json: Json = False) -> None:
     """Show every part, topic and table version, the live release and its tables' newest certificates.
 
-    Exit code 3 when a part does not answer, 1 when a topic has an error, a version is stalled, speed and
-    batch of a live table differ, a changelog fails, the SQL server cannot follow the lake, or the supervisor
-    has ended.
+    Exit code 3 when a part does not answer, 1 when a topic has an error, its configuration loses records, a
+    clock has jumped, a version is stalled, speed and batch of a live table differ, a changelog fails, the SQL
+    server cannot follow the lake or hears nothing of the lake server, or the supervisor has ended.
     """
     settings = load_settings()
     _ = settings.configuration  # what is wrong there is told once, not by every part that asks
@@ -231,6 +231,9 @@ def problems(
     found = [(part["part"], part["error"]) for part in parts if part["error"]]
     found += [("supervisor", supervisor.to_json())] if supervisor else []
     found += [(f"topic {topic['name']}", topic["error"]) for topic in lake["topics"] if topic["error"]]
+    found += [
+        (f"topic {topic['name']}", one) for topic in lake["topics"] for one in topic.get("warnings", ())
+    ]
     found += [
         (f"{version['table']} {version['version']}", version["error"])
         for version in lake["versions"]

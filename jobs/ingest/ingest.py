@@ -391,6 +391,10 @@ class Ingest:
         found = (kafka := Kafka(self.settings.services().kafka("ingest"))).topic(self.topic.name)
         return kafka.ends(self.topic.name, found.partitions) if found else {}
 
+    def topic_settings(self) -> dict[str, str]:
+        """The topic's configuration as it is now, asked of the broker."""
+        return Kafka(self.settings.services().kafka("ingest")).settings(self.topic.name)
+
     def behind(self, ends: Mapping[int, int]) -> int:
         """How many offsets below these ends the log has not reached yet."""
         return sum(max(0, end - self.log_end.offsets.get(number, 0)) for number, end in ends.items())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
@@ -43,6 +43,7 @@ from jobs.server.executors import Executors
 from jobs.server.job_kinds import JobKind
 from jobs.server.jobs import Jobs
 from jobs.server.spark_progress import watched
+from jobs.server.topic_watch import TopicWatch
 from jobs.settings import Settings
 from jobs.spark import cancel, drop_scratch, scratch_folder, session
 from jobs.spark_cluster import check_master
@@ -79,6 +80,9 @@ class TopicIngest(RunningIngest, Protocol):
 
     state: str
     log_end: LogEnd
+
+    def topic_settings(self) -> Mapping[str, str]:
+        """The topic's configuration as it is now."""
 
     def unreadable(self) -> list[dict[str, Any]]:
         """By schema, the records in quarantine that the newest schema cannot read, and what to do."""
@@ -122,6 +126,7 @@ class LakeServer:
         """Topics whose contract or schema is wrong: stopped until the next start, the others run."""
         self._damages = Damages()
         self._lags: dict[str, int | None] = {}
+        self._watches: dict[str, TopicWatch] = {}
         self._executors: Executors | None = None
         self._publisher = Publisher(settings.lake, lambda: self.lake.versions.health(), clock)
         self._watch: SparkWatch | None = None
@@ -186,8 +191,8 @@ class LakeServer:
             ingest.start()
         self.jobs.start()
         self._changelogs.begin(self._lake)
-        self._housekeeping.start()
         self._publisher.start()
+        self._housekeeping.start()
         self.ready = True
 
     def stop(self) -> None:
@@ -244,7 +249,7 @@ class LakeServer:
         return [made.summary() for made in newest if made]
 
     def _topic_status(self, name: str) -> dict[str, Any]:
-        ingest = self.ingests[name]
+        ingest, watch = self.ingests[name], self._watches.get(name)
         end = ingest.log_end
         error = ingest.error or self._damages.below(self.lake.logs[name].path) if self._lake else ingest.error
         return {
@@ -258,6 +263,7 @@ class LakeServer:
             "counts": dict(end.counts),
             "watermark": _moment(end.watermark),
             "lag_records": self._lags.get(name),
+            "warnings": [one.to_json() for one in watch.warnings] if watch else [],
             "unreadable": ingest.unreadable(),
             "lost": [
                 {"epoch": epoch, "partition": partition, "from": first, "to": to - 1}
@@ -307,12 +313,8 @@ class LakeServer:
                     self._executors.look()
                 except Exception:
                     journal.exception("the executors are not known")
-            for name, ingest in self.ingests.items():
-                try:
-                    self._lags[name] = ingest.behind(ingest.broker_ends())
-                except Exception as error:
-                    self._lags[name] = None
-                    journal.warning("the lag is unknown", topic=name, why=str(error))
+            for name in self.ingests:
+                self._look_at_topic(name)
             if time.monotonic() - looked_at >= FILES_EVERY_S:
                 looked_at = time.monotonic()
                 self._look_at_files()
@@ -320,6 +322,16 @@ class LakeServer:
                 maintained_at = time.monotonic()
                 self._maintain()
             self._ending.wait(LAG_EVERY_S)
+
+    def _look_at_topic(self, name: str) -> None:
+        ingest, watch = self.ingests[name], self._watches.setdefault(name, TopicWatch(name, self._clock))
+        try:
+            ends = ingest.broker_ends()
+            self._lags[name] = ingest.behind(ends)
+            watch.look(ingest.log_end, ends, ingest.topic_settings)
+        except Exception as error:
+            self._lags[name] = None
+            journal.warning("the lag is unknown", topic=name, why=str(error))
 
     def _look_at_files(self) -> None:
         try:
@@ -375,7 +387,7 @@ def _broken_status(name: str, error: TwinlakeError) -> dict[str, Any]:
     unknown = dict.fromkeys(("batch", "epoch", "records", "watermark", "lag_records"))
     return {
         "name": name, "state": STOPPED, "error": error.to_json(), "ends": {}, "counts": {}, "unreadable": [],
-        **unknown,
+        "warnings": [], **unknown,
     }  # fmt: skip
 
 

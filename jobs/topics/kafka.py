@@ -16,6 +16,7 @@ from jobs.kafka_access import KafkaAccess
 from jobs.topics.refusal import ASK_S, Ear, metadata, refusal, unusable
 
 LOG_APPEND_TIME = "LogAppendTime"
+TIMESTAMPS, POLICY = "message.timestamp.type", "cleanup.policy"
 TIMEOUT_S = 10.0
 Answer = TypeVar("Answer")
 
@@ -92,10 +93,14 @@ class Kafka:
 
     def timestamp_type(self, name: str) -> str:
         """`LogAppendTime` or `CreateTime`: who sets the timestamps of the topic's records."""
-        return self.setting(name, "message.timestamp.type")
+        return self.setting(name, TIMESTAMPS)
 
     def setting(self, name: str, key: str) -> str:
         """What a topic's configuration says of a key."""
+        return self.settings(name)[key]
+
+    def settings(self, name: str) -> dict[str, str]:
+        """A topic's configuration, what is the cluster's included."""
         resource = ConfigResource(ConfigResource.Type.TOPIC, name)
         (future,) = self._admin.describe_configs([resource], request_timeout=TIMEOUT_S).values()
         try:
@@ -103,7 +108,7 @@ class Kafka:
         except KafkaException as error:
             doing, rights = f"read the settings of topic {name!r}", f"DESCRIBE_CONFIGS on topic {name}"
             raise self._failed(error, doing, rights) from error
-        return str(config[key].value)
+        return {key: str(entry.value) for key, entry in config.items()}
 
     def create(self, name: str, partitions: int = 4, config: dict[str, str] | None = None) -> bool:
         """Creates the topic with LogAppendTime; False where it exists already (and is left as it is)."""

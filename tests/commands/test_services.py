@@ -136,6 +136,15 @@ def test_records_that_no_schema_can_read_are_shown_with_what_to_do(
     ]  # fmt: skip
 
 
+def test_a_warning_of_a_topic_is_a_problem_with_its_remedy() -> None:
+    said = {"what": "topic orders is compacted", "why": "records go", "remedy": "set delete"}
+    nothing: dict[str, Any] = {"versions": [], "certificates": [], "changelogs": [], "damaged": []}
+
+    found = services.problems([], {**nothing, "topics": [{**TOPIC, "warnings": [said]}]})
+
+    assert found == [("topic orders", said)]
+
+
 def test_records_that_kafka_had_lost_stay_named(capsys: pytest.CaptureFixture[str]) -> None:
     lost = [{"epoch": 1, "partition": 3, "from": 1, "to": 2}]
 

@@ -58,6 +58,10 @@ class WrittenIngest:
     def behind(self, ends: Mapping[int, int]) -> int:
         return max(0, ends[0] - self._records)
 
+    def topic_settings(self) -> dict[str, str]:
+        """Nothing is set: there is no Kafka."""
+        return {}
+
     def unreadable(self) -> list[dict[str, Any]]:
         """What is written is read."""
         return []

@@ -58,6 +58,10 @@ class ResumedIngest:
     def behind(self, ends: Any) -> int:
         return 0
 
+    def topic_settings(self) -> dict[str, str]:
+        """Nothing is set: there is no Kafka."""
+        return {}
+
     def unreadable(self) -> list[dict[str, Any]]:
         """What is appended is read."""
         return []
