@@ -178,6 +178,9 @@ def session(
     if not (given and given.is_given):
         # whoever reaches its ports could run programs as this user; each driver makes its secret, in memory
         conf[spark_cluster.AUTHENTICATE] = "true"
+        # a stack that overflows in a task (a regular expression over a long value) ends its statement or job,
+        # not the process; where the heap is full the JVM ends itself
+        conf["spark.executor.killOnFatalError.depth"] = "0"
     spark = _started({name: conf[name] for name in conf if name not in secrets}, secrets, given)
     spark.sparkContext.setLogLevel("ERROR")
     _ask_callers(spark)

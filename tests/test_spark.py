@@ -68,3 +68,12 @@ def test_an_error_of_spark_is_raised_as_it_is_and_not_logged_as_well(
 
     said = capfd.readouterr()
     assert "DIVIDE_BY_ZERO" not in said.out + said.err and "nothing" not in said.out + said.err
+
+
+def test_a_stack_that_overflows_in_a_task_ends_its_job_alone(spark: SparkSession) -> None:
+    rows = spark.range(0, 8, 1, 8).where("concat(repeat('ab', 500000), id) RLIKE '(a|b)*c'")
+
+    with pytest.raises(Exception, match="StackOverflowError"):
+        rows.count()
+
+    assert spark.range(3).count() == 3

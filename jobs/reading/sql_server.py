@@ -148,9 +148,6 @@ def session(
         "spark.hadoop.hive.downloaded.resources.dir": str(scratch / "hive-resources"),
         # a reader cannot take the driver down by asking for too much at once
         "spark.driver.maxResultSize": "512m",
-        # a stack that overflows in a task (a regular expression over a long value) ends its statement, not
-        # the server; where the heap is full the JVM ends itself
-        "spark.executor.killOnFatalError.depth": "0",
         # two fields of one name get numbers
         "spark.sql.execution.pandas.structHandlingMode": "row",
         # nor by wide rows: a task makes so many of them an Arrow batch in memory
