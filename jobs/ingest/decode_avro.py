@@ -6,11 +6,11 @@ out what is wrong with them; those found sound are decoded again into the log's 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from jobs import quote
-from jobs.ingest import nested
+from jobs.ingest import decimal_bytes, nested
 from jobs.ingest.unreadable import Unreadable
 from jobs.ingest.writer_schema import RANGES, Writer
 from jobs.lake.log_fields import kept_as
@@ -24,7 +24,7 @@ from jobs.topics.wire import HEADER_BYTES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DecimalType, StructType
 
 NO_SCHEMA_YET = "no_schema_yet"  # never leaves ingest: the registry is asked first
 SEPARATOR = ","
@@ -54,38 +54,94 @@ def _from_avro(body: str, schema: str, mode: str) -> str:
 
 
 def undecodable(
-    topic: Topic, writers: Sequence[Writer], unreadable: Sequence[Unreadable], end_marker: bytes
+    topic: Topic,
+    writers: Sequence[Writer],
+    unreadable: Sequence[Unreadable],
+    end_marker: bytes,
+    closely: bool = False,
 ) -> str:
-    """Reasons why the bytes of a value are no event, as text; NULL where they are one."""
+    """Reasons why the bytes of a value are no event, as text; NULL where they are one. Only `closely` a
+    decimal of more than 38 digits is told from a body that is malformed."""
     cases = [
         f"WHEN length(value) < {HEADER_BYTES} OR substring(value, 1, 1) <> X'00' THEN '{verdict.BAD_HEADER}'",
         *(f"WHEN schema_id = {one.id} THEN {quote.string(one.reason)}" for one in unreadable),
     ]
     for writer in writers:
-        end = f"e{writer.id}.{writer.end}"
-        plain = [_bad_field(writer, field) for field in writer.plain]
-        bad_fields = [*filter(None, plain), *nested.bad_fields(writer), *_bad_texts(topic, writer)]
-        bad = f"nullif(concat_ws('{SEPARATOR}', {', '.join(bad_fields) or 'NULL'}), '')"
+        bad, body = _bad(topic, writer, f"e{writer.id}", _beyond, nested.beyond), f"e{writer.id}"
+        unlike = _unreadable(topic, writer, end_marker) if closely else f"'{verdict.MALFORMED_BODY}'"
         cases.append(
-            f"WHEN schema_id = {writer.id} THEN CASE WHEN {end} IS NULL OR {end} <> X'{end_marker.hex()}' "
-            f"THEN '{verdict.MALFORMED_BODY}' ELSE {bad} END"
+            f"WHEN schema_id = {writer.id} THEN CASE WHEN {_unlike(f'{body}.{writer.end}', end_marker)} "
+            f"THEN {unlike} ELSE {bad} END"
         )
     # ids beyond 31 bits cannot be registered
     cases.append(f"WHEN schema_id IS NULL OR schema_id < 0 THEN '{verdict.UNKNOWN_SCHEMA}'")
     return f"CASE {' '.join(cases)} ELSE '{NO_SCHEMA_YET}' END"
 
 
-def _bad_field(writer: Writer, field: Field) -> str | None:
+def _unlike(end: str, end_marker: bytes) -> str:
+    """Whether the body does not end where it should."""
+    return f"{end} IS NULL OR {end} <> X'{end_marker.hex()}'"
+
+
+def _unreadable(topic: Topic, writer: Writer, end_marker: bytes) -> str:
+    """The reasons of a body that could not be decoded: its decimals, where the rest of it is sound.
+
+    It is decoded once more, its decimals as bytes; in a lambda, of which Spark makes no code.
+    """
+    malformed = f"'{verdict.MALFORMED_BODY}'"
+    if (schema := writer.bytes_schema_text) is None:
+        return malformed
+    body = f"concat(substring(value, {HEADER_BYTES + 1}), X'{end_marker.hex()}')"
+    bad = _bad(topic, writer, "b", _beyond_as_bytes, _beyond_inside)
+    empty = " OR ".join(_empty_decimals(writer, "b")) or "false"
+    return (
+        f"transform(array({_from_avro(body, schema, 'PERMISSIVE')}), b -> "
+        f"CASE WHEN {_unlike(f'b.{writer.end}', end_marker)} OR {empty} "
+        f"THEN {malformed} ELSE coalesce({bad}, {malformed}) END)[0]"
+    )
+
+
+def _bad(
+    topic: Topic, writer: Writer, body: str, beyond: Callable[[str, Field], str], inside: nested.Beyond
+) -> str:
+    """What is wrong with a body's values, as text; NULL where nothing is."""
+    plain = [_bad_field(body, field, beyond) for field in writer.plain]
+    found = [*filter(None, plain), *nested.bad_fields(writer, body, inside), *_bad_texts(topic, writer, body)]
+    return f"nullif(concat_ws('{SEPARATOR}', {', '.join(found) or 'NULL'}), '')"
+
+
+def _beyond(value: str, field: Field) -> str:
+    return f"{value} IS NOT NULL AND try_cast({value} AS {field.type}) IS NULL"
+
+
+def _beyond_as_bytes(value: str, field: Field) -> str:
+    return decimal_bytes.is_beyond(value, (field.precision or (0, 0))[0])
+
+
+def _beyond_inside(value: str, kept: DecimalType) -> str:
+    return decimal_bytes.is_beyond(value, kept.precision)
+
+
+def _empty_decimals(writer: Writer, body: str) -> list[str]:
+    """SQL by decimal, at any depth: whether it has no bytes."""
+    found = [
+        f"({decimal_bytes.is_empty(f'{body}.{quote.name(field.name)}')})"
+        for field in writer.plain
+        if field.precision
+    ]
+    return [f"coalesce({one}, false)" for one in (*found, *nested.decimals(writer, body))]
+
+
+def _bad_field(body: str, field: Field, beyond: Callable[[str, Field], str]) -> str | None:
     """SQL: the reason if the field's value cannot be kept, else NULL; no SQL for types always fine."""
-    value = f"e{writer.id}.{quote.name(field.name)}"
+    value = f"{body}.{quote.name(field.name)}"
     logical = logical_type(field)
     if field.type == "string":
         code = verdict.reason(verdict.INVALID_UTF8, field.name)
         return f"CASE WHEN NOT is_valid_utf8({value}) THEN '{code}' END"
     if field.precision:
         code = verdict.reason(verdict.DECIMAL_OUT_OF_RANGE, field.name)
-        kept = f"try_cast({value} AS {field.type})"
-        return f"CASE WHEN {value} IS NOT NULL AND {kept} IS NULL THEN '{code}' END"
+        return f"CASE WHEN {beyond(value, field)} THEN '{code}' END"
     if logical in RANGES:
         low, high = RANGES[logical]
         code = verdict.reason(verdict.TIME_OUT_OF_RANGE, field.name)
@@ -93,14 +149,14 @@ def _bad_field(writer: Writer, field: Field) -> str | None:
     return None
 
 
-def _bad_texts(topic: Topic, writer: Writer) -> list[str]:
+def _bad_texts(topic: Topic, writer: Writer, body: str) -> list[str]:
     """The same for what is sent as bytes and read as text."""
     found = []
     for field in topic.newest.fields:
         theirs = source(field, writer.fields)
         if theirs is not None and (theirs.type, field.type) == ("binary", "string"):
             code = verdict.reason(verdict.INVALID_UTF8, field.name)
-            value = f"CAST(e{writer.id}.{quote.name(theirs.name)} AS string)"
+            value = f"CAST({body}.{quote.name(theirs.name)} AS string)"
             found.append(f"CASE WHEN NOT is_valid_utf8({value}) THEN '{code}' END")
     return found
 

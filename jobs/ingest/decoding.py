@@ -31,10 +31,14 @@ class Decoding:
 
 
 def decoding(
-    topic: Topic, writers: Sequence[Writer], unreadable: Sequence[Unreadable], end_marker: bytes
+    topic: Topic,
+    writers: Sequence[Writer],
+    unreadable: Sequence[Unreadable],
+    end_marker: bytes,
+    closely: bool = False,
 ) -> Decoding:
-    """`writers` are those of an Avro topic, `unreadable` the schemas that it cannot read; `end_marker` as in
-    `first_pass.selections`."""
+    """`writers` are those of an Avro topic, `unreadable` the schemas that it cannot read; `end_marker` and
+    `closely` as in `first_pass.selections`."""
     whole = change_data.FIELDS if topic.contract.change_data else ()
     if topic.contract.format == JSON:
         read = decode_json.fields(topic, whole)
@@ -59,7 +63,9 @@ def decoding(
     return Decoding(
         schema_id=schema_id(topic),
         columns=(tuple(decode_avro.unchecked(writer, end_marker) for writer in writers),),
-        undecodable=_or_null(topic.contract, decode_avro.undecodable(topic, writers, unreadable, end_marker)),
+        undecodable=_or_null(
+            topic.contract, decode_avro.undecodable(topic, writers, unreadable, end_marker, closely)
+        ),
         fields=by_field,
         # a writer without the field gives its default, which a record without a value has not
         event_micros=of_values(topic.contract, micros),

@@ -33,6 +33,7 @@ def selections(
     end_marker: bytes,
     event: Mapping[str, str] | None = None,
     unreadable: Sequence[Unreadable] = (),
+    closely: bool = False,
 ) -> tuple[tuple[str, ...], ...]:
     """Select expressions over Kafka's records, to apply one list after the other.
 
@@ -41,12 +42,14 @@ def selections(
     schema id that is none of these writers', and not `unreadable`, has the reason NO_SCHEMA_YET.
     `end_marker` is eight random bytes that no producer can know.
 
+    `closely` a decimal of more than 38 digits is told from a malformed body, which takes a third longer.
+
     With `event`, the fields of the log's `event` and their types, there are besides key, value, headers,
     timestamp and event, as the log stores them; without it sent_bytes, the length of key and value.
     """
     headers = () if event is None else ("headers",)
     kept = ("partition", "offset", "timestamp", "timestampType", "key", *headers)
-    how = decoding(topic, writers, unreadable, end_marker)
+    how = decoding(topic, writers, unreadable, end_marker, closely)
     headed = (*kept, "value", f"{how.schema_id} AS schema_id")
     decoded = [("*", *columns) for columns in how.columns]
     contract = topic.contract

@@ -81,34 +81,48 @@ class Writer:
         numbers (they overflow otherwise; inside another type one that does makes the body unreadable), and a
         last field shows whether the body ends where it should.
         """
+        return self._checking(_roomy)
+
+    @property
+    def bytes_schema_text(self) -> str | None:
+        """The same with decimals as their bytes: for bodies of which a decimal may be no number, or one of
+        more than 38 digits. None where the writer has no decimals."""
+        found = self._checking(_as_bytes)
+        return found if found != self.checking_schema_text else None
+
+    def _checking(self, decimal: Callable[[dict[str, Any]], Any]) -> str:
         plain = {field.name for field in self.plain}
         fields = [
-            {**field, "type": _unchecked(field["type"], times=field["name"] in plain)}
+            {**field, "type": _unchecked(field["type"], field["name"] in plain, decimal)}
             for field in self.avro["fields"]
         ]
         end = {"name": self.end, "type": {"type": "fixed", "name": self.end, "size": 8}}
         return json.dumps({**self.avro, "fields": [*fields, end]})
 
 
-def _unchecked(avro: Any, times: bool) -> Any:
+def _unchecked(avro: Any, times: bool, decimal: Callable[[dict[str, Any]], Any]) -> Any:
     if isinstance(avro, list):
-        return [_unchecked(part, times) for part in avro]
+        return [_unchecked(part, times, decimal) for part in avro]
     if not isinstance(avro, dict):
         return avro
     if avro.get("logicalType") == "decimal":
-        return {**avro, "precision": _digits(avro)}
+        return decimal(avro)
     if times and avro.get("logicalType") in RANGES:
         return avro["type"]
     return {
-        key: _unchecked(value, times) if key in ("type", "fields", "items", "values") else value
+        key: _unchecked(value, times, decimal) if key in ("type", "fields", "items", "values") else value
         for key, value in avro.items()
     }
 
 
-def _digits(decimal: dict[str, Any]) -> int:
-    """As many as Spark can hold, and as fit into the bytes: Avro ignores a decimal that says more."""
+def _roomy(decimal: dict[str, Any]) -> dict[str, Any]:
+    """With as many digits as Spark can hold, and as fit into the bytes: Avro ignores one that says more."""
     size = decimal.get("size")
-    return 38 if size is None else min(38, int(math.log10(2) * (8 * size - 1)))
+    return {**decimal, "precision": 38 if size is None else min(38, int(math.log10(2) * (8 * size - 1)))}
+
+
+def _as_bytes(decimal: dict[str, Any]) -> dict[str, Any]:
+    return {key: decimal[key] for key in decimal if key not in ("logicalType", "precision", "scale")}
 
 
 def meant(avro: Any) -> Any:

@@ -53,7 +53,7 @@ REASONS: dict[str, str] = {
     MALFORMED_BODY: "the body ends too early, goes on after its end, or is no Avro of its schema or no JSON "
     "object; a decimal of no bytes is no number, and an object with a name twice is none",
     INVALID_UTF8: "the string is not valid UTF-8",
-    DECIMAL_OUT_OF_RANGE: "the decimal has more digits than its schema allows",
+    DECIMAL_OUT_OF_RANGE: "the decimal has more digits than its schema allows, however many",
     TIME_OUT_OF_RANGE: "the date or time is outside the years 1 to 9999",
     WRONG_TYPE: "the JSON value at this path has not the type that the contract says",
     UNREADABLE_BY_SCHEMA: "the topic's newest schema cannot read this field as the record's schema has it; "
