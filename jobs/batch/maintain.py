@@ -48,7 +48,7 @@ journal = structlog.get_logger(__name__)
 _one_at_a_time = threading.Lock()
 _UNPUBLISHED = re.compile(r"\..+\.tmp")
 """What a writer of a commit, checksum or checkpoint file has left that was killed."""
-_OF_VERSION = re.compile(r"\.?(\d{20})\.(json|crc|checkpoint\.parquet)(\.crc)?|"
+_OF_VERSION = re.compile(r"\.?(\d{20})\.(json|crc|checkpoint\.parquet)(\.crc|\.sha256)?|"
                          r"\.?(\d{20})\.(\d{20})\.compacted\.json(\.crc)?")  # fmt: skip
 
 

@@ -194,8 +194,10 @@ class Appender:
             "metadata": state.metadata, "protocol": state.protocol,
         }  # fmt: skip
         try:
-            file = state.folder / f"{state.version:020d}.crc"
-            store.put_if_absent(file, json.dumps(told, separators=(",", ":")))
+            file, text = state.folder / f"{state.version:020d}.crc", json.dumps(told, separators=(",", ":"))
+            if not store.put_if_absent(file, text):
+                # of a commit that a backup lacks: Spark would go by its columns, which the table has not
+                store.replace(file, text)
         except OSError as error:  # nobody needs it, and the commit is made
             journal.warning("no checksum file was written", table=str(self.path), why=str(error))
 

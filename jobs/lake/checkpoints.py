@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import structlog
 from deltalake import DeltaTable
 
-from jobs.lake import delta
+from jobs.lake import checkpoint_files, delta, store
 from jobs.location import Location
 
 EVERY_COMMITS = 100
@@ -39,9 +39,14 @@ def make(path: Location) -> None:
 
 
 def write(path: Location) -> None:
-    """One of the newest version; DamagedError where a commit is torn, which it would lack for ever."""
+    """One of the newest version, unless there is one; DamagedError where a commit is torn, which it would
+    lack for ever."""
     delta.refuse_torn(path)
-    DeltaTable(str(path)).create_checkpoint()
+    table = DeltaTable(str(path))
+    file = checkpoint_files.file_of(path / delta.LOG_FOLDER, table.version())
+    if not store.exists(file):
+        table.create_checkpoint()
+        checkpoint_files.sum_up(file)
 
 
 def _make(path: Location) -> None:

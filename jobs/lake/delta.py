@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from jobs.errors import DamagedError, SilentSkipError, UsageError
-from jobs.lake import store
+from jobs.lake import checkpoint_files, store
 from jobs.lake.damage import damaged
 from jobs.lake.stat import Stat
 from jobs.location import Location
@@ -25,7 +24,6 @@ LOG_FOLDER = "_delta_log"
 ENGINE = "Twinlake"
 """Who has made a commit of our own, as it says."""
 LINKED, RENAMED = "twinlake.lake.LinkedCommits", "io.delta.storage.HDFSLogStore"
-CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _known: dict[Location, int] = {}
 """The newest version that was seen of each table: a hint where to look for the next one."""
 
@@ -119,14 +117,12 @@ def gone(folder: Location, version: int) -> DamagedError:
 def _checkpoints(folder: Location, last: int) -> Iterator[int]:
     """From which versions a reader of version `last` may begin, -1 where there is no checkpoint: by what the
     last one that was made says of itself, and by a list of the folder, which may be long."""
-    try:
-        told = json.loads(store.read(folder / "_last_checkpoint"))["version"]
-        if told <= last and store.exists(folder / f"{told:020d}.checkpoint.parquet"):
-            yield told
-    except (FileNotFoundError, ValueError, KeyError, TypeError):  # then it is not gone by
-        pass
-    named = (CHECKPOINT.fullmatch(name) for name in store.names(folder))
-    yield max((found for one in named if one and (found := int(one[1])) <= last), default=-1)
+    told = checkpoint_files.told(folder)
+    if told is not None and told <= last and checkpoint_files.is_whole(folder, told):
+        yield told
+    named = (checkpoint_files.NAME.fullmatch(name) for name in store.names(folder))
+    known = sorted((found for one in named if one and (found := int(one[1])) <= last), reverse=True)
+    yield next((one for one in known if checkpoint_files.is_whole(folder, one)), -1)
 
 
 def _first_missing(folder: Location, begin: int, last: int) -> int | None:

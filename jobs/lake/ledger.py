@@ -83,6 +83,7 @@ class Ledger:
 
 def _whole(path: Location) -> DeltaTable:
     """The table, none of its files torn: deltalake passes over a commit that was emptied."""
+    delta.refuse_torn(path)
     if damage := damaged_file(path, TableState(path, appends=False)):
         raise damage
     return DeltaTable(str(path))

@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import structlog
 
 from jobs.errors import ChangedTableError
-from jobs.lake import delta, store
+from jobs.lake import checkpoint_files, delta, store
 from jobs.lake.data_file import UNDECODABLE
 from jobs.location import Location
 
 WRITER_FEATURES = frozenset({"appendOnly", "invariants"})
 """Features of the protocol that ask nothing of an append to a table without invariants."""
-journal = structlog.get_logger(__name__)
 _INVARIANT = "delta.invariants"
 
 
@@ -142,9 +139,10 @@ class TableState:
         for found in whole_checkpoints(self.folder):
             if self._last is None or found.version <= self._last:
                 try:
-                    self._take_checkpoint(found.version, pq.ParquetFile(pa.BufferReader(found.content)))
-                except UNDECODABLE as error:  # its footer is whole, and what it names is not
-                    put_aside(found.file, error)
+                    self._take_checkpoint(found)
+                except (*UNDECODABLE, ValueError, KeyError, TypeError) as error:
+                    # its footer is whole, and what it names is not
+                    checkpoint_files.put_aside(found.file, error)
                     self._forget()
                 else:
                     break
@@ -154,7 +152,8 @@ class TableState:
         self.bytes = 0
         self.transactions, self.files, self.protocol, self.metadata = {}, {}, {}, {}
 
-    def _take_checkpoint(self, version: int, file: pq.ParquetFile) -> None:
+    def _take_checkpoint(self, found: Checkpoint) -> None:
+        file = pq.ParquetFile(pa.BufferReader(found.content), page_checksum_verification=True)
         wanted = ["txn", "metaData", "protocol", "add.path", "add.size", "add.stats"]
         for group in file.iter_batches(
             columns=[name for name in wanted if name.split(".")[0] in _names(file)]
@@ -163,7 +162,7 @@ class TableState:
                 self._take(action)
         self.metadata["configuration"] = dict(self.metadata.get("configuration") or {})
         self.metadata["format"] = {**self.metadata["format"], "options": {}}
-        self.version = version
+        self.version = found.version
 
     def _readers_features(self) -> set[str]:
         features = self.protocol.get("readerFeatures")
@@ -190,25 +189,16 @@ def whole_checkpoints(folder: Location) -> Iterator[Checkpoint]:
     """The checkpoints in a `_delta_log` folder, the newest first, each read when its turn comes.
     One that was torn by whatever is put aside, because Spark and deltalake would fail on it."""
     for name in sorted(store.names(folder), reverse=True):
-        if named := delta.CHECKPOINT.fullmatch(name):
+        if named := checkpoint_files.NAME.fullmatch(name):
             file = folder / name
             try:
                 content = store.read(file)  # an error of the store says nothing of the file
             except FileNotFoundError:  # cleaned up in this moment
                 continue
-            try:
-                pq.read_metadata(pa.BufferReader(content))
-            except UNDECODABLE as error:
-                put_aside(file, error)
+            if wrong := checkpoint_files.problem(file, content):
+                checkpoint_files.put_aside(file, wrong)
             else:
                 yield Checkpoint(int(named[1]), file, content)
-
-
-def put_aside(checkpoint: Location, error: Exception) -> None:
-    """A torn checkpoint, so that nobody else meets it; the commits say the same as long as they are kept."""
-    journal.warning("a checkpoint is torn and put aside", file=str(checkpoint), why=str(error))
-    with suppress(OSError):  # who only reads the lake passes over it
-        store.rename(checkpoint, f".{checkpoint.name}.torn.tmp")
 
 
 def _given(told: Mapping[str, Any]) -> dict[str, Any]:

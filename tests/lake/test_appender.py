@@ -360,6 +360,26 @@ def test_the_checksum_file_says_what_spark_finds(spark: SparkSession, table: Pat
     )
 
 
+def test_a_checksum_file_of_a_commit_that_a_backup_lacks_is_written_anew(
+    spark: SparkSession, table: Path
+) -> None:
+    appender = Appender(table, PRUNING)
+    add(appender, 1, 1, 2)
+    spark.sql(f"ALTER TABLE delta.`{table}` ADD COLUMN later bigint")
+    commit = delta.commit_file(table / delta.LOG_FOLDER, 2)
+    for file in (commit, commit.with_name(f".{commit.name}.crc")):  # 2.crc was copied before them
+        file.unlink(missing_ok=True)
+    delta._known.clear()  # as another process finds it
+    spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
+
+    add(Appender(table, PRUNING), 2, 3)
+    spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
+
+    assert "later" not in delta.rows(spark, table).columns
+    spark.sql(f"ALTER TABLE delta.`{table}` ADD COLUMN later bigint")
+    assert ids(spark, table) == [1, 2, 3] and "later" in Appender(table, PRUNING).schema().names
+
+
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=40)
 MOMENTS = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30), timezones=st.just(UTC))
 ANY_ROW = st.fixed_dictionaries({

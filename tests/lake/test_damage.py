@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import random
 import re
 import resource
 import shutil
@@ -343,6 +344,71 @@ def test_a_checkpoint_whose_content_is_torn_is_put_aside_and_the_commits_are_rea
 
     assert set(state.files) == set(made.files()) and state.transaction("app") == 3
     assert not file.exists()
+
+
+def of_commits(tmp_path: Path) -> tuple[Path, Path, dict[str, Any]]:
+    """A table of which all commits and a checkpoint are there, the checkpoint, and the table's files."""
+    made = appended(tmp_path / "logs" / "orders")
+    checkpoints.write(made.path)
+    (file,) = (made.path / delta.LOG_FOLDER).glob("*.checkpoint.parquet")
+    return made.path, file, made.files()
+
+
+def test_a_checkpoint_of_which_any_bit_has_changed_is_put_aside_and_the_commits_are_read(
+    tmp_path: Path, seed: int
+) -> None:
+    path, file, files = of_commits(tmp_path)
+    drawn, content = random.Random(seed), file.read_bytes()
+    beside = file.with_name(f".{file.name}.sha256")
+    summed = beside.read_bytes()
+
+    for look in (TableState, delta.refuse_torn):
+        for _ in range(100):
+            changed = bytearray(content)
+            changed[drawn.randrange(len(content))] ^= 1 << drawn.randrange(8)
+            file.write_bytes(changed)
+            beside.write_bytes(summed)
+            look(path)
+            assert not file.exists() and not beside.exists()
+            assert TableState(path).files == files
+    checkpoints.write(path)
+    assert file.exists() and beside.exists() and TableState(path).files == files
+
+
+def test_a_checkpoint_that_has_changed_and_cannot_be_put_aside_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, file, files = of_commits(tmp_path)
+    content = bytearray(file.read_bytes())
+    content[len(content) // 3] ^= 1
+    file.write_bytes(content)
+
+    def read_only(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(store, "rename", read_only)
+    with pytest.raises(DamagedError, match="SHA-256") as refused:
+        delta.refuse_torn(path)
+
+    assert refused.value.facts["file"] == str(file) and file.exists()
+    assert TableState(path).files == files  # which reads the commits
+
+
+def test_a_ledger_goes_on_and_checkpoints_are_made_once_a_torn_one_was_put_aside(tmp_path: Path) -> None:
+    ledger = table(tmp_path / "certificates")
+    checkpoints.write(ledger.path)
+    (file,) = (ledger.path / delta.LOG_FOLDER).glob("*.checkpoint.parquet")
+    half(file)
+    hint = file.with_name("_last_checkpoint")
+    names_it = hint.read_bytes()
+
+    assert len(Ledger(ledger.path, SCHEMA).rows()) == 2
+    Ledger(ledger.path, SCHEMA).append([{"n": 9}])
+    hint.write_bytes(names_it)  # as a former Twinlake has left it, or a backup that lacks the file
+    assert len(Ledger(ledger.path, SCHEMA).rows()) == 3
+    checkpoints.write(ledger.path)
+
+    assert json.loads(hint.read_bytes())["version"] == delta.newest_version(ledger.path)
 
 
 def test_a_checkpoint_that_cannot_be_opened_just_now_stays(
