@@ -75,6 +75,11 @@ def shown_path(file: str) -> str:
 
 def _plain(error: BaseException) -> str:
     """Python's words for a field too many or too few of a kind, measure or window, said as what they mean."""
+    gone = re.match(r"cannot import name '(\w+)' from .*'jobs\.tables'", str(error))
+    if gone and not (PROJECT / "jobs" / "tables" / f"{gone[1]}.py").exists():
+        # Python takes a file that is gone for a circular import
+        why = f"jobs/tables/{gone[1]}.py is missing, and {gone[1]} is listed"
+        return f"{why}; to remove the table, delete it here"
     needs = re.fullmatch(r"(\w+)\.__init__\(\) missing \d+ required [\w-]+ arguments?: (.+)", str(error))
     if needs:
         return f"{needs[1]} needs {needs[2].replace(chr(39), '')}"

@@ -35,9 +35,9 @@ def parse_as_of(text: str) -> AsOf:
         position = {part[1]: int(part[2]) for part in parts if part}
         if len(position) != len(parts):
             why = "a position is a batch number, from 1 on, for each topic, and names a topic once"
-            raise UsageError(f"as of {text!r} names no moment", why, _FORMS)
+            raise UsageError(f"as of {text!r} is not a point in time", why, _FORMS)
         return AsOf(text=text, position=position)
     try:
         return AsOf(text=text, time=parse_moment(text))
     except UsageError as error:
-        raise UsageError(f"as of {text!r} names no moment", error.why, _FORMS) from error
+        raise UsageError(f"as of {text!r} is not a point in time", error.why, _FORMS) from error

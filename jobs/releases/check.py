@@ -67,7 +67,9 @@ def check(
     tables = _tables(examples, report)
     contracts = _contracts(sources, topics, report)
     _sets_match(sources, tables, report)
-    listed = _ordered([table for table in tables if _inputs_known(table, topics, report)], tables, report)
+    named = set(topic_names(*sources))
+    loaded = [table for table in tables if _inputs_known(table, topics, named, report)]
+    listed = _ordered(loaded, tables, report)
     sound = Sound(start_spark, checked or Checked())
     for table in listed:
         if all(name in sound.tables for name in table.reads):  # what is wrong with others is told already
@@ -225,11 +227,13 @@ def _refuse_names_of_late_views(tables: tuple[Kind, ...], report: Report) -> Non
             report.problems.append(taken.error(why, "rename one of them"))
 
 
-def _inputs_known(table: Kind, topics: Mapping[str, Topic], report: Report) -> bool:
+def _inputs_known(table: Kind, topics: Mapping[str, Topic], named: set[str], report: Report) -> bool:
+    """Whether all its topics are loaded; one whose files are there has an error of its own already."""
     unknown = [name for name in table.inputs if name not in topics]
     for name in unknown:
-        why = f"input {name!r} is no topic that could be loaded"
-        report.problems.append(table.error(why, f"known: {', '.join(topics)}"))
+        if name not in named:
+            why = f"input {name!r} is not a topic"
+            report.problems.append(table.error(why, f"known: {', '.join(sorted(named))}"))
     return not unknown
 
 

@@ -37,7 +37,7 @@ _TYPE_KEYS = {
 _INSIDE_KEYS = {"name", "type", "doc", "default", "aliases"}
 KNOWN = (
     *_PRIMITIVE, "decimal in bytes or fixed", "date", "timestamp-millis", "timestamp-micros",
-    *(logical for _, logical in sorted(_AS_SENT)), "record", "enum", "fixed", "array", "map",
+    *sorted({logical for _, logical in _AS_SENT}), "record", "enum", "fixed", "array", "map",
 )  # fmt: skip
 
 

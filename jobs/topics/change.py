@@ -20,7 +20,9 @@ PROMOTIONS = {
 }
 """(type sent, type read) -> SQL of the one from the other, which holds every value of the first exactly; but
 for bytes that are no UTF-8, which ingest finds invalid from then on."""
-REMEDY = "give the new type a field of its own, and a field that is new a default"
+REMEDY = (
+    "give the new type a field of its own, a field that is new a default, and one that is renamed `aliases`"
+)
 RELEASE_WIDER = "release a definition of it that is made with the newest schema"
 """What to do about a value that a version's own, narrower type does not hold."""
 

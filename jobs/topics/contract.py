@@ -184,7 +184,7 @@ class Contract:
             if not field.nullable and not column.required:
                 return (
                     f"{path}.required",
-                    f"{column.name!r} is never null in {schema.file}, so it is required",
+                    f"{column.name!r} is never null in {schema.file}, so it has to be `required: true`",
                 )
         named = {column.name for column in self.columns}
         for field in schema.fields:

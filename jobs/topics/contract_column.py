@@ -35,7 +35,8 @@ def column_type(one: dict[str, Any], file: str, path: str) -> tuple[str, str]:
             file, f"{path}.physicalType", f"{kind!r} is no Spark SQL type that Twinlake knows"
         )
     if said != logical:
-        raise ContractError(file, f"{path}.logicalType", f"it is {said}, but {kind} is {logical}")
+        why = f"it is {said}, but physicalType {kind} needs {logical}"
+        raise ContractError(file, f"{path}.logicalType", why)
     return kind, kind if kind == "binary" else logical  # what a text must be is not asked of bytes
 
 

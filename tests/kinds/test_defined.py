@@ -109,3 +109,20 @@ def test_the_commands_say_so_without_a_traceback(tmp_path: Path, command: str, t
     said = done.stdout + done.stderr
     assert done.returncode == 1 and "Traceback" not in said, said
     assert words in said.replace("\n", ""), said
+
+
+def test_a_table_whose_file_is_gone_and_that_is_still_listed_is_named(tmp_path: Path) -> None:
+    copy = tmp_path / "project"
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(PROJECT / "jobs", copy / "jobs", ignore=ignored)
+    (copy / "jobs" / "tables" / "latest_order.py").unlink()
+
+    found = subprocess.run(
+        [sys.executable, "-c", "from jobs.kinds.defined import defined; defined()"],
+        cwd=copy,
+        capture_output=True,
+        text=True,
+    )
+
+    assert "jobs/tables/latest_order.py is missing, and latest_order is listed" in found.stderr
+    assert "circular import" not in found.stderr.splitlines()[-1]

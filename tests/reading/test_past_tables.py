@@ -193,16 +193,16 @@ def test_the_live_release_is_where_all_of_its_tables_are(small: History) -> None
     ("as_of", "error", "says"),
     [
         ("release:9", NotFoundError, "there is no release 9"),
-        ("release:0", UsageError, "names no moment"),
+        ("release:0", UsageError, "is not a point in time"),
         ("position:orders=5", UsageError, "no batch 5 yet"),
         ("position:orders=1,orders=2", UsageError, "names a topic once"),
         ("position:payments=1", UsageError, "tells no position of orders"),
-        ("position:orders=0", UsageError, "names no moment"),
-        ("", UsageError, "names no moment"),
+        ("position:orders=0", UsageError, "is not a point in time"),
+        ("", UsageError, "is not a point in time"),
         ("2026-02-01T00:00:01Z", UsageError, "in the future"),
         ("2026-01-31T12:00:29Z", UsageError, "nothing had been released"),
         ("2026-01-31T12:00:31Z", UsageError, "was empty"),
-        ("yesterday", UsageError, "names no moment"),
+        ("yesterday", UsageError, "is not a point in time"),
     ],
 )
 def test_a_moment_that_is_none_or_was_not_is_refused_in_words(
