@@ -200,6 +200,14 @@ def test_jdbc_refuses(sql: SqlServer, connection: Any, places: dict[str, str], s
     asked.close()
 
 
+def test_an_insert_is_refused_as_a_write(sql: SqlServer) -> None:
+    """Spark marks its target with an option that nobody wrote."""
+    answer = sql.ask("INSERT INTO serve.orders SELECT * FROM serve.orders")
+
+    assert answer.status_code == 400, answer.text
+    assert "a statement that writes is refused" in answer.json()["why"]
+
+
 def test_a_variable_hides_no_statement(connection: Any) -> None:
     connection.createStatement().execute("DECLARE OR REPLACE VARIABLE told = 'DROP VIEW serve.orders'")
 

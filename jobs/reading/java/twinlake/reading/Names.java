@@ -39,6 +39,10 @@ final class Names extends Rule<LogicalPlan> {
   private void check(TreeNode<?> node) {
     if (node instanceof UnresolvedRelation relation) {
       checkName(relation.multipartIdentifier());
+      if (relation.options().containsKey(UnresolvedRelation.REQUIRED_WRITE_PRIVILEGES())) { // Spark's, of a target
+        throw new Refused(
+            "a statement that writes", "the views belong to the release log and the tables to the lake server");
+      }
       if (!relation.options().isEmpty()) {
         throw new Refused("WITH (...) of a relation", "its options belong to files, and " + WHY);
       }
