@@ -9,6 +9,13 @@ from jobs.topics.avro_type import without_null
 from jobs.topics.schema import Field, logical_type
 from jobs.topics.spark_type import Array, Map, Plain, Type, parse, text
 
+_TEXT, _WHOLE, _NUMBER = (str,), (int,), (int, float)
+_WRITTEN_AS: dict[str, tuple[type, ...]] = {
+    "boolean": (bool,), "string": _TEXT, "binary": _TEXT, "float": _NUMBER, "double": _NUMBER,
+}  # fmt: skip
+"""How Avro writes a default in JSON, where it is no whole number."""
+_BITS = {"int": 31, "date": 31}
+
 
 def default_sql(field: Field) -> str:
     """A field's default as a SQL literal of the field's type; ValueError where it is no value of it."""
@@ -21,10 +28,12 @@ def default_sql(field: Field) -> str:
 
 
 def _literal(value: Any, type_: Type, logical: str | None, avro: Any) -> str:
-    if isinstance(type_, Plain):
-        return _plain(value, type_, logical)
     kept, _ = without_null(avro)
     inside = kept if isinstance(kept, dict) else {}
+    if isinstance(type_, Plain):
+        if value not in inside.get("symbols", [value]):
+            raise ValueError(f"{value!r} is none of the symbols {', '.join(inside['symbols'])}")
+        return _plain(value, type_, logical)
     if isinstance(type_, Array):
         items = (_inside(item, type_.element, inside.get("items")) for item in value)
         return f"CAST(array({', '.join(items)}) AS {text(type_)})"
@@ -52,6 +61,7 @@ def _inside(value: Any, type_: Type, avro: Any) -> str:
 
 
 def _plain(value: Any, type_: Plain, logical: str | None) -> str:
+    _refuse_other(value, type_)
     if type_.digits:
         unscaled = int.from_bytes(str(value).encode("latin-1"), "big", signed=True)
         precision, scale = type_.digits
@@ -71,3 +81,13 @@ def _plain(value: Any, type_: Plain, logical: str | None) -> str:
     if type_.name == "string":
         return quote.string(str(value))
     return f"CAST({quote.string(str(value).lower())} AS {type_.name})"
+
+
+def _refuse_other(value: Any, type_: Plain) -> None:
+    """ValueError for what is not written as a value of the type: Spark would fail with it at each record."""
+    written = _TEXT if type_.digits else _WRITTEN_AS.get(type_.name, _WHOLE)
+    if not isinstance(value, written) or (isinstance(value, bool) and type_.name != "boolean"):
+        raise ValueError(f"{value!r} is no {type_.name}")
+    end = 1 << _BITS.get(type_.name, 63)
+    if isinstance(value, int) and written is _WHOLE and not -end <= value < end:
+        raise ValueError(f"{value!r} is beyond {type_.name}")

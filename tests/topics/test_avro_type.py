@@ -118,6 +118,37 @@ def test_a_default_of_any_type_is_a_literal_of_its_type(avro: Any, default: Any,
     assert default_sql(field) == sql
 
 
+@pytest.mark.parametrize(
+    ("avro", "default"),
+    [
+        ("string", 5), ("int", "5"), ("int", 1 << 31), ("int", True), ("int", 1.0),
+        ("long", -(1 << 63) - 1), ("boolean", "true"), ("boolean", 1), ("double", "0.5"), ("bytes", 1),
+        ("bytes", "€"), (logical("int", "date"), "2026-01-31"), ({"type": "array", "items": "int"}, ["a"]),
+        ({"type": "enum", "name": "E", "symbols": ["A"]}, "B"), (ADDRESS, {"city": 5, "since": None}),
+        (["null", "long"], "0"),
+    ],
+)  # fmt: skip
+def test_a_default_that_is_no_value_of_its_type_is_refused(avro: Any, default: Any) -> None:
+    (field,) = schema(avro, default=default).fields
+
+    with pytest.raises(ValueError, match=r"is no|is beyond|is none of the symbols|can't encode"):
+        default_sql(field)
+
+
+@pytest.mark.parametrize(
+    ("avro", "default"),
+    [
+        ("int", -(1 << 31)), ("long", (1 << 63) - 1), ("double", 1), ("float", 0.5), ("boolean", False),
+        (["null", "string"], None), (["string", "null"], "a"), (logical("int", "date"), 20_000),
+        (logical("long", "timestamp-micros"), 0),
+    ],
+)  # fmt: skip
+def test_a_default_that_is_a_value_of_its_type_is_taken(avro: Any, default: Any) -> None:
+    (field,) = schema(avro, default=default).fields
+
+    assert default_sql(field)
+
+
 def test_a_field_and_its_aliases_have_names_of_their_own() -> None:
     fields = [{"name": "a", "type": "int"}, {"name": "b", "type": "int", "aliases": ["A"]}]
 

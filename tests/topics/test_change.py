@@ -158,14 +158,23 @@ def test_what_no_file_could_read_so_far_keeps_none_from_being_registered(tmp_pat
         fake.close()
 
 
-def test_a_default_that_is_no_value_of_its_type_is_refused_with_its_place(tmp_path: Path) -> None:
-    tags = {"name": "tags", "type": {"type": "array", "items": "string"}, "default": 7}
-    folder = project(tmp_path, tags)
+@pytest.mark.parametrize(
+    ("avro", "default", "why"),
+    [
+        ({"type": "array", "items": "string"}, 7, "7 is no array<string>"),
+        ("string", 5, "5 is no string"),
+        ("string", None, "null is no string: make the type a union with null"),
+    ],
+)
+def test_a_default_that_is_no_value_of_its_type_is_refused_with_its_place(
+    tmp_path: Path, avro: Any, default: Any, why: str
+) -> None:
+    folder = project(tmp_path, {"name": "more", "type": avro, "default": default})
 
     with pytest.raises(ContractError) as refused:
         load_topic("orders", folder)
 
-    assert refused.value.path == "fields[5].default" and "7 is no array<string>" in refused.value.why_text
+    assert refused.value.path == "fields[5].default" and why in refused.value.why_text
 
 
 def test_a_version_is_compared_with_all_before_it_not_with_its_neighbour(tmp_path: Path) -> None:
