@@ -114,6 +114,11 @@ def _total(name: str) -> str:
     return f"coalesce(try_sum({state_column(name, 'special')}), {finite})"
 
 
+def _sizes(name: str) -> str:
+    """The sum of the absolute values, or the greatest double: an infinite scale forgives nothing."""
+    return f"least(sum({state_column(name, 'abs')}), {_GREATEST})"
+
+
 @dataclass(frozen=True)
 class Sum(_Total):
     """Exact sum as decimal(38, s), or double; NULL when there is nothing to sum, or on overflow."""
@@ -124,7 +129,7 @@ class Sum(_Total):
         return _total(name)
 
     def scale(self, name: str) -> str | None:
-        return f"least(sum({state_column(name, 'abs')}), {_GREATEST})"
+        return _sizes(name)
 
 
 @dataclass(frozen=True)
@@ -137,4 +142,4 @@ class Avg(_Total):
         return f"try_divide({_total(name)}, sum({state_column(name, 'n')}))"
 
     def scale(self, name: str) -> str | None:
-        return f"try_divide(sum({state_column(name, 'abs')}), sum({state_column(name, 'n')}))"
+        return f"try_divide({_sizes(name)}, sum({state_column(name, 'n')}))"
