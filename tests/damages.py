@@ -5,6 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from pyspark.sql import SparkSession
+
+
+def forget(spark: SparkSession) -> None:
+    """What Delta knows of tables: it meets their files as another process does."""
+    spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
+
 
 def flip(file: Path) -> None:
     """Bits of every column of a data file, none of its footer: it is as long as it was."""

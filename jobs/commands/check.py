@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,7 +18,6 @@ from jobs.errors import TwinlakeError
 from jobs.releases.check import check
 from jobs.releases.checked import Checked
 from jobs.settings import PROJECT, Settings
-from jobs.topics.topic import load_topic, topic_names
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,12 +61,9 @@ def run(as_json: Annotated[bool, typer.Option("--json", help="Print the report a
 
 def refuse_stranding(given: Settings) -> None:
     """ContractError for files that would strand tables of the lake, before it works with them."""
-    from jobs.releases.stranded import stranded
+    from jobs.releases.stranded import load_all, stranded
 
-    topics = {}
-    for name in topic_names(*given.sources):
-        with suppress(TwinlakeError):  # the lake server goes on without a topic whose files are wrong
-            topics[name] = load_topic(name, *given.sources)
+    topics = load_all(given.sources).topics  # the lake server goes on without one whose files are wrong
     with TemporaryDirectory(prefix="twinlake-check-") as scratch:
         for one in stranded(given.lake, topics, lambda: _spark(replace(given, home=Path(scratch)))):
             raise one.refused

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
 
 from jobs.ingest import first_pass, source
 from jobs.ingest.unreadable import Unreadable
@@ -17,6 +17,7 @@ from jobs.topics.topic import Topic
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 
 class Look:
@@ -30,42 +31,42 @@ class Look:
 
     def whole(self, records: DataFrame, writers: Writers, event: Mapping[str, str]) -> pa.Table:
         """What a batch says of itself, and all that the log stores of it, in one job: in memory."""
-
-        def look(closely: bool) -> pa.Table:
-            def make() -> KeptPlan:
-                return KeptPlan(
-                    self._spark, records.schema, lambda source: self._over(source, writers, closely, event),
-                    nullcontext(),
-                )  # fmt: skip
-
-            return self._plan(writers, event, closely, make).run(records)
-
-        return _twice(look, writers)
+        return self._by_kept_plan(records, lambda: records.schema, writers, event, nullcontext())
 
     def again(self, records: ArrowFile, writers: Writers, event: Mapping[str, str]) -> pa.Table:
         """The same of records that the log has; the file has the columns of `source.COLUMNS`."""
-        from pyspark.sql.types import StructType
 
-        def look(closely: bool) -> pa.Table:
-            def make() -> KeptPlan:
-                columns = StructType.fromDDL(", ".join(map(" ".join, source.COLUMNS.items())))
-                return KeptPlan(
-                    self._spark, columns, lambda slot: self._over(slot, writers, closely, event)
-                )
+        def columns() -> StructType:
+            from pyspark.sql.types import StructType
 
-            return self._plan(writers, event, closely, make).run(records)
+            return StructType.fromDDL(", ".join(map(" ".join, source.COLUMNS.items())))
 
-        return _twice(look, writers)
+        return self._by_kept_plan(records, columns, writers, event)
 
     def bare(self, records: DataFrame, writers: Writers) -> pa.Table:
         """What a batch too large for that says of itself; the log's columns are made by a second pass."""
         return _twice(lambda closely: computed(self._over(records, writers, closely)), writers)
 
-    def _plan(
-        self, writers: Writers, event: Mapping[str, str], closely: bool, make: Callable[[], KeptPlan]
-    ) -> KeptPlan:
-        kept = self._kept_closely if closely else self._kept
-        return kept.plan((*_known(writers), tuple(event.items())), make)
+    def _by_kept_plan(
+        self,
+        records: ArrowFile | DataFrame,
+        columns: Callable[[], StructType],
+        writers: Writers,
+        event: Mapping[str, str],
+        *turns: AbstractContextManager[Any],
+    ) -> pa.Table:
+        """`columns` are those of the records, asked when a plan is made; `turns` as KeptPlan has them."""
+
+        def look(closely: bool) -> pa.Table:
+            def make() -> KeptPlan:
+                return KeptPlan(
+                    self._spark, columns(), lambda slot: self._over(slot, writers, closely, event), *turns
+                )
+
+            kept = self._kept_closely if closely else self._kept
+            return kept.plan((*_known(writers), tuple(event.items())), make).run(records)
+
+        return _twice(look, writers)
 
     def _over(
         self,
@@ -90,10 +91,9 @@ def _twice(look: Callable[[bool], pa.Table], writers: Writers) -> pa.Table:
     import pyarrow.compute as pc
 
     found = look(False)
-    if not any(writer.bytes_schema_text for writer in writers.all()):
-        return found
     malformed = pc.any(pc.equal(found.column("reasons"), verdict.MALFORMED_BODY)).as_py()
-    return look(True) if malformed else found
+    # only then: what a writer has is read out of its schema's text
+    return look(True) if malformed and any(one.bytes_schema_text for one in writers.all()) else found
 
 
 def _known(writers: Writers) -> tuple[tuple[Writer, ...], tuple[Unreadable, ...]]:

@@ -39,7 +39,7 @@ def topic_in_force(lake: Location, name: str) -> Topic:
 
 def topics_in_force(lake: Location) -> list[str]:
     """The topics whose logs a lake server has opened."""
-    return sorted(name.removesuffix(".json") for name in store.names(lake / "topics") if ".json" in name)
+    return sorted(name.removesuffix(".json") for name in published(lake))
 
 
 def published(lake: Location) -> dict[str, int]:

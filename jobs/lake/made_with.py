@@ -16,7 +16,7 @@ from jobs.lake.log import Log
 from jobs.lake.version import Version, load, stored_versions, version_file
 from jobs.location import Location
 from jobs.topics.contract import JSON
-from jobs.topics.earlier import made_with
+from jobs.topics.earlier import MadeWith, made_with
 from jobs.topics.topic import Topic
 
 journal = structlog.get_logger(__name__)
@@ -26,9 +26,9 @@ def store_schemas(lake: Location, logs: Mapping[str, Log]) -> None:
     """Stores with each version, retired ones too, the newest schemas that resolve its definition, where none
     are stored. One that none resolves stays as it is, and says so when it is opened."""
     for version in list(stored_versions(lake)):
-        if not set(version.topics) <= logs.keys() or all(
-            _is_known(version, logs[name]) for name in version.topics
-        ):
+        if not set(version.topics) <= logs.keys():
+            continue
+        if all(stored_schema(version, logs[name].topic) is not None for name in version.topics):
             continue
         found, why = None, ""
         try:
@@ -41,10 +41,11 @@ def store_schemas(lake: Location, logs: Mapping[str, Log]) -> None:
         replace(version, schemas={name: made_with(topic) for name, topic in found.items()}).save(lake)
 
 
-def _is_known(version: Version, log: Log) -> bool:
-    """JSON's fields were not stored before, but the number of a file that it has not."""
-    made = version.schemas.get(log.topic.name)
-    return isinstance(made, Mapping) if log.topic.contract.format == JSON else made is not None
+def stored_schema(version: Version, topic: Topic) -> MadeWith | None:
+    """What is stored of the schema that the version was made with; None where nothing is. JSON's fields were
+    not stored before, but the number of a file that it has not."""
+    made = version.schemas.get(topic.name)
+    return None if topic.contract.format == JSON and isinstance(made, int) else made
 
 
 def _resolving(lake: Location, version: Version, logs: Mapping[str, Log]) -> Iterator[dict[str, Topic]]:

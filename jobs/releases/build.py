@@ -14,7 +14,6 @@ from jobs.kinds.all import from_json
 from jobs.kinds.analysis import problems
 from jobs.kinds.dependencies import ordered, upstream_topics
 from jobs.kinds.fingerprint import fingerprint
-from jobs.kinds.kind import Kind
 from jobs.lake.certificates import Certificate
 from jobs.lake.open_lake import OpenLake
 from jobs.lake.plans import Change, Plan
@@ -158,11 +157,8 @@ def _create(lake: OpenLake, plan: Plan, change: Change, run: Run) -> Version:
 def _refuse_outdated(lake: OpenLake, plan: Plan, change: Change) -> None:
     """DifferenceError for a definition that means something else than when it was planned: a topic has
     another schema or contract by now."""
-    known: dict[str, Kind] = {}
-    for table in ordered(map(from_json, plan.definitions.values())):
-        if table.name == change.table:
-            break
-        known[table.name] = table
+    known = {one.name: one for one in ordered(map(from_json, plan.definitions.values()))}
+    table = known[change.table]
     topics = {name: lake.logs[name].topic for name in upstream_topics(table, known)}
     planned = {one.table: one.fingerprint for one in plan.changes if one.fingerprint}
     found = next(problems(table, topics, lake.spark, known), None)

@@ -63,11 +63,11 @@ def check(
     report, start_spark = Report(), cache(start_spark)
     sources = sources_of(project, examples)
     _refuse_schema_names(sources, report)
-    topics = {name: topic for name in topic_names(*sources) if (topic := _topic(name, sources, report))}
+    named = topic_names(*sources)
+    topics = {name: topic for name in named if (topic := _topic(name, sources, report))}
     tables = _tables(examples, report)
     contracts = _contracts(sources, topics, report)
     _sets_match(sources, tables, report)
-    named = set(topic_names(*sources))
     loaded = [table for table in tables if _inputs_known(table, topics, named, report)]
     listed = _ordered(loaded, tables, report)
     sound = Sound(start_spark, checked or Checked())
@@ -227,13 +227,13 @@ def _refuse_names_of_late_views(tables: tuple[Kind, ...], report: Report) -> Non
             report.problems.append(taken.error(why, "rename one of them"))
 
 
-def _inputs_known(table: Kind, topics: Mapping[str, Topic], named: set[str], report: Report) -> bool:
+def _inputs_known(table: Kind, topics: Mapping[str, Topic], named: Sequence[str], report: Report) -> bool:
     """Whether all its topics are loaded; one whose files are there has an error of its own already."""
     unknown = [name for name in table.inputs if name not in topics]
     for name in unknown:
         if name not in named:
             why = f"input {name!r} is not a topic"
-            report.problems.append(table.error(why, f"known: {', '.join(sorted(named))}"))
+            report.problems.append(table.error(why, f"known: {', '.join(named)}"))
     return not unknown
 
 

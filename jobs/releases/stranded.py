@@ -20,11 +20,10 @@ from jobs.kinds.analysis import columns, problems
 from jobs.kinds.kind import Kind
 from jobs.lake import in_force, release_log
 from jobs.lake.log import Log
-from jobs.lake.made_with import upstream
+from jobs.lake.made_with import stored_schema, upstream
 from jobs.lake.release_log import Release
 from jobs.lake.version import Version, stored_versions
 from jobs.location import Location
-from jobs.topics.contract import JSON
 from jobs.topics.earlier import MadeWith, as_of_schema, made_with
 from jobs.topics.topic import Topic, load_topic, topic_names
 
@@ -91,18 +90,24 @@ class Loaded:
     refused: dict[str, TwinlakeError]
 
 
-def load_active(lake: Location, sources: Sequence[Path], start_spark: Callable[[], SparkSession]) -> Loaded:
-    """The topics that a lake server can work with."""
+def load_all(sources: Sequence[Path]) -> Loaded:
+    """The topics whose files are right."""
     topics, refused = dict[str, Topic](), dict[str, TwinlakeError]()
     for name in topic_names(*sources):
         try:
             topics[name] = load_topic(name, *sources)
         except TwinlakeError as error:
             refused[name] = error
-    refused |= {one.topic: one.stops for one in stranded(lake, topics, start_spark)}
+    return Loaded(topics=topics, refused=refused)
+
+
+def load_active(lake: Location, sources: Sequence[Path], start_spark: Callable[[], SparkSession]) -> Loaded:
+    """Those of them that a lake server can work with."""
+    found = load_all(sources)
+    refused = found.refused | {one.topic: one.stops for one in stranded(lake, found.topics, start_spark)}
     for name, why in refused.items():
-        topics.pop(name, None)
         journal.error("the topic's files are not made active", topic=name, why=str(why))
+    topics = {name: topic for name, topic in found.topics.items() if name not in refused}
     return Loaded(topics=topics, refused=refused)
 
 
@@ -177,12 +182,9 @@ def _wrong(lake: Location, version: Version, old: Topics, new: Topics, spark: Sp
 
 
 def _made_with(version: Version, old: Topic) -> MadeWith:
-    """What the lake works with, of a version of before that was stored, and of JSON's of before fields were.
-    """
-    found = version.schemas.get(old.name)
-    if found is None or (old.contract.format == JSON and isinstance(found, int)):
-        return made_with(old)
-    return found
+    """What the lake works with, of a version of before that was stored."""
+    found = stored_schema(version, old)
+    return made_with(old) if found is None else found
 
 
 def _of_version(lake: Location, version: Version, old: Topic, new: Topic, wrong: list[str]) -> Stranding:

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from jobs.batch.maintain import drop_staging, vacuum
 from jobs.lake import delta
+from tests.damages import forget
 
 HOUR_S = 3600
 
@@ -91,9 +92,7 @@ def replaced(spark: SparkSession, path: Path, hours_ago: int) -> Path:
     commit.with_name(f".{commit.name}.crc").unlink(missing_ok=True)  # of what it said before
     os.utime(commit, (then_s, then_s))
     os.utime(first, (then_s - 72 * HOUR_S, then_s - 72 * HOUR_S))
-    jvm = spark._jvm
-    assert jvm is not None
-    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    forget(spark)
     return first
 
 

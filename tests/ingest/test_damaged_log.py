@@ -12,7 +12,7 @@ from jobs.errors import DamagedError
 from jobs.ingest.ingest import RUNNING
 from jobs.lake import delta
 from jobs.lake.read_errors import damage_in
-from tests.damages import OF_COMMITS, OF_DATA
+from tests.damages import OF_COMMITS, OF_DATA, forget
 from tests.ingest.stage import Stage
 from tests.ingest.test_replay import JOB, latest, mend, reading
 
@@ -64,7 +64,7 @@ def test_a_log_that_cannot_be_mended_is_moved_away_and_read_again_from_kafka(sta
     assert ingest.state == "retrying" and f"move the folder {log.path} away" in error.remedy
     ingest.stop()
     Path(log.path).rename(log.path.with_name("damaged"))
-    stage.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # as another process finds it
+    forget(stage.spark)
     again = stage.run()
     assert [(offset, verdict) for _, _, offset, verdict, _ in stage.verdicts(again)] == [
         (0, "valid"), (1, "valid"), (2, "valid"),
@@ -90,7 +90,7 @@ def test_a_replay_over_a_damaged_file_names_it_admits_nothing_and_goes_on_once_i
     cases += [(commit, damage, " bytes: ") for damage in OF_COMMITS.values()]
     for file, damage, found in cases:
         whole = file.read_bytes()
-        stage.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # as another process finds it
+        forget(stage.spark)
         damage(file)
         with pytest.raises((PySparkException, Py4JJavaError, DamagedError)) as refused:
             ingest.replay((), JOB)

@@ -9,7 +9,6 @@ import random
 import pytest
 
 from jobs.kinds.kind import is_stored
-from jobs.topics.earlier import MadeWith
 from tests.ingest.fed import Fed, renamed
 from tests.ingest.stage import Stage, frame
 from tests.ingest.test_evolution import AT, MOMENT, read_with
@@ -45,10 +44,9 @@ def test_every_table_shows_every_record_that_its_topic_can_read(faked: Stage, se
 
     for active, schemas in ((1, (ONE,)), (2, (ONE, TWO)), (3, (ONE, TWO, THREE))):
         read_with(faked, *schemas)
-        made: MadeWith = active
         newest = tables(faked.topic.name, SHOWN[active][0])["newest"]
         assert is_stored(newest)
-        feds[active] = Fed(faked, newest, made_with=made)
+        feds[active] = Fed(faked, newest, made_with=active)
         for _ in range(drawn.randint(1, 2)):
             for _ in range(drawn.randint(1, 5)):
                 send(drawn.choice((1, 2, 3)))

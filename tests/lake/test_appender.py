@@ -31,6 +31,7 @@ from jobs.lake import checkpoints, data_file, delta
 from jobs.lake.appender import Appender
 from jobs.lake.store import put_if_absent
 from jobs.waiting import wait_for
+from tests.damages import forget
 from tests.longer import some
 
 DDL = "id bigint, name string, price decimal(20, 2), at timestamp, day date, weight double, part int"
@@ -198,9 +199,7 @@ def test_transactions_and_columns_outlive_commit_files_behind_a_checkpoint(
     assert again.table_id == appender.table_id
     assert again.transaction("me") == checkpoints.EVERY_COMMITS
     add(again, checkpoints.EVERY_COMMITS + 1, 0)
-    jvm = spark._jvm
-    assert jvm is not None
-    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    forget(spark)
     assert ids(spark, table) == [*range(checkpoints.EVERY_COMMITS + 1)]
 
 
@@ -370,10 +369,10 @@ def test_a_checksum_file_of_a_commit_that_a_backup_lacks_is_written_anew(
     for file in (commit, commit.with_name(f".{commit.name}.crc")):  # 2.crc was copied before them
         file.unlink(missing_ok=True)
     delta._known.clear()  # as another process finds it
-    spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
+    forget(spark)
 
     add(Appender(table, PRUNING), 2, 3)
-    spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
+    forget(spark)
 
     assert "later" not in delta.rows(spark, table).columns
     spark.sql(f"ALTER TABLE delta.`{table}` ADD COLUMN later bigint")

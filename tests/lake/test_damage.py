@@ -39,10 +39,11 @@ from jobs.run import Job
 from jobs.settings import PROJECT
 from jobs.speed.health import is_lost
 from jobs.topics.topic import load_topic
+from tests.damages import empty, forget
 
 SCHEMA = pa.schema([("n", pa.int64())])
 TORN = [
-    pytest.param(lambda file: file.write_bytes(b""), id="empty"),
+    pytest.param(empty, id="empty"),
     pytest.param(lambda file: file.write_bytes(file.read_bytes()[: len(file.read_bytes()) // 3]), id="half"),
     pytest.param(lambda file: file.write_bytes(b"\0" * len(file.read_bytes())), id="zeros"),
 ]
@@ -51,10 +52,6 @@ Tear = Callable[[Path], object]
 
 def newest(table: Path) -> Path:
     return delta.commit_file(table / "_delta_log", delta.newest_version(table))
-
-
-def empty(file: Path) -> None:
-    file.write_bytes(b"")
 
 
 def half(file: Path) -> None:
@@ -566,11 +563,6 @@ def test_a_commit_is_refused_before_spark_passes_over_it_and_named_where_spark_c
     named = damage_in(said, tmp_path)
     assert named and named.facts["file"] == refused.value.facts["file"] == str(file)
     delta.refuse_torn(path, delta.newest_version(path) - 1)
-
-
-def forget(spark: SparkSession) -> None:
-    """As another process meets the files."""
-    spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
 
 
 READERS: dict[str, Callable[[SparkSession, Path], object]] = {

@@ -193,9 +193,8 @@ def test_a_client_that_takes_nothing_is_cut_off_and_holds_nothing(
         time.sleep(0.5)
         client.settimeout(10)
         taken = b""
-        with suppress(ConnectionResetError):  # it answers before it has read all: its end is then a reset
-            while piece := client.recv(1 << 20):
-                taken += piece
+        while piece := client.recv(1 << 20):
+            taken += piece
 
     assert b'"rows":[' in taken and not taken.endswith(b"0\r\n\r\n"), "the chunk that ends an answer"
 

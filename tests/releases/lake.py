@@ -18,6 +18,7 @@ from jobs.ingest.log_end import LogEnd
 from jobs.kinds.kind import Kind
 from jobs.lake import delta, release_log
 from jobs.lake.log import Log
+from jobs.lake.stalled import Report, published
 from jobs.run import Failed, Run
 from jobs.server.lake_server import LakeServer, OnBatch
 from jobs.settings import PROJECT, Services, Settings
@@ -115,6 +116,11 @@ class Lake:
         found = self.server.ingests["orders"]
         assert isinstance(found, WrittenIngest)
         return found
+
+    def told_of_some(self) -> Report | None:
+        """What readers are told, once some are stalled: a backup may hold an older report, of none."""
+        report = published(self.path)
+        return report if report and report.stalled else None
 
     def do(self, kind: str, job: str | None = None, **params: Any) -> dict[str, Any]:
         """One job, done here and now; one that fails raises its error."""

@@ -14,11 +14,10 @@ from pyspark.sql import SparkSession
 from jobs.errors import DamagedError, DifferenceError, LostVersionError, NotFoundError, error_of
 from jobs.lake import delta, release_log
 from jobs.lake.release_log import Release
-from jobs.lake.stalled import Report, published
 from jobs.releases.build import plan_versions
 from jobs.tables import TABLES
 from jobs.waiting import wait_for
-from tests.damages import OF_COMMITS, OF_DATA
+from tests.damages import OF_COMMITS, OF_DATA, forget
 from tests.releases.lake import Lake, following_sql_server, order
 
 NAMES = {table.name: table for table in TABLES}
@@ -84,12 +83,6 @@ def with_newer_logs(lake: Path) -> None:
     shutil.copytree(lake.parent / "newer logs", lake / "logs")
 
 
-def told_of_some(lake: Lake) -> Report | None:
-    """What readers are told, once it is of this server: the backup may hold an older report."""
-    report = published(lake.path)
-    return report if report and report.stalled else None
-
-
 def health(lake: Lake) -> dict[str, dict[str, Any]]:
     """What `twinlake status` gets of each live version, by table."""
     status = lake.server.status()
@@ -105,7 +98,7 @@ def test_tables_that_are_ahead_of_a_restored_log_are_built_again_by_the_plan_tha
 ) -> None:
     lake = restored()
     before = health(lake)
-    told = wait_for("readers to be told", lambda: told_of_some(lake), 30)
+    told = wait_for("readers to be told", lake.told_of_some, 30)
     for kind in ("verify", "rebuild"):
         with pytest.raises(LostVersionError, match="ahead of its log"):
             lake.do(kind, table=SALES)
@@ -264,10 +257,6 @@ def test_whatever_a_job_reads_damaged_it_names_and_takes_for_nothing_else(
         """The newest, or the one so many before it."""
         return delta.commit_file(path / delta.LOG_FOLDER, delta.newest_version(path) - before)
 
-    def forget() -> None:
-        """As another process meets the files."""
-        spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
-
     def do(kind: str, table: str) -> dict[str, Any]:
         if kind == "plan":
             return lake.plan(changed)
@@ -294,7 +283,7 @@ def test_whatever_a_job_reads_damaged_it_names_and_takes_for_nothing_else(
             file.write_bytes(whole)
             lake.server._look_at_files()  # nobody knows of the damage: a version known to be lost is not read
             damage(file)
-            forget()
+            forget(spark)
             expected.append((f"{damage.__name__} {file.name}", f"{kind} {table}", str(file)))
             try:
                 do(kind, table)
@@ -308,7 +297,7 @@ def test_whatever_a_job_reads_damaged_it_names_and_takes_for_nothing_else(
             blue = {**compared["blue"], "delta_version": None}
             assert do("diff", SALES) == {**compared, "blue": blue}
         file.write_bytes(whole)
-        forget()
+        forget(spark)
         assert do("verify", SALES)["equal"]
 
     assert found == expected

@@ -13,7 +13,6 @@ from pyspark.sql import SparkSession
 
 from jobs.kinds.kind import Kind
 from jobs.lake import release_log
-from jobs.lake.stalled import Report, published
 from jobs.tables import TABLES, sales_per_region
 from jobs.waiting import wait_for
 from tests.releases.lake import Lake, following_sql_server, order
@@ -52,16 +51,11 @@ def shown(lake: Lake) -> dict[str, Any]:
     return wait_for("the version to be stalled", stalled, 120)
 
 
-def told_of_some(lake: Lake) -> Report | None:
-    report = published(lake.path)
-    return report if report and report.stalled else None
-
-
 @pytest.mark.faults
 def test_status_names_record_and_expression_and_a_new_definition_resolves_it(lake: Lake) -> None:
     blue = shown(lake)
     plan = lake.build(tables(SHARE.replace("amount", "nullif(amount, 0)")))
-    report = wait_for("readers to be told", lambda: told_of_some(lake), 60)
+    report = wait_for("readers to be told", lake.told_of_some, 60)
     compared = lake.do("diff", table=SALES.name, plan=plan)
     gate = lake.do("gate", plan=plan)
     lake.promote(plan)
