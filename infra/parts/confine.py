@@ -1,4 +1,4 @@
-"""Gives a process a file system view of its own, then a user without rights, then becomes the given program.
+"""Gives a process a view of its own, then a user without rights and a fence, then becomes the given program.
 
 Runs as root, or as a user's root, inside a fresh private mount namespace (`unshare --mount`, `--user`). In it
 $TWINLAKE_HOME is empty but for what is named: the lake, read-only, and the scratch folder. A folder on the
@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import errno
 import os
 import re
 import stat
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 NOBODY = 65534
+_CLONE_NEWUSER = 0x10000000
 _MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_REMOUNT, _MS_BIND, _MS_REC = 1, 2, 4, 32, 4096, 16384
 _LOCKED = {
     os.ST_NODEV: _MS_NODEV, os.ST_NOEXEC: 8, os.ST_NOATIME: 1024, os.ST_NODIRATIME: 2048,
@@ -68,6 +71,37 @@ def enter(steps: Sequence[Mount]) -> None:
         os.close(descriptor)
 
 
+def fence() -> None:
+    """Puts this process into a user namespace of its own, in which everybody is who he was.
+
+    Within one namespace Linux lets a process of the same user read the memory of another, and its files by
+    /proc/PID/root: as `nobody` any daemon of that user, and the SQL server of another data directory.
+    OSError where the system gives none.
+    """
+    maps = {name: Path(f"/proc/self/{name}").read_text() for name in ("uid_map", "gid_map")}
+    inside, (heard, says) = f"/proc/{os.getpid()}", os.pipe()
+    outside = os.fork()
+    if not outside:  # who is within may write one line of a map, for himself
+        try:
+            os.close(says)
+            if os.read(heard, 1):
+                for name, lines in maps.items():
+                    ranges = (line.split() for line in lines.splitlines())
+                    same = (f"{first} {first} {count}\n" for first, _, count in ranges)
+                    Path(inside, name).write_text("".join(same))
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    number = ctypes.get_errno() if _libc.unshare(_CLONE_NEWUSER) else 0
+    if not number:
+        os.write(says, b".")
+    os.close(says)
+    if os.waitpid(outside, 0)[1]:
+        number = errno.EPERM
+    if number:
+        raise OSError(number, os.strerror(number))
+
+
 def _mounts_in(folder: Path) -> list[Path]:
     """The mount at the folder, and those below it."""
     lines = Path("/proc/self/mountinfo").read_text().splitlines()
@@ -109,6 +143,11 @@ def main() -> None:
         os.chdir(given.write[0] if given.write else "/")
     become = []
     if given.become is not None:
+        try:
+            fence()
+        except OSError as error:
+            others = f"other processes of user {given.become} can look into this one"
+            print(f"{others}: it got no user namespace, {error}", file=sys.stderr)
         become = [f"--reuid={given.become}", f"--regid={given.become}", "--clear-groups"]
     rights = ["--no-new-privs", "--bounding-set=-all", "--inh-caps=-all"]
     os.execvp("setpriv", ["setpriv", *become, *rights, *given.program])

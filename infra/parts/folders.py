@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+from jobs.configuration_file import OF_HOME
 from jobs.settings import Settings
+
+_OF_OPERATOR = ("twinlake.toml", "accept-unconfined-sql")
+"""Files that an operator makes in a home, by these names."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,11 +69,27 @@ class Folders:
         return f"{part}@{self.home}"
 
     def make(self) -> None:
-        """Makes the folders; what holds secrets is closed to other users."""
-        self.home.mkdir(parents=True, exist_ok=True)
+        """Makes the folders, closed to other users: the lake's own are open to whoever gets so far."""
+        self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
         for folder in (self.run, self.records, self.logs):
             folder.mkdir(mode=0o700, exist_ok=True)
             folder.chmod(0o700)
+
+    def close(self) -> str:
+        """Closes a home that other users may enter, made before or by hand; says what it did, '' for nothing.
+
+        A group that was let in stays so.
+        """
+        found = self.home.stat()
+        if not found.st_mode & stat.S_IRWXO or found.st_uid != os.geteuid():
+            return ""
+        if others := sorted({path.name for path in self.home.iterdir()} - {*OF_HOME, *_OF_OPERATOR}):
+            return (
+                f"every user of this machine can read the lake in {self.home}, which was left as it is, "
+                f"because {others[0]} is there, too; `chmod 700 {self.home}` closes it"
+            )
+        self.home.chmod(0o700)
+        return f"{self.home} was open to every user of this machine; now it is its owner's alone"
 
 
 def folders_of(settings: Settings) -> Folders:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -112,6 +113,10 @@ def _prepare(context: Context) -> None:
             for path in (folder, *(os.path.join(folder, file) for file in files)):
                 os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
         scratch.chmod(0o700)
+        if not (context.in_container or namespaces()):  # it comes to the lake by the home itself
+            home = context.settings.home
+            os.chown(home, -1, NOBODY)
+            home.chmod(stat.S_IMODE(home.stat().st_mode) | stat.S_IXGRP)
 
 
 def unconfined_error(folders: Folders) -> UsageError:

@@ -75,12 +75,19 @@ def choose(
     return tuple(part for part in parts if part.name in chosen)
 
 
-def bring_up(settings: Settings, parts: tuple[Part, ...], environ: Mapping[str, str]) -> Iterator[Ready]:
-    """Asks for the parts and yields each service when all of it answers; UnreachableError when one fails."""
+def bring_up(
+    settings: Settings, parts: tuple[Part, ...], environ: Mapping[str, str], say: Callable[[str], None]
+) -> Iterator[Ready]:
+    """Asks for the parts and yields each service when all of it answers; UnreachableError when one fails.
+
+    `say` is given what an operator should know of the home.
+    """
     check_prerequisites(settings, environ)
     folders = folders_of(settings)
     _refuse_containers(folders, "up --wait")
     folders.make()
+    if closed := folders.close():
+        say(closed)
     with _alone(folders):
         _refuse_other_settings(settings)
         before = {part.name: record.load(folders, part.name).restarts for part in parts}

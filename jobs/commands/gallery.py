@@ -59,7 +59,7 @@ def add_command(example: EXAMPLE) -> None:
         raise UsageError(
             f"{example} cannot be added", f"there is {', '.join(sorted(taken))} already", "rename yours"
         )
-    settings.home.mkdir(parents=True, exist_ok=True)
+    settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
     replace_file(settings.gallery_file, json.dumps([*settings.examples, example]) + "\n")
     say(f"{example} is added: topics {', '.join(topic_names(GALLERY / example))}; "
         f"tables {', '.join(tables(example))}")  # fmt: skip

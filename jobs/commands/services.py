@@ -56,7 +56,7 @@ def up(
 
         refuse_stranding(settings)
     with console.status("starting ...") as waiting:
-        for ready in control.bring_up(settings, parts, os.environ):
+        for ready in control.bring_up(settings, parts, os.environ, tell):
             took = (f"  {ready.seconds:.1f} s", "dim")
             whose = "given" if ready.given else "embedded"
             say(("ok", "green"), f" {ready.service:<9} {whose:<9} {ready.answer}", took)

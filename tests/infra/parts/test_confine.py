@@ -93,3 +93,38 @@ def test_the_sql_server_reads_the_lake_but_cannot_write_it_nor_see_a_secret(
         "PermissionError",
         "0000000000000000",
     ], done.stderr
+
+
+LOOKED_AT = """
+import os, sys
+print(os.getpid(), flush=True)
+sys.stdin.read()
+"""
+LOOKS = """
+import os, sys
+os.setgroups([]), os.setgid(65534), os.setuid(65534)
+for name in ("root", "environ", "mem", "fd/0"):
+    try:
+        path = f"/proc/{sys.argv[1]}/{name}"
+        os.listdir(path) if name == "root" else open(path).close()
+        print(name, "is open")
+    except PermissionError:
+        print(name, "is closed")
+"""
+
+
+@needs_namespaces
+def test_a_process_of_the_same_user_cannot_look_into_the_sql_server(tmp_path: Path) -> None:
+    project = Path(__file__).resolve().parents[3]
+    words = [*AS_NOBODY[0], sys.executable, "-m", "infra.parts.confine", *AS_NOBODY[1]]
+    with subprocess.Popen(
+        [*words, "--", sys.executable, "-c", LOOKED_AT], cwd=project, text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    ) as server:  # fmt: skip
+        assert server.stdout and server.stdin
+        looking = [sys.executable, "-c", LOOKS, server.stdout.readline().strip()]
+        looked = subprocess.run(looking, capture_output=True, text=True)
+        server.stdin.close()
+
+    found = ["root is closed", "environ is closed", "mem is closed", "fd/0 is closed"]
+    assert looked.stdout.splitlines() == found, looked.stderr

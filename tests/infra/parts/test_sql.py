@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,6 +41,9 @@ def test_without_a_view_of_its_own_it_is_not_started_unless_the_operator_accepts
 
     assert part.command
     assert "unshare" not in part.command(context).arguments
+    if sql.is_root():  # it runs as nobody, who comes to the lake through the home
+        home = context.settings.home.stat()
+        assert (home.st_gid, stat.S_IMODE(home.st_mode)) == (sql.NOBODY, 0o710)
 
 
 def test_it_is_started_in_a_view_of_lake_hash_scratch_code_and_java(

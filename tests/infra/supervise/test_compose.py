@@ -114,7 +114,7 @@ def test_in_containers_status_asks_every_part_and_up_and_down_are_refused(
     assert [part["part"] for part in parts] == [part.name for part in all_parts() if part.command]
     assert {(part["state"], part["answers"]) for part in parts} == {("not ready", False)}
     with pytest.raises(UsageError, match="run in containers"):
-        list(control.bring_up(settings, all_parts(), os.environ))
+        list(control.bring_up(settings, all_parts(), os.environ, print))
     with pytest.raises(UsageError, match="run in containers"):
         control.bring_down(settings, lambda name: None)
 

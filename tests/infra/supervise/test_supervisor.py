@@ -219,7 +219,7 @@ def test_two_that_ask_at_once_both_get_what_they_asked_for(
     monkeypatch.setattr(control, "_ensure_supervisor", lambda *_: None)
     monkeypatch.setattr(control, "_wait", lambda *_: iter(()))
     asked = [
-        threading.Thread(target=lambda part=part: list(control.bring_up(home.settings, (part,), {})))
+        threading.Thread(target=lambda part=part: list(control.bring_up(home.settings, (part,), {}, print)))
         for part in dummies.parts()
     ]
     for one in asked:
@@ -247,7 +247,7 @@ def test_up_begins_when_a_down_under_way_has_ended(home: Home, monkeypatch: pyte
     down.start()
     ending.wait()
 
-    list(control.bring_up(home.settings, dummies.parts(), {}))
+    list(control.bring_up(home.settings, dummies.parts(), {}, print))
 
     down.join()
     assert order == ["down", "up"]
