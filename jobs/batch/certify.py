@@ -17,6 +17,7 @@ from jobs.kinds.kind import grid_of
 from jobs.kinds.windows import Windows, window_range
 from jobs.lake import store
 from jobs.lake.certificates import Certificate, Work
+from jobs.lake.failing_record import REMEDY
 from jobs.lake.feed import Feed, LogView, Opened, feeds
 from jobs.lake.open_lake import OpenLake
 from jobs.lake.segments import Closed
@@ -138,8 +139,9 @@ def new_certificate(
 
 def difference_error(made: Certificate, whose: str, remedy: str) -> DifferenceError:
     """What a job that found a difference ends with."""
-    why = "; ".join(sorted({found["why"] for found in made.differences}))
-    return DifferenceError(f"speed and batch differ in {made.differing} keys of {whose}", why, remedy)
+    if made.raises:
+        return DifferenceError(f"{whose} cannot be read", made.why, REMEDY)
+    return DifferenceError(f"{made.found} of {whose}", made.why, remedy)
 
 
 def _first_window(opened: Opened, windows: Windows) -> str | None:
@@ -203,8 +205,9 @@ def _kept(lake: OpenLake, made: Certificate) -> Certificate:
     lake.certificates.add(made)
     if not made.equal:
         log.error(
-            "speed and batch differ", job=made.job, table=made.table, version=made.version,
-            position=made.position, differing=made.differing, differences=made.differences,
+            "the certificate is not equal", found=made.found, job=made.job, table=made.table,
+            version=made.version, position=made.position, differing=made.differing,
+            differences=made.differences,
         )  # fmt: skip
     return made
 

@@ -12,12 +12,13 @@ from uuid import uuid4
 from jobs.as_json import to_json
 from jobs.batch.diff import Diff, Differing, Side, diff, known_to_python
 from jobs.batch.due import WHOLE, Scope
+from jobs.batch.failing_view import evaluate, failing
 from jobs.batch.pinned import side
 from jobs.batch.sampled import sampled
 from jobs.kinds.evidence import HASH_HIGH, HASH_LOW, NAMES, ROWS, SEGMENT, TELLS
 from jobs.kinds.kind import Moment
 from jobs.kinds.windows import Windows
-from jobs.lake.certificates import NOTHING, SHOWN, Base, Certificate, Outcome, Work
+from jobs.lake.certificates import NOTHING, RAISES, SHOWN, Base, Certificate, Outcome, Work
 from jobs.lake.feed import Feed, LogView, Opened
 from jobs.lake.local_rows import local_rows
 from jobs.lake.version import Pin
@@ -37,6 +38,7 @@ CAUSES = {
     "inputs_differ": "the tables that it reads differ from what their logs give: verify those too",
     "depends_on_others": "its rows change with rows of what it reads that have other values of `by`",
     "key_given_twice": "the view has several rows of one key: its definition names too few columns as keys",
+    RAISES: "an expression raises for a record: the view cannot be read",
     "state_differs": "the same records, but another state: the row was changed, or the logic is not pure",
 }
 
@@ -47,8 +49,7 @@ def verify(opened: Opened, pin: Pin, run: Run, created_at: str, scope: Scope = W
     """Compare the view, open segment included, with the batch result at the pinned position."""
     certificate = begin("verify", pin, run, created_at, scope)
     if isinstance(opened, LogView):
-        outcome = _doubled(opened, pin) if opened.definition.inputs else NOTHING
-        return certificate.with_outcome(outcome + _recomputed(opened, pin) if opened.reads else outcome)
+        return certificate.with_outcome(_readable(opened, pin))
     stored, outcome = opened.rows(pin.delta_version), NOTHING
     if scope.windows.ranges:
         batch = opened.definition.partial(opened.log.rows(0, pin.position[opened.topic]), scope.windows)
@@ -126,6 +127,22 @@ def compare(feed: Feed, speed_rows: DataFrame, batch: DataFrame) -> Outcome:
         differing=found.differing,
         differences=tuple(_differences(feed, found.rows[:SHOWN])),
     )
+
+
+def _readable(view: LogView, pin: Pin) -> Outcome:
+    """What is wrong with a version of a view kind; one that raises when it is read is named, and no more."""
+    try:
+        outcome = NOTHING
+        if view.definition.inputs:
+            evaluate(view.view(pin))
+            outcome = _doubled(view, pin)
+        return outcome + _recomputed(view, pin) if view.reads else outcome
+    except Exception as error:
+        found = failing(view, pin, error)
+        if found is None:
+            raise
+        told = _difference(found.key, RAISES, found.columns, None, None) | {"why": found.words}
+        return Outcome(rows_compared=0, differing=1, differences=(told,))
 
 
 def _doubled(view: LogView, pin: Pin) -> Outcome:

@@ -90,6 +90,9 @@ def _show(kind: str, result: dict[str, Any]) -> None:
     say(f"{name}: speed and batch are ", verdict, f" at {place} over {result['covers']}; {compared}")
     for title, found in (("differs", result["differences"]), ("was repaired", result["repaired"])):
         for one in found[:SHOWN]:
+            if one["cause"] == "raises":
+                say(f"  raises: {one['why']}")
+                continue
             key = ", ".join(f"{column}={value}" for column, value in one["key"].items())
             say(f"  {title}: {key} ({one['cause']}: {one['why']})")
             for side in ("speed", "batch"):

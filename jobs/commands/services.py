@@ -255,6 +255,12 @@ def problems(
 
 
 def _difference(certificate: dict[str, Any]) -> DifferenceError:
+    if raises := certificate.get("raises"):
+        return DifferenceError(
+            f"it cannot be read whole, by the certificate of {certificate['created_at']}", raises,
+            f"write the expression so that it never raises (`twinlake check` says how), then release it: "
+            f"`twinlake plan`, `build`, `promote`; `twinlake verify {certificate['table']}` looks again",
+        )  # fmt: skip
     return DifferenceError(
         "speed and batch differ", f"the certificate of {certificate['created_at']} says so",
         f"`twinlake verify {certificate['table']}` names the rows; with --repair it replaces them",

@@ -114,6 +114,11 @@ class Definition:
         """Not at all; a definition that keeps its rows for joins says how."""
         return None
 
+    @property
+    def paired(self) -> Any:
+        """Nothing; a kind that joins rows says which it pairs."""
+        return None
+
     def unwindowed(self, key: str) -> Any:
         """Nothing; a kind that has windows says what they add up to."""
         return None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from jobs import quote
 from jobs.kinds import steps
@@ -13,7 +13,7 @@ from jobs.kinds.behind import behind_sql
 from jobs.kinds.clock import TableClock
 from jobs.kinds.expression import Expression, Stage
 from jobs.kinds.finality import FINAL, final_sql
-from jobs.kinds.kind import Moment
+from jobs.kinds.kind import Moment, Paired
 from jobs.kinds.over_tables import OverTables
 from jobs.kinds.store import CELL, Store
 from jobs.topics import coordinate
@@ -76,9 +76,15 @@ class Join(OverTables):
     def timeless(self) -> tuple[str, ...]:
         return (*self.on, *self.columns, *self.implied)
 
+    @property
+    def paired(self) -> Paired:
+        pairs = replace(self, columns={side: f"struct(`{side}`.*)" for side in SIDES})
+        tables = ((side, self.left if side == "left" else self.right) for side in SIDES)
+        records = tuple((table, COORDINATES[side]) for side, table in tables)
+        return Paired(definition=cast("Kind", pairs), records=records, expressions=self._expressions)
+
     def stages(self, rows: Mapping[str, DataFrame]) -> Iterator[Stage]:
-        columns = (Expression(what=f"column {name}", sql=sql) for name, sql in self.columns.items())
-        yield Stage(rows=self._joined(rows), expressions=tuple(columns))
+        yield Stage(rows=self._joined(rows), expressions=self._expressions)
 
     def problems(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
         from pyspark.sql import functions as F
@@ -153,6 +159,10 @@ class Join(OverTables):
         """A side's rows as expressions of the definition see them."""
         name = self.left if side == "left" else self.right
         return rows[name].select(*map(quote.name, self.table(name).output)).alias(side)
+
+    @property
+    def _expressions(self) -> tuple[Expression, ...]:
+        return tuple(Expression(what=f"column {name}", sql=sql) for name, sql in self.columns.items())
 
     def _joined(self, rows: Mapping[str, DataFrame]) -> DataFrame:
         return self.side_rows("left", rows).crossJoin(self.side_rows("right", rows))

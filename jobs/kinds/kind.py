@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from jobs.errors import DefinitionError
     from jobs.kinds.definition import Place
-    from jobs.kinds.expression import Stage
+    from jobs.kinds.expression import Expression, Stage
     from jobs.kinds.store import Store
 
 UNKNOWN_TIME = "CAST(NULL AS TIMESTAMP)"
@@ -45,6 +45,17 @@ class Moment:
     def late_by(self, clock: TableClock) -> timedelta | None:
         """How far behind the watermark a record may be and still be in time; None where nobody says."""
         return self.late_after.get(clock.topic) if clock.has_late_records else timedelta(0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paired:
+    """A join as the pairs of rows that it finds, whose expressions have not been computed yet."""
+
+    definition: Kind
+    """The same join: each side's whole row is a column with the name by which the expressions know it."""
+    records: tuple[tuple[str, tuple[str, ...]], ...]
+    """By table of a side, the columns with the coordinate of its record; NULL where it has none."""
+    expressions: tuple[Expression, ...]
 
 
 class Kind(Protocol):
@@ -83,6 +94,10 @@ class Kind(Protocol):
     @property
     def kept(self) -> Store | None:
         """How its rows are kept for joins to find them; None for a table that keeps none so."""
+
+    @property
+    def paired(self) -> Paired | None:
+        """For a table that joins rows: what its expressions are computed over; None for another one."""
 
     @property
     def clock(self) -> TableClock | None:

@@ -20,6 +20,10 @@ SHOWN = 100
 """At most this many differing keys are kept with both sides; all of them are counted."""
 
 
+RAISES = "raises"
+"""The cause of a difference that is none: a version of a view kind could not be read at all."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Base:
     """What a certificate goes on from: an equal one of `position`, which together with those that it goes on
@@ -97,6 +101,23 @@ class Certificate:
             return f"all of history: {what} since {since}, on top of all that came up to {whole}"
         return Windows.from_json(self.windows).words
 
+    @property
+    def raises(self) -> bool:
+        """Whether an expression raised, so that nothing was compared."""
+        return any(found.get("cause") == RAISES for found in self.differences)
+
+    @property
+    def found(self) -> str:
+        """What is wrong, in words; nothing of an equal one."""
+        if self.equal:
+            return ""
+        return "it cannot be read" if self.raises else f"speed and batch differ in {self.differing} keys"
+
+    @property
+    def why(self) -> str:
+        """The causes, in words."""
+        return "; ".join(sorted({found["why"] for found in self.differences}))
+
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
@@ -108,10 +129,10 @@ class Certificate:
         )  # fmt: skip
 
     def summary(self) -> dict[str, Any]:
-        """Without the differing rows themselves, and with what it covers in words."""
+        """Without the differing rows themselves; in words what it covers and, if anything, raises."""
         told = asdict(replace(self, differences=[]))  # to copy them takes longer than all the rest
         del told["differences"]
-        return {**told, "covers": self.covers}
+        return {**told, "covers": self.covers, "raises": self.why if self.raises else None}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jobs.batch.certify import new_certificate
+from jobs.batch.failing_view import evaluate, failing
 from jobs.errors import TimedOutError
-from jobs.kinds.kind import is_stored
 from jobs.lake import release_log
+from jobs.lake.failing_record import REMEDY
+from jobs.lake.feed import Feed, LogView
 from jobs.lake.open_lake import OpenLake
 from jobs.lake.plans import Plan
 from jobs.lake.version import Pin, Version
@@ -30,9 +32,12 @@ from jobs.topics.contract_file import load_contract
 from jobs.topics.topic import contract_file
 from jobs.waiting import wait_for
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 LAG_PATIENCE_S = 30.0
 """The gate waits so long for a green version that is just catching up."""
-_OF_CONTRACT = ("columns", "expectation")
+_OF_CONTRACT = ("columns", "readable", "expectation")
 LOG_WAIT_S = 60.0
 """A busy ingest takes a micro-batch or two to reach what the broker has now; one that stands still never."""
 
@@ -153,10 +158,24 @@ def _contract_checks(lake: OpenLake, green: Version, pin: Pin) -> list[Check]:
     columns = columns_check(opened.definition, contract, dict(view.dtypes))
     if not columns.passed or not any(pin.position.values()):
         return [columns]
-    if not is_stored(opened.definition) and not opened.definition.reads:
-        return [columns, *expectation_checks(contract, view)]
-    kept = view.persist()  # small beside the logs, and asked once for each expectation
+    found, kept = [columns], view
+    if isinstance(opened, Feed) or opened.reads:
+        kept = view.persist()  # small beside the logs, and asked once for each expectation
     try:
-        return [columns, *expectation_checks(contract, kept)]
+        if isinstance(opened, LogView):
+            found.append(_readable(opened, pin, kept))
+        return [*found, *expectation_checks(contract, kept)] if found[-1].passed else found
     finally:
         kept.unpersist()
+
+
+def _readable(view: LogView, pin: Pin, rows: DataFrame) -> Check:
+    """A version of a view kind computes nothing before it is read: here all of it is, as the pin has it."""
+    name = "readable"
+    try:
+        evaluate(rows)
+    except Exception as error:
+        if (found := failing(view, pin, error)) is None:
+            raise
+        return Check(table=view.definition.name, name=name, passed=False, detail=f"{found.words}; {REMEDY}")
+    return Check(table=view.definition.name, name=name, passed=True, detail="no expression raises")

@@ -23,7 +23,7 @@ class Check:
     """One thing that was asked, with the answer in words that name the values."""
 
     table: str
-    name: str  # production | certificate | lag | columns | expectation
+    name: str  # production | certificate | lag | columns | readable | expectation
     passed: bool
     detail: str
 
@@ -76,7 +76,7 @@ def certificate_check(version: Version, certificate: Certificate | None, age_sec
         return Check(table=table, name=name, passed=False, detail=detail)
     place = batches_text(certificate.position)
     if not certificate.equal:
-        detail = f"speed and batch differ in {certificate.differing} keys at {place}"
+        detail = f"{certificate.found} at {place}" + (f": {certificate.why}" if certificate.raises else "")
         return Check(table=table, name=name, passed=False, detail=detail)
     detail = f"equal at {place}, {certificate.rows_compared:,} rows compared, {age_seconds:.0f} s old"
     if not certificate.is_whole:

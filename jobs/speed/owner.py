@@ -15,6 +15,7 @@ import structlog
 from jobs.errors import StalledVersionError, TwinlakeError, first_lines
 from jobs.lake import delta, store
 from jobs.lake.damages import Damages
+from jobs.lake.failing_record import FailingRecord, failing_record, is_of_data
 from jobs.lake.feed import Feed, open_version
 from jobs.lake.fresh_rows import NewRows
 from jobs.lake.log import Log
@@ -24,7 +25,6 @@ from jobs.lake.version import Pin, Version
 from jobs.location import Location
 from jobs.spark import scratch_folder
 from jobs.speed.advance import LONG_RECORDS, Standing, advance, close, cuts, last_standing, standing
-from jobs.speed.culprit import Culprit, culprit, is_of_data
 from jobs.speed.hold import Hold
 from jobs.speed.mailbox import ClosedMailboxError, Mailbox
 from jobs.waiting import answer
@@ -76,7 +76,7 @@ class Owner:
         self._closed_at = 0.0  # on the monotonic clock
         self._target = 0
         self._planned: list[int] = []
-        self._blamed: tuple[tuple[int, int], Culprit | None] | None = None
+        self._blamed: tuple[tuple[int, int], FailingRecord | None] | None = None
         self._queued = False
         self._waiters: list[_Waiter] = []
         self._lock = threading.Lock()
@@ -215,7 +215,7 @@ class Owner:
             return
         if self._blamed is None or self._blamed[0] != (at, to):
             try:
-                self._blamed = ((at, to), culprit(self._feed.definition, self._feed.log.rows(at, to)))
+                self._blamed = ((at, to), failing_record(self._feed.definition, self._feed.log.rows(at, to)))
             except Exception:
                 self._journal.exception("what a step failed on was not found", batch=at)
                 return

@@ -1,12 +1,14 @@
-"""Culprit: the record, and the expression of the definition, on which a version's step has failed."""
+"""Failing record: the record, and the expression of a definition, that make the computing of rows raise."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jobs.errors import StalledVersionError
+from jobs.kinds.expression import Stage
 from jobs.kinds.kind import Kind
 from jobs.kinds.raising import first_raising
 from jobs.lake.version import Version
@@ -23,7 +25,7 @@ REMEDY = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Culprit:
+class FailingRecord:
     """The first record, by coordinate, for which the expression raises; `why` is what Spark says."""
 
     topic: str
@@ -33,13 +35,18 @@ class Culprit:
     expression: str
     why: str
 
+    @property
+    def what(self) -> str:
+        """What raises, and for which record."""
+        place = f"{self.topic} (epoch {self.epoch}, partition {self.partition}, offset {self.offset})"
+        return f"{self.expression} raises for {place}"
+
     def stalls(self, version: Version, batch: int) -> StalledVersionError:
         """The error of a version that cannot go on from `batch`."""
-        place = f"{self.topic} (epoch {self.epoch}, partition {self.partition}, offset {self.offset})"
         facts = {name: str(value) for name, value in vars(self).items() if name != "why"}
         why, outgrown, _ = self.why.partition(f": {RELEASE_WIDER}")
         return StalledVersionError(
-            f"{version} does not advance from batch {batch}: {self.expression} raises for {place}",
+            f"{version} does not advance from batch {batch}: {self.what}",
             why, f"{RELEASE_WIDER}: `twinlake plan`, `build`, `promote`" if outgrown else REMEDY, facts,
         )  # fmt: skip
 
@@ -49,19 +56,24 @@ def is_of_data(error: Exception) -> bool:
     return _OF_DATA.search(str(error)) is not None
 
 
-def culprit(definition: Kind, rows: DataFrame) -> Culprit | None:
-    """Who makes the partial of these rows of the definition's one topic raise; None if no expression does.
+def failing_record(definition: Kind, rows: DataFrame) -> FailingRecord | None:
+    """Who makes these rows of the definition's one topic raise; None if no expression does.
 
     Reads the rows once for each expression, until one is found.
     """
     (topic,) = definition.inputs
-    for stage in definition.stages({topic: rows}):
+    return first_failing(topic, definition.stages({topic: rows}))
+
+
+def first_failing(topic: str, stages: Iterable[Stage]) -> FailingRecord | None:
+    """The same over the rows of stages, whose coordinate columns are those of the topic's records."""
+    for stage in stages:
         seen = stage.rows
         for expression in stage.expressions:
             found = first_raising(expression, seen)
             if found is not None:
                 at, why = found
-                return Culprit(
+                return FailingRecord(
                     topic=topic, epoch=at[0], partition=at[1], offset=at[2], why=why,
                     expression=f"{expression.what} ({expression.sql})",
                 )  # fmt: skip

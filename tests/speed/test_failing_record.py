@@ -14,10 +14,10 @@ from pyspark.sql import DataFrame, SparkSession
 from jobs.batch.merge import merge_small
 from jobs.kinds.kind import Kind
 from jobs.kinds.steps import Explode
+from jobs.lake.failing_record import failing_record
 from jobs.lake.version import Version
 from jobs.run import Run
 from jobs.speed import owner as module
-from jobs.speed.culprit import culprit
 from jobs.speed.versions import Versions
 from jobs.waiting import wait_for
 from tests.history import LATEST, SALES, MemoryLog, Orders, version_of
@@ -93,12 +93,12 @@ def test_the_stalled_version_names_coordinate_and_expression_and_the_others_go_o
 
 
 @pytest.mark.faults
-def test_the_culprit_is_looked_for_once_and_no_other_error_is_laid_at_its_door(
+def test_the_record_is_looked_for_once_and_no_other_error_is_laid_at_its_door(
     versions: Versions, log: MemoryLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     orders, version, asked = Orders(2), version_of(RISKY), []
     monkeypatch.setattr(module, "RETRY_FIRST_S", 0.01)
-    monkeypatch.setattr(module, "culprit", lambda *given: asked.append(1) or culprit(*given))
+    monkeypatch.setattr(module, "failing_record", lambda *given: asked.append(1) or failing_record(*given))
     offered(versions, log, [*orders.batch(3), free(orders)])
     owner = versions.owner(version)
     wait_for("three failures", lambda: owner.failures >= 3 or None, 120)
@@ -146,6 +146,6 @@ def rows(spark: SparkSession, log: MemoryLog, count: int = 20) -> DataFrame:
 def test_every_expression_is_tried_over_the_rows_that_it_sees(
     spark: SparkSession, log: MemoryLog, table: Kind, blamed: str | None
 ) -> None:
-    found = culprit(table, rows(spark, log))
+    found = failing_record(table, rows(spark, log))
 
     assert (found.expression if found else None) == blamed
