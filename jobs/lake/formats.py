@@ -77,7 +77,8 @@ def known(lake: Location) -> Known | None:
     try:
         text = store.read_text(_file(lake))
     except FileNotFoundError:
-        if there := sorted(CONTENT.intersection(store.names(lake))):
+        # a folder that is empty holds nothing of a lake: a disk of its own may be mounted there
+        if there := sorted(name for name in CONTENT if store.names(lake / name)):
             raise _damaged(lake, f"it is missing, and {', '.join(there)} are there") from None
         return None
     except UnicodeError:

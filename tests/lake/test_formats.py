@@ -128,6 +128,17 @@ def test_a_lake_whose_file_is_gone_is_not_taken_for_a_new_one(
 WRITES = ("replace", "delete")
 
 
+def test_empty_folders_are_not_taken_for_a_lake_whose_file_is_gone(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    for name in formats.CONTENT:
+        (lake / name).mkdir(parents=True)
+    assert formats.known(lake) is None
+
+    made = formats.acquire(lake)
+
+    assert formats.known(lake) == Known(id=made, format=len(STEPS), needs=STEPS[-1].needs)
+
+
 @pytest.mark.parametrize("written_before", range(5))
 def test_steps_that_are_killed_before_any_of_their_writes_are_done_again_to_the_same_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written_before: int
