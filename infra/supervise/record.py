@@ -59,7 +59,7 @@ def load(folders: Folders, part: str) -> Record:
         found = json.loads((folders.records / f"{part}.json").read_text())
         identity = found.pop("identity")
         return Record(identity=Identity(**identity) if identity else None, **found)
-    except (FileNotFoundError, ValueError, TypeError):
+    except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):  # torn, or of another shape
         return Record(part=part, state="stopped")
 
 
@@ -75,9 +75,10 @@ def forget(folders: Folders, part: str) -> None:
 def wanted(folders: Folders) -> set[str]:
     """The parts that should be running."""
     try:
-        return set(json.loads((folders.run / "wanted.json").read_text()))
+        found = json.loads((folders.run / "wanted.json").read_text())
     except (FileNotFoundError, ValueError):
         return set()
+    return {part for part in found if isinstance(part, str)} if isinstance(found, list) else set()
 
 
 def want(folders: Folders, parts: Iterable[str]) -> None:

@@ -98,7 +98,7 @@ class Changelogs:
 
     def _on(self) -> list[Changelog]:
         files = (name for name in sorted(store.names(self._folder)) if name.endswith(".json"))
-        return [Changelog(**store.read_json(self._folder / name)) for name in files]
+        return [store.read_as(self._folder / name, Changelog) for name in files]
 
     def _refuse(self, lake: OpenLake, table: str, topic: str, others: list[str], run: Run) -> None:
         """Before anything is made: everything that can be known to be wrong."""

@@ -28,13 +28,14 @@ def topic_in_force(lake: Location, name: str) -> Topic:
     """The topic as its log is written now; NotFoundError before the first time."""
     try:
         told = store.read_json(_file(lake, name))
+        with store.reading(_file(lake, name)):
+            return Topic.from_json(told)
     except FileNotFoundError as error:
         raise NotFoundError(
             f"the lake does not tell the contract and schemas of topic {name}",
             f"{_file(lake, name)} does not exist: the lake server has not opened its log yet",
             "start the lake server, see `twinlake status`",
         ) from error
-    return Topic.from_json(told)
 
 
 def topics_in_force(lake: Location) -> list[str]:

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from jobs.errors import DamagedError, NotFoundError, UsageError
 from jobs.kinds.fingerprint import FORMULA
@@ -14,6 +14,7 @@ from jobs.kinds.premises import newest
 from jobs.lake import store
 from jobs.location import Location
 
+T = TypeVar("T")
 _ID = r"[0-9a-f]{12}"
 _ANALYSED = "analysed.json"
 KEEP = 200
@@ -76,15 +77,6 @@ class Plan:
     def to_json(self) -> dict[str, Any]:
         return {**json.loads(json.dumps(asdict(self))), "empty": self.empty}
 
-    @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> Plan:
-        known = {key: value for key, value in stored.items() if key != "empty"}
-        changes = tuple(
-            Change(**{**change, "why": tuple(change["why"]), "reads": tuple(change["reads"])})
-            for change in known.pop("changes")
-        )
-        return cls(changes=changes, **{"formula": 1, **known})
-
     def refuse_outdated(self) -> None:
         """UsageError for one whose fingerprints are no longer those of versions."""
         if self.formula != FORMULA:
@@ -106,11 +98,11 @@ class Plans:
 
     def load(self, plan: str) -> Plan:
         """NotFoundError for a plan that this lake never made, UsageError for what is no plan's id."""
-        found = self._read(self._file(plan, ".json"))
+        found = self._read(self._file(plan, ".json"), Plan, {"formula": 1})
         if found is None:
             raise NotFoundError(f"there is no plan {plan}", "this lake never made one of that id",
                                 "make one with `twinlake plan`")  # fmt: skip
-        return Plan.from_json(found)
+        return found
 
     def newest(self) -> Plan | None:
         """The plan that was made last, None before the first."""
@@ -132,16 +124,16 @@ class Plans:
     def save_diff(self, plan: str, table: str, diff: Mapping[str, Any]) -> None:
         self._store(self._file(plan, f".diff.{table}.json"), diff)
 
-    def diff(self, plan: str, table: str) -> dict[str, Any] | None:
+    def diff(self, plan: str, table: str, shape: type[T]) -> T | None:
         """The table's last comparison for this plan, None before the first."""
-        return self._read(self._file(plan, f".diff.{table}.json"))
+        return self._read(self._file(plan, f".diff.{table}.json"), shape)
 
     def save_gate(self, plan: str, gate: Mapping[str, Any]) -> None:
         self._store(self._file(plan, ".gate.json"), gate)
 
-    def gate(self, plan: str) -> dict[str, Any] | None:
+    def gate(self, plan: str, shape: type[T]) -> T | None:
         """What the gate said last, None before it was asked."""
-        return self._read(self._file(plan, ".gate.json"))
+        return self._read(self._file(plan, ".gate.json"), shape)
 
     def save_report(self, plan: str, page: str) -> Location:
         file = self.report_file(plan)
@@ -185,12 +177,11 @@ class Plans:
     def _store(self, file: Location, content: Mapping[str, Any]) -> None:
         store.replace(file, json.dumps(content, indent=2, sort_keys=True))
 
-    def _read(self, file: Location) -> dict[str, Any] | None:
+    def _read(self, file: Location, shape: type[T], older: Mapping[str, Any] = {}) -> T | None:
         try:
-            found: dict[str, Any] = store.read_json(file)
+            return store.read_as(file, shape, older)
         except FileNotFoundError:
             return None
-        return found
 
 
 def _text(file: Location) -> str | None:

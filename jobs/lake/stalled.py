@@ -114,10 +114,9 @@ class Publisher:
 def published(lake: Location) -> Report | None:
     """What the lake server told last; None where it has never done so."""
     try:
-        found = store.read_json(_file(lake))
+        return store.read_as(_file(lake), Report)
     except FileNotFoundError:
         return None
-    return Report(**{**found, "stalled": tuple(Stalled(**one) for one in found["stalled"])})
 
 
 def _file(lake: Location) -> Location:

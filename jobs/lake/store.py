@@ -7,11 +7,11 @@ rests on is `put_if_absent`: a name is taken once, by one writer of however many
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 from jobs.errors import FullDiskError
 from jobs.lake.damage import damaged
@@ -19,6 +19,7 @@ from jobs.lake.local_store import LocalStore
 from jobs.lake.stat import Stat
 from jobs.location import Location, Remote
 
+T = TypeVar("T")
 P = TypeVar("P", bound=Location, contravariant=True)
 
 
@@ -119,6 +120,40 @@ def read_json(file: Location) -> Any:
         return json.loads(read_text(file))
     except ValueError as error:
         raise damaged(file, f"it is not valid JSON: {error}", "what the lake server wrote") from error
+
+
+def read_as(file: Location, shape: type[T], older: Mapping[str, Any] = {}) -> T:
+    """What a JSON file says, as a dataclass of this shape, types and all; other names are left out.
+
+    `older` are values that files of before had not. DamagedError where it is not of that shape.
+    """
+    from pydantic import ValidationError  # not before a file is read: it costs a start
+
+    found = read_json(file)
+    try:
+        told = json.dumps({**older, **found} if isinstance(found, dict) else found)
+        made: T = _adapter(cast("Any", shape)).validate_json(told, strict=True)
+    except ValidationError as error:
+        faults = (f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg']}" for one in error.errors())
+        raise damaged(file, "; ".join(faults)[:500], "what the lake server wrote") from error
+    return made
+
+
+@contextmanager
+def reading(file: Location) -> Iterator[None]:
+    """Raises DamagedError instead of what the reading of a file's content raises that has another shape."""
+    try:
+        yield
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        why = f"it has another shape ({type(error).__name__}: {error})"
+        raise damaged(file, why, "what the lake server wrote") from error
+
+
+@cache
+def _adapter(shape: type) -> Any:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(shape)
 
 
 def put_if_absent(file: Location, content: str) -> bool:

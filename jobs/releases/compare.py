@@ -78,21 +78,6 @@ class Comparison:
     def to_json(self) -> dict[str, Any]:
         return {**to_json(asdict(self)), "equal": self.equal}
 
-    @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> Comparison:
-        known = {key: value for key, value in stored.items() if key != "equal"}
-        samples = ({**sample, "columns": tuple(sample["columns"])} for sample in known["samples"])
-        return cls(**{
-            **known,
-            "blue": ComparedVersion(**known["blue"]),
-            "green": ComparedVersion(**known["green"]),
-            "keys": tuple(known["keys"]),
-            "columns": tuple(ComparedColumn(**column) for column in known["columns"]),
-            "columns_only_blue": tuple(known["columns_only_blue"]),
-            "columns_only_green": tuple(known["columns_only_green"]),
-            "samples": tuple(Sample(**sample) for sample in samples),
-        })  # fmt: skip
-
 
 def compare(lake: OpenLake, blue: Version, green: Version, run: Run) -> Comparison:
     """Both versions of a table, brought to one position. StalledVersionError if green does not get there.

@@ -139,8 +139,7 @@ def _patiently(asked: Callable[[], Check], what: str, limit_s: float, run: Run) 
 
 def _recently_met(lake: OpenLake, plan: Plan) -> dict[str, tuple[list[Any], list[Check]]]:
     """By table, of what its contract was asked in a gate that passed not long ago, and the checks."""
-    stored = lake.plans.gate(plan.id)
-    gate = Gate.from_json(stored) if stored else None
+    gate = lake.plans.gate(plan.id, Gate)
     if not gate or not gate.passed:
         return {}
     if not is_recent(_age_seconds(gate.at, lake.clock())):

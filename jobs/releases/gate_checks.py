@@ -49,11 +49,6 @@ class Gate:
     def to_json(self) -> dict[str, Any]:
         return {**to_json(asdict(self)), "passed": self.passed}
 
-    @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> Gate:
-        checks = tuple(Check(**check) for check in stored["checks"])
-        return cls(plan=stored["plan"], at=stored["at"], checks=checks, asked_of=stored["asked_of"])
-
 
 def production_check(plan: Plan, live: Release | None) -> Check:
     """The release that the plan was made against is still the live one, or the plan is live itself."""

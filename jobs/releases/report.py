@@ -33,13 +33,13 @@ _pages = Environment(
 
 def write_report(lake: OpenLake, plan: Plan) -> Location:
     """The page beside the plan, from whatever has been stored of it so far; replaced as a whole."""
-    compared = (lake.plans.diff(plan.id, change.table) for change in plan.switched)
-    gate = lake.plans.gate(plan.id)
+    compared = (lake.plans.diff(plan.id, change.table, Comparison) for change in plan.switched)
+    gate = lake.plans.gate(plan.id, Gate)
     greens, switched = plan_versions(lake, plan), {change.table for change in plan.switched}
     page = render(
         plan,
-        [Comparison.from_json(one) for one in compared if one is not None],
-        Gate.from_json(gate) if gate else None,
+        [one for one in compared if one is not None],
+        gate,
         {table: green.name for table, green in greens.items() if table in switched},
         format_moment(lake.clock()),
     )

@@ -78,8 +78,8 @@ def test_each_table_of_a_plan_has_the_last_diff_that_was_saved(plans: Plans) -> 
 
     plans.save_diff(ID, "sales", {"changed": 3, "samples": [None, "ä"]})
 
-    assert plans.diff(ID, "sales") == {"changed": 3, "samples": [None, "ä"]}
-    assert plans.diff(ID, "returns") == {"changed": 2}
+    assert plans.diff(ID, "sales", dict) == {"changed": 3, "samples": [None, "ä"]}
+    assert plans.diff(ID, "returns", dict) == {"changed": 2}
 
 
 def test_a_plan_has_the_last_gate_that_was_saved(plans: Plans) -> None:
@@ -87,7 +87,7 @@ def test_a_plan_has_the_last_gate_that_was_saved(plans: Plans) -> None:
 
     plans.save_gate(ID, {"passed": True, "checks": []})
 
-    assert plans.gate(ID) == {"passed": True, "checks": []}
+    assert plans.gate(ID, dict) == {"passed": True, "checks": []}
 
 
 def test_before_the_first_comparison_and_gate_there_is_none(plans: Plans) -> None:
@@ -95,7 +95,11 @@ def test_before_the_first_comparison_and_gate_there_is_none(plans: Plans) -> Non
     plans.save_diff(ID, "sales", {"changed": 1})
     plans.save_gate(OTHER, {"passed": True})
 
-    assert (plans.diff(ID, "returns"), plans.diff(OTHER, "sales"), plans.gate(ID)) == (None, None, None)
+    assert (plans.diff(ID, "returns", dict), plans.diff(OTHER, "sales", dict), plans.gate(ID, dict)) == (
+        None,
+        None,
+        None,
+    )
 
 
 def test_a_report_is_a_page_of_its_plan_and_is_replaced_as_a_whole(plans: Plans) -> None:
@@ -124,9 +128,9 @@ def test_what_is_kept_of_a_plan_is_apart_from_the_plan(plans: Plans) -> None:
         lambda plans, id: plans.save(plan(id=id)),
         lambda plans, id: plans.load(id),
         lambda plans, id: plans.save_diff(id, "sales", {}),
-        lambda plans, id: plans.diff(id, "sales"),
+        lambda plans, id: plans.diff(id, "sales", dict),
         lambda plans, id: plans.save_gate(id, {}),
-        lambda plans, id: plans.gate(id),
+        lambda plans, id: plans.gate(id, dict),
         lambda plans, id: plans.save_report(id, ""),
         lambda plans, id: plans.report_file(id),
     ],
@@ -179,4 +183,4 @@ def test_of_old_plans_those_of_releases_stay_and_the_newest(tmp_path: Path) -> N
 
     assert dropped == 2 and {plan.id for plan in plans.all()} == {ids[0], ids[3], ids[4]}
     assert {file.name[:12] for file in (tmp_path / "plans").iterdir()} == {ids[0], ids[3], ids[4]}
-    assert plans.gate(ids[4]) == {"passed": True}
+    assert plans.gate(ids[4], dict) == {"passed": True}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from jobs.lake.plans import Change, Plan
+from jobs.lake.plans import Change, Plan, Plans
 from jobs.releases.compare import ComparedColumn, ComparedVersion, Comparison, Sample
 from jobs.releases.gate_checks import Check, Gate
 from jobs.releases.report import render
@@ -86,6 +87,10 @@ def test_a_kind_of_rows_that_occurs_is_visible_on_the_bar() -> None:
     assert sum(widths) <= 1001
 
 
-def test_diff_and_gate_survive_their_json() -> None:
-    assert Comparison.from_json(DIFF.to_json()) == DIFF
-    assert Gate.from_json(GATE.to_json()) == GATE
+def test_diff_and_gate_survive_their_files(tmp_path: Path) -> None:
+    plans = Plans(tmp_path)
+    plans.save_diff(PLAN.id, "t", DIFF.to_json())
+    plans.save_gate(PLAN.id, GATE.to_json())
+
+    assert plans.diff(PLAN.id, "t", Comparison) == DIFF
+    assert plans.gate(PLAN.id, Gate) == GATE
