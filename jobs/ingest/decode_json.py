@@ -34,12 +34,13 @@ def unchecked(end_marker: bytes, wrapped: bool) -> tuple[tuple[str, ...], tuple[
     return (parsed,), (doc, f"try_variant_get(parsed, '$[1]', 'string') AS {_END}")
 
 
-def undecodable(topic: Topic, end_marker: bytes) -> str:
-    """Reasons why the bytes of a value are no event, as text; NULL where they are one."""
+def undecodable(topic: Topic, end_marker: bytes, closely: bool = False) -> str:
+    """Reasons why the bytes of a value are no event, as text; NULL where they are one. `closely` as in
+    `json_sql.doubts`."""
     bad = []
     for field in topic.newest.fields:
         doc = json_sql.member(_DOC, field.name)
-        for code, path, wrong in json_sql.doubts(doc, parse(field.type), field.name):
+        for code, path, wrong in json_sql.doubts(doc, parse(field.type), field.name, closely):
             bad.append(f"CASE WHEN {wrong} THEN '{verdict.reason(code, path)}' END")
     broken = (
         f"{_END} IS NULL OR {_END} <> '{end_marker.hex()}' OR NOT {_TEXT} RLIKE '^[ \\\\t\\\\n\\\\r]*\\\\{{' "

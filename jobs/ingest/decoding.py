@@ -45,7 +45,7 @@ def decoding(
         return Decoding(
             schema_id=schema_id(topic),
             columns=decode_json.unchecked(end_marker, wrapped=bool(whole)),
-            undecodable=_or_null(topic.contract, decode_json.undecodable(topic, end_marker)),
+            undecodable=_or_null(topic.contract, decode_json.undecodable(topic, end_marker, closely)),
             fields=read,
             event_micros=change_data.event_micros(f"({read[change_data.SOURCE]})")
             if whole

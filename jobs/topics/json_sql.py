@@ -51,28 +51,33 @@ def member(doc: str, name: str) -> str:
     return f"try_variant_get({doc}, '$.{name}', 'variant')"
 
 
-def doubts(doc: str, type_: Type, path: str, depth: int = 0) -> Iterator[tuple[str, str, str]]:
-    """(reason code, path, SQL that is TRUE where it applies) for each way not to be of the type."""
+def doubts(
+    doc: str, type_: Type, path: str, closely: bool = False, depth: int = 0
+) -> Iterator[tuple[str, str, str]]:
+    """(reason code, path, SQL that is TRUE where it applies) for each way not to be of the type.
+
+    Only `closely` a decimal of more than 38 digits is told from what is no number.
+    """
     if isinstance(type_, Plain):
-        yield from ((code, path, f"({wrong})") for code, wrong in _plain_doubts(doc, type_))
+        yield from ((code, path, f"({wrong})") for code, wrong in _plain_doubts(doc, type_, closely))
         return
     sort = {Struct: "OBJECT", Array: "ARRAY", Map: "OBJECT"}[type(type_)]
     found = f"schema_of_variant({doc})"
     yield verdict.WRONG_TYPE, path, f"({found} NOT LIKE '{sort}%' AND {found} <> 'VOID')"
     if isinstance(type_, Struct):
         for name, inner in type_.fields:
-            yield from doubts(member(doc, name), inner, f"{path}.{name}" if path else name, depth)
+            yield from doubts(member(doc, name), inner, f"{path}.{name}" if path else name, closely, depth)
         return
     inner, values = (
         (type_.element, _items(doc)) if isinstance(type_, Array)
         else (type_.value, f"map_values({_entries(doc)})")
     )  # fmt: skip
     each = f"x{depth}"
-    for code, where, wrong in doubts(each, inner, f"{path}[]", depth + 1):
+    for code, where, wrong in doubts(each, inner, f"{path}[]", closely, depth + 1):
         yield code, where, f"exists({values}, {each} -> {wrong})"
 
 
-def _plain_doubts(doc: str, type_: Plain) -> Iterator[tuple[str, str]]:
+def _plain_doubts(doc: str, type_: Plain, closely: bool) -> Iterator[tuple[str, str]]:
     found, text, name = f"schema_of_variant({doc})", _text(doc), type_.name
     cast = _cast(text, type_)
     if name == "string":
@@ -88,11 +93,13 @@ def _plain_doubts(doc: str, type_: Plain) -> Iterator[tuple[str, str]]:
         precision, scale = type_.digits
         whole = f"(0|[0-9]{{1,{precision - scale}}})" if precision > scale else "0"
         digits = f"^-?{whole}" + (rf"(\\.[0-9]{{1,{scale}}})?$" if scale else "$")
-        yield verdict.WRONG_TYPE, f"{found} NOT IN ('BIGINT', 'VOID') AND {found} NOT LIKE 'DECIMAL%'"
-        yield (
-            verdict.DECIMAL_OUT_OF_RANGE,
-            f"({found} = 'BIGINT' OR {found} LIKE 'DECIMAL%') AND NOT {text} RLIKE '{digits}'",
-        )
+        number = f"{found} NOT IN ('BIGINT', 'VOID') AND {found} NOT LIKE 'DECIMAL%'"
+        beyond = f"({found} = 'BIGINT' OR {found} LIKE 'DECIMAL%') AND NOT {text} RLIKE '{digits}'"
+        if closely:  # of more than 38 digits it is parsed as a double, as one with an exponent is
+            many = f"({found} = 'DOUBLE' AND abs(try_cast({text} AS double)) >= 1e38D)"
+            number, beyond = f"{number} AND NOT {many}", f"{many} OR ({beyond})"
+        yield verdict.WRONG_TYPE, number
+        yield verdict.DECIMAL_OUT_OF_RANGE, beyond
     elif name in ("float", "double"):
         number = f"{found} NOT IN ('BIGINT', 'DOUBLE', 'VOID') AND {found} NOT LIKE 'DECIMAL%'"
         yield verdict.WRONG_TYPE, f"({number}) OR abs({cast}) = CAST('Infinity' AS {name})"

@@ -40,7 +40,7 @@ def looked(spark: SparkSession) -> dict[bytes, Row]:
     found = spark.createDataFrame(rows, KAFKA)
     shape = topic()
     event = {field.name: field.type for field in shape.newest.fields}
-    for expressions in first_pass.selections(shape, [], MARK, event):
+    for expressions in first_pass.selections(shape, [], MARK, event, closely=True):
         found = found.selectExpr(*expressions)
     return {row.value: row for row in found.collect()}
 
@@ -159,3 +159,18 @@ def test_what_is_nested_too_deeply_is_in_quarantine_and_holds_up_nothing(faked: 
     assert told == [
         *2 * [("valid",)], *3 * [deep], *2 * [("invalid", "wrong_type:text")], *3 * [deep], ("valid",)
     ]  # fmt: skip
+
+
+@pytest.mark.usefixtures("way")
+def test_a_number_of_many_digits_is_named_beside_values_of_another_type(faked: Stage) -> None:
+    faked.create(partitions=1)
+    faked.registry.down = True  # type: ignore[union-attr]
+    faked.topic = topic(faked.topic.name)
+    prices = ("1", "1" + "0" * 38, "-" + "9" * 400, '"7.00"', "7e2", "1e40")
+    faked.produce(*(f'{{"at": "2026-01-31T12:00:00Z", "price": {one}}}'.encode() for one in prices))
+
+    log = faked.run()
+
+    beyond, wrong = ("invalid", "decimal_out_of_range:price"), ("invalid", "wrong_type:price")
+    told = [(verdict, *reasons) for *_, verdict, reasons in faked.verdicts(log)]
+    assert told == [("valid",), beyond, beyond, wrong, wrong, beyond]
