@@ -79,18 +79,26 @@ class Changelogs:
                 self._send(lake, made)
             return self._senders[table].status()
 
-    def stop(self, table: str) -> dict[str, Any]:
+    def stand_still(self, table: str, run: Run) -> None:
+        self._sender(table).stand_still(run)
+
+    def stop(self, lake: OpenLake, table: str) -> dict[str, Any]:
         with self._lock:
-            sender = self._senders.get(table)
-            if sender is None:
-                on = ", ".join(sorted(self._senders)) or "none"
-                raise NotFoundError(
-                    f"table {table} has no changelog", f"tables that have: {on}", "name one of them"
-                )
+            sender = self._sender(table)
             sender.stop()
             store.delete(self._folder / f"{table}.json")
+            lake.pauses.drop("changelog", table)  # the next one of this table is another one
             del self._senders[table]
             return {**sender.status(), "state": "stopped"}
+
+    def _sender(self, table: str) -> Sender:
+        sender = self._senders.get(table)
+        if sender is None:
+            on = ", ".join(sorted(self._senders)) or "none"
+            raise NotFoundError(
+                f"table {table} has no changelog", f"tables that have: {on}", "name one of them"
+            )
+        return sender
 
     def _send(self, lake: OpenLake, one: Changelog) -> None:
         self._senders[one.table] = Sender(lake, self._lake_id, one.table, one.topic)

@@ -23,12 +23,14 @@ from jobs.kinds.kind import is_stored
 from jobs.lake import release_log
 from jobs.lake.feed import Opened
 from jobs.lake.open_lake import OpenLake
+from jobs.lake.paused import Paused
 from jobs.lake.read_errors import damage_in
 from jobs.lake.version import Pin, Version
 from jobs.run import Run
 from jobs.spark import cancel
 from jobs.times import format_moment
 from jobs.topics.registry import Registry
+from jobs.waiting import holding
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -51,6 +53,8 @@ class Sender:
         self._lake_id = lake_id
         self._journal = structlog.get_logger(__name__).bind(table=table, topic=topic)
         self._run = Run(id=f"changelog-{table}")
+        self._turn = threading.Lock()
+        """Held while something is sent."""
         self._destination: Destination | None = None
         self._is_sure = False  # that what was told last is of this lake
         self._form: tuple[str, Form] | None = None
@@ -71,21 +75,32 @@ class Sender:
         self.cancel()
         self._thread.join(STOP_S)
 
+    def stand_still(self, run: Run) -> None:
+        """Returns once nothing is sent any more, after it was paused; what is computed for a transaction is
+        given up."""
+        cancel(self._lake.spark.sparkContext, self._run.tag)
+        with holding(self._turn, f"the transaction of the changelog of {self.table} to end", STOP_S, run):
+            pass  # from here on it sees that it is paused
+
     def status(self) -> dict[str, Any]:
         """How far it is; from memory."""
-        told = self.told
+        told, paused = self.told, self._paused()
+        error = None if paused else self.error
         return {
             "table": self.table,
             "topic": self.topic,
-            "state": "failing" if self.error else "sending" if told else "starting",
+            "state": "paused" if paused else "failing" if error else "sending" if told else "starting",
             "release": told.release if told else None,
             "version": told.version if told else None,
             "position": told.batches if told else {},
             "records": self._records,
             "way": self._way,
             "sent_at": self._sent_at,
-            "error": self.error.to_json() if self.error else None,
+            "error": error.to_json() if error else None,
         }
+
+    def _paused(self) -> Paused | None:
+        return self._lake.pauses.of("changelog", self.table)
 
     def _go(self) -> None:
         context = self._lake.spark.sparkContext
@@ -94,7 +109,11 @@ class Sender:
         retry_s = RETRY_FIRST_S
         while not self._run.cancelled.is_set():
             try:
-                self._look()
+                with self._turn:
+                    if self._paused():
+                        self._forget()
+                    else:
+                        self._look()
                 self.error, retry_s, wait_s = None, RETRY_FIRST_S, LOOK_S
             except Exception as error:
                 if self._run.cancelled.is_set():

@@ -16,6 +16,7 @@ from infra.supervise.record import is_home, remove_state, tail
 from jobs.commands.changelog import show_changelogs
 from jobs.commands.numbers import whole
 from jobs.commands.output import Words, console, error_lines, load_settings, print_json, say, show_rows, tell
+from jobs.commands.pause import show_paused
 from jobs.errors import DifferenceError, TwinlakeError, UnreachableError, UsageError
 from jobs.settings import Settings
 from jobs.topics.verdict import LATE, VERDICTS
@@ -181,7 +182,7 @@ def _names(text: str) -> list[str]:
 def _lake_status(settings: Settings, parts: list[dict[str, Any]]) -> dict[str, Any]:
     nothing: dict[str, Any] = {
         "topics": [], "versions": [], "release": None, "certificates": [], "changelogs": [], "spark": None,
-        "damaged": [],
+        "damaged": [], "paused": [],
     }  # fmt: skip
     if not any(part["part"] == "lake" and part["answers"] for part in parts):
         return nothing
@@ -211,6 +212,9 @@ def _show(parts: list[dict[str, Any]], lake: dict[str, Any]) -> None:
     if lake["changelogs"]:
         say("")
         show_changelogs(lake["changelogs"])
+    if lake["paused"]:
+        say("")
+        show_paused(lake["paused"])
     if spark := lake["spark"]:
         say(f"spark: {spark['master']}, {spark['executors']} executors with {spark['cores']} cores")
 
@@ -237,7 +241,7 @@ def problems(
     found += [
         (f"{version['table']} {version['version']}", version["error"])
         for version in lake["versions"]
-        if version["stalled"] and version["error"]
+        if version["stalled"] and version["error"] and not version.get("paused")
     ]
     found += [
         (f"{certificate['table']} {certificate['version']}", _difference(certificate).to_json())
@@ -307,7 +311,12 @@ def _show_topics(topics: list[dict[str, Any]]) -> None:
 def _show_versions(versions: list[dict[str, Any]]) -> None:
     rows = []
     for one in versions:
-        states = {"lost": one["lost"], "stalled": one["stalled"], "reads its logs": one["step"] is None}
+        states = {
+            "lost": one["lost"],
+            "paused": one.get("paused"),
+            "stalled": one["stalled"],
+            "reads its logs": one["step"] is None,
+        }
         state = next((name for name, holds in states.items() if holds), "fed")
         position = ", ".join(f"{topic}:{batch}" for topic, batch in one["position"].items())
         seconds = None if one["lag_seconds"] is None else round(one["lag_seconds"], 1)

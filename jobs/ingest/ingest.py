@@ -52,8 +52,7 @@ if TYPE_CHECKING:
 
 journal = structlog.get_logger(__name__)
 
-STARTING, VALIDATING, RUNNING = "starting", "validating", "running"
-RETRYING, STOPPED = "retrying", "stopped"
+STARTING, VALIDATING, RUNNING, RETRYING, STOPPED = "starting", "validating", "running", "retrying", "stopped"
 IN_MEMORY_BYTES = 256 << 20
 """Batches of about so many bytes are taken in memory by a kept plan: one pass over Kafka, where Spark makes
 two."""
@@ -167,8 +166,9 @@ class Ingest:
                 self._query.awaitTermination()
             except Exception as error:
                 if self._failure is not None or not self._ending.is_set():
-                    self.error = self._explained(self._failure or error).alone()
-                    said = journal.bind(topic=self.topic.name, batch=self.log_end.batch)
+                    name, batch = self.topic.name, self.log_end.batch
+                    why, said = self._failure or error, journal.bind(topic=name, batch=batch)
+                    self.error = explained(why, self.spark, self.settings, name, batch).alone()
                     said.warning("ingest fails", why=self.error.to_json())
             finally:
                 self._query = None
@@ -179,10 +179,6 @@ class Ingest:
                 wait = self.first_wait_s if self.log_end.batch > before else min(wait * 2, LONGEST_WAIT_S)
                 self._ending.wait(wait)
         self.state = STOPPED
-
-    def _explained(self, error: BaseException) -> TwinlakeError:
-        name, batch = self.topic.name, self.log_end.batch
-        return explained(error, self.spark, self.settings, name, batch)
 
     def _runs(self) -> None:
         self.state, self.error = RUNNING, None
@@ -394,6 +390,10 @@ class Ingest:
     def topic_settings(self) -> dict[str, str]:
         """The topic's configuration as it is now, asked of the broker."""
         return Kafka(self.settings.services().kafka("ingest")).settings(self.topic.name)
+
+    def offsets_since(self, micros: int) -> dict[int, int]:
+        kafka = Kafka(self.settings.services().kafka("ingest"))
+        return kafka.since(self.topic.name, self.log_end.offsets, micros)
 
     def behind(self, ends: Mapping[int, int]) -> int:
         """How many offsets below these ends the log has not reached yet."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jobs.errors import NotFoundError, TwinlakeError
@@ -13,6 +14,7 @@ from jobs.lake.certificates import Certificates
 from jobs.lake.damages import Damages
 from jobs.lake.feed import Opened, stores_rows
 from jobs.lake.log import Log
+from jobs.lake.paused import Pauses
 from jobs.lake.plans import Plans
 from jobs.lake.runs import Runs
 from jobs.lake.segments import Closed
@@ -44,6 +46,12 @@ class LivingVersions(Protocol):
     """
 
     def living(self) -> list[Version]: ...
+
+    def stand_still(self, version: Version, run: Run | None = None) -> dict[str, int]:
+        """Where a stored version stands once the step under way is done. Paused, it takes no other."""
+
+    def go_on(self, table: str) -> None:
+        """The table is paused no more: its versions catch up."""
 
     def usable(self) -> list[Version]:
         """The living versions but those that can never go on (`Health.lost`), and what reads such a one."""
@@ -132,7 +140,10 @@ class RunningChangelogs(Protocol):
     def status(self) -> list[dict[str, Any]]:
         """How each is that is on: its `table`, `topic`, `state` and more."""
 
-    def stop(self, table: str) -> dict[str, Any]:
+    def stand_still(self, table: str, run: Run) -> None:
+        """Returns once nothing of a changelog that is paused is sent any more."""
+
+    def stop(self, lake: OpenLake, table: str) -> dict[str, Any]:
         """Send no more; NotFoundError for a table that has none. Started again, it goes on from there."""
 
 
@@ -151,6 +162,10 @@ class OpenLake:
     changelogs: RunningChangelogs
     damages: Damages
     clock: Clock
+    pauses: Pauses
+    ingest_lock: threading.Lock = field(default_factory=threading.Lock)
+    """Of those who stop an ingest and start it again: of two at once the second would stop what the first
+    has started."""
 
     @property
     def path(self) -> Location:

@@ -104,6 +104,8 @@ class Health:
     lost: bool = False
     """It is stalled for good: it counts as absent for a plan, which builds it again. `error` says why."""
     error: dict[str, str] | None = None
+    paused: dict[str, Any] | None = None
+    """It, or what it reads, stands still because somebody said so: it counts as stalled."""
 
 
 def batches_text(position: Mapping[str, int]) -> str:

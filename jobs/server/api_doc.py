@@ -9,7 +9,7 @@ from typing import Any, cast
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
-from jobs.server import batch_jobs, changelog_jobs, release_jobs
+from jobs.server.all_jobs import KINDS
 from jobs.server.api import LARGEST_BODY, LONGEST_WAIT_S, NewJob, Served, build_app
 from jobs.server.job_kinds import JobKind
 
@@ -60,7 +60,7 @@ def text() -> str:
         HEAD, *routes(app), "", "## Kinds of jobs",
         "`POST /jobs` names one. A `key` makes it once: the same key again answers with the same job. An",
         "urgent one has workers of its own.", "",
-        *kinds({**batch_jobs.KINDS, **release_jobs.KINDS, **changelog_jobs.KINDS}),
+        *kinds(KINDS),
     ]  # fmt: skip
     return "\n".join(told) + "\n"
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Self
 
 from pydantic import Field, field_validator, model_validator
 
 from jobs.batch.certify import Asked, Certified, rebuild_version, verify_version
 from jobs.batch.maintain import Maintained, maintain
-from jobs.errors import NotFoundError, UsageError
+from jobs.errors import BusyError, NotFoundError, UsageError
 from jobs.ingest.accept import Accepted, accept, acceptable
 from jobs.lake.open_lake import OpenLake, RunningIngest
 from jobs.lake.quarantine import refuse_unknown
@@ -18,7 +17,6 @@ from jobs.server.job_kinds import JobKind, Name, Params
 from jobs.waiting import holding
 
 ACCEPT_WAIT_S = 300.0
-_accepting = threading.Lock()
 
 
 class VerifyParams(Params):
@@ -86,19 +84,22 @@ def do_accept(lake: OpenLake, params: AcceptParams, run: Run) -> Accepted:
     """Admit a recreated topic as the next epoch of its log, and read on."""
     ingest = _ingest(lake, params.topic)
     log = lake.logs[params.topic]
-    # of two at once the second would stop what the first has started
-    with holding(_accepting, "another acceptance to end", ACCEPT_WAIT_S, run):
+    with holding(lake.ingest_lock, "another change of its ingest to end", ACCEPT_WAIT_S, run):
         acceptable(lake.settings, log)  # nobody's ingest is stopped for nothing
         ingest.stop()
         try:
             return accept(lake.settings, log)
         finally:
-            ingest.start()
+            if not lake.pauses.of("topic", params.topic):
+                ingest.start()
 
 
 def do_replay(lake: OpenLake, params: ReplayParams, run: Run) -> Result:
     """Judge what a topic has in quarantine again, by the contract in force; tables take what became valid."""
-    return _ingest(lake, params.topic).replay(params.reasons, run)
+    ingest = _ingest(lake, params.topic)
+    if paused := lake.pauses.of("topic", params.topic):
+        raise BusyError(f"topic {params.topic} is {paused.words}", "its log stands still", paused.resuming)
+    return ingest.replay(params.reasons, run)
 
 
 def _ingest(lake: OpenLake, topic: str) -> RunningIngest:

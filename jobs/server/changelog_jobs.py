@@ -37,7 +37,7 @@ class Told:
 def do_changelog(lake: OpenLake, params: ChangelogParams, run: Run) -> Told:
     """Send the changes of a live table to a compacted topic from now on, or no more."""
     if params.topic is None:
-        return Told(status=lake.changelogs.stop(params.table))
+        return Told(status=lake.changelogs.stop(lake, params.table))
     return Told(status=lake.changelogs.start(lake, params.table, params.topic, run))
 
 

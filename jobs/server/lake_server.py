@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
@@ -16,11 +15,9 @@ from jobs.batch.merge import merge_small
 from jobs.changelog.changelogs import Changelogs
 from jobs.errors import BusyError, DamagedError, TwinlakeError
 from jobs.files import replace_file
-from jobs.ingest.ingest import STOPPED, Ingest
+from jobs.ingest.ingest import Ingest
 from jobs.ingest.log_end import LogEnd
 from jobs.jvm import end_together
-from jobs.kinds.all import from_json
-from jobs.kinds.kind import grid_of, is_stored
 from jobs.lake import delta, formats, release_log, store
 from jobs.lake.certificates import Certificates
 from jobs.lake.damages import Damages
@@ -28,29 +25,28 @@ from jobs.lake.fresh_rows import NewRows
 from jobs.lake.log import Log
 from jobs.lake.made_with import store_schemas
 from jobs.lake.new_fingerprints import store_fingerprints
-from jobs.lake.open_lake import OpenLake, RunningIngest, staging_folder
+from jobs.lake.open_lake import OpenLake, staging_folder
+from jobs.lake.paused import Pauses
 from jobs.lake.plans import Plans
 from jobs.lake.read_errors import damage_in
 from jobs.lake.release_log import Release
 from jobs.lake.runs import Runs
 from jobs.lake.stalled import Publisher
-from jobs.lake.version import load, version_file
-from jobs.location import Location
 from jobs.releases.stranded import load_active
 from jobs.run import Failed, Result, Run
-from jobs.server import batch_jobs, changelog_jobs, release_jobs
+from jobs.server.all_jobs import KINDS
 from jobs.server.executors import Executors
 from jobs.server.job_kinds import JobKind
 from jobs.server.jobs import Jobs
 from jobs.server.spark_progress import watched
+from jobs.server.status import TopicIngest, broken_status, moment, tables_status, topic_status
 from jobs.server.topic_watch import TopicWatch
 from jobs.settings import Settings
 from jobs.spark import cancel, drop_scratch, scratch_folder, session
 from jobs.spark_cluster import check_master
 from jobs.spark_watch import SparkWatch
 from jobs.speed.versions import Versions
-from jobs.times import Clock, format_moment, from_micros
-from jobs.topics.verdict import records_in
+from jobs.times import Clock
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,19 +69,6 @@ POOLS = """<?xml version="1.0"?>
 """
 
 OnBatch = Callable[[int, NewRows | None], None]
-
-
-class TopicIngest(RunningIngest, Protocol):
-    """What the server shows of a topic's ingest."""
-
-    state: str
-    log_end: LogEnd
-
-    def topic_settings(self) -> Mapping[str, str]:
-        """The topic's configuration as it is now."""
-
-    def unreadable(self) -> list[dict[str, Any]]:
-        """By schema, the records in quarantine that the newest schema cannot read, and what to do."""
 
 
 def kafka_ingest(settings: Settings, log: Log, on_batch: OnBatch, clock: Clock) -> TopicIngest:
@@ -117,9 +100,9 @@ class LakeServer:
         self._certificates = Certificates(settings.lake)
         self._runs = Runs(settings.lake)
         self._changelogs = Changelogs(settings.lake, self.lake_id)
-        kinds = {**batch_jobs.KINDS, **release_jobs.KINDS, **changelog_jobs.KINDS}
+        self.pauses = Pauses(settings.lake)
         patience_s = settings.configuration.limits.job_minutes_without_progress * 60
-        self.jobs = Jobs(self._runs, kinds, self._do, clock, self._cancel_tag, patience_s)
+        self.jobs = Jobs(self._runs, KINDS, self._do, clock, self._cancel_tag, patience_s)
         self._lake: OpenLake | None = None
         self._versions: Versions | None = None
         self._broken: dict[str, TwinlakeError] = {}
@@ -176,7 +159,7 @@ class LakeServer:
         store_schemas(self.settings.lake, logs)
         store_fingerprints(self.settings.lake, logs)
         versions = self._versions = Versions(
-            self.settings.lake, logs, merge_small, self._damages, self._broken
+            self.settings.lake, logs, merge_small, self._damages, self._broken, self.pauses
         )
         versions.load()
         drop_staging(staging_folder(self.settings.lake), self.jobs.alive)
@@ -186,9 +169,11 @@ class LakeServer:
             settings=self.settings, spark=spark, logs=logs, ingests=self.ingests, versions=versions,
             certificates=self._certificates, plans=Plans(self.settings.lake), runs=self._runs,
             changelogs=self._changelogs, damages=self._damages, clock=self._clock,
+            pauses=self.pauses,
         )  # fmt: skip
-        for ingest in self.ingests.values():
-            ingest.start()
+        for name, ingest in self.ingests.items():
+            if not self.pauses.of("topic", name):
+                ingest.start()
         self.jobs.start()
         self._changelogs.begin(self._lake)
         self._publisher.start()
@@ -218,19 +203,23 @@ class LakeServer:
         """Everything `twinlake status` shows; answered from memory, without Spark and without the broker."""
         found = self._live_release()
         topics = [
-            *(self._topic_status(name) for name in self.ingests),
-            *(_broken_status(name, error) for name, error in self._broken.items()),
+            *(self._topic_status(name) for name in list(self.ingests)),
+            *(
+                broken_status(name, error, self.pauses.of("topic", name))
+                for name, error in list(self._broken.items())
+            ),
         ]
         # after the topics: records that are shown in a log are lacking where a version has not taken them
         health = self._versions.health() if self._versions and self.ready else []
         return {
             "lake_id": self.lake_id,
             "topics": topics,
-            "versions": [{**asdict(one), "watermark": _moment(one.watermark)} for one in health],
+            "versions": [{**asdict(one), "watermark": moment(one.watermark)} for one in health],
             "release": found.to_json() if found else None,
-            "tables": _tables(self.settings.lake, found) if found else [],
+            "tables": tables_status(self.settings.lake, found) if found else [],
             "certificates": self._newest_certificates(found) if found else [],
             "changelogs": self._changelogs.status(),
+            "paused": [one.to_json() for one in self.pauses.all()],
             "spark": self._executors.status() if self._executors else None,
             "damaged": [error.to_json() for error in self._damages.all()],
         }
@@ -249,29 +238,10 @@ class LakeServer:
         return [made.summary() for made in newest if made]
 
     def _topic_status(self, name: str) -> dict[str, Any]:
-        ingest, watch = self.ingests[name], self._watches.get(name)
-        end = ingest.log_end
-        error = ingest.error or self._damages.below(self.lake.logs[name].path) if self._lake else ingest.error
-        return {
-            "name": name,
-            "state": ingest.state,
-            "error": error.to_json() if error else None,
-            "batch": end.batch,
-            "epoch": end.epoch,
-            "ends": {str(partition): offset for partition, offset in end.offsets.items()},
-            "records": records_in(end.counts),
-            "counts": dict(end.counts),
-            "watermark": _moment(end.watermark),
-            "lag_records": self._lags.get(name),
-            "warnings": [one.to_json() for one in watch.warnings] if watch else [],
-            "unreadable": ingest.unreadable(),
-            "lost": [
-                {"epoch": epoch, "partition": partition, "from": first, "to": to - 1}
-                for epoch, gaps in sorted(end.gaps.items())
-                for partition, spans in sorted(gaps.items())
-                for first, to in spans
-            ],
-        }
+        ingest = self.ingests[name]
+        damage = self._damages.below(self.lake.logs[name].path) if self._lake else None
+        watch, lag, paused = self._watches.get(name), self._lags.get(name), self.pauses.of("topic", name)
+        return topic_status(name, ingest, damage, watch, lag, paused)
 
     def _ingest(self, log: Log, versions: Versions) -> TopicIngest:
         name = log.topic.name
@@ -313,7 +283,7 @@ class LakeServer:
                     self._executors.look()
                 except Exception:
                     journal.exception("the executors are not known")
-            for name in self.ingests:
+            for name in list(self.ingests):
                 self._look_at_topic(name)
             if time.monotonic() - looked_at >= FILES_EVERY_S:
                 looked_at = time.monotonic()
@@ -328,7 +298,7 @@ class LakeServer:
         try:
             ends = ingest.broker_ends()
             self._lags[name] = ingest.behind(ends)
-            watch.look(ingest.log_end, ends, ingest.topic_settings)
+            watch.look(ingest.log_end, ends, ingest.topic_settings, ingest.offsets_since)
         except Exception as error:
             self._lags[name] = None
             journal.warning("the lag is unknown", topic=name, why=str(error))
@@ -357,39 +327,3 @@ def lake_session(settings: Settings) -> SparkSession:
     spark = session(settings, SESSION, more=turns, given=given)
     end_together(spark.sparkContext._gateway.proc)
     return spark
-
-
-def _tables(lake: Location, live: Release) -> list[dict[str, Any]]:
-    """One whose stored definition is no longer understood is among them: work on it fails, and says why."""
-    found = []
-    for table, version in live.tables.items():
-        try:
-            found.append(_table(lake, table, version))
-        except Exception:
-            found.append({"name": table, "version": version, "stored": True, "windows": False})
-    return found
-
-
-@lru_cache(maxsize=1000)
-def _table(lake: Location, name: str, version: str) -> dict[str, Any]:
-    """What a scheduler must know of a live table; a version never changes."""
-    table = from_json(load(version_file(lake, name, version)).definition)
-    return {
-        "name": name,
-        "version": version,
-        "stored": is_stored(table),
-        "windows": grid_of(table) is not None,
-    }
-
-
-def _broken_status(name: str, error: TwinlakeError) -> dict[str, Any]:
-    """A topic that was not opened."""
-    unknown = dict.fromkeys(("batch", "epoch", "records", "watermark", "lag_records"))
-    return {
-        "name": name, "state": STOPPED, "error": error.to_json(), "ends": {}, "counts": {}, "unreadable": [],
-        "warnings": [], **unknown,
-    }  # fmt: skip
-
-
-def _moment(micros: int | None) -> str | None:
-    return None if micros is None else format_moment(from_micros(micros))

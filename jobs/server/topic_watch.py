@@ -13,11 +13,14 @@ import structlog
 
 from jobs.errors import TwinlakeError
 from jobs.ingest.log_end import LogEnd
+from jobs.kinds.windows import micros
 from jobs.lake.log_clock import CLOCKS_APART
-from jobs.times import Clock, format_moment, from_micros
-from jobs.topics.kafka import LOG_APPEND_TIME, POLICY, TIMESTAMPS
+from jobs.times import EPOCH, Clock, format_duration, format_moment, from_micros
+from jobs.topics.kafka import LOG_APPEND_TIME, POLICY, RETENTION, TIMESTAMPS
 
 SETTINGS_S = 60.0
+NEAR = 0.75
+"""An unread record that is older than this share of its topic's retention is warned of."""
 LATE_COMMIT = timedelta(minutes=20)
 """A record may be appended so long before it can be read: the longest transaction that brokers allow by
 default takes 15 minutes."""
@@ -40,13 +43,22 @@ class TopicWatch:
         self._before: tuple[datetime, Mapping[int, int]] | None = None
         self._behind: TwinlakeError | None = None
 
-    def look(self, end: LogEnd, ends: Mapping[int, int], settings: Callable[[], Mapping[str, str]]) -> None:
-        """`ends` are the broker's, asked just now, `end` is the log's; `settings` asks for the topic's."""
+    def look(
+        self,
+        end: LogEnd,
+        ends: Mapping[int, int],
+        settings: Callable[[], Mapping[str, str]],
+        since: Callable[[int], Mapping[int, int]],
+    ) -> None:
+        """`ends` are the broker's, asked just now, `end` is the log's; `settings` asks for the topic's,
+        `since` for the first offsets of a time or later (in microseconds; -1 where there are none)."""
         now = self._clock()
         if self._asked_at is None or self._monotonic() - self._asked_at >= SETTINGS_S:
             self._asked_at = self._monotonic()
             try:
-                self._settings = tuple(_unfit(self._topic, settings()))
+                told = settings()
+                aging = self._aging(end, ends, told, since, now)
+                self._settings = (*_unfit(self._topic, told), *aging)
             except TwinlakeError as error:  # what was found before may be so still
                 journal.warning("the topic's settings are unknown", topic=self._topic, why=str(error))
         self._compare_new_record(end)
@@ -57,6 +69,31 @@ class TopicWatch:
             if warning.what not in {one.what for one in self.warnings}:
                 journal.warning(warning.what, topic=self._topic, why=warning.why, remedy=warning.remedy)
         self.warnings = found
+
+    def _aging(
+        self,
+        end: LogEnd,
+        ends: Mapping[int, int],
+        settings: Mapping[str, str],
+        since: Callable[[int], Mapping[int, int]],
+        now: datetime,
+    ) -> Iterator[TwinlakeError]:
+        """Records that are not read, and that Kafka is about to delete: of a paused topic, or a slow one."""
+        kept_ms = int(settings.get(RETENTION, -1))
+        unread = {number: at for number, to in ends.items() if (at := end.offsets.get(number, 0)) < to}
+        if kept_ms <= 0 or not unread:
+            return
+        limit = now - timedelta(milliseconds=kept_ms) * NEAR
+        first = since(micros(limit - EPOCH))
+        if any(number in first and not 0 <= first[number] <= at for number, at in unread.items()):
+            alter = f"kafka-configs.sh --alter --entity-type topics --entity-name {self._topic} --add-config"
+            yield TwinlakeError(
+                f"Kafka will soon delete records of topic {self._topic} that are not read yet",
+                f"the oldest was appended before {format_moment(limit)}, and the topic keeps its records for "
+                f"{format_duration(timedelta(milliseconds=kept_ms))} ({RETENTION}={kept_ms})",
+                f"have it read (`twinlake resume {self._topic} --topic` where it is paused), or kept longer: "
+                f"{alter} {RETENTION}=... (with the cluster's --bootstrap-server)",
+            )
 
     def _compare_new_record(self, end: LogEnd) -> None:
         """A record that the broker had not at the last look was appended since: its time is about now."""

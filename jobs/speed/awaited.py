@@ -34,6 +34,8 @@ def awaited(owner: Owner, future: Future[T], end: int, run: Run) -> T:
         wait([future], timeout=POLL_S)
         if future.done():
             return future
+        if paused := owner.paused():
+            raise paused.stalls(owner.version)
         if position != owner.standing.position:
             moved_at, position = time.monotonic(), owner.standing.position
         if time.monotonic() - moved_at > STILL_S:

@@ -21,7 +21,10 @@ def is_lost(error: TwinlakeError | None, rows: Location) -> bool:
 def of_stored(owner: Owner, lags: Lags, rows: Location, damage: TwinlakeError | None) -> Health:
     """`damage` is that of its files, which may stop readers and jobs long before the next step."""
     version, at, (topic,) = owner.version, owner.standing, owner.version.topics
+    paused = owner.paused()
     end, error = lags.end(topic), damage or owner.error
+    if paused and error is None:
+        error = paused.stalls(version)
     behind = at.position < end.batch
     return Health(
         table=version.table,
@@ -35,6 +38,7 @@ def of_stored(owner: Owner, lags: Lags, rows: Location, damage: TwinlakeError | 
         lost=is_lost(error, rows),
         error=error.to_json() if error else None,
         watermark=at.watermark,
+        paused=paused.to_json() if paused else None,
     )
 
 
@@ -57,4 +61,5 @@ def of_view(version: Version, position: Mapping[str, int], read: Sequence[Health
         stalled=any(one.stalled for one in read),
         lost=any(one.lost for one in read),
         error=next((one.error for one in read if one.error), None),
+        paused=next((one.paused for one in read if one.paused), None),
     )

@@ -19,6 +19,7 @@ from jobs.lake.failing_record import FailingRecord, failing_record, is_of_data
 from jobs.lake.feed import Feed, open_version
 from jobs.lake.fresh_rows import NewRows
 from jobs.lake.log import Log
+from jobs.lake.paused import Paused
 from jobs.lake.read_errors import damage_in
 from jobs.lake.segments import Closed
 from jobs.lake.version import Pin, Version
@@ -57,10 +58,13 @@ class Owner:
         on_closed: Callable[[Owner], None],
         long_records: int = LONG_RECORDS,
         damages: Damages | None = None,
+        paused: Callable[[], Paused | None] = lambda: None,
     ) -> None:
         self.version = version
         self.log = log
         self.error: TwinlakeError | None = None
+        self.paused = paused
+        """Whether somebody has it take no step: asked before each one."""
         self.failures = 0
         """How often a try has failed, ever."""
         self.standing = Standing()
@@ -135,6 +139,10 @@ class Owner:
         hold = Hold(limit_s)
         self._mailbox.ask(lambda: hold.stand(self.standing.position)).add_done_callback(hold.refuse)
         return hold
+
+    def between_steps(self) -> Future[int]:
+        """The position at which it is once the step under way is done."""
+        return self._mailbox.ask(lambda: self.standing.position)
 
     def close_segment(self) -> Future[Closed]:
         """Close the open segment and pin what is closed by it."""
@@ -301,10 +309,11 @@ class Owner:
         return barrier is not None and batch > barrier
 
     def _barrier(self) -> int | None:
-        """The nearest position at which somebody wants the owner to stop."""
+        """The nearest position at which somebody wants the owner to stop; it is there already if paused."""
         with self._lock:
             self._waiters = [waiter for waiter in self._waiters if not waiter.future.cancelled()]
-            return min((waiter.batch for waiter in self._waiters if waiter.exact), default=None)
+            exact = [waiter.batch for waiter in self._waiters if waiter.exact]
+        return min([*exact, *([self.standing.position] if self.paused() else [])], default=None)
 
     def _serve_waiters(self) -> None:
         """Answer everybody whose position is reached; refuse an exact one that has been passed."""

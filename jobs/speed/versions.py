@@ -21,7 +21,7 @@ from jobs.lake.damages import Damages
 from jobs.lake.feed import Feed, Opened, open_version, stores_rows
 from jobs.lake.fresh_rows import NewRows
 from jobs.lake.log import Log
-from jobs.lake.read_errors import damage_in
+from jobs.lake.paused import Pauses
 from jobs.lake.segments import Closed
 from jobs.lake.version import Health, Pin, Version, read_versions
 from jobs.location import Location
@@ -31,6 +31,7 @@ from jobs.speed.advance import SMALL_RECORDS
 from jobs.speed.awaited import POLL_S, awaited
 from jobs.speed.hold import Held
 from jobs.speed.lags import End, Lags
+from jobs.speed.merging import Merging
 from jobs.speed.owner import Owner, PassedError
 from jobs.waiting import answer, wait_for
 
@@ -60,11 +61,12 @@ class Versions:
         merge: Callable[[Feed, int], object],
         damages: Damages | None = None,
         broken: Mapping[str, TwinlakeError] = NONE_BROKEN,
+        pauses: Pauses | None = None,
     ) -> None:
         self._lake = lake
         self._logs = logs
-        self._merge_small = merge
         self.damages = damages or Damages()
+        self._pauses = pauses or Pauses(lake)
         self._broken = broken
         self.lags = Lags(logs)
         self._owners: dict[tuple[str, str], Owner] = {}
@@ -74,9 +76,7 @@ class Versions:
         """Living versions whose definition or topic cannot be read; they are stalled and stop nobody."""
         self._takers: dict[str, list[Future[Any]]] = {}
         self._lock = threading.Lock()
-        self._merging = ThreadPoolExecutor(
-            max_workers=1, thread_name_prefix="merge", initializer=self._prepare
-        )
+        self._merging = Merging(lake, merge, self.lane, self.damages, self._prepare)
 
     # -- life
 
@@ -107,10 +107,10 @@ class Versions:
             self._open(version)
 
     def stop(self) -> None:
-        self._merging.shutdown(wait=False, cancel_futures=True)
+        self._merging.refuse_more()
         with ThreadPoolExecutor(max_workers=8) as stopping:
             list(stopping.map(Owner.stop, self._all_owners()))
-        self._merging.shutdown(wait=True)
+        self._merging.end()
 
     def offer(self, topic: str, metadata: Mapping[str, Any], rows: NewRows | None) -> None:
         """Tell every version of the topic that the log has a new batch; return when its takers have finished.
@@ -262,6 +262,15 @@ class Versions:
     def open_segment(self, version: Version) -> int:
         return self.owner(version).standing.segment
 
+    def stand_still(self, version: Version, run: Run | None = None) -> dict[str, int]:
+        owner = self.owner(version)
+        return {owner.log.topic.name: self._answer(version, owner.between_steps(), run)}
+
+    def go_on(self, table: str) -> None:
+        for owner in self._all_owners():
+            if owner.version.table == table:
+                owner.signal(self.lags.end(owner.log.topic.name).batch)
+
     def usable(self) -> list[Version]:
         lost = {(one.table, one.version) for one in self.health() if one.lost}
         return [version for version in self.living() if _key(version) not in lost]
@@ -298,7 +307,10 @@ class Versions:
                 self._views[_key(version)] = version
             return
         (topic,) = version.topics
-        owner = Owner(self._lake, version, self._logs[topic], self._segment_closed, damages=self.damages)
+        owner = Owner(
+            self._lake, version, self._logs[topic], self._merging.after_close, damages=self.damages,
+            paused=lambda: self._pauses.of_version(version),
+        )  # fmt: skip
         with self._lock:
             self._owners[_key(version)] = owner
         owner.signal(self.lags.end(topic).batch)
@@ -307,22 +319,6 @@ class Versions:
         """Large merges, which Spark's scheduler does, yield to the stream."""
         for log in self._logs.values():
             log.spark.sparkContext.setLocalProperty("spark.scheduler.pool", "batch")
-
-    def _segment_closed(self, owner: Owner) -> None:
-        self._merging.submit(self._merge, owner)
-
-    def _merge(self, owner: Owner) -> None:
-        """Merge small closed segments; whoever holds the lane now leaves fewer of them behind anyway."""
-        version, said = owner.version, journal.bind(table=owner.version.table, version=owner.version.name)
-        try:
-            with self.lane(version):
-                self._merge_small(owner.feed(), owner.standing.segment)
-        except BusyError:
-            said.info("no merge: the lane is busy")
-        except Exception as error:
-            if damage := damage_in(error, self._lake):
-                self.damages.note(damage)
-            said.exception("the segments were not merged")
 
     def _await(self, owner: Owner, future: Future[T], run: Run) -> T:
         return awaited(owner, future, self.lags.end(owner.version.topics[0]).records, run)

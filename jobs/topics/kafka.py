@@ -16,7 +16,7 @@ from jobs.kafka_access import KafkaAccess
 from jobs.topics.refusal import ASK_S, Ear, metadata, refusal, unusable
 
 LOG_APPEND_TIME = "LogAppendTime"
-TIMESTAMPS, POLICY = "message.timestamp.type", "cleanup.policy"
+TIMESTAMPS, POLICY, RETENTION = "message.timestamp.type", "cleanup.policy", "retention.ms"
 TIMEOUT_S = 10.0
 Answer = TypeVar("Answer")
 
@@ -77,6 +77,10 @@ class Kafka:
     def ends(self, name: str, partitions: Iterable[int]) -> dict[int, int]:
         """The offset after the last committed record of each partition."""
         return self._offsets(name, partitions, OffsetSpec.latest())
+
+    def since(self, name: str, partitions: Iterable[int], micros: int) -> dict[int, int]:
+        """The offset of each partition's first record that was appended then or later; -1 without one."""
+        return self._offsets(name, partitions, OffsetSpec.for_timestamp(micros // 1000))
 
     def _offsets(self, name: str, partitions: Iterable[int], spec: OffsetSpec) -> dict[int, int]:
         asked = {TopicPartition(name, partition): spec for partition in partitions}

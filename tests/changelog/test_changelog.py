@@ -577,3 +577,36 @@ def test_a_topic_has_one_changelog_and_a_table_has_one(stage: Stage, topic: str)
     stage.lake.do("changelog", table=SALES, stop=True)
     with pytest.raises(TwinlakeError, match="is not a changelog of"):
         stage.lake.do("changelog", table=LATEST, topic=topic)
+
+
+def test_a_paused_changelog_sends_nothing_and_goes_on_over_a_restart(stage: Stage) -> None:
+    reader = stage.send(LATEST, next(TOPICS))
+    stage.append(1, 2)
+    stage.until_told(LATEST)
+    paused = stage.lake.do("pause", name=LATEST, kind="changelog", by="anna", reason="its reader is broken")
+    sent = sorted(map(str, reader.records()))  # partitions are read in any order
+    stage.append(3)
+    stage.restart()
+    stage.append(4)
+    stage.send(SALES, next(TOPICS))
+    stage.until_told(SALES)  # another one goes on
+    shown, still = stage.status(LATEST), sorted(map(str, reader.records()))
+    with pytest.raises(UsageError, match="more than one thing"):
+        stage.lake.do("pause", name=LATEST, by="anna")
+    stage.lake.do("resume", name=LATEST, by="anna")
+    stage.until_told(LATEST)
+
+    assert paused["changed"] and (shown["state"], shown["error"]) == ("paused", None)
+    assert still == sent and len(reader.records()) > len(sent)
+    assert reader.table() == stage.view(LATEST)
+
+
+def test_a_changelog_that_was_stopped_is_not_paused_when_it_is_started_again(stage: Stage) -> None:
+    topic = next(TOPICS)
+    stage.send(LATEST, topic)
+    stage.lake.do("pause", name=LATEST, kind="changelog", by="anna")
+    stage.lake.do("changelog", table=LATEST, stop=True)
+    stage.append(1, 2)
+    stage.send(LATEST, topic)
+
+    assert stage.until_told(LATEST)["state"] == "sending"

@@ -40,7 +40,7 @@ STORED = Health(
 VIEW = Health(table="events", version="v-2", position={"orders": 7, "returns": 3})
 NOTHING: dict[str, Any] = {
     "topics": [], "versions": [], "release": None, "certificates": [], "changelogs": [], "spark": None,
-    "damaged": [],
+    "damaged": [], "paused": [],
 }  # fmt: skip
 
 

@@ -132,8 +132,8 @@ def test_a_slow_answer_and_a_backlog_are_no_jump(stage: Stage, server: LakeServe
     broker = ingest.broker_ends()
     watch = server._watches[stage.topic.name]
     watch._clock = lambda: datetime.now(UTC) + HOUR  # an hour later
-    watch.look(ingest.log_end, broker, dict)
+    watch.look(ingest.log_end, broker, dict, ingest.offsets_since)
     later = stage.caught_up(stage.ingest())
-    watch.look(later.log_end, later.broker_ends(), dict)
+    watch.look(later.log_end, later.broker_ends(), dict, later.offsets_since)
 
     assert watch.warnings == () and later.log_end.batch == 2

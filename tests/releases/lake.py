@@ -63,6 +63,10 @@ class WrittenIngest:
         """Nothing is set: there is no Kafka."""
         return {}
 
+    def offsets_since(self, micros: int) -> dict[int, int]:
+        """Nothing is old."""
+        return {0: 0}
+
     def unreadable(self) -> list[dict[str, Any]]:
         """What is written is read."""
         return []
@@ -122,7 +126,7 @@ class Lake:
         report = published(self.path)
         return report if report and report.stalled else None
 
-    def do(self, kind: str, job: str | None = None, **params: Any) -> dict[str, Any]:
+    def do(self, kind: str, /, job: str | None = None, **params: Any) -> dict[str, Any]:
         """One job, done here and now; one that fails raises its error."""
         self._runs += 1
         known = self.server.jobs._kinds[kind]

@@ -42,6 +42,7 @@ def test_the_status_is_answered_before_the_lake_is_open(server: LakeServer) -> N
         "changelogs": [],
         "spark": None,
         "damaged": [],
+        "paused": [],
     }  # fmt: skip
     assert not server.ready
 

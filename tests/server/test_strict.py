@@ -18,7 +18,8 @@ SOME: dict[str, dict[str, Any]] = {
     "rebuild": {"table": "t"}, "verify": {"table": "t"}, "maintain": {}, "accept": {"topic": "t"},
     "replay": {"topic": "t"}, "plan": {}, "build": {"plan": "p"}, "diff": {"table": "t"},
     "gate": {"plan": "p"}, "promote": {"plan": "p", "approved_by": "me"}, "rollback": {"approved_by": "me"},
-    "retire": {}, "changelog": {"table": "t", "topic": "c"},
+    "retire": {}, "changelog": {"table": "t", "topic": "c"}, "pause": {"name": "t", "by": "me"},
+    "resume": {"name": "t", "by": "me"},
 }  # fmt: skip
 """Of every kind of job, parameters that are right."""
 NUMBERS = (("rollback", "to"), ("retire", "keep"))
@@ -26,7 +27,7 @@ FLAGS = (("rebuild", "due"), ("rebuild", "repair"), ("verify", "due"), ("verify"
 TEXTS = [
     *((kind, name) for kind, params in SOME.items() for name in params), ("rebuild", "version"),
     ("rebuild", "from"), ("rebuild", "to"), ("verify", "version"), ("maintain", "table"), ("diff", "blue"),
-    ("diff", "green"), ("diff", "plan"),
+    ("diff", "green"), ("diff", "plan"), ("pause", "reason"),
 ]  # fmt: skip
 
 

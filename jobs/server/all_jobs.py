@@ -1,0 +1,7 @@
+"""Every kind of job that the lake server takes."""
+
+from __future__ import annotations
+
+from jobs.server import batch_jobs, changelog_jobs, pause_jobs, release_jobs
+
+KINDS = {**batch_jobs.KINDS, **release_jobs.KINDS, **changelog_jobs.KINDS, **pause_jobs.KINDS}
