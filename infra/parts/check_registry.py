@@ -7,12 +7,12 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from infra.parts.finding import Finding, refuse_clock, tried
-from infra.parts.topics import refuse_breaking
 from jobs.errors import UnreachableError, UsageError
 from jobs.registry_access import RegistryAccess, given
 from jobs.settings import Settings
 from jobs.times import Clock
 from jobs.topics.contract import JSON
+from jobs.topics.registering import refuse_breaking
 from jobs.topics.topic import Topic, load_topic, topic_names
 
 if TYPE_CHECKING:

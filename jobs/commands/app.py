@@ -13,7 +13,7 @@ from jobs.errors import UsageError
 
 _COMMANDS = (
     "services", "doctor", "topics", "check", "batch", "jobs", "releases", "query", "quarantine", "changelog",
-    "pause", "gallery", "dags",
+    "pause", "reload", "gallery", "dags",
 )  # fmt: skip
 
 

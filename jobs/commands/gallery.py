@@ -63,7 +63,7 @@ def add_command(example: EXAMPLE) -> None:
     replace_file(settings.gallery_file, json.dumps([*settings.examples, example]) + "\n")
     say(f"{example} is added: topics {', '.join(topic_names(GALLERY / example))}; "
         f"tables {', '.join(tables(example))}")  # fmt: skip
-    tell("next: `twinlake down` and `twinlake up` (a topic is opened at the start), then")
+    tell("next: `twinlake reload` (or `twinlake up`, where nothing runs), then")
     tell(f"`twinlake gallery produce {example}`, `twinlake plan`, `twinlake build`, `twinlake promote`")
 
 
@@ -95,7 +95,7 @@ def produce_command(
         if not (Kafka(services.kafka("producer")).topic(topic) if is_json else known):
             raise UsageError(
                 f"topic {topic} is not open yet", f"{example} was added after the start",
-                "run `twinlake down`, then `twinlake up`",
+                "run `twinlake reload`",
             )  # fmt: skip
         source = sequence(
             example, topic, seed=seed, run=run, schema_id=max(known, default=0), span_ms=past_ms

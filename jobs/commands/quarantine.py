@@ -71,7 +71,7 @@ def replay_command(
     if _is_edited(load_settings(), topic):
         tell(
             (f"contracts/{topic}.yaml says other things than the contract in force, by which is judged: "
-             "`twinlake down`, then `twinlake up`, puts the file in force", "yellow")
+             "`twinlake reload` puts the file in force", "yellow")
         )  # fmt: skip
     client = lake_client()
     asked = {"topic": topic, **({"reasons": reasons} if reasons else {})}

@@ -70,7 +70,7 @@ def stops_at(
     otherwise = (
         "no schema file can read both: give the changed field another name, or its records a new topic; to "
         f"leave these records out, say `unreadableRecords: quarantine` among the customProperties of "
-        f"contracts/{topic.name}.yaml, run `twinlake check`, then `twinlake down` and `twinlake up`"
+        f"contracts/{topic.name}.yaml, run `twinlake check`, then `twinlake reload`"
     )
     return StoppedTopicError(
         what=f"topic {topic.name} has records of schema {found.id}, which {topic.newest.file} cannot read",
@@ -114,7 +114,7 @@ def _steps(topic: Topic, avro: dict[str, Any], field: str) -> str | None:
     return (
         f"add schemas/{topic.name}.v{topic.newest.number + 1}.avsc in which {said}"
         f"{f' (besides, {left[1]})' if left else ''}, and say the same in contracts/{topic.name}.yaml; "
-        "run `twinlake check`, then `twinlake down` and `twinlake up`"
+        "run `twinlake check`, then `twinlake reload`"
     )
 
 

@@ -132,7 +132,7 @@ class Log:
         self.keep(
             fields,
             newest.file,
-            remedy="give the field that type in the file, or another name; then start the lake server again",
+            remedy="give the field that type in the file, or another name; then `twinlake reload`",
         )
         self.publish(self.metadata().get("schemas", {}))  # last: its columns must be there
         return self.appender.table_id
@@ -150,8 +150,8 @@ class Log:
                 what=f"{self.topic.newest.file} cannot read records of schema {schema_id}, which the log of "
                 f"topic {self.topic.name} has",
                 why=why,
-                remedy="give the field that type in the file, or another name; then start the lake "
-                "server again",
+                remedy="give the field that type in the file, or another name; then "
+                "`twinlake reload`",
             )
 
     def _unfit(self) -> tuple[str, str] | None:

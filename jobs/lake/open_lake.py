@@ -23,6 +23,7 @@ from jobs.location import Location
 from jobs.run import Result, Run
 from jobs.settings import Settings
 from jobs.times import Clock
+from jobs.topics.topic import Topic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -127,6 +128,23 @@ class RunningIngest(Protocol):
         """Lets the batch under way finish; returns when nothing writes the log any more."""
 
 
+class RunningTopics(Protocol):
+    """The topics that are active, and what makes others so while everything else goes on."""
+
+    def active(self) -> dict[str, Topic]:
+        """Those whose logs are open, as ingest works with them."""
+
+    def broken(self) -> list[str]:
+        """Those whose files were wrong, or that could not be opened."""
+
+    def put(self, topic: Topic) -> None:
+        """Work with the topic as it is here: open its log, or go on with it after the batch under way, which
+        is the last by the files of before. What raises leaves the topic as it was."""
+
+    def drop(self, name: str) -> None:
+        """Read the topic no more, after the batch under way; its log stays."""
+
+
 class RunningChangelogs(Protocol):
     """The changelogs that are on, each sent by a thread of its own."""
 
@@ -155,6 +173,7 @@ class OpenLake:
     spark: SparkSession
     logs: Mapping[str, Log]
     ingests: Mapping[str, RunningIngest]
+    topics: RunningTopics
     versions: LivingVersions
     certificates: Certificates
     plans: Plans
@@ -173,7 +192,7 @@ class OpenLake:
 
     def tables(self) -> list[Location]:
         """Where the logs and the rows of living versions are."""
-        found = [log.path for log in self.logs.values()]
+        found = [log.path for log in list(self.logs.values())]
         for version in self.versions.living():
             with suppress(TwinlakeError):  # a definition that is not understood any more
                 found += [version.path(self.path)] if stores_rows(version) else []

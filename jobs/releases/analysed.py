@@ -102,8 +102,8 @@ def _not_open(lake: OpenLake, table: Kind, topic: str) -> TwinlakeError:
         return NotFoundError(f"{reads}, which this lake has not", known, "add its files")
     return UsageError(
         f"{reads}, which is not open",
-        "its files were added after the lake server had started, or were wrong then (see `twinlake status`)",
-        "restart it with `twinlake down` and `twinlake up`, then plan again",
+        "its files were added, or put right, since the lake server has read them (see `twinlake status`)",
+        "run `twinlake reload`, then plan again",
     )
 
 
@@ -113,6 +113,6 @@ def _refuse_outdated(lake: OpenLake, log: Log) -> None:
     if (now.contract.fingerprint, now.newest) != (log.topic.contract.fingerprint, log.topic.newest):
         raise UsageError(
             f"the contract or schema of topic {log.topic.name} has changed",
-            "the lake server still works with the files it found when it started",
-            "restart it with `twinlake down` and `twinlake up`, then plan again",
+            "the lake server still works with the files that it has read before",
+            "run `twinlake reload`, then plan again",
         )

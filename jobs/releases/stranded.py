@@ -82,6 +82,20 @@ def stranded(lake: Location, topics: Topics, start_spark: Callable[[], SparkSess
     return found
 
 
+def orphaned(lake: Location, removed: Sequence[str]) -> list[Stranding]:
+    """The topics without files that living versions read; those would stand still for ever."""
+    found = []
+    for name in removed:
+        if readers := "; ".join(_named(lake, one) for one in _living(lake) if name in one.topics):
+            steps = (
+                f"{_BACK}, or release without those tables and retire the releases that have them first "
+                "(`twinlake retire --keep 1`)"
+            )
+            why = f"the files of topic {name} are gone, and it is read by {readers}"
+            found.append(Stranding(topic=name, file=f"contracts/{name}.yaml", why=why, steps=steps))
+    return found
+
+
 @dataclass(frozen=True, kw_only=True)
 class Loaded:
     """The topics of a project's files, and why the files of others are not made active."""
@@ -192,7 +206,7 @@ def _of_version(lake: Location, version: Version, old: Topic, new: Topic, wrong:
     steps = (
         f"first {_BACK}; then release a definition of {version.table} that does without "
         "(`twinlake plan`, `build`, `promote`); then retire the releases that read it (`twinlake retire "
-        "--keep 1`); then change the file, `twinlake check`, `twinlake down`, `twinlake up`"
+        "--keep 1`); then change the file, `twinlake check`, `twinlake reload`"
     )
     why = f"{_named(lake, version)} could not be read any more: {'; '.join(wrong)}"
     return Stranding(topic=old.name, file=file, why=why, steps=steps)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,7 @@ from jobs.server.all_jobs import KINDS
 from jobs.server.executors import Executors
 from jobs.server.job_kinds import JobKind
 from jobs.server.jobs import Jobs
+from jobs.server.open_topics import OpenTopics
 from jobs.server.spark_progress import watched
 from jobs.server.status import TopicIngest, broken_status, moment, tables_status, topic_status
 from jobs.server.topic_watch import TopicWatch
@@ -144,7 +146,7 @@ class LakeServer:
             executors = Executors(spark, given)
             executors.begin()
             self._executors = executors
-        logs, found = {}, load_active(self.settings.lake, self.settings.sources, lambda: spark)
+        logs, found = dict[str, Log](), load_active(self.settings.lake, self.settings.sources, lambda: spark)
         self._broken.update(found.refused)
         for name, topic in found.topics.items():
             try:
@@ -167,6 +169,10 @@ class LakeServer:
             self.ingests[name] = self._ingest(log, versions)
         self._lake = OpenLake(
             settings=self.settings, spark=spark, logs=logs, ingests=self.ingests, versions=versions,
+            topics=OpenTopics(
+                spark, self.settings.lake, logs, self.ingests, self._broken,
+                lambda log: self._ingest(log, versions), versions, self.pauses,
+            ),
             certificates=self._certificates, plans=Plans(self.settings.lake), runs=self._runs,
             changelogs=self._changelogs, damages=self._damages, clock=self._clock,
             pauses=self.pauses,
@@ -189,7 +195,7 @@ class LakeServer:
             self._watch.stop()
         self.jobs.stop()
         self._changelogs.end()
-        for name, ingest in self.ingests.items():
+        for name, ingest in self.ingests.copy().items():
             try:
                 ingest.stop()
             except Exception:
@@ -203,10 +209,10 @@ class LakeServer:
         """Everything `twinlake status` shows; answered from memory, without Spark and without the broker."""
         found = self._live_release()
         topics = [
-            *(self._topic_status(name) for name in list(self.ingests)),
+            *(self._topic_status(name, ingest) for name, ingest in self.ingests.copy().items()),
             *(
                 broken_status(name, error, self.pauses.of("topic", name))
-                for name, error in list(self._broken.items())
+                for name, error in self._broken.copy().items()
             ),
         ]
         # after the topics: records that are shown in a log are lacking where a version has not taken them
@@ -237,9 +243,8 @@ class LakeServer:
         newest = (self._certificates.newest(*version) for version in live.tables.items())
         return [made.summary() for made in newest if made]
 
-    def _topic_status(self, name: str) -> dict[str, Any]:
-        ingest = self.ingests[name]
-        damage = self._damages.below(self.lake.logs[name].path) if self._lake else None
+    def _topic_status(self, name: str, ingest: TopicIngest) -> dict[str, Any]:
+        damage = self._damages.below(self.settings.lake / "logs" / name)
         watch, lag, paused = self._watches.get(name), self._lags.get(name), self.pauses.of("topic", name)
         return topic_status(name, ingest, damage, watch, lag, paused)
 
@@ -284,7 +289,8 @@ class LakeServer:
                 except Exception:
                     journal.exception("the executors are not known")
             for name in list(self.ingests):
-                self._look_at_topic(name)
+                with suppress(KeyError):  # it was dropped in this moment
+                    self._look_at_topic(name)
             if time.monotonic() - looked_at >= FILES_EVERY_S:
                 looked_at = time.monotonic()
                 self._look_at_files()

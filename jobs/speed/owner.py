@@ -140,6 +140,15 @@ class Owner:
         self._mailbox.ask(lambda: hold.stand(self.standing.position)).add_done_callback(hold.refuse)
         return hold
 
+    def read_by(self, log: Log) -> Future[None]:
+        """Take the next step from this log of the same topic, whose files may say other things now."""
+
+        def reopen() -> None:
+            self.log, self._feed, self._planned = log, None, []
+            self._guarded(self._open_now)
+
+        return self._mailbox.ask(reopen)
+
     def between_steps(self) -> Future[int]:
         """The position at which it is once the step under way is done."""
         return self._mailbox.ask(lambda: self.standing.position)

@@ -11,12 +11,7 @@ from typing import Any, TypeVar
 
 import structlog
 
-from jobs.errors import (
-    BusyError,
-    NotFoundError,
-    TimedOutError,
-    TwinlakeError,
-)
+from jobs.errors import BusyError, NotFoundError, TimedOutError, TwinlakeError
 from jobs.lake.damages import Damages
 from jobs.lake.feed import Feed, Opened, open_version, stores_rows
 from jobs.lake.fresh_rows import NewRows
@@ -90,13 +85,7 @@ class Versions:
             self.damages.note(error)
         for version in found:
             if version.state == "living":
-                try:
-                    self._open(version)
-                except TwinlakeError as error:
-                    with self._lock:
-                        self._unreadable[_key(version)] = (version, error)
-                    said = journal.bind(table=version.table, version=version.name)
-                    said.error("the version cannot be opened", why=str(error))
+                self._open_or_tell(version)
         wait([owner.opened for owner in self._all_owners()], timeout=OPEN_WAIT_S)
 
     def start(self, version: Version) -> None:
@@ -266,6 +255,16 @@ class Versions:
         owner = self.owner(version)
         return {owner.log.topic.name: self._answer(version, owner.between_steps(), run)}
 
+    def read_by(self, log: Log) -> None:
+        """The log of its topic is this one: what reads it is opened over it, and what lacked it, too."""
+        self.lags.heard(log.topic.name, log.metadata())
+        owners = [owner for owner in self._all_owners() if log.topic.name == owner.log.topic.name]
+        with self._lock:
+            lacking, self._unreadable = self._unreadable, {}
+        for version, _ in lacking.values():
+            self._open_or_tell(version)
+        wait([owner.read_by(log) for owner in owners], timeout=OPEN_WAIT_S)
+
     def go_on(self, table: str) -> None:
         for owner in self._all_owners():
             if owner.version.table == table:
@@ -296,9 +295,18 @@ class Versions:
             raise NotFoundError(f"{version} stores no rows", "its kind is a view", "")
         return owner
 
+    def _open_or_tell(self, version: Version) -> None:
+        try:
+            self._open(version)
+        except TwinlakeError as error:
+            with self._lock:
+                self._unreadable[_key(version)] = (version, error)
+            said = journal.bind(table=version.table, version=version.name)
+            said.error("the version cannot be opened", why=str(error))
+
     def _open(self, version: Version) -> None:
         if missing := [topic for topic in version.topics if topic not in self._logs]:
-            why, remedy = "its contract or schema is gone or wrong", "see `twinlake check`, then start again"
+            why, remedy = "its contract or schema is gone or wrong", "`twinlake check`; `twinlake reload`"
             if cause := self._broken.get(missing[0]):
                 why, remedy = cause.what, cause.remedy or remedy
             raise NotFoundError(f"{version} reads topic {missing[0]}, which is not open", why, remedy)
@@ -317,7 +325,7 @@ class Versions:
 
     def _prepare(self) -> None:
         """Large merges, which Spark's scheduler does, yield to the stream."""
-        for log in self._logs.values():
+        for log in list(self._logs.values()):
             log.spark.sparkContext.setLocalProperty("spark.scheduler.pool", "batch")
 
     def _await(self, owner: Owner, future: Future[T], run: Run) -> T:

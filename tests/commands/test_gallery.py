@@ -37,7 +37,7 @@ def test_an_example_is_added_once_and_listed_as_such(home: Path) -> None:
     assert first.stdout.split() == (
         "trades is added: topics trades; tables prices_per_day, top_symbols, trades_in_5_seconds".split()
     )
-    assert "`twinlake down` and `twinlake up`" in first.stderr
+    assert "`twinlake reload`" in first.stderr
     assert (again.stdout, again.stderr.strip()) == ("", "trades has been added before")
     assert Settings(home=home).examples == ("trades", "words")
     words = {
@@ -81,7 +81,7 @@ def test_no_records_are_sent_of_what_is_not_added_or_not_open_yet(home: Path, re
 
     assert (before.what, before.remedy) == ("trades is not added yet", "run `twinlake gallery add trades`")
     assert (after.what, after.remedy) == (
-        "topic trades is not open yet", "run `twinlake down`, then `twinlake up`",
+        "topic trades is not open yet", "run `twinlake reload`",
     )  # fmt: skip
     assert registry.asked == ["GET /subjects/trades-value/versions"]
 
@@ -102,7 +102,7 @@ def test_a_topic_in_json_is_open_when_the_broker_has_it(
         broker.stop()
 
     assert (before.what, before.remedy) == (
-        "topic parcel_scans is not open yet", "run `twinlake down`, then `twinlake up`",
+        "topic parcel_scans is not open yet", "run `twinlake reload`",
     )  # fmt: skip
     assert after.stdout.startswith("parcel_scans: 10 records acknowledged")
 

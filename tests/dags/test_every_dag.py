@@ -49,15 +49,16 @@ def test_every_dag_does_its_work_on_a_real_lake_server(tmp_path: Path) -> None:
             ("batch", {}),
             ("backfill", {**range_, "repair": True, "reason": "a test"}),
             ("replay", {"topic": "orders", "reason": None}),
+            ("reload", {}),
             ("release", changed(), "too few rows"),
             ("release", changed()),
             ("rollback", {"reason": "too few orders"}),
             ("maintain", {"keep": 1}),
         )
 
-        nothing_live, first, batch, backfill, replay, rejected, second, rollback, maintain = told["runs"]
+        nothing_live, first, batch, backfill, replay, reload, rejected, second, *last = told["runs"]
         assert states(nothing_live) == {"success", "skipped"}
-        done = (first, batch, backfill, replay, second, rollback, maintain)
+        done = (first, batch, backfill, replay, reload, second, *last)
         assert [states(run) for run in done] == [{"success"}] * len(done)
         assert rejected["state"] == "failed"
         assert ["promote", -1, "upstream_failed"] in rejected["tasks"]
@@ -78,6 +79,8 @@ def test_every_dag_does_its_work_on_a_real_lake_server(tmp_path: Path) -> None:
         assert {job.params["reason"] for job in chunks} == {"a test"}
         (judged,) = [job for job in server.client.jobs() if job.kind == "replay"]
         assert judged.succeeded()["judged"] >= 0
+        (reloaded,) = [job for job in server.client.jobs() if job.kind == "reload"]
+        assert reloaded.succeeded()["unchanged"] == ["orders"]
         _, page, _ = told["asked"]
         assert SALES.replace("_", r"\_") in page and "checks passed" in page
         assert events_by_asset(told["events"]) == {

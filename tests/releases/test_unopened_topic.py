@@ -43,4 +43,4 @@ def test_a_topic_without_files_is_to_be_written_and_one_with_files_needs_a_resta
         lake.plan(tables)
 
     assert (missing.value.why, missing.value.remedy) == ("it has orders", "add its files")
-    assert closed.value.remedy == "restart it with `twinlake down` and `twinlake up`, then plan again"
+    assert closed.value.remedy == "run `twinlake reload`, then plan again"

@@ -19,11 +19,12 @@ SOME: dict[str, dict[str, Any]] = {
     "replay": {"topic": "t"}, "plan": {}, "build": {"plan": "p"}, "diff": {"table": "t"},
     "gate": {"plan": "p"}, "promote": {"plan": "p", "approved_by": "me"}, "rollback": {"approved_by": "me"},
     "retire": {}, "changelog": {"table": "t", "topic": "c"}, "pause": {"name": "t", "by": "me"},
-    "resume": {"name": "t", "by": "me"},
+    "resume": {"name": "t", "by": "me"}, "reload": {},
 }  # fmt: skip
 """Of every kind of job, parameters that are right."""
 NUMBERS = (("rollback", "to"), ("retire", "keep"))
-FLAGS = (("rebuild", "due"), ("rebuild", "repair"), ("verify", "due"), ("verify", "repair"))
+FLAGS = (("rebuild", "due"), ("rebuild", "repair"), ("verify", "due"), ("verify", "repair"),
+         ("reload", "check"))  # fmt: skip
 TEXTS = [
     *((kind, name) for kind, params in SOME.items() for name in params), ("rebuild", "version"),
     ("rebuild", "from"), ("rebuild", "to"), ("verify", "version"), ("maintain", "table"), ("diff", "blue"),

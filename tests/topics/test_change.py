@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from infra.parts.topics import register
 from jobs.errors import ContractError, DifferenceError
 from jobs.ingest.unreadable import Unreadable
 from jobs.ingest.writer_schema import learn
 from jobs.settings import PROJECT
 from jobs.topics.change import breaking
+from jobs.topics.registering import register
 from jobs.topics.registry import Registry
 from jobs.topics.schema import Schema, parse_schema
 from jobs.topics.topic import load_topic

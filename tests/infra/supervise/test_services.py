@@ -15,11 +15,11 @@ from typing import Any
 import psutil
 import pytest
 
-from infra.parts.topics import register
 from jobs.errors import DifferenceError
 from jobs.settings import Services, Settings
 from jobs.topics.contract import Contract
 from jobs.topics.kafka import Kafka
+from jobs.topics.registering import register
 from jobs.topics.registry import Registry
 from jobs.topics.schema import Schema
 from jobs.topics.topic import Topic, load_topic
