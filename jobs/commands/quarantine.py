@@ -17,7 +17,7 @@ from jobs.commands.numbers import whole
 from jobs.commands.output import load_settings, print_json, say, show_rows, tell
 from jobs.commands.query import waiting_for_server
 from jobs.errors import ContractError, NotFoundError, TwinlakeError, UsageError
-from jobs.lake import formats
+from jobs.lake import formats, topic_views
 from jobs.lake.in_force import topic_in_force
 from jobs.lake.quarantine import reason_sql, refuse_unknown
 from jobs.reading.client import PATIENT, Waiting, ask
@@ -89,9 +89,9 @@ def quarantined(
     """What readers are shown of a topic's quarantine: `records` by verdict; `groups` by reason and version of
     the contract, each with its newest `samples`; `replayed`, by what was and became of the records.
 
-    A record with several reasons is in several groups. NotFoundError where no live table reads such a topic.
+    A record with several reasons is in several groups. NotFoundError where there is no log of such a topic.
     """
-    view, copies = (f"serve.{quote.name(f'{topic}_{which}')}" for which in ("quarantine", "replayed"))
+    _, view, copies = (f"serve.{quote.name(name)}" for name in topic_views.names(topic))
     of, of_each, of_first = (
         f"WHERE {reason_sql(reasons, column)}" if reasons else ""
         for column in ("reasons", "array(reason)", "first_reasons")
@@ -131,8 +131,8 @@ def _rows(services: Services, topic: str, sql: str, waiting: Waiting) -> list[di
         if "TABLE_OR_VIEW_NOT_FOUND" in str(error):
             raise NotFoundError(
                 f"no quarantine of topic {topic!r} is shown",
-                "readers see those of topics from which a table of the live release reads",
-                "check the name, see `twinlake status`",
+                "the lake server has opened no log of such a topic",
+                "check the name, see `twinlake status`; a new topic needs `twinlake down`, `twinlake up`",
             ) from error
         raise
     return rows

@@ -7,7 +7,7 @@ of a coordinate counts; a record that is valid by it has left the quarantine. A 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from jobs import quote
 from jobs.errors import UsageError
@@ -15,20 +15,19 @@ from jobs.topics.verdict import ALREADY_SEEN, IGNORED, INVALID, REASONS, TOO_LAT
 
 JUDGED_AGAIN = (INVALID, TOO_LATE)
 """The verdicts that a replay may change: a duplicate stays one, whatever the contract says."""
+NOTHING: Mapping[str, str] = {}
 _FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\[\]|\.[A-Za-z_][A-Za-z0-9_]*)*")
 _SAME = "{0}.epoch = {1}.epoch AND {0}.partition = {1}.partition AND {0}.offset = {1}.offset"
 
 
-def views(topic: str, relation: str) -> dict[str, str]:
-    """By name, the SELECTs of the views that readers have of a topic's log."""
-    return {f"{topic}_quarantine": quarantine_sql(relation), f"{topic}_replayed": replayed_sql(relation)}
-
-
-def quarantine_sql(relation: str) -> str:
+def quarantine_sql(relation: str, texts: Mapping[str, str] = NOTHING) -> str:
     """The records that are not valid by their latest verdict: how they came, verdict, reasons, the version of
-    the contract that has judged them, and whether a replay has."""
-    shown = "epoch, partition, offset, timestamp, key, value, verdict, reasons, contract, replay"
-    return f"SELECT {_of_l(shown)} {_latest(relation)}"
+    the contract that has judged them, and whether a replay has. `texts` is SQL of columns (`l.key` and
+    `l.value`) that are shown otherwise than as the log has them."""
+    shown = ("epoch", "partition", "offset", "timestamp", "key", "value", "verdict", "reasons", "contract",
+             "replay")  # fmt: skip
+    columns = (f"{texts[name]} AS {name}" if name in texts else f"l.{name}" for name in shown)
+    return f"SELECT {', '.join(columns)} {_latest(relation)}"
 
 
 def listed_sql(relation: str, reasons: Collection[str] = ()) -> str:

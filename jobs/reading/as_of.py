@@ -12,7 +12,7 @@ from jobs.times import parse_moment
 LONGEST = 1_000
 _RELEASE = re.compile(r"release:([1-9]\d{0,8})")
 _POSITION = re.compile(r"position:(.+)")
-_BATCH = re.compile(r"([A-Za-z][A-Za-z0-9_]*)=([1-9]\d{0,17})")
+_BATCH = re.compile(r"([A-Za-z0-9._-]+)=([1-9]\d{0,17})")
 _FORMS = "write release:3, position:orders=120,payments=7 or a time like 2026-01-31T12:00:00Z"
 
 

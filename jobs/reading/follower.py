@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 import structlog
 
 from jobs import quote
-from jobs.errors import DamagedError, FormatError
+from jobs.errors import DamagedError, FormatError, TwinlakeError
 from jobs.kinds.all import from_json
 from jobs.kinds.clock import OF_THE_LOG
 from jobs.kinds.kind import Kind, Moment, is_stored
-from jobs.lake import delta, formats, in_force, quarantine
+from jobs.lake import delta, formats, in_force, topic_views
 from jobs.lake.feed import read_by
 from jobs.lake.log import Log, late_after
 from jobs.lake.release_log import Release, releases, releases_path
@@ -92,7 +92,9 @@ class Follower:
         self._present: dict[tuple[str, str], str] = {}
         self._served: dict[tuple[str, str], Served] = {}
         self._topics: dict[str, Topic] = {}
-        self._seen = -1
+        self._of_logs: dict[str, str] | None = None
+        """By name, the SELECTs over the logs of all topics."""
+        self._seen: int | None = None
         self._published: dict[str, int] = {}
         self._fixed: set[int] = set()
         self._tables: dict[str, Mapping[str, str]] = {}
@@ -158,7 +160,9 @@ class Follower:
         if newest == self._seen:
             return
         history = releases(self._lake)
-        if history:
+        if not history:
+            self._apply(views.unreleased_views(self._topic_views()), views.SERVE)
+        else:
             current = history[-1]
             self._serve(current)
             self._tables[views.SERVE] = current.tables
@@ -183,24 +187,34 @@ class Follower:
     def _serve(self, release: Release) -> None:
         served = [self._version(table, version) for table, version in sorted(release.tables.items())]
         self._watermarks(served)
-        topics = {topic for one in served for topic in one.version.topics}
-        of_logs = {name: sql for topic in topics for name, sql in self._of_log(topic).items()}
-        wanted = views.served_views(release, self._texts(served), of_logs, self._lates(served))
+        texts = self._texts(served), self._topic_views(), self._lates(served)
+        wanted = views.served_views(release, *texts)
         self._switch(wanted, release.number)  # first: only what changed is altered, and readers wait for it
-        fixed = views.fixed_views(release, self._texts(served), self._lates(served))
         if release.number not in self._fixed:
-            self._apply(fixed, views.release_schema(release.number))
+            self._apply(views.fixed_views(release, *texts), views.release_schema(release.number))
             self._fixed.add(release.number)
 
+    def _topic_views(self) -> dict[str, str]:
+        """By name, the SELECTs over the logs of all topics, whoever reads them."""
+        if self._of_logs is None:
+            of_logs = dict[str, str]()
+            for topic in in_force.topics_in_force(self._lake):
+                of_logs = {**self._of_log(topic), **of_logs}
+            self._of_logs = of_logs
+        return self._of_logs
+
     def _of_log(self, topic: str) -> dict[str, str]:
-        """By name, the SELECTs over a topic's log."""
+        """Of one topic; a log that cannot be read stops no other."""
         try:
             log = self._log(topic)
             if not delta.exists(log.path):
                 return {}
-            return quarantine.views(topic, self._live.relation_sql(log.path))
+            return topic_views.texts(log, self._live.relation_sql(log.path))
         except DamagedError as error:
-            return dict.fromkeys(quarantine.views(topic, ""), self._damaged_sql(error))
+            return dict.fromkeys(topic_views.names(topic), self._damaged_sql(error))
+        except (TwinlakeError, OSError):
+            journal.exception("a topic has no views", topic=topic)
+            return {}
 
     def _damaged_sql(self, error: DamagedError) -> str:
         return f"SELECT * FROM {self._live.damaged_sql(error)}"
@@ -228,7 +242,8 @@ class Follower:
             else:
                 served = [self._version(version.table, version.name) for version in versions]
                 self._watermarks(served)
-                self._apply(views.fixed_views(release, self._texts(served), self._lates(served)), schema)
+                texts = self._texts(served), self._topic_views(), self._lates(served)
+                self._apply(views.fixed_views(release, *texts), schema)
         except Exception:
             journal.exception("a release has no views", release=release.number)
         self._fixed.add(release.number)
@@ -238,9 +253,9 @@ class Follower:
         for view, statement in self._changes(wanted, schema):
             self._execute(statement)  # noted one by one: what is there must be known when a later one fails
             if view.sql:
-                self._present[(view.schema, view.name)] = view.sql
+                self._present[view.key] = view.sql
             else:
-                del self._present[(view.schema, view.name)]
+                del self._present[view.key]
 
     def _changes(self, wanted: list[View], schema: str) -> list[tuple[View, str]]:
         present = {key: text for key, text in self._present.items() if key[0] == schema}
@@ -259,18 +274,17 @@ class Follower:
                     view = views.watermark_view(*name, topic, _least(map(told, paths)))
                 except DamagedError:  # whoever reads the table is told
                     continue
-                key = (view.schema, view.name)
-                present = self._present.get(key)
+                present = self._present.get(view.key)
                 if present != view.sql:
                     self._execute(view.create() if present is None else view.alter())
-                    self._present[key] = view.sql
+                    self._present[view.key] = view.sql
 
     def refresh(self) -> None:
         """Forget what was read of versions, contracts and schemas; the next look alters what has changed."""
         self._served.clear()
         self._topics.clear()
         self._fixed.clear()
-        self._seen = -1
+        self._of_logs = self._seen = None
 
     def _version(self, table: str, name: str) -> Served:
         """A version as served, read once until the next refresh. One that is damaged stops no other."""

@@ -59,7 +59,7 @@ def position_of(
     now: datetime,
 ) -> dict[str, int]:  # fmt: skip
     """By topic of these, where the moment is: of a release where it was superseded, of the live one where
-    these tables are now. UsageError for a topic that the moment does not tell."""
+    these tables are now. UsageError for a topic that the moment does not tell, and for an empty log."""
     if asked.time is not None:
         return {topic: position_at(log, asked.time, now) for topic, log in logs.items()}
     if asked.position:
@@ -67,15 +67,9 @@ def position_of(
     successor = next((one for one in releases(lake) if one.number == release.number + 1), None)
     if successor is None:
         return _now(lake, tables, logs)
-    found = greatest(successor.positions.values())
-    for topic in logs:
-        if topic not in found:
-            raise UsageError(
-                f"as of release {release.number} the position of {topic} is not known",
-                f"release {successor.number}, which followed it, has told no position of that topic",
-                f"name one, like position:{topic}=1, or a time",
-            )  # fmt: skip
-    return {topic: found[topic] for topic in logs}
+    found, then = greatest(successor.positions.values()), parse_moment(successor.created_at)
+    # of a topic that no table of it has read, the release tells the time alone
+    return {topic: found.get(topic) or position_at(log, then, now) for topic, log in logs.items()}
 
 
 def greatest(positions: Iterable[Mapping[str, int]]) -> dict[str, int]:
@@ -100,7 +94,7 @@ def _given(asked: AsOf, log: Log) -> int:
         why = "no batch was ever added to it"
         raise UsageError(f"the log of {topic} is empty", why, "wait for its first records")
     if batch is None:
-        why = f"a table of the query reads topic {topic}"
+        why = f"the query reads topic {topic}"
         raise UsageError(f"{asked.text} tells no position of {topic}", why, f"name one, like {topic}={end}")
     if batch > end:
         why = f"its newest batch is {end}"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from jobs import quote
 from jobs.kinds.all import from_json
 from jobs.kinds.kind import Kind, Moment, StoredKind, is_stored
-from jobs.lake import formats, in_force, kept_commits, quarantine
+from jobs.lake import formats, in_force, kept_commits, topic_views
 from jobs.lake.feed import moment_at, read_by
 from jobs.lake.log import Log
 from jobs.lake.log_clock import LogClock, clock_at
@@ -94,10 +94,11 @@ class PastTables:
             for table, name in sorted(release.tables.items())
             if {table.lower(), views.late_name(table).lower()} & set(names)
         ]
+        asked_logs = set(names) - {table.lower() for table in release.tables}
         of_logs = [
             topic
-            for topic in sorted(self._topics(release.tables))
-            if set(quarantine.views(topic, "")) & set(names)
+            for topic in in_force.topics_in_force(self._lake)
+            if {name.lower() for name in topic_views.names(topic)} & asked_logs
         ]
         topics = sorted({*of_logs, *(topic for version in versions for topic in version.topics)})
         known = {topic: in_force.topic_in_force(self._lake, topic) for topic in topics}
@@ -143,10 +144,6 @@ class PastTables:
     def lake(self) -> Location:
         return self._lake
 
-    def _topics(self, tables: Mapping[str, str]) -> set[str]:
-        found = (load(version_file(self._lake, table, name)).topics for table, name in tables.items())
-        return {topic for topics in found for topic in topics}
-
     def _show(self, schema: str, wanted: Iterable[View]) -> None:
         """Makes the views that lack or say something else; the moment that was asked longest ago goes.
 
@@ -159,7 +156,7 @@ class PastTables:
             self._schemas.move_to_end(schema)
             for view, statement in views.statements(wanted, present, ()):
                 self._spark.sql(statement)
-                present[(view.schema, view.name)] = view.sql
+                present[view.key] = view.sql
             oldest = next(one for one in self._schemas if one == schema or one not in self._making)
             if len(self._schemas) > MOST and oldest != schema:
                 del self._schemas[oldest]
@@ -200,9 +197,11 @@ class PastTexts:
             late = shown.definition.late(f"(\n{self._log(version, topic).late_sql(self._log_sql(topic))}\n)")
             if late is not None:
                 yield View(schema=self.schema, name=views.late_name(version.table), sql=late)
+        taken = {table.lower() for table in self.past.release.tables}
         for topic in self.of_logs:
-            for name, sql in quarantine.views(topic, self._log_sql(topic)).items():
-                yield View(schema=self.schema, name=name, sql=sql)
+            for name, sql in topic_views.texts(self.logs[topic], self._log_sql(topic)).items():
+                if name.lower() not in taken:
+                    yield View(schema=self.schema, name=name, sql=sql)
 
     def behind(self, version: Version, rows: str, through: tuple[str, ...] = ()) -> Iterator[Behind]:
         """The records behind rows of a version's view: by topic and the tables on the way there, SELECT text

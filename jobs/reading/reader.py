@@ -156,10 +156,11 @@ class Reader:
         if followed.release is None:
             return UsageError(
                 "the query failed",
-                f"{why} Nothing has been released yet, so there are no views.",
+                f"{why} Nothing has been released yet: only topics have views, see SHOW VIEWS IN serve.",
                 "`twinlake up` makes the first release; `twinlake status` shows the live one",
             )
-        return UsageError("the query failed", why, "see what there is with SHOW VIEWS IN serve")
+        there = "see what there is with SHOW VIEWS IN serve; a topic has its views once its log is opened"
+        return UsageError("the query failed", why, f"{there}, see `twinlake status`")
 
     def _in_time(self, left: threading.Event, work: Callable[[], T]) -> T:
         with self._ended_in_time(left) as late:

@@ -28,7 +28,7 @@ from jobs.errors import TwinlakeError
 from jobs.http_errors import Protocol
 from jobs.jvm import end_together
 from jobs.passwords import fits
-from jobs.reading.views import late_name
+from jobs.reading.views import SERVE
 from jobs.settings import PROJECT, Settings
 from jobs.spark_watch import SparkWatch
 
@@ -198,12 +198,11 @@ def open_jdbc(spark: SparkSession) -> None:
 
 
 def _warm(reader: Reader, followed: Callable[[], Followed]) -> None:
-    """Every view is read once as soon as it is there: the first of all statements takes seconds."""
+    """Every table is read once as soon as it is there: the first of all statements takes seconds. Views of
+    logs are not: to find a first row in a quarantine or among what came late reads a whole log."""
     while followed().release is None:
         time.sleep(WARM_S)
-    found = reader.read("SHOW VIEWS IN serve", 1_000, threading.Event())["rows"]
-    names = [view["viewName"] for view in found]
-    for name in set(names) - set(map(late_name, names)):  # that would read whole logs
+    for name in followed().tables[SERVE]:
         with suppress(TwinlakeError):  # whoever asks for one that fails is told
             reader.read(f"SELECT * FROM serve.{quote.name(name)}", 1, threading.Event())
 

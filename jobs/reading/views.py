@@ -2,7 +2,7 @@
 
 `serve.<table>` follows the live release, `release_<n>.<table>` never changes,
 `meta.<table>_<version>_<topic>` tells both a version's watermark. A table with windows has `<table>_late`
-beside it.
+beside it; every topic has its views in each of these schemas, see `lake/topic_views.py`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from jobs import quote
 from jobs.kinds.clock import OF_THE_LOG
+from jobs.lake import topic_views
 from jobs.lake.relations import moment_sql
 from jobs.lake.release_log import Release
 
@@ -29,6 +30,11 @@ class View:
     schema: str
     name: str
     sql: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What tells it from others: names that differ in case alone are one to the catalog."""
+        return self.schema, self.name.lower()
 
     @property
     def place(self) -> str:
@@ -51,7 +57,7 @@ def release_schema(number: int) -> str:
 
 def watermark_name(table: str, version: str, topic: str) -> str:
     """Names in the catalog have letters, digits and _ only."""
-    return f"{table}_{version.replace('-', '_')}_{topic}"
+    return f"{table}_{version.replace('-', '_')}_{topic_views.stem(topic)}"
 
 
 def watermark_sql(table: str, version: str, topic: str, clock: str = WATERMARK) -> str:
@@ -72,9 +78,11 @@ def late_name(table: str) -> str:
     return f"{table}_late"
 
 
-def fixed_views(release: Release, texts: Texts, lates: Texts = NOTHING) -> list[View]:
+def fixed_views(
+    release: Release, texts: Texts, of_logs: Mapping[str, str], lates: Texts = NOTHING
+) -> list[View]:
     """The schema of one release, see `served_views`."""
-    return _views(release_schema(release.number), release, texts, lates)
+    return _views(release_schema(release.number), release, texts, of_logs, lates)
 
 
 def served_views(
@@ -85,25 +93,34 @@ def served_views(
     `texts` and `lates` map (table, version) to the SELECT of that version's view, and of what came late for
     its windows where it has any.
     """
-    of_tables = _views(SERVE, release, texts, lates)
-    return of_tables + [View(schema=SERVE, name=name, sql=sql) for name, sql in sorted(of_logs.items())]
+    return _views(SERVE, release, texts, of_logs, lates)
 
 
-def _views(schema: str, release: Release, texts: Texts, lates: Texts) -> list[View]:
+def unreleased_views(of_logs: Mapping[str, str]) -> list[View]:
+    """What `serve` holds before the first release."""
+    return [View(schema=SERVE, name=name, sql=sql) for name, sql in sorted(of_logs.items())]
+
+
+def _views(
+    schema: str, release: Release, texts: Texts, of_logs: Mapping[str, str], lates: Texts
+) -> list[View]:
     live = sorted(release.tables.items())
     taken = {table.lower() for table, _ in live}  # by a release of before the name was refused
     tables = [View(schema=schema, name=table, sql=texts[(table, version)]) for table, version in live]
+    beside = {
+        late_name(table): lates[(table, version)] for table, version in live if (table, version) in lates
+    }
     return tables + [
-        View(schema=schema, name=late_name(table), sql=lates[(table, version)])
-        for table, version in live
-        if (table, version) in lates and late_name(table).lower() not in taken
+        View(schema=schema, name=name, sql=sql)
+        for name, sql in (*beside.items(), *sorted(of_logs.items()))
+        if name.lower() not in taken
     ]
 
 
 def statements(
     wanted: Iterable[View], present: Mapping[tuple[str, str], str], schemas: Iterable[str]
 ) -> list[tuple[View, str]]:
-    """From the views there are (`present`: (schema, name) -> text) to the wanted ones, none of them dropped.
+    """From the views there are (`present`: key -> text) to the wanted ones, none of them dropped.
 
     Each statement with the view that it leaves behind, one without text where it leaves none. Only schemas in
     `schemas` are tidied: a view there that nobody wants any more is dropped, last.
@@ -111,12 +128,12 @@ def statements(
     wanted = list(wanted)
     made = []
     for view in wanted:
-        text = present.get((view.schema, view.name))
+        text = present.get(view.key)
         if text is None:
             made.append((view, view.create()))
         elif text != view.sql:
             made.append((view, view.alter()))
-    keep = {(view.schema, view.name) for view in wanted}
+    keep = {view.key for view in wanted}
     tidied = set(schemas)
     gone = [View(schema=schema, name=name, sql="") for schema, name in sorted(present) if schema in tidied]
-    return made + [(view, view.drop()) for view in gone if (view.schema, view.name) not in keep]
+    return made + [(view, view.drop()) for view in gone if view.key not in keep]

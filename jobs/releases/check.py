@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -14,10 +15,10 @@ from jobs.kinds.defined import defined, shown_path
 from jobs.kinds.dependencies import ordered, unknown
 from jobs.kinds.fingerprint import fingerprint
 from jobs.kinds.kind import Kind
-from jobs.lake import formats
+from jobs.lake import formats, in_force
 from jobs.location import Location
-from jobs.reading.views import late_name
 from jobs.releases.checked import Checked, Found, rests_on
+from jobs.releases.view_names import refused_tables
 from jobs.settings import sources_of
 from jobs.topics.contract import Contract
 from jobs.topics.contract_file import load_contract
@@ -67,7 +68,7 @@ def check(
     topics = {name: topic for name in named if (topic := _topic(name, sources, report))}
     tables = _tables(examples, report)
     contracts = _contracts(sources, topics, report)
-    _sets_match(sources, tables, report)
+    _sets_match(sources, tables, lake, report)
     loaded = [table for table in tables if _inputs_known(table, topics, named, report)]
     listed = _ordered(loaded, tables, report)
     sound = Sound(start_spark, checked or Checked())
@@ -184,8 +185,10 @@ def _contracts(sources: Sequence[Path], topics: dict[str, Topic], report: Report
     return found
 
 
-def _sets_match(sources: Sequence[Path], tables: tuple[Kind, ...], report: Report) -> None:
-    """Topics, tables, contracts and files in jobs/tables name the same things."""
+def _sets_match(
+    sources: Sequence[Path], tables: tuple[Kind, ...], lake: Location | None, report: Report
+) -> None:
+    """Topics, tables, contracts and files in jobs/tables name the same; no table is named as a view."""
     names: set[str] = set()
     for table in tables:
         if table.name in names:
@@ -200,10 +203,12 @@ def _sets_match(sources: Sequence[Path], tables: tuple[Kind, ...], report: Repor
             report.problems.append(
                 ContractError(contract, "", f"table {table.name} has no contract", "write it")
             )
-    _refuse_names_of_late_views(tables, report)
+    topics = set(topic_names(*sources))
+    active = () if lake is None else _active(lake)
+    report.problems.extend(refused_tables(tables, sorted({*topics, *active})))
     if not tables:
         return
-    known = names | set(topic_names(*sources))
+    known = names | topics
     for path in sorted(path for source in sources for path in (source / "contracts").glob("*.yaml")):
         if path.stem not in known:
             report.problems.append(
@@ -217,14 +222,11 @@ def _sets_match(sources: Sequence[Path], tables: tuple[Kind, ...], report: Repor
             )
 
 
-def _refuse_names_of_late_views(tables: tuple[Kind, ...], report: Report) -> None:
-    """The SQL server has a view beside each table with windows; names differ by more than case."""
-    named = {table.name.lower(): table for table in tables}
-    for table in tables:
-        taken = named.get(late_name(table.name).lower())
-        if taken is not None and table.late("") is not None:
-            why = f"it has the name of the view of what came late for {table.name}"
-            report.problems.append(taken.error(why, "rename one of them"))
+def _active(lake: Location) -> list[str]:
+    """The topics that the lake works with; none where it cannot be looked at, which is told otherwise."""
+    with suppress(OSError, TwinlakeError):
+        return in_force.topics_in_force(lake)
+    return []
 
 
 def _inputs_known(table: Kind, topics: Mapping[str, Topic], named: Sequence[str], report: Report) -> bool:

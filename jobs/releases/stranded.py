@@ -18,7 +18,7 @@ from jobs.errors import ContractError, DamagedError, StoppedTopicError, Twinlake
 from jobs.kinds.all import from_json
 from jobs.kinds.analysis import columns, problems
 from jobs.kinds.kind import Kind
-from jobs.lake import in_force, release_log
+from jobs.lake import in_force, release_log, topic_views
 from jobs.lake.log import Log
 from jobs.lake.made_with import stored_schema, upstream
 from jobs.lake.release_log import Release
@@ -61,7 +61,8 @@ def stranded(lake: Location, topics: Topics, start_spark: Callable[[], SparkSess
     started only where some are not. Nothing is written."""
     old = dict(_active(lake))
     changed = [name for name in old if name in topics and _differ(old[name], topics[name])]
-    found = [one for name in changed for one in _of_edited_files(lake, old[name], topics[name])]
+    found = list(_of_view_names(lake, topics))
+    found += [one for name in changed for one in _of_edited_files(lake, old[name], topics[name])]
     changed = [name for name in changed if name not in {one.topic for one in found}]
     if not changed:
         return found
@@ -143,6 +144,28 @@ def _fingerprints(topic: Topic) -> list[str]:
 def _file(old: Topic, new: Topic) -> str:
     """The file that says what is new."""
     return new.contract.file if _fingerprints(old) == _fingerprints(new) else new.newest.file
+
+
+def _of_view_names(lake: Location, topics: Topics) -> Iterator[Stranding]:
+    """New topics whose views nobody could read, because what is there has their names."""
+    active = in_force.topics_in_force(lake)
+    stems = {topic_views.stem(name).lower(): name for name in active}
+    for name in sorted(topics.keys() - set(active)):
+        file = topics[name].newest.file
+        shown = ", ".join(topic_views.names(name))
+        if (other := stems.setdefault(topic_views.stem(name).lower(), name)) != name:
+            why = f"its views would be {shown}, which are those of topic {other}"
+            steps = "give the topic a name that differs in more than signs and case"
+            yield Stranding(topic=name, file=file, why=why, steps=steps)
+        for version in _living(lake):
+            if view := topic_views.hidden_by(version.table, name):
+                why = f"its view would be {view}, the name of {_named(lake, version)}"
+                steps = (
+                    f"give the topic another name; or first release the rows of {version.table} as a table "
+                    f"of another name (`twinlake plan`, `build`, `promote`), then retire the releases that "
+                    f"have {version.table} (`twinlake retire --keep 1`), then add the topic"
+                )
+                yield Stranding(topic=name, file=file, why=why, steps=steps)
 
 
 def _of_edited_files(lake: Location, old: Topic, new: Topic) -> Iterator[Stranding]:

@@ -29,6 +29,7 @@ ODD = "Australia/Lord_Howe"
 START = datetime(2026, 1, 31, 12, 1, tzinfo=UTC)
 """When the orders of batch 1 were; those of batch 2 a minute later."""
 RECORDS = 6
+OF_LOG = {"orders_valid", "orders_quarantine", "orders_replayed"}
 DAILY = replace(sales_per_region.TABLE, window=Tumbling(on="ordered_at", size="1 day"))
 ARRIVED: Aggregate = replace(
     sales_per_region.TABLE, name="arrived", window=Tumbling(on="came", size="1 minute"),
@@ -115,16 +116,15 @@ def test_what_came_late_stands_beside_each_table_with_windows_and_follows_its_re
     assert server.rows("SELECT late, discarded FROM serve.arrived_late") == [{"late": 0, "discarded": 1}]
     beside = {"sales_per_region_late", "arrived_late", "processed_late"}
     tables = {name.removesuffix("_late") for name in beside}
-    assert names(server, "serve") == {*beside, *tables, "orders_quarantine", "orders_replayed"}
+    assert names(server, "serve") == {*beside, *tables, *OF_LOG}
 
     written.promote(written.version(DAILY, build=2), written.version(orders.TABLE))
     server.wait_until(lambda status: status["release"] == 2)
 
     (day,) = server.rows("SELECT window_start, window_end, late FROM serve.sales_per_region_late")
     assert [*day.values()] == ["2026-01-31T00:00:00Z", "2026-02-01T00:00:00Z", 2]
-    of_log = {"orders_quarantine", "orders_replayed"}
-    assert names(server, "serve") == {"sales_per_region", "sales_per_region_late", *of_log}
-    server.wait_until(lambda _: names(server, "release_1") == {*beside, *tables})
+    assert names(server, "serve") == {"sales_per_region", "sales_per_region_late", *OF_LOG}
+    server.wait_until(lambda _: names(server, "release_1") == {*beside, *tables, *OF_LOG})
     assert server.rows("SELECT * FROM release_1.sales_per_region_late") == first
 
 

@@ -30,10 +30,11 @@ def test_a_release_is_served_twice_once_for_good() -> None:
     made = Release(number=3, kind="promote", tables={"t": "v-1"}, created_at="now", approved_by="x")
     texts = {("t", "v-1"): "SELECT 1"}
 
-    assert [view.place for view in fixed_views(made, texts)] == ["`release_3`.`t`"]
-    assert [view.place for view in served_views(made, texts, {"orders_quarantine": "SELECT 2"})] == [
-        "`serve`.`t`", "`serve`.`orders_quarantine`"
-    ]  # fmt: skip
+    of_logs = {"orders_quarantine": "SELECT 2", "T": "SELECT 3"}
+    fixed, served = fixed_views(made, texts, of_logs), served_views(made, texts, of_logs)
+
+    assert [view.place for view in fixed] == ["`release_3`.`t`", "`release_3`.`orders_quarantine`"]
+    assert [view.place for view in served] == ["`serve`.`t`", "`serve`.`orders_quarantine`"]
 
 
 def test_what_came_late_is_beside_its_table_in_every_schema() -> None:
@@ -42,7 +43,7 @@ def test_what_came_late_is_beside_its_table_in_every_schema() -> None:
     texts = {(table, version): f"SELECT '{table}'" for table, version in live.items()}
     lates = {("t", "v-1"): "SELECT 1", ("u", "v-2"): "SELECT 2"}
 
-    fixed, served = fixed_views(made, texts, lates), served_views(made, texts, {}, lates)
+    fixed, served = fixed_views(made, texts, {}, lates), served_views(made, texts, {}, lates)
 
     assert [(view.name, view.sql) for view in served] == [
         # a release of before the name was refused keeps its own table
@@ -69,6 +70,7 @@ def test_each_topic_of_a_version_has_a_watermark_of_its_own() -> None:
     one, other = (watermark_view("t", "abc-1", topic, {"watermark": 0}) for topic in ("orders", "returns"))
 
     assert one.place != other.place
+    assert watermark_view("t", "abc-1", "shop.a-b", {}).place == "`meta`.`t_abc_1_shop_a_b`"
 
 
 def test_a_topic_that_has_no_watermark_yet_has_a_null_of_the_right_type() -> None:
