@@ -1,6 +1,6 @@
 # Everything lives in the project's own folders: .venv, .jars and the state in $TWINLAKE_HOME (default .twinlake), the demo's in .twinlake-demo.
 .DEFAULT_GOAL := help
-.PHONY: help install jars demo test faults cluster-test store-test up down bench bench-long bench-idle bench-kinds bench-scale lint ci clean
+.PHONY: help install jars demo test faults proof cluster-test store-test up down bench bench-long bench-idle bench-kinds bench-scale lint ci clean
 PY := .venv/bin/python
 INSTALLED := .venv/.installed
 JARS := .jars/.complete
@@ -11,7 +11,8 @@ DRIVERS := .jars/drivers/.complete
 help:
 	@echo "make demo     install, start everything, run the main job (leaves the services up)"
 	@echo "make test     install what the tests need and run them, with one kill that the seed draws"
-	@echo "make faults   what takes longer: kills at every named point, full disks, locked brokers, other Airflows, the tour, a week (hours)"
+	@echo "make faults   what takes longer, of all of it SHARD=name: kills, full disks, a cluster, other Airflows, a week (hours)"
+	@echo "make proof    run every shard that has not passed on this commit; write proof.json and docs/proof.md (hours)"
 	@echo "make cluster-test  the main job and kills with executors on a Spark cluster (about 15 minutes)"
 	@echo "make store-test  the main job, kills, races and readers over a lake in a real HDFS (about 20 minutes; fetches its jar)"
 	@echo "make up       start the services; 'make down' stops them, and those of the demo"
@@ -51,7 +52,12 @@ test: jars $(DRIVERS)
 	@$(PY) -m pytest
 
 faults: jars $(DRIVERS)
-	@$(PY) -m pytest -m faults
+	@if [ -z "$(SHARD)" ]; then $(PY) -m pytest -m "faults or cluster"; \
+	else $(PY) -m pytest --shard="$(SHARD)" $(if $(SEED),--seed=$(SEED)); fi
+
+proof: jars $(DRIVERS)
+	@$(PY) -m infra.setup.jars hdfs
+	@$(PY) -m tests.proof
 
 cluster-test: jars
 	@$(PY) -m pytest -m cluster tests/cluster

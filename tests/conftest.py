@@ -16,6 +16,7 @@ import pytest
 from jobs import service_log
 from jobs.configuration_file import overrides
 from jobs.settings import Settings
+from tests import shards
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,12 +30,15 @@ LONG = ("faults", "store", "tour", "week")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--seed", type=int, help="draw the histories, records and kill point of an earlier run")
+    parser.addoption("--shard", choices=[*shards.SHARDS], help="run one shard of what takes long")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Every run draws other histories, and can be repeated with the seed that it prints."""
     for name in overrides(os.environ):  # no test comes near anything of somebody else's
         del os.environ[name]
+    if config.option.shard:  # the shard decides, not the selection of an everyday run
+        config.option.markexpr = ""
     if config.option.seed is None:
         config.option.seed = random.SystemRandom().randrange(2**32)
     config.option.hypothesis_seed = config.option.hypothesis_seed or str(config.option.seed)
@@ -69,6 +73,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     kills = [item for item in points if item.get_closest_marker("faults")]
     if kills:
         random.Random(config.option.seed).choice(kills).add_marker(pytest.mark.drawn)
+    shards.choose(config, items)
 
 
 @pytest.fixture(scope="session")

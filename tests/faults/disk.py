@@ -30,16 +30,16 @@ class Disk:
 
 @contextmanager
 def small_disk(folder: Path, megabytes: int = 4) -> Iterator[Disk]:
-    """A tmpfs at the folder; skips the test where the system refuses to mount one."""
+    """A tmpfs at the folder; the test fails where the system refuses to mount one."""
     folder.mkdir(parents=True, exist_ok=True)
     options = f"size={megabytes}m,mode=755"
     command = ["mount", "-t", "tmpfs", "-o", options, "twinlake-test", str(folder)]
     try:
         done = subprocess.run(command, capture_output=True, text=True)
     except FileNotFoundError:
-        pytest.skip("there is no program `mount` to make a small disk with")
+        pytest.fail("there is no program `mount` to make a small disk with")
     if done.returncode:
-        pytest.skip(f"no small disk can be mounted here (root can): {done.stderr.strip()}")
+        pytest.fail(f"no small disk can be mounted here (root can): {done.stderr.strip()}")
     try:
         yield Disk(folder)
     finally:

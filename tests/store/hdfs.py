@@ -27,7 +27,7 @@ class Hdfs:
 
     def __init__(self, folder: Path) -> None:
         if not [*_JARS.glob("*.jar")]:
-            pytest.skip("the jars of an HDFS are not here: run `make store-test`, which fetches them")
+            pytest.fail("the jars of an HDFS are not here: run `make store-test`, which fetches them")
         self.folder = folder
         self.port = _free_port()
         self.uri = f"hdfs://127.0.0.1:{self.port}"

@@ -98,6 +98,7 @@ def restarted_s(server: LakeProcess) -> float:
     return time.monotonic() - began
 
 
+@pytest.mark.timeout(1800)
 def test_a_week_leaves_memory_files_steps_and_starts_as_they_were(server: LakeProcess) -> None:
     server.start()
     server.release()

@@ -1,0 +1,181 @@
+"""Runs what has not been run yet on this tree, shard by shard, and writes down what each has shown.
+
+`proof.json` is what is known, `docs/proof.md` shows it to people. After an interruption it goes on with what
+is missing; what failed runs again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from xml.etree import ElementTree
+
+from jobs.files import replace_file
+from tests.shards import SHARDS
+
+PROJECT = Path(__file__).parent.parent
+KNOWN = "proof.json"
+PAGE = "docs/proof.md"
+EVERY_DAY = "test"
+"""Not a shard: what `make test` runs."""
+RUNS = (EVERY_DAY, *SHARDS)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of one shard. Nothing is proved unless something passed and nothing failed."""
+
+    tree: str
+    date: str
+    cores: int
+    seconds: int
+    seed: int
+    passed: int
+    failed: list[str]
+    skipped: dict[str, str]
+    """Test -> why it did not run."""
+
+    @property
+    def proves(self) -> bool:
+        return self.passed > 0 and not self.failed
+
+
+def tree(project: Path = PROJECT) -> str:
+    """The hash of all that is committed, but for what is written down here.
+
+    Raises:
+        SystemExit: something is changed and not committed, so no hash would name what runs.
+    """
+    own = (KNOWN, PAGE)
+    changed = [line for line in _git(project, "status", "--porcelain").splitlines() if line[3:] not in own]
+    if changed:
+        raise SystemExit(
+            "what runs must be what is committed, or nobody could repeat it. Commit or put aside:\n"
+            + "\n".join(changed)
+        )
+    files = [
+        line for line in _git(project, "ls-files", "--stage").splitlines() if line.split("\t")[1] not in own
+    ]
+    return hashlib.sha256("\n".join(files).encode()).hexdigest()[:16]
+
+
+def read(path: Path) -> dict[str, Run]:
+    """What is known of each shard; nothing where there is no file yet."""
+    if not path.exists():
+        return {}
+    return {name: Run(**run) for name, run in json.loads(path.read_text())["runs"].items()}
+
+
+def text(known: dict[str, Run], at: str) -> str:
+    """What `read` reads."""
+    runs = {name: asdict(known[name]) for name in RUNS if name in known}
+    return json.dumps({"tree": at, "runs": runs}, indent=1) + "\n"
+
+
+def missing(known: dict[str, Run], at: str) -> list[str]:
+    """The shards that have not proved anything on this tree."""
+    return [name for name in RUNS if name not in known or known[name].tree != at or not known[name].proves]
+
+
+def result(report: Path, at: str, seconds: float, seed: int, code: int) -> Run:
+    """What pytest's XML report says of a run. One without, or that ended badly without a failure, failed."""
+    passed, failed, skipped = 0, [], {}
+    for case in ElementTree.parse(report).iter("testcase") if report.exists() else ():
+        name = f"{case.get('classname')}::{case.get('name')}"
+        if case.find("failure") is not None or case.find("error") is not None:
+            failed.append(name)
+        elif (why := case.find("skipped")) is not None:
+            skipped[name] = why.get("message") or ""
+        else:
+            passed += 1
+    if code and not failed:
+        failed.append(f"pytest ended with {code}")
+    return Run(
+        at, datetime.now(UTC).strftime("%Y-%m-%d %H:%M"), os.cpu_count() or 1, round(seconds), seed, passed,
+        failed, skipped,
+    )  # fmt: skip
+
+
+def page(known: dict[str, Run], at: str) -> str:
+    """`docs/proof.md`: one row a shard, and what no run has shown."""
+    left = missing(known, at)
+    whole = "**Whole**: every shard passed" if not left else f"**Not whole**: {', '.join(left)} did not pass"
+    lines = [
+        "# What has been run",
+        "",
+        "`make proof` writes this page and `proof.json`, from which one can repeat a run: "
+        "`make faults SHARD=name SEED=n`.",
+        f"{whole} on the tree `{at}`.",
+        "",
+        "| shard | when (UTC) | tree | cores | minutes | passed | failed | skipped | seed |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for name in RUNS:
+        if name in known:
+            run = known[name]
+            age = "" if run.tree == at else " (older)"
+            lines.append(
+                f"| {name} | {run.date} | `{run.tree}`{age} | {run.cores} | "
+                f"{run.seconds / 60:.1f} | {run.passed} | {len(run.failed)} | {len(run.skipped)} "
+                f"| {run.seed} |"
+            )
+        else:
+            lines.append(f"| {name} | never | | | | | | | |")
+    failed = [f"- {name}: `{test}`" for name in RUNS if name in known for test in known[name].failed]
+    skipped = [
+        f"- {name}: `{test}`: {' '.join(why.split())}"
+        for name in RUNS
+        if name in known
+        for test, why in known[name].skipped.items()
+    ]
+    lines += ["", "## Failed", "", *(failed or ["Nothing."])]
+    lines += ["", "## Not proved, for it was skipped", "", *(skipped or ["Nothing."])]
+    return "\n".join(lines) + "\n"
+
+
+def prove(name: str, at: str) -> Run:
+    """Runs one shard, with its output where this process writes."""
+    seed = random.SystemRandom().randrange(2**32)
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        command = [sys.executable, "-m", "pytest", f"--seed={seed}", f"--junitxml={report}"]
+        if name != EVERY_DAY:
+            command.append(f"--shard={name}")
+        began = time.monotonic()
+        code = subprocess.run(command, cwd=PROJECT).returncode
+        return result(report, at, time.monotonic() - began, seed, code)
+
+
+def main() -> int:
+    at = tree()
+    known = read(PROJECT / KNOWN)
+    todo = missing(known, at)
+    for number, name in enumerate(todo, 1):
+        print(f">> {name} ({number} of {len(todo)})", flush=True)
+        known[name] = prove(name, at)
+        replace_file(PROJECT / KNOWN, text(known, at))
+        replace_file(PROJECT / PAGE, page(known, at))
+        if tree() != at:
+            raise SystemExit(f"the tree changed while {name} ran: begin again")
+    left = missing(known, at)
+    print(f"not whole: {', '.join(left)}" if left else f"whole on {at}")
+    return 1 if left else 0
+
+
+def _git(project: Path, *arguments: str) -> str:
+    return subprocess.run(
+        ["git", "-C", str(project), *arguments], capture_output=True, text=True, check=True
+    ).stdout
+
+
+if __name__ == "__main__":
+    sys.exit(main())

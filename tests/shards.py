@@ -1,0 +1,82 @@
+"""What takes long, divided into shards: each is one run of at most fifteen minutes on two cores."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Iterable
+from pathlib import Path, PurePath
+
+import pytest
+
+from jobs.git import commit_of
+
+TESTS = Path(__file__).parent
+
+SHARDS: dict[str, tuple[str, ...]] = {
+    "kills": ("kill",),
+    "cluster": ("cluster", "test_spark_watch.py"),
+    "store": ("store",),
+    "disks": (
+        "faults/test_full_disk_of_broker.py",
+        "faults/test_full_disk_of_lake.py",
+        "faults/test_full_disk_of_records.py",
+    ),
+    "servers": ("faults", "infra"),
+    "gallery": ("faults/test_gallery.py", "gallery", "commands"),
+    "locked": ("infra/supervise/test_locked.py",),
+    "airflow": ("dags", "infra/parts/test_airflow.py"),
+    "tour": ("tour",),
+    "week": ("week",),
+    "ingest": ("ingest",),
+    "changelog": ("changelog",),
+    "laws": ("laws", "kinds", "speed", "small_lake", "lake", "benchmarks"),
+    "reading": ("reading",),
+    "releases": ("releases", "batch"),
+}
+"""Shard -> the folders and files below `tests/` whose long tests it runs. The longest path that fits wins."""
+
+
+def shard_of(path: PurePath) -> str:
+    """The shard of a test file, given below `tests/`; KeyError for a file that none has."""
+    fits = {
+        len(PurePath(place).parts): name
+        for name, places in SHARDS.items()
+        for place in places
+        if path.is_relative_to(place)
+    }
+    if not fits:
+        raise KeyError(str(path))
+    return fits[max(fits)]
+
+
+def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keeps the long tests of the shard that `--shard` names. A long test that no shard has is an error."""
+    wanted = config.option.shard
+    kept, left = [], []
+    for item in items:
+        shard = None
+        if item.get_closest_marker("faults") or item.get_closest_marker("cluster"):
+            try:
+                shard = shard_of(item.path.relative_to(TESTS))
+            except KeyError as error:
+                raise pytest.UsageError(
+                    f"{error.args[0]} has a long test and no shard runs it: name it in tests/shards.py"
+                ) from None
+        (kept if shard == wanted else left).append(item)
+    if wanted:
+        config.hook.pytest_deselected(items=left)
+        items[:] = kept
+
+
+def drawn(commit: str, names: Iterable[str] = SHARDS) -> str:
+    """The shard that CI runs for a commit: the same for the same commit, each equally often."""
+    shards = sorted(names)
+    return shards[int(hashlib.sha256(commit.encode()).hexdigest(), 16) % len(shards)]
+
+
+if __name__ == "__main__":
+    found = commit_of(TESTS.parent)
+    if found is None:
+        sys.exit("which shard runs is drawn by the commit's hash, and this is no git checkout")
+    print(drawn(found))
