@@ -106,6 +106,27 @@ def test_jdbc_is_bounded_too_and_its_long_texts(jdbc: Callable[..., Any]) -> Non
             assert time.monotonic() - began < SOON_S
 
 
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        (f"SELECT {LARGE[0]}", "use rows, of range(...)"),
+        (LARGE_BY_ROWS[0], "use rows, of range(...)"),
+        *((text, "use several shorter ones") for text in PLANNED_LONG.values()),
+    ],
+    ids=["a value", "a value by rows", *PLANNED_LONG],
+)
+def test_what_is_too_large_or_planned_for_minutes_is_refused_over_both_ways_with_a_remedy(
+    sql: SqlServer, jdbc: Callable[..., Any], text: str, remedy: str
+) -> None:
+    with closing(jdbc()) as connection, pytest.raises(Exception) as refused:
+        connection.createStatement().executeQuery(text)
+
+    assert message(refused.value).startswith("the query was refused\nwhy: "), message(refused.value)
+    assert f"\ndo:  {remedy}" in message(refused.value)
+    assert sql.ask(text).json()["remedy"].startswith(remedy)
+    assert sql.rows("SELECT count(*) AS n FROM serve.orders") == [{"n": ALL}]
+
+
 def test_what_people_and_their_tools_write_runs(sql: SqlServer) -> None:
     assert {name: sql.rows(text) for name, text in WITHIN.items()} == {name: [{"n": ALL}] for name in WITHIN}
     assert len(sql.rows(f"SELECT {WIDE} FROM serve.orders LIMIT 1")[0]) == 1_000

@@ -14,12 +14,16 @@ from tests.reading.test_doors import message
 
 WRONG = {
     "DROP VIEW serve.orders": ("the query was refused", "is refused, because", "use SELECT, SHOW, DESCRIBE"),
-    "SELECT array_repeat('x', 1500000000)": ("the query was refused", "is refused, because", "use SELECT"),
+    "SELECT array_repeat('x', 1500000000)": ("the query was refused", "is refused, because", "use rows"),
     "SELECT * FROM serve.nothing": ("the query failed", "TABLE_OR_VIEW_NOT_FOUND", "SHOW VIEWS IN serve"),
     "SELEC 1": ("the query failed", "PARSE_SYNTAX_ERROR", "correct the statement"),
     "SELECT order_id / 0 FROM serve.orders": ("the query failed", "DIVIDE_BY_ZERO", "correct the statement"),
     "SELECT cast('[DAMAGED_FILE] /lake/a.parquet: gone' AS INT)": (
         "the query failed", "CAST_INVALID_INPUT", "correct the statement",
+    ),
+    "SELECT repeat('ab', 500000) RLIKE '(a|b)*c'": ("the query failed", "too deeply", "a simpler pattern"),
+    "SELECT count(*) FROM range(0, 8, 1, 8) WHERE concat(repeat('ab', 500000), id) RLIKE '(a|b)*c'": (
+        "the query failed", "nested or repeated too deeply, by a pattern", "take shorter values",
     ),
     f"SELECT raise_error('5000000000 does not fit into int: {RELEASE_WIDER}')": (
         "the query failed", "does not fit into int", f"leave out its column, or {RELEASE_WIDER}",

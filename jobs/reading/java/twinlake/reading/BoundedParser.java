@@ -43,8 +43,8 @@ final class BoundedParser extends SparkSqlParser {
   private static final int LOOK = 0x7;
   private static final long LOOK_NS = 10_000_000;
   private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
-  private static final String SHORTER = "a statement is bounded, so that it keeps nobody else from theirs; "
-      + "write it in parts, as temporary views over JDBC for instance";
+  private static final String BOUNDED = "a statement is bounded, so that it keeps nobody else from theirs";
+  private static final String SHORTER = "several shorter ones, with temporary views over JDBC for instance";
 
   @Override
   public <T> T parse(String text, Function1<SqlBaseParser, T> toResult) {
@@ -112,7 +112,7 @@ final class BoundedParser extends SparkSqlParser {
   }
 
   static Refused tooMuch(String what) {
-    return new Refused(what, SHORTER);
+    return new Refused(what, BOUNDED, SHORTER);
   }
 
   static Refused tooDeep() {

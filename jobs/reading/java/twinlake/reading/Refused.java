@@ -5,6 +5,10 @@ public final class Refused extends UnsupportedOperationException {
   private static final long serialVersionUID = 1L;
 
   Refused(String what, String why) {
-    super(what + " is refused, because " + why + ". Use SELECT, SHOW, DESCRIBE or EXPLAIN over the views.");
+    this(what, why, "SELECT, SHOW, DESCRIBE or EXPLAIN over the views");
+  }
+
+  Refused(String what, String why, String use) {
+    super(what + " is refused, because " + why + ". Use " + use);
   }
 }

@@ -250,7 +250,7 @@ final class Sizes {
   static Refused tooLarge(String function, String what) {
     return new Refused(
         "a value as large as that of " + function, function + " " + what + ", and one value has at most " + LARGEST
-            + " elements or characters, because all readers share the memory; use rows, of range(...) for instance");
+            + " elements or characters, because all readers share the memory", "rows, of range(...) for instance");
   }
 
   private static Expression child(Expression of, int number) {

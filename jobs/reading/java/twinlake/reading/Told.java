@@ -17,6 +17,12 @@ final class Told extends HiveSQLException {
   private static final Pattern PLAN = Pattern.compile(";\\n|\\nTo tolerate|\\nIf you did not qualify|\\n\\nJVM stacktrace:|\\nDriver stacktrace:");
   private static final int LONGEST = 4_000;
 
+  /** As a task's failure has it: in a message, with a trace and without a cause. */
+  private static final String OVERFLOW = StackOverflowError.class.getName();
+
+  /** As {@code jobs/reading/reader.py} says it over HTTP. */
+  private static final String TOO_DEEP = "something is nested or repeated too deeply, by a pattern such as (a|b)* for instance";
+
   /** As {@code jobs/topics/change.py} has it, of a value that a version's own type does not hold. */
   private static final String RELEASE_WIDER = "release a definition of it that is made with the newest schema";
 
@@ -55,6 +61,9 @@ final class Told extends HiveSQLException {
       }
       if (large.find()) {
         return text("the query was stopped", "its result has more than " + large.group(1), "ask for fewer rows or columns");
+      }
+      if (why.contains(OVERFLOW) || cause instanceof StackOverflowError) {
+        return text("the query failed", TOO_DEEP, "take shorter values, or a simpler pattern");
       }
       if (cause instanceof Damaged || isUnreadableFile(cause)) {
         return text("the query failed", shortened(why), "see `twinlake status`, which names what is damaged");
