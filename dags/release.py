@@ -44,6 +44,8 @@ def difference_lines(diffs: list[dict[str, Any]]) -> list[str]:
             f"{one['name']} ({one['changed']:,})" for one in diff["columns"] if one["changed"]
         )
         lines.append(f"{diff['table']}: {rows}{'; changed columns: ' + changed if changed else ''}")
+        if diff.get("blue_raises"):
+            lines.append(f"  blue cannot be read, and counts as NULL where it raises: {diff['blue_raises']}")
     return lines
 
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from jobs import quote
+from jobs.batch.diff import Side
+from jobs.batch.pinned import side
 from jobs.errors import first_lines
 from jobs.kinds.expression import Stage
 from jobs.lake.failing_record import FailingRecord, first_failing, is_of_data
@@ -44,6 +46,27 @@ class Failing:
         return {name: getattr(self.record, name) for name in ("topic", "epoch", "partition", "offset")}
 
 
+def readable_side(view: LogView, pin: Pin) -> tuple[Side, str] | None:
+    """The side of a pinned view that raises: NULL in columns that do, no row where a key or a condition does.
+    With it, what raises and for which record; None for a view that can be read.
+
+    Reads the history once for each column.
+    """
+    from pyspark.sql import functions as F
+
+    whole = side(view, pin)
+    if (error := _raised(whole.rows)) is None:
+        return None
+    found = failing(view, pin, error)
+    raising = [name for name in whole.rows.columns if _raised(whole.rows.select(quote.name(name)))]
+    nulls = {name: F.lit(None).cast(type_) for name, type_ in whole.rows.dtypes if name in raising}
+    if _raised(whole.rows.selectExpr("1")) or set(raising) & set(view.definition.view_keys):
+        rows = whole.rows.where("false")
+    else:
+        rows = whole.rows.withColumns(nulls)
+    return replace(whole, rows=rows), found.words if found else first_lines(error)
+
+
 def evaluate(rows: DataFrame) -> None:
     """Compute every column of every row and keep none; raises what an expression raises."""
     rows.write.format("noop").mode("overwrite").save()
@@ -72,7 +95,8 @@ def failing(view: LogView, pin: Pin, error: Exception) -> Failing | None:
             )
             return Failing(table=table, what=record.what, why=record.why, columns=columns, record=record)
     for column in view.definition.timeless:
-        if _raises(view.view(pin).select(quote.name(column))) and not _raises(view.view(pin).selectExpr("1")):
+        shown = view.view(pin)
+        if _raised(shown.select(quote.name(column))) and not _raised(shown.selectExpr("1")):
             what = f"column {column} raises"
             return Failing(table=table, what=what, why=first_lines(error), columns=(column,))
     return Failing(table=table, what="its rows cannot be computed", why=first_lines(error))
@@ -94,11 +118,12 @@ def _stages(view: LogView, pin: Pin) -> Iterator[tuple[str, Stage]]:
             yield topic, Stage(rows=there.withColumns(at), expressions=paired.expressions)
 
 
-def _raises(rows: DataFrame) -> bool:
+def _raised(rows: DataFrame) -> Exception | None:
+    """What an expression raises over the rows."""
     try:
         evaluate(rows)
     except Exception as error:
         if is_of_data(error):
-            return True
+            return error
         raise
-    return False
+    return None

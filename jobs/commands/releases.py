@@ -303,6 +303,8 @@ def _show_diff(diff: Mapping[str, Any]) -> None:
     for side in ("blue", "green"):
         if diff[f"columns_only_{side}"]:
             say(f"  columns only in {side}: {', '.join(diff[f'columns_only_{side}'])}")
+    if diff.get("blue_raises"):
+        say((f"  blue cannot be read, and counts as NULL where it raises: {diff['blue_raises']}", "yellow"))
     rows = []
     for column in diff["columns"]:
         if column["changed"]:

@@ -8,9 +8,11 @@ from typing import Any
 
 from jobs.as_json import to_json
 from jobs.batch.diff import ColumnDiff, Diff, Differing, Side, diff
+from jobs.batch.failing_view import readable_side
 from jobs.batch.pinned import computed_at, side
 from jobs.lake import delta
-from jobs.lake.feed import Feed, Opened, Readable, computed_version, feeds, open_version
+from jobs.lake.failing_record import is_of_data
+from jobs.lake.feed import Feed, LogView, Opened, Readable, computed_version, feeds, open_version
 from jobs.lake.open_lake import OpenLake
 from jobs.lake.version import Pin, Version
 from jobs.run import Run
@@ -67,11 +69,13 @@ class Comparison:
     columns_only_blue: tuple[str, ...] = ()
     columns_only_green: tuple[str, ...] = ()
     samples: tuple[Sample, ...] = ()
+    blue_raises: str | None = None
+    """What raises when blue is read, a view kind: columns that do are NULL in it here."""
 
     @property
     def equal(self) -> bool:
         return not (
-            self.changed or self.only_blue or self.only_green
+            self.blue_raises or self.changed or self.only_blue or self.only_green
             or self.columns_only_blue or self.columns_only_green
         )  # fmt: skip
 
@@ -161,11 +165,17 @@ def compare_pinned(blue: tuple[Readable, Pin], green: tuple[Readable, Pin]) -> C
         if blue_pin.position[topic] != green_pin.position[topic]:
             raise ValueError(f"pinned at different positions: {blue_pin.position} and {green_pin.position}")
     old, new = side(blue_opened, blue_pin), side(green_opened, green_pin)
+    raises = None
+    try:
+        found = _differing(blue_opened, green_opened, old, new)
+    except Exception as error:  # the release may be what resolves it
+        if not is_of_data(error) or not isinstance(blue_opened, LogView):
+            raise
+        if (readable := readable_side(blue_opened, blue_pin)) is None:
+            raise
+        old, raises = readable
+        found = _differing(blue_opened, green_opened, old, new)
     keys = green_opened.definition.view_keys
-    if blue_opened.definition.view_keys == keys:
-        found = diff(old, new, keys, shown=SHOWN, totals=True)
-    else:
-        found = _disjoint(old, new)
     return Comparison(
         table=green_opened.definition.name,
         blue=ComparedVersion(version=blue_pin.version.name, delta_version=blue_pin.delta_version),
@@ -180,7 +190,15 @@ def compare_pinned(blue: tuple[Readable, Pin], green: tuple[Readable, Pin]) -> C
         columns_only_blue=tuple(name for name in old.types if name not in new.types),
         columns_only_green=tuple(name for name in new.types if name not in old.types),
         samples=tuple(_sample(row, keys, (tuple(old.types), tuple(new.types))) for row in found.rows),
+        blue_raises=raises,
     )
+
+
+def _differing(blue: Readable, green: Readable, old: Side, new: Side) -> Diff:
+    keys = green.definition.view_keys
+    if blue.definition.view_keys == keys:
+        return diff(old, new, keys, shown=SHOWN, totals=True)
+    return _disjoint(old, new)
 
 
 def _disjoint(old: Side, new: Side) -> Diff:

@@ -189,6 +189,12 @@ def test_diff_of_equal_versions_ends_with_0(twinlake: Twinlake, home: Path) -> N
     ]
 
 
+def test_what_raises_in_blue_is_named(twinlake: Twinlake) -> None:
+    raising = replace(DIFF, blue_raises="column a raises")
+    done = twinlake(Answers(build=BUILT, diff=raising.to_json()), "diff", PLAN.id)
+    assert "  blue cannot be read, and counts as NULL where it raises: column a raises" in lines(done)
+
+
 def test_columns_that_only_one_version_has_are_named(twinlake: Twinlake) -> None:
     other = replace(DIFF, columns_only_blue=("old",), columns_only_green=("new", "newer"))
     done = twinlake(Answers(build=BUILT, diff=other.to_json()), "diff", PLAN.id)

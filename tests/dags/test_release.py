@@ -46,6 +46,9 @@ def test_the_line_of_a_difference_has_its_counts() -> None:
     assert dag_file.difference_lines([diff]) == [
         "t: 900 rows the same, 100 changed, 3 only in blue, 0 only in green; changed columns: sales (90)"
     ]
+    assert dag_file.difference_lines([{**diff, "blue_raises": "column a raises"}])[1:] == [
+        "  blue cannot be read, and counts as NULL where it raises: column a raises"
+    ]
 
 
 MADE = {"id": "p", "empty": False, "changes": [], "lines": ["plan p: from release 1", "t: changed"]}

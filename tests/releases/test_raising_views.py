@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -96,3 +97,23 @@ def test_one_that_has_come_to_raise_since_it_was_built_is_not_promoted(lake: Lak
 
     assert "offset 32" in str(found.value)
     assert release_log.live(lake.path) == before
+
+
+def test_the_release_that_corrects_a_raising_view_can_be_looked_at_and_made(lake: Lake) -> None:
+    corrected = replace(REGRETS, columns={"paid": "left.order_id", "ratio": RATIO.replace("1 /", "1 + ")})
+    plan = lake.build(tables(SAFE, PAID, GONE, corrected))
+
+    diffs = {name: lake.do("diff", table=name, plan=plan) for name in ("inverse", "regrets")}
+    lake.promote(plan)
+
+    events, join = diffs["inverse"], diffs["regrets"]
+    raises = f"column inverse ({SQL}) raises for orders (epoch 0, partition 0, offset 32)"
+    assert raises in events["blue_raises"]
+    assert "offset 32" in join["blue_raises"]
+    for found in (events, join):  # the rows are there, but for the column that raises
+        assert not found["equal"] and found["common"] == found["changed"] and not found["only_blue"]
+        changed = {column["name"] for column in found["columns"] if column["changed"]}
+        assert changed == {"inverse" if found is events else "ratio"}
+    assert "Blue cannot be read" in Path(join["report"]).read_text()
+    live = release_log.live(lake.path)
+    assert live is not None and live.number == 2
