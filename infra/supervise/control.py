@@ -19,7 +19,7 @@ from infra.parts.folders import Folders, folders_of
 from infra.parts.part import Context, Part
 from infra.parts.ports import Ports
 from infra.setup.java import NoJava, find_java
-from infra.supervise import record
+from infra.supervise import open_files, record
 from infra.supervise.alive import supervisor_alive
 from infra.supervise.process import MARK, end, passed_on
 from infra.supervise.record import Record
@@ -136,7 +136,8 @@ def _refuse_other_settings(settings: Settings) -> None:
 
 
 def check_prerequisites(settings: Settings, environ: Mapping[str, str]) -> None:
-    """UsageError where there is no Java, or no jars."""
+    """UsageError where too few files may be open, or there is no Java, or no jars."""
+    open_files.ensure()
     try:
         find_java(environ)
     except NoJava as error:
