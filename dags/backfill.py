@@ -104,7 +104,15 @@ def refuse_nothing(table: str, start: str, end: str, rebuilt: Iterable[dict[str,
         ),
         "from": moment("From", "first window start, inclusive"),
         "to": moment("To", "window starts before this"),
-        "chunk_hours": Param(6, type="integer", minimum=1, maximum=MOST_HOURS, title="Hours per chunk"),
+        # the form replaces what is typed by a `minimum` or `maximum`, silently
+        "chunk_hours": Param(
+            6,
+            type="integer",
+            exclusiveMinimum=0,
+            exclusiveMaximum=MOST_HOURS + 1,
+            title="Hours per chunk",
+            description=f"1 to {MOST_HOURS}",
+        ),
         "repair": Param(
             False,
             type="boolean",

@@ -27,7 +27,7 @@ from jobs.defaults import KEPT_RELEASES
         "keep": Param(
             None,
             type=["null", "integer"],
-            minimum=1,
+            exclusiveMinimum=0,  # the form replaces what is typed by a `minimum`, silently
             title="Keep releases",
             description="one can roll back to so many of the newest releases, the live one among them; "
             f"{KEPT_RELEASES} unless given",

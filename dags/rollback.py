@@ -24,7 +24,7 @@ from lake_task import lake_task
         "to": Param(
             None,
             type=["null", "integer"],
-            minimum=1,
+            exclusiveMinimum=0,  # the form replaces what is typed by a `minimum`, silently
             title="To release",
             description="empty: the release before the live one",
         ),

@@ -163,16 +163,18 @@ def rollback_target(history: list[Release], to: int | None = None) -> Release:
         raise UsageError(
             f"release {current.number} cannot be rolled back",
             f"it is the mapping of release {origin.number}, the first one",
-            "name a release with --to, or change the definitions and promote",
+            'name a release (`--to`, in Airflow "To release"), or change the definitions and promote',
         )
     if target is None:
         raise NotFoundError(
-            f"there is no release {to}", f"the newest is {current.number}", "name one from the release log"
+            f"there is no release {to}",
+            f"the newest is {current.number}",
+            "name one that `twinlake releases` shows",
         )
     if target.tables == current.tables:
         raise UsageError(
             f"release {target.number} is live already",
             f"its tables are those of release {current.number}",
-            "name another one with --to",
+            'name another one that `twinlake releases` shows (`--to`, in Airflow "To release")',
         )
     return target

@@ -35,6 +35,14 @@ def test_a_form_refuses_what_is_something_else(bag, dag: str, name: str, wrong: 
         bag.dags[dag].params.get_param(name).resolve(wrong)
 
 
+@pytest.mark.parametrize(("dag", "name"), NUMBERS)
+def test_a_form_does_not_make_another_number_of_what_was_typed(bag, dag: str, name: str) -> None:
+    """Airflow's form turns a typed 0 into the `minimum` without a word, and then that is done."""
+    schema = bag.dags[dag].params.get_param(name).schema
+
+    assert schema.keys().isdisjoint({"minimum", "maximum"})
+
+
 def asked(bag, monkeypatch: pytest.MonkeyPatch, dag: str, task: str, params: dict[str, Any]) -> Any:
     """What the task asks of the lake server, which refuses by its own rules what is not of the right type."""
 

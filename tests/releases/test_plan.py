@@ -172,7 +172,8 @@ def test_a_rollback_goes_back_and_never_forward_by_itself() -> None:
     assert rollback_target([first, second, third, back], to=3) == third
     with pytest.raises(UsageError, match="cannot be rolled back"):
         rollback_target([first])
-    with pytest.raises(UsageError, match="is live already"):
+    with pytest.raises(UsageError, match="is live already") as live:
         rollback_target([first, second, third, back], to=2)
-    with pytest.raises(NotFoundError):
+    assert "`twinlake releases`" in str(live.value) and 'in Airflow "To release"' in str(live.value)
+    with pytest.raises(NotFoundError, match="`twinlake releases`"):
         rollback_target([first, second], to=9)
