@@ -49,13 +49,32 @@ def telling_airflow() -> Iterator[None]:
 
 
 def run_job(kind: str, params: dict[str, Any], part: str = "") -> dict[str, Any]:
-    """The job's result, for which a `lake_task` waits deferred; `part` tells jobs of one task apart."""
+    """The job's result and its id as `job`; a `lake_task` waits for it deferred.
+
+    `part` distinguishes the jobs of one task.
+    """
     key = _key(kind, get_current_context()["ti"], part)
     with telling_airflow():
         job = _ended(lake_server(), kind, params, key)
         result = job.succeeded()
-    log.info("%s succeeded: %s", kind, {key: value for key, value in result.items() if not _is_long(value)})
-    return result
+    short = {key: value for key, value in result.items() if not _is_long(value)}
+    log.info(
+        "%s succeeded, job %s (`twinlake jobs follow %s --json` shows it): %s", kind, job.id, job.id, short
+    )
+    if "covers" in result:
+        log.info("certificate of %s", _certificate(result))
+    return {**result, "job": job.id}
+
+
+def _certificate(made: dict[str, Any]) -> str:
+    """What a rebuild or verify has certified, or which certificate there was where nothing was due."""
+    found = "are equal" if made["equal"] else "differ"
+    position = ", ".join(f"{topic} batch {batch}" for topic, batch in made["position"].items())
+    rows = f"{made['rows_compared']:,} rows compared"
+    return (
+        f"{made['table']}, version {made['version']}: speed and batch {found}, {rows} at {position}, "
+        f"{made['covers']}"
+    )
 
 
 def _key(kind: str, instance: Any, part: str) -> str:

@@ -130,6 +130,23 @@ def run_job(kind: str, params: dict[str, Any], part: str = "") -> dict[str, Any]
     return copy_context().run(task)
 
 
+def test_the_log_names_the_job_and_what_its_certificate_covers(
+    lake: FakeLake, caplog: pytest.LogCaptureFixture
+) -> None:
+    certificate = {
+        "table": "t", "version": "v-1", "equal": True, "rows_compared": 2434, "position": {"orders": 5},
+        "covers": "all of history",
+    }  # fmt: skip
+    lake.outcome = lambda job: {"state": "succeeded", "result": certificate}
+
+    with caplog.at_level("INFO", "airflow.task.twinlake"):
+        run_job("verify", {"table": "t"})
+
+    assert "job job0 (`twinlake jobs follow job0 --json` shows it)" in caplog.text
+    said = "t, version v-1: speed and batch are equal, 2,434 rows compared at orders batch 5, all of history"
+    assert f"certificate of {said}" in caplog.text
+
+
 def test_a_task_is_skipped_while_nothing_is_live(lake: FakeLake) -> None:
     with pytest.raises(AirflowSkipException):
         lake_jobs.live_tables()
@@ -174,7 +191,7 @@ def test_a_lake_server_of_another_version_is_asked_for_nothing(lake: FakeLake, v
 def test_a_lake_server_that_differs_in_the_last_number_is_asked(lake: FakeLake) -> None:
     lake.version = f"{VERSION.rpartition('.')[0]}.999"
 
-    assert run_job("rebuild", {"table": "t"}) == {"table": "t"}
+    assert run_job("rebuild", {"table": "t"}) == {"table": "t", "job": "job0"}
 
 
 def test_a_wrong_token_is_not_tried_again_and_a_server_that_is_away_is(
@@ -219,7 +236,7 @@ def test_a_task_that_is_tried_again_finds_its_job_again(lake: FakeLake) -> None:
     first = run_job("rebuild", {"table": "t"})
     again = run_job("rebuild", {"table": "t"})
 
-    assert first == again == {"table": "t"}
+    assert first == again == {"table": "t", "job": "job0"}
     assert lake.keys == ["batch/manual__1/rebuild/2"] * 2
     assert len(lake.jobs) == 1
 
