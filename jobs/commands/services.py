@@ -20,6 +20,7 @@ from jobs.commands.pause import show_paused
 from jobs.errors import DifferenceError, TwinlakeError, UnreachableError, UsageError
 from jobs.settings import Settings
 from jobs.topics.verdict import LATE, VERDICTS
+from jobs.visible import visible
 
 COUNTED = (*VERDICTS, LATE)
 Problem = tuple[str, dict[str, str]]
@@ -142,7 +143,7 @@ def logs(
         if len(files) > 1:
             tell(f"==> {file.stem} <==")
         for line in tail(file, lines):
-            print(line)
+            print(_readable(line))
     if follow:
         _follow(shown_to)
 
@@ -331,6 +332,11 @@ def _cell(value: Any) -> str:
     return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
 
 
+def _readable(text: str) -> str:
+    """Without orders to a terminal: Spark logs the statements of readers, and values that fit no type."""
+    return "\n".join(visible(line) for line in text.expandtabs().split("\n"))
+
+
 def _follow(places: dict[Path, int]) -> None:
     try:
         while True:
@@ -341,7 +347,7 @@ def _follow(places: dict[Path, int]) -> None:
                 if size > place:
                     with open(file, errors="replace") as text:
                         text.seek(place)
-                        print(text.read(), end="", flush=True)
+                        print(_readable(text.read()), end="", flush=True)
                     places[file] = size
             time.sleep(0.3)
     except KeyboardInterrupt:

@@ -364,6 +364,13 @@ def test_status_says_what_is_wrong_with_the_addresses(tmp_path: Path) -> None:
         assert isinstance(told, UnreachableError) and "services.json cannot be read" in told.what
 
 
+def test_logs_gives_no_orders_to_a_terminal(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "lake.log").write_text("no \x1b]0;t\x07int\n\tat \u202eyadot\n")
+
+    assert invoke(tmp_path, "logs", "lake").stdout == "no \\x1b]0;t\\x07int\n        at \\u202eyadot\n"
+
+
 def test_logs_waits_for_a_part_that_has_not_written_yet(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "jobs", "--home", str(tmp_path), "logs", "lake", "--follow"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as followed:
