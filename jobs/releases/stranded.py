@@ -24,8 +24,9 @@ from jobs.lake.made_with import stored_schema, upstream
 from jobs.lake.release_log import Release
 from jobs.lake.version import Version, stored_versions
 from jobs.location import Location
+from jobs.topics.contract_file import load_contract
 from jobs.topics.earlier import MadeWith, as_of_schema, made_with
-from jobs.topics.topic import Topic, load_topic, topic_names
+from jobs.topics.topic import Topic, contract_file, load_topic, topic_names
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -105,20 +106,39 @@ class Loaded:
     refused: dict[str, TwinlakeError]
 
 
-def load_all(sources: Sequence[Path]) -> Loaded:
-    """The topics whose files are right."""
+def load_all(sources: Sequence[Path], lake: Location | None = None) -> Loaded:
+    """The topics whose files are right. One that the lake works with is gone only once its contract is: in a
+    torn file nothing says any more that it is a topic's."""
     topics, refused = dict[str, Topic](), dict[str, TwinlakeError]()
-    for name in topic_names(*sources):
+    names = topic_names(*sources)
+    for name in names:
         try:
             topics[name] = load_topic(name, *sources)
         except TwinlakeError as error:
             refused[name] = error
+    for name in set(in_force.topics_in_force(lake) if lake else ()).difference(names):
+        if why := _why_no_topic(contract_file(name, *sources)):
+            refused[name] = why
     return Loaded(topics=topics, refused=refused)
+
+
+def _why_no_topic(file: Path) -> ContractError | None:
+    """None where there is no file, or one of a table."""
+    try:
+        is_topic = load_contract(file).is_topic
+    except ContractError as error:
+        return error if file.exists() else None
+    if not is_topic:
+        return None
+    return ContractError(
+        file, "", "it is the contract of a topic that has no schema file, and does not say `format: json`",
+        "put back what is missing; or remove the contract, too, if the topic is to be read no more",
+    )  # fmt: skip
 
 
 def load_active(lake: Location, sources: Sequence[Path], start_spark: Callable[[], SparkSession]) -> Loaded:
     """Those of them that a lake server can work with."""
-    found = load_all(sources)
+    found = load_all(sources, lake)
     refused = found.refused | {one.topic: one.stops for one in stranded(lake, found.topics, start_spark)}
     for name, why in refused.items():
         journal.error("the topic's files are not made active", topic=name, why=str(why))

@@ -57,7 +57,7 @@ def do_reload(lake: OpenLake, params: ReloadParams, run: Run) -> Reloaded:
 
 def _refused_or_found(lake: OpenLake, check: bool) -> tuple[dict[str, Topic], Reloaded]:
     """What is in the files, and what is new in it; UsageError with all that is wrong."""
-    loaded = load_all(lake.settings.sources)
+    loaded = load_all(lake.settings.sources, lake.path)
     old, new = lake.topics.active(), loaded.topics
     known = {*old, *lake.topics.broken()}
     added = tuple(sorted(new.keys() - old.keys()))

@@ -18,6 +18,7 @@ from jobs.errors import UsageError
 from jobs.lake import in_force
 from jobs.run import Run
 from jobs.tables import sales_per_region
+from jobs.waiting import wait_for
 from tests.ingest.stage import Stage, frame, order
 from tests.ingest.whole_server import WholeServer
 
@@ -193,6 +194,32 @@ def test_what_is_wrong_is_refused_as_a_whole_with_all_reasons(whole: WholeServer
     assert stage.kafka.topic(good) is None and not whole.server.lake.path.joinpath("logs", good).exists()
     stage.orders("still read")
     whole.until_records(1)
+
+
+def test_a_topic_whose_contract_is_torn_is_not_taken_for_a_removed_one(whole: WholeServer) -> None:
+    clicks = f"{whole.name}_clicks"
+    whole.add(clicks)
+    (whole.project / "schemas" / f"{clicks}.v1.avsc").unlink()
+    text = whole.contract(clicks).read_text()
+    is_json = "customProperties:\n  - property: format\n    value: json\n"
+    whole.contract(clicks).write_text(text.replace("customProperties:\n", is_json))
+    whole.do("reload")
+
+    refusals = []
+    for wrong in (whole.contract(clicks).read_text() + "a: [b\n", text):
+        whole.contract(clicks).write_text(wrong)
+        with pytest.raises(UsageError, match="nothing was reloaded") as refused:
+            whole.do("reload")
+        refusals.append(refused.value.why)
+    assert "it cannot be read as YAML" in refusals[0]
+    assert "has no schema file, and does not say `format: json`" in refusals[1]
+    wait_for("the topic to be read", lambda: whole.topic(clicks)["state"] == "running" or None, 60)
+
+    whole.restart()
+    assert whole.topic(clicks)["state"] == "stopped"
+
+    whole.contract(clicks).unlink()
+    assert whole.do("reload")["removed"] == [clicks]
 
 
 def test_a_paused_topic_stays_paused_and_two_reloads_take_turns(whole: WholeServer, stage: Stage) -> None:

@@ -18,7 +18,7 @@ from jobs.kinds.kind import Kind
 from jobs.kinds.measures.counts import Count
 from jobs.kinds.measures.totals import Sum
 from jobs.lake import release_log
-from jobs.lake.plans import Plan
+from jobs.lake.plans import Plans
 from jobs.lake.release_log import Release
 from jobs.lake.version import Health, Version
 from jobs.reading.views import release_schema
@@ -302,7 +302,7 @@ def test_a_stalled_table_below_is_told_of_it_and_the_next_release_resolves_both(
     )
 
 
-def test_a_living_version_is_used_again_only_if_it_reads_the_versions_of_the_plan() -> None:
+def test_a_living_version_is_used_again_only_if_it_reads_the_versions_of_the_plan(tmp_path: Path) -> None:
     """Its fingerprint is the same; the versions of the table below are two builds of one meaning."""
     history = {"orders": History(topic="orders", records=10, bytes=100)}
     proposals = [
@@ -320,11 +320,14 @@ def test_a_living_version_is_used_again_only_if_it_reads_the_versions_of_the_pla
         number=1, kind="initial", tables={"spent": version("spent", 2).name}, created_at="", approved_by="me"
     )  # fmt: skip
 
+    plans = Plans(tmp_path)
+
     def decided(*living: Version) -> dict[str, tuple[str, str | None]]:
         plan = decide(
             live=live, proposals=proposals, versions=living, histories=history, created_at="2026"
         )  # fmt: skip
-        assert Plan.from_json(plan.to_json()) == plan
+        plans.save(plan)
+        assert plans.load(plan.id) == plan
         return {change.table: (change.action, change.green) for change in plan.changes}
 
     spent = [version("spent", 1), version("spent", 2)]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -42,7 +44,7 @@ def actions(plan: Plan) -> dict[str, str]:
     return {change.table: change.action for change in plan.changes}
 
 
-def test_each_table_is_new_changed_unchanged_or_removed() -> None:
+def test_each_table_is_new_changed_unchanged_or_removed(tmp_path: Path) -> None:
     before = [version("same", "a", 1), version("other", "b", 2), version("gone", "c", 3)]
     plan = decided(
         released(4, {v.table: v.name for v in before}),
@@ -53,7 +55,9 @@ def test_each_table_is_new_changed_unchanged_or_removed() -> None:
     assert actions(plan) == {"same": "unchanged", "other": "changed", "fresh": "new", "gone": "removed"}
     assert plan.release_before == 4
     assert not plan.empty
-    assert Plan.from_json(plan.to_json()) == plan
+    plans = Plans(tmp_path)
+    plans.save(plan)
+    assert plans.load(plan.id) == plan
 
 
 def test_what_goes_names_who_is_left_without_it() -> None:
@@ -131,9 +135,13 @@ def test_a_plan_says_when_history_does_not_reach_back() -> None:
     assert any("does not reach back far enough: it begins at offset 7" in line for line in describe(plan))
 
 
-def test_a_plan_of_a_former_formula_is_made_again() -> None:
+def test_a_plan_of_a_former_formula_is_made_again(tmp_path: Path) -> None:
     plan = Plan(id="0" * 12, release_before=None, changes=(), definitions={}, created_at="now")
-    former = Plan.from_json({key: value for key, value in plan.to_json().items() if key != "formula"})
+    plans = Plans(tmp_path)
+    plans.save(plan)
+    (file,) = tmp_path.rglob(f"{plan.id}.json")
+    file.write_text(json.dumps({key: one for key, one in plan.to_json().items() if key != "formula"}))
+    former = plans.load(plan.id)
 
     plan.refuse_outdated()
     with pytest.raises(UsageError, match="cannot be used any more"):
