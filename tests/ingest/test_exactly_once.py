@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,7 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from jobs.errors import UsageError
+from jobs.lake.paused import Pauses
 from jobs.run import Run
 from jobs.server.batch_jobs import AcceptParams, do_accept
 from tests.ingest.stage import Stage, order
@@ -93,8 +95,9 @@ def test_a_healthy_topic_goes_on_while_an_acceptance_is_refused(stage: Stage) ->
     stage.orders("a")
     ingest = stage.caught_up(stage.ingest())
     lake: Any = SimpleNamespace(
-        settings=stage.settings, ingests={stage.topic.name: ingest}, logs={stage.topic.name: ingest.log}
-    )
+        settings=stage.settings, ingests={stage.topic.name: ingest}, logs={stage.topic.name: ingest.log},
+        ingest_lock=threading.Lock(), pauses=Pauses(stage.settings.lake),
+    )  # fmt: skip
     ran = ingest._thread
 
     with pytest.raises(UsageError, match="nothing to accept"):

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from jobs.ingest import replay as replaying
 from jobs.ingest.ingest import LOG_APPEND_TIME, Ingest
 from jobs.ingest.replay import parts
 from jobs.lake.log import Log
+from jobs.lake.paused import Pauses
 from jobs.lake.quarantine import quarantine_sql, replayed_sql
 from jobs.lake.relations import relation_sql
 from jobs.run import CancelledError, Progress, Run
@@ -337,12 +339,12 @@ def test_a_topic_that_is_not_read_is_not_replayed_either(stage: Stage) -> None:
     assert (ingest.log.end(), copies(ingest.log)) == (1, [])
 
 
-def test_the_job_asks_the_topic_s_ingest_and_refuses_a_topic_that_is_none() -> None:
+def test_the_job_asks_the_topic_s_ingest_and_refuses_a_topic_that_is_none(tmp_path: Path) -> None:
     class Asked:
         def replay(self, reasons: Any, run: Run) -> Any:
             return reasons, run.id
 
-    lake: Any = type("Lake", (), {"ingests": {"orders": Asked()}})
+    lake: Any = SimpleNamespace(ingests={"orders": Asked()}, pauses=Pauses(tmp_path))
 
     assert do_replay(lake, ReplayParams(topic="orders", reasons=("empty",)), JOB) == (("empty",), "job")
     with pytest.raises(NotFoundError, match="known: orders"):
