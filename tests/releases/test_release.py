@@ -16,6 +16,7 @@ from jobs.kinds.kind import Kind
 from jobs.lake import release_log
 from jobs.releases import gate as ask_gate
 from jobs.releases import promote
+from jobs.releases.gate_checks import Gate
 from jobs.run import Run
 from jobs.settings import PROJECT
 from jobs.tables import TABLES
@@ -60,12 +61,12 @@ def back_to_first(lake: Lake) -> Iterator[None]:
 
 def test_over_empty_logs_columns_and_production_decide(lake: Lake) -> None:
     first = release_log.releases(lake.path)[0]
-    gate = lake.server.lake.plans.gate(str(first.plan))
+    gate = lake.server.lake.plans.gate(str(first.plan), Gate)
 
-    assert gate is not None and gate["passed"]
+    assert gate is not None and gate.passed
     asked = {(table, name) for table in DEFINED for name in ("certificate", "columns", "lag")}
-    assert {(check["table"], check["name"]) for check in gate["checks"]} == {("", "production"), *asked}
-    assert {check["detail"] for check in gate["checks"] if check["name"] == "certificate"} == {
+    assert {(check.table, check.name) for check in gate.checks} == {("", "production"), *asked}
+    assert {check.detail for check in gate.checks if check.name == "certificate"} == {
         "its logs are empty: there is nothing to compare"
     }
 
