@@ -54,12 +54,19 @@ class Platform:
         if point in (Point.BEFORE_REPLACE, Point.AFTER_REPLACE):
             self.submit(point, "rebuild", table=SALES)
         elif point in (Point.BEFORE_RELEASE, Point.AFTER_RELEASE):
-            same = {table.name: table.to_json() for table in TABLES}
-            plan = self.server.do("plan", definitions=same if self.changed else changed_definitions())["id"]
-            self.server.do("build", plan=plan)
-            self.submit(point, "promote", plan=plan, approved_by="test")
+            self.submit(point, "promote", plan=self.built(), approved_by="test")
         else:
             self.server.produce(RECORDS)
+
+    def built(self) -> str:
+        """A plan that takes the sales to their other definition, ready to be promoted."""
+        same = {table.name: table.to_json() for table in TABLES}
+        plan: str = self.server.do("plan", definitions=same if self.changed else changed_definitions())["id"]
+        self.server.do("build", plan=plan)
+        return plan
+
+    def switch_sales(self) -> None:
+        self.server.do("promote", plan=self.built(), approved_by="test")
 
     def submit(self, point: Point, kind: str, **params: Any) -> None:
         """One job, whose key is the point; asked again it is done to its end."""
@@ -168,6 +175,31 @@ def test_a_server_killed_at_this_point_goes_on_without_loss_or_double_counting(
         assert (again["equal"], again["chunks_done_before"]) == (True, int(point is Point.AFTER_REPLACE))
     if point in (Point.BEFORE_RELEASE, Point.AFTER_RELEASE):
         assert platform.again(point)["release"] == before["release"] + 1
+    assert platform.differences() == {}
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("point", [Point.BEFORE_RELEASE, Point.AFTER_RELEASE])
+def test_a_server_killed_in_a_rollback_has_made_it_wholly_or_not_at_all(
+    platform: Platform, point: Point
+) -> None:
+    server = platform.server
+    platform.switch_sales()
+    before, changed = platform.disk()["release"], platform.changed
+    server.stop_at(point)
+    rollback = {"approved_by": "test", "to": before - 1, "reason": "as it was"}
+    server.client.submit("rollback", rollback, key=f"rollback {point}")
+    server.until_stopped_at(point)
+
+    server.kill()
+
+    assert platform.disk()["release"] == before + (point is Point.AFTER_RELEASE)
+    server.start()
+    server.until(server.caught_up)
+    assert server.do("rollback", key=f"rollback {point}", **rollback)["release"] == before + 1
+    assert platform.changed is not changed
+    live = release_log.live(server.lake)
+    assert live is not None and (live.number, live.reason) == (before + 1, "as it was")
     assert platform.differences() == {}
 
 
