@@ -132,7 +132,7 @@ def _rows(services: Services, topic: str, sql: str, waiting: Waiting) -> list[di
             raise NotFoundError(
                 f"no quarantine of topic {topic!r} is shown",
                 "the lake server has opened no log of such a topic",
-                "check the name, see `twinlake status`; a new topic needs `twinlake down`, `twinlake up`",
+                "check the name, see `twinlake status`; a new topic needs `twinlake reload`",
             ) from error
         raise
     return rows
