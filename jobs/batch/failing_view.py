@@ -55,16 +55,21 @@ def readable_side(view: LogView, pin: Pin) -> tuple[Side, str] | None:
     from pyspark.sql import functions as F
 
     whole = side(view, pin)
-    if (error := _raised(whole.rows)) is None:
+    if (found := raising(view, pin, whole.rows)) is None:
         return None
-    found = failing(view, pin, error)
-    raising = [name for name in whole.rows.columns if _raised(whole.rows.select(quote.name(name)))]
-    nulls = {name: F.lit(None).cast(type_) for name, type_ in whole.rows.dtypes if name in raising}
-    if _raised(whole.rows.selectExpr("1")) or set(raising) & set(view.definition.view_keys):
+    wrong = [name for name in whole.rows.columns if _raised(whole.rows.select(quote.name(name)))]
+    nulls = {name: F.lit(None).cast(type_) for name, type_ in whole.rows.dtypes if name in wrong}
+    if _raised(whole.rows.selectExpr("1")) or set(wrong) & set(view.definition.view_keys):
         rows = whole.rows.where("false")
     else:
         rows = whole.rows.withColumns(nulls)
-    return replace(whole, rows=rows), found.words if found else first_lines(error)
+    return replace(whole, rows=rows), found.words
+
+
+def raising(view: LogView, pin: Pin, rows: DataFrame) -> Failing | None:
+    """What makes these rows of the pinned view raise, all of which are computed; None if nothing does."""
+    error = _raised(rows)
+    return failing(view, pin, error) if error else None
 
 
 def evaluate(rows: DataFrame) -> None:
@@ -94,11 +99,12 @@ def failing(view: LogView, pin: Pin, error: Exception) -> Failing | None:
                 one for one in view.definition.output if record.expression.startswith(f"column {one} ")
             )
             return Failing(table=table, what=record.what, why=record.why, columns=columns, record=record)
-    for column in view.definition.timeless:
-        shown = view.view(pin)
-        if _raised(shown.select(quote.name(column))) and not _raised(shown.selectExpr("1")):
-            what = f"column {column} raises"
-            return Failing(table=table, what=what, why=first_lines(error), columns=(column,))
+    shown = view.view(pin)
+    if not _raised(shown.selectExpr("1")):  # else no column is to blame
+        for column in view.definition.timeless:
+            if _raised(shown.select(quote.name(column))):
+                what = f"column {column} raises"
+                return Failing(table=table, what=what, why=first_lines(error), columns=(column,))
     return Failing(table=table, what="its rows cannot be computed", why=first_lines(error))
 
 

@@ -11,6 +11,7 @@ import typer
 from jobs.commands.jobs import AS_JSON, follow, lake_client
 from jobs.commands.output import print_json, say
 from jobs.errors import UsageError
+from jobs.lake.paused import what
 from jobs.lake.version import batches_text
 
 NAME = Annotated[str, typer.Argument(help="a topic, a table, or the table of a changelog")]
@@ -66,8 +67,8 @@ def resume_command(
     if as_json:
         print_json(found)
     else:
-        what = f"changelog of {name}" if found["kind"] == "changelog" else f"{found['kind']} {name}"
-        say(f"{what} goes on" if found["changed"] else f"{what} is not paused")
+        named = what(found["kind"], name)
+        say(f"{named} goes on" if found["changed"] else f"{named} is not paused")
 
 
 def show_paused(found: Iterable[Mapping[str, Any]]) -> None:

@@ -54,6 +54,10 @@ PRUNING = ("epoch", "partition", "offset", "timestamp", "batch", "ingested_at")
 time joins these."""
 
 
+def log_path(lake: Location, topic: str) -> Location:
+    return lake / "logs" / topic
+
+
 class Log:
     """The Delta table `<lake>/logs/<topic>`, append only, one commit per batch number."""
 
@@ -61,7 +65,7 @@ class Log:
         self.spark = spark
         self.topic = topic
         self.lake = lake
-        self.path = self.lake / "logs" / topic.name
+        self.path = log_path(self.lake, topic.name)
         self.lane = threading.Lock()
         """What compacts the log's files: one at a time."""
         self._appender: Appender | None = None

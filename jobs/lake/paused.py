@@ -21,6 +21,11 @@ Kind = Literal["topic", "table", "changelog"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
+def what(kind: str, name: str) -> str:
+    """`topic orders`, `changelog of latest_order`."""
+    return f"changelog of {name}" if kind == "changelog" else f"{kind} {name}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Paused:
     """`since` is RFC 3339, UTC. `versions` are those of a table that stand still; all of it where none is
@@ -35,7 +40,7 @@ class Paused:
 
     @property
     def what(self) -> str:
-        return f"changelog of {self.name}" if self.kind == "changelog" else f"{self.kind} {self.name}"
+        return what(self.kind, self.name)
 
     @property
     def words(self) -> str:

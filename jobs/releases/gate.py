@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from jobs.batch.certify import new_certificate
-from jobs.batch.failing_view import evaluate, failing
+from jobs.batch.failing_view import raising
 from jobs.errors import TimedOutError
 from jobs.lake import release_log
 from jobs.lake.failing_record import REMEDY
@@ -170,11 +170,6 @@ def _contract_checks(lake: OpenLake, green: Version, pin: Pin) -> list[Check]:
 
 def _readable(view: LogView, pin: Pin, rows: DataFrame) -> Check:
     """A version of a view kind computes nothing before it is read: here all of it is, as the pin has it."""
-    name = "readable"
-    try:
-        evaluate(rows)
-    except Exception as error:
-        if (found := failing(view, pin, error)) is None:
-            raise
-        return Check(table=view.definition.name, name=name, passed=False, detail=f"{found.words}; {REMEDY}")
-    return Check(table=view.definition.name, name=name, passed=True, detail="no expression raises")
+    found = raising(view, pin, rows)
+    detail = f"{found.words}; {REMEDY}" if found else "no expression raises"
+    return Check(table=view.definition.name, name="readable", passed=found is None, detail=detail)

@@ -87,8 +87,9 @@ def stranded(lake: Location, topics: Topics, start_spark: Callable[[], SparkSess
 def orphaned(lake: Location, removed: Sequence[str]) -> list[Stranding]:
     """The topics without files that living versions read; those would stand still for ever."""
     found = []
+    living = _living(lake) if removed else []
     for name in removed:
-        if readers := "; ".join(_named(lake, one) for one in _living(lake) if name in one.topics):
+        if readers := "; ".join(_named(lake, one) for one in living if name in one.topics):
             steps = (
                 f"{_BACK}, or release without those tables and retire the releases that have them first "
                 "(`twinlake retire --keep 1`)"
@@ -170,14 +171,16 @@ def _of_view_names(lake: Location, topics: Topics) -> Iterator[Stranding]:
     """New topics whose views nobody could read, because what is there has their names."""
     active = in_force.topics_in_force(lake)
     stems = {topic_views.stem(name).lower(): name for name in active}
-    for name in sorted(topics.keys() - set(active)):
+    new = sorted(topics.keys() - set(active))
+    living = _living(lake) if new else []
+    for name in new:
         file = topics[name].newest.file
         shown = ", ".join(topic_views.names(name))
         if (other := stems.setdefault(topic_views.stem(name).lower(), name)) != name:
             why = f"its views would be {shown}, which are those of topic {other}"
             steps = "give the topic a name that differs in more than signs and case"
             yield Stranding(topic=name, file=file, why=why, steps=steps)
-        for version in _living(lake):
+        for version in living:
             if view := topic_views.hidden_by(version.table, name):
                 why = f"its view would be {view}, the name of {_named(lake, version)}"
                 steps = (

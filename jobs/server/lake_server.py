@@ -23,7 +23,7 @@ from jobs.lake import delta, formats, release_log, store
 from jobs.lake.certificates import Certificates
 from jobs.lake.damages import Damages
 from jobs.lake.fresh_rows import NewRows
-from jobs.lake.log import Log
+from jobs.lake.log import Log, log_path
 from jobs.lake.made_with import store_schemas
 from jobs.lake.new_fingerprints import store_fingerprints
 from jobs.lake.open_lake import OpenLake, staging_folder
@@ -244,7 +244,7 @@ class LakeServer:
         return [made.summary() for made in newest if made]
 
     def _topic_status(self, name: str, ingest: TopicIngest) -> dict[str, Any]:
-        damage = self._damages.below(self.settings.lake / "logs" / name)
+        damage = self._damages.below(log_path(self.settings.lake, name))
         watch, lag, paused = self._watches.get(name), self._lags.get(name), self.pauses.of("topic", name)
         return topic_status(name, ingest, damage, watch, lag, paused)
 

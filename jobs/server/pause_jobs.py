@@ -74,8 +74,9 @@ def do_resume(lake: OpenLake, params: ResumeParams, run: Run) -> Pausing:
     if params.kind:
         kinds = [kind for kind in kinds if kind == params.kind]
     if not kinds:
-        _refuse_unknown(lake, params.name, params.kind)
-        known = [params.kind] if params.kind else _kinds_of(lake, params.name)
+        known = _kinds_of(lake, params.name, params.kind)
+        if not known:
+            raise _unknown(lake, params.name, params.kind)
         return Pausing(kind=known[0], name=params.name, changed=False)
     kind = _one_of(kinds, params.name)
     if kind == "topic":
@@ -117,8 +118,7 @@ def _pause_table(lake: OpenLake, made: Paused, run: Run) -> Pausing:
 
 
 def _pausable(lake: OpenLake, name: str, kind: Kind | None) -> Kind:
-    kinds = [one for one in _kinds_of(lake, name) if kind in (None, one)]
-    if kinds:
+    if kinds := _kinds_of(lake, name, kind):
         return _one_of(kinds, name)
     views = [version for version in lake.versions.living() if version.table == name]
     if views and kind in (None, "table"):
@@ -128,8 +128,7 @@ def _pausable(lake: OpenLake, name: str, kind: Kind | None) -> Kind:
             f"table {name} cannot be paused", "it stores no rows: it shows what it reads, as that is now",
             f"pause what it reads: {reads}",
         )  # fmt: skip
-    _refuse_unknown(lake, name, kind)
-    raise AssertionError(name)
+    raise _unknown(lake, name, kind)
 
 
 def _one_of(kinds: list[Kind], name: str) -> Kind:
@@ -142,26 +141,25 @@ def _one_of(kinds: list[Kind], name: str) -> Kind:
     return kinds[0]
 
 
-def _refuse_unknown(lake: OpenLake, name: str, kind: Kind | None) -> None:
-    known = _known(lake)
-    asked = {one: names for one, names in known.items() if kind in (None, one)}
-    if not any(name in names for names in asked.values()):
-        told = "; ".join(f"{one}s: {', '.join(sorted(names)) or 'none'}" for one, names in asked.items())
-        what = kind or "topic, table or changelog"
-        raise NotFoundError(f"there is no {what} {name!r} that can be paused", told, "name one of them")
+def _unknown(lake: OpenLake, name: str, kind: Kind | None) -> NotFoundError:
+    known = _known(lake, kind).items()
+    told = "; ".join(f"{one}s: {', '.join(sorted(names)) or 'none'}" for one, names in known)
+    what = kind or "topic, table or changelog"
+    return NotFoundError(f"there is no {what} {name!r} that can be paused", told, "name one of them")
 
 
-def _kinds_of(lake: OpenLake, name: str) -> list[Kind]:
-    return [kind for kind, names in _known(lake).items() if name in names]
+def _kinds_of(lake: OpenLake, name: str, kind: Kind | None) -> list[Kind]:
+    return [one for one, names in _known(lake, kind).items() if name in names]
 
 
-def _known(lake: OpenLake) -> dict[Kind, set[str]]:
-    """By kind, what can be paused."""
-    return {
+def _known(lake: OpenLake, kind: Kind | None) -> dict[Kind, set[str]]:
+    """By kind, or of one, what can be paused."""
+    found: dict[Kind, set[str]] = {
         "topic": set(lake.ingests),
         "table": {version.table for version in _stored(lake)},
         "changelog": {one["table"] for one in lake.changelogs.status()},
     }
+    return {one: names for one, names in found.items() if kind in (None, one)}
 
 
 def _stored(lake: OpenLake) -> list[Version]:

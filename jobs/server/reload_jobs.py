@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -21,7 +20,6 @@ from jobs.waiting import holding, wait_for
 
 TURN_S = 600.0
 KNOWN_S = 30.0
-_reloading = threading.Lock()
 
 
 class ReloadParams(Params):
@@ -44,10 +42,7 @@ class Reloaded:
 
 def do_reload(lake: OpenLake, params: ReloadParams, run: Run) -> Reloaded:
     """Make the topics, schemas and contracts of the project's files active, all or none; nothing stops."""
-    with (
-        holding(_reloading, "another reload to end", TURN_S, run),
-        holding(lake.ingest_lock, "another change of an ingest to end", TURN_S, run),
-    ):
+    with holding(lake.ingest_lock, "another change of an ingest to end", TURN_S, run):
         run.say("reading the files of topics")
         topics, found = _refused_or_found(lake, params.check)
         if not params.check:

@@ -17,6 +17,7 @@ from jobs.ingest import ingest
 from tests.apicurio import Apicurio
 from tests.broker import Broker
 from tests.ingest.stage import Stage
+from tests.ingest.whole_server import WholeServer
 from tests.longer import some
 from tests.registry import FakeRegistry
 
@@ -64,4 +65,13 @@ def faked(spark: SparkSession, broker: Broker, registry: FakeRegistry, tmp_path:
     found = Stage(spark, broker, registry, tmp_path / "home", f"orders_{next(NUMBERS)}")
     yield found
     registry.down = False
+    found.close()
+
+
+@pytest.fixture
+def whole(stage: Stage) -> Iterator[WholeServer]:
+    """A lake server over the stage's topic, of two partitions."""
+    stage.create(partitions=2)
+    found = WholeServer(stage)
+    yield found
     found.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -13,14 +12,6 @@ from jobs.server import topic_watch
 from jobs.times import utc_now
 from tests.ingest.stage import Stage
 from tests.ingest.whole_server import WholeServer
-
-
-@pytest.fixture
-def whole(stage: Stage) -> Iterator[WholeServer]:
-    stage.create(partitions=2)
-    found = WholeServer(stage)
-    yield found
-    found.close()
 
 
 def test_a_paused_topic_takes_no_record_and_goes_on_where_it_was(

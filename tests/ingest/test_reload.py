@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -38,14 +37,6 @@ CANCELLED = "          - value: cancelled\n"
 @pytest.fixture
 def stage(faked: Stage) -> Stage:
     return faked
-
-
-@pytest.fixture
-def whole(stage: Stage) -> Iterator[WholeServer]:
-    stage.create(partitions=2)
-    found = WholeServer(stage)
-    yield found
-    found.close()
 
 
 class Traffic:
