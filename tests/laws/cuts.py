@@ -5,9 +5,10 @@ A law is a function that tells what is wrong, so that a planted mistake can be s
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,6 +19,8 @@ from tests.laws.tables import stored, view_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
+
+    from jobs.kinds.windows import Windows
 
 Shown = dict[tuple[Any, ...], dict[str, Any]]
 """By key, the values; of doubles that add up, the size is beside them as `<name>_size`."""
@@ -64,6 +67,27 @@ def wrong_states(table: Any, rows: DataFrame, many: Sequence[History]) -> list[i
     return [index for index in range(len(many)) if found[index, "cut"] != found[index, "whole"]]
 
 
+def wrong_ranges(table: Any, rows: DataFrame, ranges: Sequence[Windows], cell: str) -> list[Windows]:
+    """The ranges whose states are not those of all cells that start in them; all are asked about at once.
+
+    Doubles that add up are left out: they depend on the order.
+    """
+    from pyspark.sql import functions as F
+
+    states = table.partial(rows)
+    doubles = table.scales(dict(states.dtypes))
+    of_each = [
+        table.partial(rows, asked).withColumn("range", F.lit(number)) for number, asked in enumerate(ranges)
+    ]
+    within = F.array(*(F.expr(asked.predicate(cell)) for asked in ranges))
+    found = _by_range(reduce(lambda one, other: one.union(other), of_each).drop(*doubles))
+    whole = states.select("*", F.posexplode(within).alias("range", "is_within")).where("is_within")
+    expected = _by_range(whole.drop("is_within", *doubles))
+    for number, asked in enumerate(ranges):
+        assert bool(expected[number]) == bool(asked.ranges)
+    return [asked for number, asked in enumerate(ranges) if found[number] != expected[number]]
+
+
 def wrong_kept_plans(spark: SparkSession, table: Any, batches: Sequence[DataFrame]) -> list[int]:
     """The batches of which kept plans of the partial and the merge say something else than fresh ones."""
     partial = KeptPlan(spark, batches[0].schema, table.partial)
@@ -75,6 +99,15 @@ def wrong_kept_plans(spark: SparkSession, table: Any, batches: Sequence[DataFram
         again = merge.run(ArrowFile(spark, kept))
         if kept.schema != fresh.schema or not _rows(kept) == _rows(fresh) == _rows(again):
             found.append(number)
+    return found
+
+
+def _by_range(states: DataFrame) -> dict[int, Counter[str]]:
+    """Both sides have their columns in one order."""
+    found: dict[int, Counter[str]] = defaultdict(Counter)
+    for row in states.collect():
+        values = row.asDict()
+        found[values.pop("range")][repr(values)] += 1
     return found
 
 

@@ -11,7 +11,7 @@ import pytest
 from jobs.kinds.windows import START as CELL
 from jobs.kinds.windows import Hopping, Tumbling, Windows
 from tests.laws.activity import EPOCH, EVERY, SIZE, SLIDING, activity, windows
-from tests.laws.cuts import wrong_kept_plans, wrong_states, wrong_views
+from tests.laws.cuts import wrong_kept_plans, wrong_ranges, wrong_states, wrong_views
 from tests.laws.histories import START, History, packed
 
 if TYPE_CHECKING:
@@ -37,19 +37,6 @@ def rows(spark: SparkSession, many: list[History]) -> DataFrame:
     return packed(spark, many).cache()
 
 
-def wrong_ranges(rows: DataFrame) -> list[Windows]:
-    """The ranges whose states are not those of all windows in them; doubles may differ by the order."""
-    doubles = SLIDING.scales(dict(SLIDING.partial(rows).dtypes))
-    whole = SLIDING.partial(rows).drop(*doubles).cache()
-    found = []
-    for asked in RANGES:
-        some, expected = SLIDING.partial(rows, asked).drop(*doubles), whole.where(asked.predicate(CELL))
-        assert (expected.count() > 0) == bool(asked.ranges)
-        if some.exceptAll(expected).count() or expected.exceptAll(some).count():
-            found.append(asked)
-    return found
-
-
 def test_a_record_is_counted_once_in_each_of_its_windows_for_every_cut_and_merge(
     spark: SparkSession, many: list[History], rows: DataFrame
 ) -> None:
@@ -64,7 +51,7 @@ def test_merged_states_of_hopping_windows_are_equal_bit_for_bit_for_every_cut(
 
 def test_states_of_some_windows_are_those_of_all_in_this_range(rows: DataFrame) -> None:
     """The records of a window's last tile lie as long as a window after the range."""
-    assert wrong_ranges(rows) == []
+    assert wrong_ranges(SLIDING, rows, RANGES, CELL) == []
 
 
 def test_a_tile_that_is_not_spread_to_its_last_window_is_caught(
@@ -83,7 +70,7 @@ def test_a_range_that_is_only_widened_by_a_tile_is_caught(
         Windows, "reached_sql", lambda windows, on, length: windows.widened(EVERY).predicate(on)
     )
 
-    assert wrong_ranges(rows)
+    assert wrong_ranges(SLIDING, rows, RANGES, CELL)
 
 
 def test_kept_plans_make_the_states_that_fresh_ones_make(spark: SparkSession, many: list[History]) -> None:

@@ -16,6 +16,7 @@ from jobs.kinds.kind import Moment
 from jobs.kinds.store import Store
 from jobs.kinds.windows import WindowRange, Windows
 from tests.laws import joins
+from tests.laws.cuts import wrong_ranges
 from tests.laws.histories import packed
 from tests.laws.joins import AS_OF, ASKS, CELL, HITS, NEAR, Pair
 from tests.longer import some
@@ -121,24 +122,15 @@ def test_events_show_the_same_with_and_without_a_store(
     assert shown.where("at IS NULL").count() > 0
 
 
-@pytest.mark.parametrize(
-    "windows",
-    [
+def test_the_rows_of_some_cells_are_found_without_computing_the_others(logs: Mapping[str, DataFrame]) -> None:
+    ranges = (
         Windows.between(end=EPOCH),
         Windows.between(start=EPOCH),
         Windows((WindowRange(end=EPOCH - CELL), WindowRange(start=EPOCH, end=EPOCH + CELL))),
         Windows(()),
-    ],
-    ids=lambda windows: windows.words,
-)
-def test_the_rows_of_some_cells_are_found_without_computing_the_others(
-    logs: Mapping[str, DataFrame], windows: Windows
-) -> None:
-    some = HITS.partial(logs["hits"], windows)
+    )
 
-    expected = HITS.partial(logs["hits"]).where(windows.predicate("_cell"))
-    assert some.exceptAll(expected).count() == expected.exceptAll(some).count() == 0
-    assert (expected.count() > 0) == bool(windows.ranges)
+    assert wrong_ranges(HITS, logs["hits"], ranges, "_cell") == []
 
 
 def text(old: str, new: str) -> Callable[[str], str]:
