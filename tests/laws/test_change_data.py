@@ -113,7 +113,8 @@ def shown(
         state.append_column("which", pa.array([f"{seed}/{side}"] * state.num_rows))
         for (seed, side), state in sides.items()
     ]
-    spark.createDataFrame(pa.concat_tables(packed)).createOrReplaceTempView("mirrors")
+    # in one partition, and Spark knows it: each view would be computed in ten tasks for a few rows
+    spark.createDataFrame(pa.concat_tables(packed)).coalesce(1).createOrReplaceTempView("mirrors")
     texts = []
     for seed, side in sides:
         relation = f"(SELECT * FROM mirrors WHERE which = '{seed}/{side}')"
