@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import cache
 from typing import TYPE_CHECKING
 
 from hypothesis import HealthCheck, Phase, given
@@ -117,18 +118,28 @@ def histories(draw: st.DrawFn, most_records: int = 12) -> History:
     return History(records=tuple(records), places=tuple(places))
 
 
-def generated(count: int) -> list[History]:
-    """Up to `count` different histories; a Spark job costs a second, so one asks about all of them."""
+MOST = 300
+"""A Spark job costs a second, so one asks about all of so many histories; to draw them costs two."""
+
+
+def generated(count: int = MOST) -> list[History]:
+    """The first `count` of this run's different histories, which are at most MOST."""
+    return list(_drawn()[:count])
+
+
+@cache
+def _drawn() -> tuple[History, ...]:
+    """Once in a process: by its seed a run draws the same ones each time."""
     found: list[History] = []
 
-    @how(max_examples=count, deadline=None, database=None, phases=[Phase.generate],
+    @how(max_examples=MOST, deadline=None, database=None, phases=[Phase.generate],
          suppress_health_check=list(HealthCheck))  # fmt: skip
     @given(history=histories())
     def collect(history: History) -> None:
         found.append(history)
 
     collect()
-    return found
+    return tuple(found)
 
 
 def packed(spark: SparkSession, many: list[History]) -> DataFrame:

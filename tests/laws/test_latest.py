@@ -34,7 +34,7 @@ def last(records: Iterable[Record]) -> Shown:
 
 @pytest.fixture(scope="module")
 def many() -> list[History]:
-    return generated(250)
+    return generated()
 
 
 @pytest.fixture(scope="module")

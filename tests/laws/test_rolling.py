@@ -31,7 +31,7 @@ Shown = dict[str, dict[tuple[Any, ...], dict[str, Any]]]
 
 @pytest.fixture(scope="module")
 def many() -> list[History]:
-    return generated(100)
+    return generated()
 
 
 @pytest.fixture(scope="module")
