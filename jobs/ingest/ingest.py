@@ -161,7 +161,7 @@ class Ingest:
                 self._validate_waiting()
                 self._query = self._stream()
                 if self.error is None or not self.behind(self.broker_ends()):
-                    self._runs()  # else once a batch is done: what failed may fail again
+                    self.state, self.error = RUNNING, None  # else once a batch is done: it may fail again
                 journal.info("ingest runs", topic=self.topic.name, batch=self.log_end.batch)
                 self._query.awaitTermination()
             except Exception as error:
@@ -179,9 +179,6 @@ class Ingest:
                 wait = self.first_wait_s if self.log_end.batch > before else min(wait * 2, LONGEST_WAIT_S)
                 self._ending.wait(wait)
         self.state = STOPPED
-
-    def _runs(self) -> None:
-        self.state, self.error = RUNNING, None
 
     # -- starting
 
@@ -245,7 +242,7 @@ class Ingest:
                 reached = source.ends(self._checkpoint, number, self.topic.name)
                 with self._pace.timed(self._unread(reached)):
                     self._commit(records, reached)
-                self._runs()
+                self.state, self.error = RUNNING, None
                 self._limit.set(self._pace.next_records)
             except BaseException as error:
                 self._failure = error
@@ -280,6 +277,7 @@ class Ingest:
         else:
             self._record_bytes = first_pass.bytes_in_memory(found)
             rows = log_rows(records, self.topic, writers, self._event, decision, end)
+            self.log_end.refuse_broken(end, BATCH, decision.records)
             breakpoints.at(Point.BEFORE_LOG_FILES)
             with in_commit(self.spark, Point.AFTER_LOG_FILES, Point.BEFORE_LOG_COMMIT):
                 commit = delta.append(rows, self.log.path, self._app_id, end.batch, metadata)
@@ -288,6 +286,7 @@ class Ingest:
 
     def _append(self, table: pa.Table, end: LogEnd, metadata: dict[str, Any]) -> FreshRows:
         """Commits a batch that is in memory."""
+        self.log_end.refuse_broken(end, metadata["kind"], table.num_rows)
         breakpoints.at(Point.BEFORE_LOG_FILES)
         added = self.log.appender.write(table)
         breakpoints.at(Point.AFTER_LOG_FILES)
@@ -313,6 +312,7 @@ class Ingest:
             return
         self.log_end.check(self._kafka.topic(self.topic.name), self._topic_id)
         end = self.log_end.at(self.clock()).past(reached, self._topic_id)
+        self.log_end.refuse_broken(end, BATCH, 0)
         self.log.appender.commit([], self._app_id, end.batch, end.metadata(BATCH, 0))
         self.log_end, self._indexed = end, end.batch
         self.on_batch(end.batch, None)

@@ -13,8 +13,11 @@ from jobs.ingest.decide import Decision
 from jobs.ingest.writer_schema import Writer, field_names, schema_hash
 from jobs.kinds.clock import LOG_APPEND_TIME, PROCESSING_TIME
 from jobs.kinds.windows import micros
+from jobs.lake.invariants import LogState
+from jobs.lake.log import BATCH
 from jobs.lake.log_clock import risen
 from jobs.lake.log_fields import names_kept
+from jobs.lake.self_check import refuse_broken_log
 from jobs.times import EPOCH
 from jobs.topics import kafka
 from jobs.topics.verdict import IGNORED, LATE, REPLAYED, VERDICTS
@@ -106,6 +109,15 @@ class LogEnd:
             "gaps": self.gaps,
         }
 
+    def state(self, kind: str = BATCH, added: int | None = None) -> LogState:
+        """What the invariants go by; `added` as many rows as the batch that ends here has in memory."""
+        return LogState(
+            topic=self.topic, batch=self.batch, kind=kind, added=added, watermark=self.watermark,
+            ends={(epoch, p): end for epoch, ends in self.ends.items() for p, end in ends.items()},
+            counts={name: self.counts[name] for name in VERDICTS if name in self.counts},
+            copies=self.counts.get(REPLAYED, 0),
+        )  # fmt: skip
+
     @property
     def offsets(self) -> dict[int, int]:
         """The next offset of each partition in the epoch that is read now."""
@@ -194,6 +206,10 @@ class LogEnd:
             met_by={**{w.id: w.read_by for w in writers}, **self.met_by},
             unreadable=_counted(self.unreadable, decision.unreadable, unreadable),
         )
+
+    def refuse_broken(self, new: LogEnd, kind: str, rows: int) -> None:
+        """StoppedTopicError where a batch of so many rows that ends at `new` would break what must hold."""
+        refuse_broken_log(self.state(), new.state(kind, rows))
 
     def check(self, found: kafka.KafkaTopic | None, topic_id: str) -> None:
         """Raises what stops the topic when it is not there, or was made again since reading it began."""

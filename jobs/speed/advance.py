@@ -18,9 +18,11 @@ from jobs.kinds.evidence import SEGMENT
 from jobs.lake import delta
 from jobs.lake.feed import Feed
 from jobs.lake.fresh_rows import FreshFiles, FreshRows, NewRows
+from jobs.lake.invariants import LogState, VersionState, never_ahead_of_log, same_history
 from jobs.lake.kept_plan import TooLargeError, computed
 from jobs.lake.log import Log
 from jobs.lake.segments import arranged
+from jobs.lake.self_check import refuse_broken_version
 from jobs.location import Location
 from jobs.topics.verdict import rows_in
 
@@ -54,6 +56,13 @@ class Standing:
     steps_open: int = 0
     history: str = field(default="", compare=False)
 
+    def state(self, name: str) -> VersionState:
+        """What the invariants go by."""
+        return VersionState(
+            name=name, position=self.position, step=self.step, segment=self.segment,
+            steps_open=self.steps_open, records=self.records, history=self.history,
+        )  # fmt: skip
+
 
 def standing(feed: Feed) -> Standing:
     """Read from Delta where the version stands; LostVersionError for a version ahead of its log, or
@@ -73,8 +82,8 @@ def standing(feed: Feed) -> Standing:
             f"no commit in {feed.path}/_delta_log tells the position of step {step}",
         )
     at = _read(found, feed.topic)
-    end = feed.log.end()
-    if at.position > end:
+    name, topic, end = str(feed.version), feed.topic, feed.log.end()
+    if never_ahead_of_log(at.state(name), LogState(topic=topic, batch=end)):
         raise LostVersionError(
             "ahead_of_log",
             f"{feed.version} is at batch {at.position}, ahead of its log ({end})",
@@ -82,7 +91,10 @@ def standing(feed: Feed) -> Standing:
         )
     told = feed.log.metadata(at.position)
     now, history = rows_in(told.get("counts", {})), history_of(told)
-    if (told.get("counts") and now != at.records) or (history and at.history and history != at.history):
+    log = LogState(
+        topic=topic, batch=at.position, counts={"": now} if told.get("counts") else {}, history=history
+    )
+    if same_history(at.state(name), log):
         others = "other records" if now == at.records else f"{now:,} records"
         raise LostVersionError(
             "other_history",
@@ -121,6 +133,7 @@ def advance(feed: Feed, at: Standing, to: int, rows: NewRows | None = None) -> S
         steps_open=at.steps_open + 1,
         history=history_of(told),
     )
+    refuse_broken_version(at.state(str(feed.version)), new.state(str(feed.version)))
     told = _told(feed, "step", new)
     states = None
     if isinstance(rows, FreshRows) or records - at.records <= SMALL_RECORDS:
@@ -169,8 +182,10 @@ def close(feed: Feed, at: Standing) -> Standing:
     Only after this commit may anyone treat the segment as closed.
     """
     new = replace(at, step=at.step + 1, steps_open=0)
+    closed = replace(new, segment=at.segment + 1)
+    refuse_broken_version(at.state(str(feed.version)), closed.state(str(feed.version)))
     feed.appender.commit([], feed.table_id, new.step, _told(feed, "close", new))
-    return replace(new, segment=at.segment + 1)
+    return closed
 
 
 def _told(feed: Feed, kind: str, at: Standing) -> dict[str, Any]:

@@ -6,7 +6,9 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
+from jobs.errors import StoppedTopicError
 from jobs.ingest.decide import Decision
 from jobs.ingest.log_end import LogEnd
 from jobs.lake.log_clock import IDLE, risen
@@ -121,3 +123,15 @@ def test_what_a_topic_that_was_made_again_has_lost_already_is_noted() -> None:
     _, accepted, lost = _accepted(END, "b", {0: 0, 1: 7}, {0: 3, 1: 9})
 
     assert (accepted.offsets, lost) == ({0: 0, 1: 7}, {1: (0, 7)})
+
+
+def test_a_batch_that_would_break_an_invariant_is_refused_before_its_commit() -> None:
+    next_one = replace(END, batch=4, ends={0: {0: 12, 1: 5}}, counts={"valid": 17})
+    END.refuse_broken(next_one, "batch", 2)
+
+    with pytest.raises(StoppedTopicError, match=r"batch 4 of topic orders .* break nothing_lost\n") as lost:
+        END.refuse_broken(next_one, "batch", 1)
+    with pytest.raises(StoppedTopicError, match="offsets_only_advance"):
+        END.refuse_broken(replace(next_one, ends={0: {0: 17, 1: 4}}), "batch", 2)
+
+    assert lost.value.why == "log orders: batch 4 counts 2 rows and adds 1"

@@ -12,7 +12,7 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
-from jobs.errors import LostVersionError, SilentSkipError
+from jobs.errors import LostVersionError, SilentSkipError, StalledVersionError
 from jobs.lake import delta
 from jobs.lake.appender import Appender
 from jobs.speed.advance import Standing, advance, cuts, history_of, standing
@@ -152,3 +152,15 @@ def test_one_long_step_and_many_short_ones_show_the_same(spark: SparkSession, tm
 
     assert long.at.step == 1
     assert short.shows() == long.shows() == short.expected()
+
+
+def test_a_step_that_would_break_an_invariant_is_refused_before_its_commit(world: World) -> None:
+    world.produce()
+    world.step()
+    world.produce()
+    commits = delta.newest_version(world.feed.path)
+
+    with pytest.raises(StalledVersionError, match=r"step 2 of .* would break positions_never_back"):
+        advance(world.feed, replace(world.at, records=1000), 2)
+
+    assert delta.newest_version(world.feed.path) == commits
