@@ -1,16 +1,19 @@
 # Everything lives in the project's own folders: .venv, .jars and the state in $TWINLAKE_HOME (default .twinlake), the demo's in .twinlake-demo.
 .DEFAULT_GOAL := help
-.PHONY: help install jars demo test faults proof cluster-test store-test up down bench bench-long bench-idle bench-kinds bench-scale lint ci clean
+.PHONY: help install jars demo test quick faults proof cluster-test store-test up down bench bench-long bench-idle bench-kinds bench-scale lint ci clean
 PY := .venv/bin/python
 INSTALLED := .venv/.installed
 JARS := .jars/.complete
 CLASSES := .jars/classes/twinlake.jar
 ARCHIVE := .jars/.archived
 DRIVERS := .jars/drivers/.complete
+# of tests, each with a Spark session of 2 GB: as many as two cores feed
+WORKERS := 2
 
 help:
 	@echo "make demo     install, start everything, run the main job (leaves the services up)"
 	@echo "make test     install what the tests need and run them, with one kill that the seed draws"
+	@echo "make quick    what one runs after each edit: tests without Spark, and one through a broker, log, table and view"
 	@echo "make faults   what takes longer, of all of it SHARD=name: kills, full disks, a cluster, other Airflows, a week (hours)"
 	@echo "make proof    run every shard that has not passed on this commit; write proof.json and docs/proof.md (hours)"
 	@echo "make cluster-test  the main job and kills with executors on a Spark cluster (about 15 minutes)"
@@ -50,6 +53,9 @@ demo: jars
 
 test: jars $(DRIVERS)
 	@$(PY) -m pytest
+
+quick: jars
+	@$(PY) -m pytest -n $(WORKERS) -m quick
 
 faults: jars $(DRIVERS)
 	@if [ -z "$(SHARD)" ]; then $(PY) -m pytest -m "faults or cluster"; \

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import uuid
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from infra.parts.ports import free_port
 from jobs.kafka_access import KafkaAccess
 from jobs.waiting import wait_for
 
@@ -26,13 +26,6 @@ def java() -> str:
     found = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     assert found, "tests of the broker need Java 17 or 21"
     return found
-
-
-def free_port() -> int:
-    """A TCP port nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Broker:

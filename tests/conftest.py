@@ -16,7 +16,7 @@ import pytest
 from jobs import service_log
 from jobs.configuration_file import overrides
 from jobs.settings import Settings
-from tests import shards
+from tests import seconds, shards, workers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,6 +26,9 @@ USES_SPARK = ("batch", "kinds", "lake", "laws", "releases", "speed")
 USES_SERVICES = ("cluster", "faults", "kill", "reading", "store", "tour", "week")
 LONG = ("faults", "store", "tour", "week")
 """Whole folders that `make faults` runs, and `make test` does not; of others it runs what is marked so."""
+
+THROUGH_ALL = "tests/ingest/test_reload.py::test_topics_come_change_and_go_while_everything_is_read"
+"""A real broker, a log, a table, its view and a lake server, in the seconds of `make quick`."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -39,6 +42,8 @@ def pytest_configure(config: pytest.Config) -> None:
         del os.environ[name]
     if config.option.shard:  # the shard decides, not the selection of an everyday run
         config.option.markexpr = ""
+    if workers.is_worker(config):
+        config.option.seed = config.workerinput["seed"]  # type: ignore[attr-defined]
     if config.option.seed is None:
         config.option.seed = random.SystemRandom().randrange(2**32)
     config.option.hypothesis_seed = config.option.hypothesis_seed or str(config.option.seed)
@@ -50,6 +55,15 @@ def pytest_configure(config: pytest.Config) -> None:
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
+def pytest_configure_node(node: Any) -> None:
+    """Every worker draws what this process would draw."""
+    node.workerinput["seed"] = node.config.option.seed
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> workers.ByUnit | None:
+    return workers.ByUnit(config, log) if config.option.dist == "load" else None
+
+
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Before anything can hang or be killed; pytest's own header is not shown by a quiet run."""
     terminal = session.config.pluginmanager.get_plugin("terminalreporter")
@@ -59,6 +73,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The folder sets the marker; asking for the session does, too. One named point of a kill is drawn."""
+    took = seconds.read()
     for item in items:
         folder = item.path.relative_to(TESTS).parts[0]
         if folder in USES_SPARK or "spark" in getattr(item, "fixturenames", ()):
@@ -69,11 +84,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.faults)
         if folder == "cluster":
             item.add_marker(pytest.mark.cluster)
+        if _is_quick(item, took):
+            item.add_marker(pytest.mark.quick)
     points = [item for item in items if item.path.parts[-2:] == ("kill", "test_points.py")]
     kills = [item for item in points if item.get_closest_marker("faults")]
     if kills:
         random.Random(config.option.seed).choice(kills).add_marker(pytest.mark.drawn)
     shards.choose(config, items)
+    if workers.is_worker(config):
+        first = workers.order([item.nodeid for item in items], took)
+        items.sort(key=lambda item: first(item.nodeid))
+
+
+def _is_quick(item: pytest.Item, took: dict[str, float]) -> bool:
+    """What needs neither Spark nor services and is not listed in seconds.txt; and the way through all."""
+    slow = any(item.get_closest_marker(name) for name in ("spark", "services", "faults", "cluster"))
+    return item.nodeid == THROUGH_ALL or not (slow or item.nodeid in took)
 
 
 @pytest.fixture(scope="session")
