@@ -52,12 +52,13 @@ demo: jars
 	@$(PY) -m infra.demo
 
 test: jars $(DRIVERS)
-	@$(PY) -m pytest
+	@$(PY) -m pytest -n $(WORKERS)
 
 quick: jars
 	@$(PY) -m pytest -n $(WORKERS) -m quick
 
 faults: jars $(DRIVERS)
+	@case "$(SHARD)" in ""|store) $(PY) -m infra.setup.jars hdfs ;; esac
 	@if [ -z "$(SHARD)" ]; then $(PY) -m pytest -m "faults or cluster"; \
 	else $(PY) -m pytest --shard="$(SHARD)" $(if $(SEED),--seed=$(SEED)); fi
 

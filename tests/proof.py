@@ -148,8 +148,7 @@ def prove(name: str, at: str) -> Run:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         command = [sys.executable, "-m", "pytest", f"--seed={seed}", f"--junitxml={report}"]
-        if name != EVERY_DAY:
-            command.append(f"--shard={name}")
+        command += ["-n", "2"] if name == EVERY_DAY else [f"--shard={name}"]
         began = time.monotonic()
         code = subprocess.run(command, cwd=PROJECT).returncode
         return result(report, at, time.monotonic() - began, seed, code)
