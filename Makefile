@@ -1,6 +1,6 @@
 # Everything lives in the project's own folders: .venv, .jars and the state in $TWINLAKE_HOME (default .twinlake), the demo's in .twinlake-demo.
 .DEFAULT_GOAL := help
-.PHONY: help install jars demo test quick faults proof cluster-test store-test up down bench bench-long bench-idle bench-kinds bench-scale lint ci clean
+.PHONY: help install jars demo test quick faults proof chaos cluster-test store-test up down bench bench-long bench-idle bench-kinds bench-scale lint ci clean
 PY := .venv/bin/python
 INSTALLED := .venv/.installed
 JARS := .jars/.complete
@@ -16,6 +16,7 @@ help:
 	@echo "make quick    what one runs after each edit: tests without Spark, and one through a broker, log, table and view"
 	@echo "make faults   what takes longer, of all of it SHARD=name: kills, full disks, a cluster, other Airflows, a week (hours)"
 	@echo "make proof    run every shard that has not passed on this commit; write proof.json and docs/proof.md (hours)"
+	@echo "make chaos    MINUTES=15 SEED=n of hostile records, kills, full disks, releases and readers beside each other"
 	@echo "make cluster-test  the main job and kills with executors on a Spark cluster (about 15 minutes)"
 	@echo "make store-test  the main job, kills, races and readers over a lake in a real HDFS (about 20 minutes; fetches its jar)"
 	@echo "make up       start the services; 'make down' stops them, and those of the demo"
@@ -65,6 +66,9 @@ faults: jars $(DRIVERS)
 proof: jars $(DRIVERS)
 	@$(PY) -m infra.setup.jars hdfs
 	@$(PY) -m tests.proof
+
+chaos: jars
+	@$(PY) -m tests.chaos --minutes $(or $(MINUTES),15) $(if $(SEED),--seed $(SEED))
 
 cluster-test: jars
 	@$(PY) -m pytest -m cluster tests/cluster

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 TESTS = Path(__file__).parent
 USES_SPARK = ("batch", "kinds", "lake", "laws", "releases", "speed")
-USES_SERVICES = ("cluster", "faults", "kill", "reading", "store", "tour", "week")
-LONG = ("faults", "store", "tour", "week")
+USES_SERVICES = ("chaos", "cluster", "faults", "kill", "reading", "store", "tour", "week")
+LONG = ("chaos", "faults", "store", "tour", "week")
 """Whole folders that `make faults` runs, and `make test` does not; of others it runs what is marked so."""
 
 THROUGH_ALL = "tests/ingest/test_reload.py::test_topics_come_change_and_go_while_everything_is_read"

@@ -28,6 +28,7 @@ SHARDS: dict[str, tuple[str, ...]] = {
     "airflow": ("dags", "infra/parts/test_airflow.py"),
     "tour": ("tour",),
     "week": ("week",),
+    "chaos": ("chaos",),
     "ingest": ("ingest",),
     "changelog": ("changelog",),
     "laws": ("laws", "kinds", "speed", "small_lake", "lake", "benchmarks"),

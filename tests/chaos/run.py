@@ -1,0 +1,163 @@
+"""One run: three lanes beside each other, a reader, then everything settles and the oracle is asked."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+from jobs.lake import release_log
+from jobs.settings import PROJECT
+from tests.chaos import oracle
+from tests.chaos.held import Looks
+from tests.chaos.plan import Event, Lane, drawn, least
+from tests.chaos.reader import Reader
+from tests.chaos.traffic import Traffic
+from tests.chaos.work import SALES_CHANGES, Work
+from tests.chaos.world import Journal, World, world
+
+SORTS = {
+    "kill": "kills", "freeze": "freezes", "full disk": "full disks", "promote": "promotions",
+    "rollback": "rollbacks", "mend and replay": "replays", "replay": "replays", "send": "sendings",
+}  # fmt: skip
+
+
+def run(folder: Path, minutes: float, seed: int) -> Journal:
+    """Its `wrong` is empty where everything holds."""
+    print(f"{minutes:g} minutes of chaos; repeat with --minutes {minutes:g} --seed {seed}", flush=True)
+    events = drawn(seed, minutes)
+    project = _project(folder / "project")
+    with world(folder, project, seed, Journal()) as made:
+        _live(made, events, minutes, seed)
+    return made.journal
+
+
+def _project(folder: Path) -> Path:
+    """A copy whose contract may be mended."""
+    for name in ("schemas", "contracts"):
+        shutil.copytree(PROJECT / name, folder / name)
+    (folder / ".jars").symlink_to(PROJECT / ".jars")
+    return folder
+
+
+def _live(made: World, events: list[Event], minutes: float, seed: int) -> None:
+    journal = made.journal
+    traffic = Traffic(servers=made.server.broker.access.client(), journal=journal)
+    work, looks = Work(world=made, traffic=traffic), Looks(world=made)
+    made.server.start()
+    traffic.send("plain", "zstd", seed, 2_000)
+    work.promote()
+    made.do("changelog", "first changelog", table="sales_per_region", topic=SALES_CHANGES)
+    made.sql.start()
+    reader = Reader(sql=made.sql, journal=journal)
+    journal.began = time.monotonic()
+    journal.say("everything is up")
+    doing: dict[Lane, Callable[[Event], None]] = {
+        "traffic": lambda event: traffic.send(**event.params),
+        "work": work.do,
+        "fault": lambda event: _fault(made, event),
+    }
+    with ExitStack() as stack:
+        for actor in (reader, looks):
+            thread = threading.Thread(target=actor.run)
+            thread.start()
+            stack.callback(thread.join)
+            stack.callback(actor.ending.set)
+        ending = threading.Event()
+        stack.callback(ending.set)
+        lanes = [
+            threading.Thread(target=_lane, args=(journal, events, lane, do, ending), daemon=True)
+            for lane, do in doing.items()
+        ]
+        for thread in lanes:
+            thread.start()
+        for thread in lanes:
+            thread.join()
+        journal.say("the plan is done, everything settles")
+        _settle(made, work, traffic)
+        looks.look()
+    _judge(made, work, reader, looks, minutes)
+
+
+def _lane(
+    journal: Journal, events: list[Event], lane: Lane, do: Callable[[Event], None], ending: threading.Event
+) -> None:
+    for event in (one for one in events if one.lane == lane):
+        if ending.wait(max(0.0, event.at - journal.now_s)):
+            return
+        began = journal.now_s
+        journal.say(f"{lane}: {event}")
+        try:
+            do(event)
+        except Exception:
+            if ending.is_set():
+                return
+            journal.fault(f"{lane}: {event} failed: {traceback.format_exc(limit=-4)}")
+        else:
+            journal.say(
+                f"{lane}: {event.what} took {journal.now_s - began:.1f} s", SORTS.get(event.what, event.what)
+            )
+
+
+def _fault(made: World, event: Event) -> None:
+    if event.what == "kill":
+        made.kill(**event.params)
+    elif event.what == "freeze":
+        made.freeze(**event.params)
+    else:
+        made.fill_disk(**event.params)
+
+
+def _settle(made: World, work: Work, traffic: Traffic) -> None:
+    made.until("every record to be in every table", made.caught_up)
+    live = release_log.live(made.server.lake)
+    assert live
+    made.sql.wait_until(lambda status: status["release"] == live.number)
+
+    def told() -> bool:
+        status = made.server.client.status()
+        at = {topic["name"]: topic["batch"] for topic in status["topics"]}
+        return all((one["position"], one["release"]) == (at, live.number) for one in status["changelogs"])
+
+    made.until("the changelogs to have told everything", told)
+    for table in live.tables:
+        work.done += 1
+        if not work._job("verify", table=table)["equal"]:
+            made.journal.fault(f"verify at the end: speed and batch of {table} differ")
+    made.journal.say("settled; the oracle reads what Kafka has committed")
+    time.sleep(3)  # the watermark that readers are shown follows the tables
+
+
+def _judge(made: World, work: Work, reader: Reader, looks: Looks, minutes: float) -> None:
+    journal = made.journal
+    for line in oracle.wrong(made, work.traffic, work.mended, work.live_tag()):
+        journal.fault(line)
+    journal.counts["records"] = journal.counts["records in the log"]
+    for name, wanted in least(minutes).items():
+        if journal.counts[name] < wanted:
+            journal.fault(f"{journal.counts[name]} {name}, fewer than {wanted}: this was no chaos")
+    for release, tag in reader.seen:
+        if release in work.released and str(work.released[release]) != tag:
+            journal.fault(f"release {release} showed tag {tag}, it has {work.released[release]}")
+    if not reader.answers:
+        journal.fault("no reader was ever answered")
+    for line in looks.risen():
+        journal.fault(line)
+    print(_summary(journal, reader, looks), flush=True)
+
+
+def _summary(journal: Journal, reader: Reader, looks: Looks) -> str:
+    rows = {name: f"{count:,}" for name, count in sorted(journal.counts.items())}
+    rows |= {
+        "reader's statements": f"{reader.answers:,}", "asked while it was away": f"{reader.away:,}",
+        "reader's worst wait": f"{reader.worst_s:.1f} s", "releases that it saw": f"{len(reader.seen)}",
+        **{name: f"{early:.0f} then {late:.0f}" for name, (early, late) in looks.most().items()},
+        "wrong": f"{len(journal.wrong)}",
+    }  # fmt: skip
+    return "\n".join(
+        ["", "| what | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows.items())]
+    )

@@ -1,0 +1,69 @@
+"""The tables of a run beside the project's own, and how a release changes them.
+
+`tag` is in the rows of two tables: a reader who gets different ones has met a mixture of releases.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from jobs.kinds.aggregate import Aggregate
+from jobs.kinds.derived import Derived
+from jobs.kinds.events import Events
+from jobs.kinds.interval_join import IntervalJoin
+from jobs.kinds.kind import Kind
+from jobs.kinds.measures.counts import Count, CountDistinct
+from jobs.kinds.measures.multisets import TopK
+from jobs.kinds.measures.totals import Sum
+from jobs.kinds.sessions import Sessions
+from jobs.kinds.store import Store
+from jobs.tables import latest_order, orders, sales_per_region
+
+_COLUMNS = {name: name for name in ("region", "customer", "amount", "ordered_at")}
+_STORE = Store(keys=("customer",), on="ordered_at", cell="10 minutes", back="1 minute", ahead="1 minute")
+ASKED = Events(
+    name="asked", inputs=("orders",), where="status = 'pending' AND amount > 100", columns=_COLUMNS,
+    store=_STORE,
+)  # fmt: skip
+CANCELLED = replace(ASKED, name="cancelled", where="status = 'cancelled' AND amount > 150")
+NEAR = IntervalJoin(
+    name="near", left="asked", right="cancelled", on=("customer",), how="left",
+    before="30 seconds", after="1 minute", columns={"asked": "left.amount", "undone": "right.amount"},
+)  # fmt: skip
+GAP = Derived(
+    name="gap", reads=("totals", "sales_per_region"), columns=("region", "records", "missing"),
+    keys=("region",), by=("region",),
+    sql="""
+        SELECT region, records, records - coalesce(shown, 0) AS missing
+        FROM totals LEFT JOIN (SELECT region, sum(orders) AS shown FROM sales_per_region GROUP BY region)
+        USING (region)
+    """,
+)  # fmt: skip
+
+
+def without_cancelled(tag: int) -> bool:
+    """Every other definition of the sales leaves them out."""
+    return tag % 2 == 1
+
+
+def tables(tag: int) -> tuple[Kind, ...]:
+    """Every table, as it is with this tag."""
+    tagged = {**_COLUMNS, "tag": f"{tag}"}
+    totals = Aggregate(
+        name="totals", inputs=("orders",), columns=tagged, keys=("region", "tag"),
+        measures={
+            "spent": Sum("amount"), "records": Count(), "buyers": CountDistinct("customer", exact=True),
+            "often": TopK("customer", most=3),
+        },
+    )  # fmt: skip
+    visits = Sessions(
+        name="visits", inputs=("orders",), columns=tagged, keys=("customer", "tag"), on="ordered_at",
+        gap="5 minutes", grid="1 hour", measures={"spent": Sum("amount"), "records": Count()},
+    )  # fmt: skip
+    sales = replace(sales_per_region.TABLE, where="status <> 'cancelled'" if without_cancelled(tag) else None)
+    return (orders.TABLE, sales, latest_order.TABLE, totals, visits, ASKED, CANCELLED, NEAR, GAP)
+
+
+def definitions(tag: int) -> dict[str, Any]:
+    return {table.name: table.to_json() for table in tables(tag)}

@@ -1,0 +1,31 @@
+"""A quarter of an hour of chaos on real parts; `make chaos` runs it for as long as is asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.__main__ import ended_in_order
+from tests.chaos.plan import AT_LEAST, QUARTER, drawn, least
+from tests.chaos.run import run
+
+
+@pytest.mark.timeout(2700)
+def test_nothing_is_lost_doubled_mixed_or_stepped_back_in_a_quarter_of_an_hour_of_chaos(
+    tmp_path: Path, seed: int
+) -> None:
+    with ended_in_order():
+        journal = run(tmp_path, QUARTER, seed)
+
+    assert journal.wrong == []
+
+
+def test_a_seed_draws_the_same_plan_with_all_that_a_run_must_hold() -> None:
+    plan = drawn(7, QUARTER)
+
+    assert plan == drawn(7, QUARTER) != drawn(8, QUARTER)
+    sorts = [event.what for event in plan]
+    assert sorts.count("kill") >= AT_LEAST["kills"]
+    assert sum(e.params["count"] for e in plan if e.params.get("how") in ("plain", "commit")) > 100_000
+    assert set(least(0.5).values()) >= {1} and min(least(0.5).values()) == 1

@@ -1,0 +1,217 @@
+"""The parts of a run as processes: started, killed, frozen, asked; each event is told with its second."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+from confluent_kafka import IsolationLevel, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from jobs.errors import BusyError, FullDiskError, TimedOutError, TwinlakeError, UnreachableError
+from jobs.lake import delta
+from jobs.waiting import wait_for
+from tests.faults.disk import Disk, small_disk
+from tests.kill.server import LakeProcess, lake_process
+from tests.reading.conftest import SqlServer
+
+TOPIC = "orders"
+MEGABYTES = 800
+LOST_FOR_A_WHILE = (UnreachableError, FullDiskError, TimedOutError, BusyError)
+WAIT_S = 420.0
+ATTEMPTS = 4
+
+
+@dataclass(kw_only=True)
+class Journal:
+    """One line an event, and how many there were of each sort."""
+
+    began: float = field(default_factory=time.monotonic)
+    counts: Counter[str] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def now_s(self) -> float:
+        return time.monotonic() - self.began
+
+    def say(self, line: str, sort: str = "", times: int = 1) -> None:
+        with self._lock:
+            if sort:
+                self.counts[sort] += times
+            print(f"{self.now_s:7.1f} s  {line}", flush=True)
+
+    def fault(self, line: str) -> None:
+        """Something that must not be: the run goes on, and has failed."""
+        self.wrong.append(line)
+        self.say(f"WRONG: {line}")
+
+
+@dataclass(kw_only=True)
+class World:
+    server: LakeProcess
+    sql: SqlServer
+    disk: Disk
+    journal: Journal
+    project: Path
+    up: threading.Lock = field(default_factory=threading.Lock)
+    """Held by whoever ends or starts a part."""
+
+    def do(self, kind: str, key: str, /, **params: Any) -> dict[str, Any]:
+        """A job to its end, whoever dies meanwhile: asked again with its key, it goes on."""
+        failed, until = 0, time.monotonic() + WAIT_S
+        while True:
+            try:
+                return self.server.do(kind, key=key, **params)
+            except LOST_FOR_A_WHILE as error:
+                self.journal.counts["jobs that were asked for again"] += 1
+                if time.monotonic() > until:
+                    raise
+                last: TwinlakeError = error
+            except TwinlakeError as error:
+                last = error
+                if "interrupted" in error.what:
+                    self.journal.counts["jobs that a kill interrupted"] += 1
+                else:
+                    failed += 1
+                    self.journal.say(f"{kind} failed: {error}"[:600], "jobs that failed and were asked again")
+                if failed >= ATTEMPTS or time.monotonic() > until:
+                    raise
+            time.sleep(2 if isinstance(last, LOST_FOR_A_WHILE) else 5)
+
+    def kill(self, victim: str, down_s: float) -> None:
+        with self.up:
+            if victim == "broker":
+                self.server.broker.kill()
+                time.sleep(down_s)
+                self.server.broker.start()
+            elif victim.startswith("SQL"):
+                self._kill_sql(jvm_alone="JVM" in victim)
+                time.sleep(down_s)
+                self.sql.start()
+            else:
+                self._kill_lake(victim)
+                time.sleep(down_s)
+                self.server.start()
+
+    def _kill_lake(self, victim: str) -> None:
+        if victim == "lake":
+            self.server.kill()
+        elif "JVM" in victim:
+            self.server.kill_jvm()
+        else:
+            self.server.kill_python()
+
+    def _kill_sql(self, *, jvm_alone: bool) -> None:
+        process = self.sql._process
+        assert process
+        if jvm_alone:
+            for one in psutil.Process(process.pid).children(recursive=True):
+                if one.name() == "java":
+                    one.kill()
+            process.wait(60)
+        else:
+            end([process])
+
+    def freeze(self, victim: str, seconds: float) -> None:
+        with self.up:
+            stopped = [one for one in self.processes().get(victim, []) if one.is_running()]
+            for one in stopped:
+                one.suspend()
+            try:
+                time.sleep(seconds)
+            finally:
+                for one in stopped:
+                    with suppress(psutil.NoSuchProcess):
+                        one.resume()
+
+    def fill_disk(self, seconds: float) -> None:
+        with self.up:
+            self.disk.fill()
+            try:
+                time.sleep(seconds)
+            finally:
+                self.disk.give_room()
+
+    def processes(self) -> dict[str, list[psutil.Process]]:
+        """By part, its process and all below it."""
+        found = {}
+        parts = {
+            "lake": self.server.process, "SQL server": self.sql._process, "broker": self.server.broker.process
+        }  # fmt: skip
+        for part, process in parts.items():
+            with suppress(psutil.NoSuchProcess, AttributeError):
+                top = psutil.Process(process.pid)  # type: ignore[union-attr]
+                found[part] = [top, *top.children(recursive=True)]
+        return found
+
+    def ends(self, committed: bool) -> dict[str, int]:
+        """By partition, the offset after the last record, or after the last one that is decided."""
+        level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+        admin = AdminClient({**self.server.broker.access.client(), "log_level": 0})
+        asked = {TopicPartition(TOPIC, number): OffsetSpec.latest() for number in range(4)}
+        found = admin.list_offsets(asked, isolation_level=level, request_timeout=20)
+        return {str(place.partition): int(one.result().offset) for place, one in found.items()}
+
+    def caught_up(self) -> bool:
+        """Every transaction has ended, the log has every record, every version the log."""
+        try:
+            ends = self.ends(committed=True)
+            log = delta.newest_metadata(self.server.lake / "logs/orders", lambda told: "batch" in told)
+            status = self.server.client.status()
+        except Exception as error:  # who is not up yet has not caught up
+            self.journal.counts[f"waited for {type(error).__name__}"] += 1
+            return False
+        batch = {topic["name"]: topic["batch"] for topic in status["topics"]}
+        return bool(
+            log and log["ends"]["0"] == ends == self.ends(committed=False)
+            and all(
+                version["position"] == {name: batch[name] for name in version["position"]}
+                for version in status["versions"]
+            )
+        )  # fmt: skip
+
+    def until(self, what: str, true: Callable[[], bool], seconds: float = WAIT_S) -> None:
+        try:
+            wait_for(what, lambda: True if true() else None, seconds, every_s=0.5)
+        except TimedOutError as error:
+            status = self.server.client.status()
+            told = [one["error"] for one in (*status["topics"], *status["versions"]) if one["error"]]
+            raise AssertionError(f"{error}: {told}, {self.ends(True)} of {self.ends(False)}") from error
+
+
+@contextmanager
+def world(folder: Path, project: Path, seed: int, journal: Journal) -> Iterator[World]:
+    """Everything up but the lake server; it all ends with the block, and so does the small disk."""
+    with ExitStack() as stack:
+        server = stack.enter_context(lake_process(folder, seed))
+        stack.callback(lambda: end([server.process]))
+        server.command = ["-m", "tests.kill.of_project", str(project)]
+        disk = stack.enter_context(small_disk(server.home / "lake", MEGABYTES))
+        sql = SqlServer(home=server.home, scratch=folder / "scratch")
+        stack.callback(lambda: end([sql._process]))
+        yield World(server=server, sql=sql, disk=disk, journal=journal, project=project)
+
+
+def end(processes: list[subprocess.Popen[bytes] | None]) -> None:
+    """kill -9 of each and of all below it, frozen or not."""
+    for process in processes:
+        if process is None:
+            continue
+        with suppress(psutil.NoSuchProcess):
+            for one in psutil.Process(process.pid).children(recursive=True):
+                with suppress(psutil.NoSuchProcess):
+                    one.kill()
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGKILL)
+        process.wait()
