@@ -26,6 +26,7 @@ class Looks:
     def run(self) -> None:
         while not self.ending.wait(EVERY_S):
             self.look()
+            self.world.start_again()
 
     def look(self) -> None:
         found = self.world.processes()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -127,9 +126,7 @@ def _difference(what: str, expected: Shown, shown: Shown) -> Iterator[str]:
 
 
 def _tables(events: list[Event], door: SqlDoor, tag: int) -> dict[str, tuple[Shown, Shown]]:
-    totals = door.rows(
-        "SELECT region, tag, cast(spent AS string) spent, records, buyers, often FROM serve.totals"
-    )
+    totals = door.rows("SELECT region, tag, cast(spent AS string) spent, records, buyers FROM serve.totals")
     visits = door.rows(
         "SELECT customer, tag, unix_millis(session_start) a, unix_millis(session_end) z, "
         "cast(spent AS string) spent, records FROM serve.visits"
@@ -143,7 +140,6 @@ def _tables(events: list[Event], door: SqlDoor, tag: int) -> dict[str, tuple[Sho
         "totals": (_totals(events, tag), {
             (one["region"], one["tag"]): (
                 Decimal(one["spent"]), one["records"], one["buyers"],
-                [tuple(place.values()) for place in one["often"]],
             ) for one in totals
         }),
         "visits": (_visits(events, tag), {
@@ -169,10 +165,9 @@ def _by(events: list[Event], name: str) -> dict[Any, list[Event]]:
 def _totals(events: list[Event], tag: int) -> Shown:
     found = {}
     for region, held in _by(events, "region").items():
-        buyers = Counter(one["customer"] for one in held)
-        most = heapq.nsmallest(3, buyers.items(), key=lambda one: (-one[1], one[0].encode()))
+        buyers = {one["customer"] for one in held}
         spent = _money(sum(one["amount"] for one in held))
-        found[region, tag] = (spent, len(held), len(buyers), [tuple(one) for one in most])
+        found[region, tag] = (spent, len(held), len(buyers))
     return found
 
 

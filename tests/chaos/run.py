@@ -16,9 +16,11 @@ from tests.chaos import oracle
 from tests.chaos.held import Looks
 from tests.chaos.plan import Event, Lane, drawn, least
 from tests.chaos.reader import Reader
+from tests.chaos.tables import PROMISED
 from tests.chaos.traffic import Traffic
 from tests.chaos.work import SALES_CHANGES, Work
-from tests.chaos.world import Journal, World, world
+from tests.chaos.world import START_S, Journal, World, world
+from tests.releases.promised import project_of
 
 SORTS = {
     "kill": "kills", "freeze": "freezes", "full disk": "full disks", "promote": "promotions",
@@ -38,8 +40,8 @@ def run(folder: Path, minutes: float, seed: int) -> Journal:
 
 def _project(folder: Path) -> Path:
     """A copy whose contract may be mended."""
-    for name in ("schemas", "contracts"):
-        shutil.copytree(PROJECT / name, folder / name)
+    project_of(folder, PROMISED)
+    shutil.copytree(PROJECT / "contracts", folder / "contracts", dirs_exist_ok=True)
     (folder / ".jars").symlink_to(PROJECT / ".jars")
     return folder
 
@@ -48,11 +50,11 @@ def _live(made: World, events: list[Event], minutes: float, seed: int) -> None:
     journal = made.journal
     traffic = Traffic(servers=made.server.broker.access.client(), journal=journal)
     work, looks = Work(world=made, traffic=traffic), Looks(world=made)
-    made.server.start()
+    made.server.start(START_S)
     traffic.send("plain", "zstd", seed, 2_000)
     work.promote()
     made.do("changelog", "first changelog", table="sales_per_region", topic=SALES_CHANGES)
-    made.sql.start()
+    made.start_sql()
     reader = Reader(sql=made.sql, journal=journal)
     journal.began = time.monotonic()
     journal.say("everything is up")
@@ -113,6 +115,8 @@ def _fault(made: World, event: Event) -> None:
 
 
 def _settle(made: World, work: Work, traffic: Traffic) -> None:
+    made.until("every transaction to end", made.caught_up)
+    traffic.send("plain", "none", traffic.sent, 1_000)  # a reader of Kafka knows the end by a last record
     made.until("every record to be in every table", made.caught_up)
     live = release_log.live(made.server.lake)
     assert live

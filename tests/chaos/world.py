@@ -28,7 +28,8 @@ from tests.reading.conftest import SqlServer
 TOPIC = "orders"
 MEGABYTES = 800
 LOST_FOR_A_WHILE = (UnreachableError, FullDiskError, TimedOutError, BusyError)
-WAIT_S = 420.0
+WAIT_S = 900.0
+START_S = 600.0
 ATTEMPTS = 4
 
 
@@ -98,11 +99,33 @@ class World:
             elif victim.startswith("SQL"):
                 self._kill_sql(jvm_alone="JVM" in victim)
                 time.sleep(down_s)
-                self.sql.start()
+                self.start_sql()
             else:
                 self._kill_lake(victim)
                 time.sleep(down_s)
-                self.server.start()
+                self.server.start(START_S)
+
+    def start_sql(self) -> None:
+        """However long it takes on a host with other work."""
+        try:
+            self.sql.start()
+        except TimedOutError:
+            self.sql.wait_until(lambda status: bool(status["ready"]))
+
+    def start_again(self) -> None:
+        """A part that has ended by itself, as its supervisor would."""
+        with self.up:
+            if not self.server.running:
+                self._ended("lake server", self.server.home / "lake.log")
+                self.server.start(START_S)
+            if self.sql._process and self.sql._process.poll() is not None:
+                self._ended("SQL server", self.sql.scratch / "sql.log")
+                self.start_sql()
+
+    def _ended(self, part: str, log: Path) -> None:
+        self.journal.say(f"the {part} has ended by itself", f"times that the {part} ended by itself")
+        for line in log.read_text().splitlines()[-5:]:
+            self.journal.say(f"  {line[:400]}")
 
     def _kill_lake(self, victim: str) -> None:
         if victim == "lake":

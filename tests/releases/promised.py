@@ -12,7 +12,8 @@ from jobs.settings import PROJECT
 from tests.releases.lake import Lake, following_sql_server
 
 LOGICAL = {
-    "string": "string", "bigint": "integer", "int": "integer", "double": "number", "decimal(38,2)": "number",
+    "string": "string", "bigint": "integer", "int": "integer", "double": "number", "decimal(12,2)": "number",
+    "decimal(38,2)": "number",
     "timestamp": "timestamp", "boolean": "boolean",
 }  # fmt: skip
 CONTRACT = """
