@@ -81,7 +81,8 @@ class Work:
         lake = self.world.server.lake
         live = release_log.live(lake)
         assert live
-        return int(load(version_file(lake, "totals", live.tables["totals"])).definition["columns"]["tag"])
+        version = load(version_file(lake, "totals", live.tables["totals"]))
+        return int(dict(version.definition["columns"])["tag"])
 
     def _job(self, kind: str, **params: Any) -> dict[str, Any]:
         return self.world.do(kind, f"{self.done} {kind}", **params)
