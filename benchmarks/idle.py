@@ -24,9 +24,11 @@ from infra.supervise import record
 from jobs.commands.gallery import names
 from jobs.commands.output import load_settings
 from jobs.files import replace_file
+from jobs.reading.client import ask
 from jobs.settings import Settings
 
 RECORDS = 20_000
+FIRST_QUERY = "SELECT region, orders FROM serve.sales_per_region ORDER BY region"
 SUPERVISOR = "supervisor"
 _SERVICE = re.compile(r"ok (\w+)")
 
@@ -51,6 +53,7 @@ def main() -> int:
         twinlake(settings, "produce", "orders", "--count", str(RECORDS))
         twinlake(settings, "down")
         result |= up(settings)
+        result["first_query_s"] = first_query(settings)
         print(f"now {asked.settle:.0f} s of peace", flush=True)
         time.sleep(asked.settle)
         parts = costs(settings, asked.seconds)
@@ -81,6 +84,15 @@ def up(settings: Settings) -> dict[str, float]:
                 print(f"{reached[found[1]]:6.1f} s  {found[1]}", flush=True)
     refuse_failure(run.returncode, "up")
     return {"data_path_s": max(reached["lake"], reached["sql"]), "up_s": round(time.monotonic() - began, 1)}
+
+
+def first_query(settings: Settings) -> float:
+    """Seconds of the first statement after a start, over a table: what an analyst waits for."""
+    began = time.monotonic()
+    ask(settings.services(), FIRST_QUERY)
+    seconds = round(time.monotonic() - began, 1)
+    print(f"{seconds:6.1f} s  first query", flush=True)
+    return seconds
 
 
 def costs(settings: Settings, seconds: float) -> dict[str, dict[str, float]]:
