@@ -129,9 +129,7 @@ def _settle(made: World, work: Work, traffic: Traffic) -> None:
 
     made.until("the changelogs to have told everything", told)
     for table in live.tables:
-        work.done += 1
-        if not work._job("verify", table=table)["equal"]:
-            made.journal.fault(f"verify at the end: speed and batch of {table} differ")
+        work.do(Event(at=made.journal.now_s, lane="work", what="verify", params={"table": table}))
     made.journal.say("settled; the oracle reads what Kafka has committed")
     time.sleep(3)  # the watermark that readers are shown follows the tables
 
