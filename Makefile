@@ -30,27 +30,27 @@ help:
 	@echo "make install  only the virtual environment; 'make jars' that and the jars"
 	@echo "make clean    stop the services; remove .venv and .jars (the state stays: twinlake reset removes it)"
 
-$(INSTALLED): pyproject.toml constraints.txt infra/setup/install.sh
-	@sh infra/setup/install.sh
+$(INSTALLED): pyproject.toml constraints.txt infra/install.sh
+	@sh infra/install.sh
 
-$(JARS): infra/setup/jars.txt infra/setup/jars.py | $(INSTALLED)
-	@$(PY) -m infra.setup.jars
+$(JARS): twinlake/setup/jars.txt twinlake/setup/jars.py | $(INSTALLED)
+	@$(PY) -m twinlake.setup.jars
 
-$(CLASSES): $(JARS) infra/setup/java_classes.py $(wildcard jobs/*/java/*/*/*.java)
-	@$(PY) -m infra.setup.java_classes
+$(CLASSES): $(JARS) twinlake/setup/java_classes.py $(wildcard twinlake/java/twinlake/*/*.java)
+	@$(PY) -m twinlake.setup.java_classes
 
-$(ARCHIVE): $(INSTALLED) $(CLASSES) infra/setup/class_archive.py
-	@$(PY) -m infra.setup.class_archive
+$(ARCHIVE): $(INSTALLED) $(CLASSES) twinlake/setup/class_archive.py
+	@$(PY) -m twinlake.setup.class_archive
 
-$(DRIVERS): infra/setup/drivers.txt infra/setup/jars_drivers.txt infra/setup/drivers.py | $(JARS)
-	@$(PY) -m infra.setup.drivers
+$(DRIVERS): twinlake/setup/drivers.txt twinlake/setup/jars_drivers.txt twinlake/setup/drivers.py | $(JARS)
+	@$(PY) -m twinlake.setup.drivers
 
 install: $(INSTALLED)
 
 jars: $(INSTALLED) $(JARS) $(CLASSES) $(ARCHIVE)
 
 demo: jars
-	@$(PY) -m infra.demo
+	@$(PY) -m tests.demo
 
 test: jars $(DRIVERS)
 	@$(PY) -m pytest -n $(WORKERS)
@@ -59,12 +59,12 @@ quick: jars
 	@$(PY) -m pytest -n $(WORKERS) -m quick
 
 faults: jars $(DRIVERS)
-	@case "$(SHARD)" in ""|store) $(PY) -m infra.setup.jars hdfs ;; esac
+	@case "$(SHARD)" in ""|store) $(PY) -m twinlake.setup.jars hdfs ;; esac
 	@if [ -z "$(SHARD)" ]; then $(PY) -m pytest -m "faults or cluster"; \
 	else $(PY) -m pytest --shard="$(SHARD)" $(if $(SEED),--seed=$(SEED)); fi
 
 proof: jars $(DRIVERS)
-	@$(PY) -m infra.setup.jars hdfs
+	@$(PY) -m twinlake.setup.jars hdfs
 	@$(PY) -m tests.proof
 
 chaos: jars
@@ -74,7 +74,7 @@ cluster-test: jars
 	@$(PY) -m pytest -m cluster tests/cluster
 
 store-test: jars
-	@$(PY) -m infra.setup.jars hdfs
+	@$(PY) -m twinlake.setup.jars hdfs
 	@$(PY) -m pytest -m faults tests/store
 
 up: jars

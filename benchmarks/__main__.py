@@ -30,9 +30,9 @@ from benchmarks.orders import send, steady
 from benchmarks.platform import BenchmarkError, Platform
 from benchmarks.proof import prove
 from benchmarks.small import Cycle
-from jobs.commands.output import load_settings
-from jobs.files import replace_file
-from jobs.settings import Settings
+from twinlake.base.files import replace_file
+from twinlake.cli.output import load_settings
+from twinlake.config.settings import Settings
 
 REBUILT = ("sales_per_region", "latest_order")
 LEAD_S = 5.0
@@ -87,7 +87,7 @@ def told(started: float, what: str) -> None:
 
 def measure(platform: Platform, folder: Path, asked: argparse.Namespace, started: float) -> dict[str, Any]:
     """All measurements, one after the other, each alone on the machine."""
-    lake_server, sink, all_of = platform.process("jobs.server"), Sink(folder / "loop"), Measured()
+    lake_server, sink, all_of = platform.process("twinlake.server"), Sink(folder / "loop"), Measured()
 
     def cycle() -> Cycle:
         one = small.cycle(platform, asked.seconds)

@@ -16,8 +16,8 @@ from benchmarks import freshness
 from benchmarks.alongside import alongside
 from benchmarks.orders import steady
 from benchmarks.platform import Platform
-from jobs.commands.output import load_settings
-from jobs.settings import Settings
+from twinlake.cli.output import load_settings
+from twinlake.config.settings import Settings
 
 HEAVY = "SELECT count(*) FROM range(3000000) a CROSS JOIN range(3000000) b WHERE a.id * b.id % 7 = 3"
 CLIENT_S, LEAD_S = 15.0, 5.0

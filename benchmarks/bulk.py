@@ -12,7 +12,7 @@ from benchmarks.loop import Sink
 from benchmarks.meter import Cost, Meter
 from benchmarks.orders import send
 from benchmarks.platform import Platform
-from jobs.settings import PROJECT
+from twinlake.config.settings import PROJECT
 
 LIMIT_S = 180.0
 
@@ -59,7 +59,7 @@ def against_loop(platform: Platform, sink: Sink, count: int) -> Bulk:
         send(platform, "bulk", count)
         ends = platform.ends()
         loop = _loop(platform, starts, ends, sink)
-    with Meter([platform.process("jobs.server")]) as meter:
+    with Meter([platform.process("twinlake.server")]) as meter:
         platform.caught_up(ends, LIMIT_S)
     return Bulk(starts=starts, ends=ends, loop=loop, ingest=meter.cost)
 

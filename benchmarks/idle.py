@@ -19,13 +19,13 @@ import psutil
 
 from benchmarks.meter import cpu_seconds, tree
 from benchmarks.platform import command, refuse_failure, twinlake
-from infra.parts.all import all_parts
-from infra.supervise import record
-from jobs.commands.gallery import names
-from jobs.commands.output import load_settings
-from jobs.files import replace_file
-from jobs.reading.client import ask
-from jobs.settings import Settings
+from twinlake.base.files import replace_file
+from twinlake.cli.gallery import names
+from twinlake.cli.output import load_settings
+from twinlake.config.settings import Settings
+from twinlake.reading.client import ask
+from twinlake.services.all import all_parts
+from twinlake.services.supervise import record
 
 RECORDS = 20_000
 FIRST_QUERY = "SELECT region, orders FROM serve.sales_per_region ORDER BY region"

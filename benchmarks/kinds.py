@@ -23,10 +23,10 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.subjects import BASE, END, MEASURED, STORED, VIEWS, records
-from jobs.commands.output import load_settings
-from jobs.files import replace_file
-from jobs.kinds.kind import Kind, Moment, StoredKind
-from jobs.settings import Settings
+from twinlake.base.files import replace_file
+from twinlake.cli.output import load_settings
+from twinlake.config.settings import Settings
+from twinlake.kinds.kind import Kind, Moment, StoredKind
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -75,7 +75,7 @@ def main() -> int:
     asked = parser.parse_args()
     folder = load_settings().home / "bench" / "kinds"
     shutil.rmtree(folder, ignore_errors=True)
-    from jobs.spark import session
+    from twinlake.spark.session import session
 
     spark = session(Settings(home=folder / "home"), name="bench-kinds", memory="4g", cores=2)
     wanted = {name for name in asked.only.split(",") if name}

@@ -17,11 +17,11 @@ from benchmarks.meter import Meter
 from benchmarks.orders import send
 from benchmarks.platform import BenchmarkError, Platform
 from benchmarks.small import Cycle
-from jobs.commands.output import load_settings
-from jobs.files import replace_file
-from jobs.lake import delta
-from jobs.lake.appender import Appender
-from jobs.settings import Settings
+from twinlake.base.files import replace_file
+from twinlake.cli.output import load_settings
+from twinlake.config.settings import Settings
+from twinlake.lake.delta import delta
+from twinlake.lake.delta.appender import Appender
 
 REBUILT = ("sales_per_region", "latest_order")
 TARGETS = {
@@ -102,7 +102,7 @@ def rebuilds(platform: Platform, records: int, note: Callable[[str, float], None
     total, equal = sum(platform.ends().values()), True
     note("records", total)
     for table, name in zip(REBUILT, ("rebuild", "rebuild_latest"), strict=True):
-        with Meter([platform.process("jobs.server")]) as meter:
+        with Meter([platform.process("twinlake.server")]) as meter:
             equal &= bool(platform.job("rebuild", {"table": table})["equal"])
         note(f"{name}_records_per_s", round(total / meter.cost.seconds))
     return equal

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.platform import Platform
-from jobs.kinds.kind import is_stored
-from jobs.settings import PROJECT
 from jobs.tables import TABLES
 from jobs.tables.sales_per_region import TABLE as SALES
+from twinlake.config.settings import PROJECT
+from twinlake.kinds.kind import is_stored
 
 STORED = 10
 OWN = {table.name: table.to_json() for table in TABLES}

@@ -18,14 +18,14 @@ from typing import Any
 import psutil
 from confluent_kafka import Consumer, TopicPartition
 
-from jobs.configuration_file import without_overrides
-from jobs.lake import delta
-from jobs.lake.feed import stores_rows
-from jobs.lake.version import stored_versions
-from jobs.server.client import LakeClient
-from jobs.settings import Services, Settings
-from jobs.topics.registry import Registry
-from jobs.waiting import wait_for
+from twinlake.base.waiting import wait_for
+from twinlake.config.configuration_file import without_overrides
+from twinlake.config.settings import Services, Settings
+from twinlake.lake.catalog.feed import stores_rows
+from twinlake.lake.catalog.version import stored_versions
+from twinlake.lake.delta import delta
+from twinlake.server.client import LakeClient
+from twinlake.topics.registry import Registry
 
 START_SECONDS = 150.0
 POLL_SECONDS = 0.05
@@ -117,7 +117,7 @@ class Platform:
 
     def lake_server(self) -> list[psutil.Process]:
         """Its process and those that it has started."""
-        root = psutil.Process(self.process("jobs.server"))
+        root = psutil.Process(self.process("twinlake.server"))
         return [root, *root.children(recursive=True)]
 
     @contextmanager

@@ -8,12 +8,12 @@ from decimal import Decimal
 import polars as pl
 
 from benchmarks.loop import Sink
-from infra.oracle import shown, tables
-from infra.oracle.compare import compare, same_sales
-from infra.oracle.judge import judge, writer_schemas
-from infra.oracle.topic import read
-from infra.oracle.watermark import Watermark, watermark
-from jobs.settings import Services
+from tests.oracle import shown, tables
+from tests.oracle.compare import compare, same_sales
+from tests.oracle.judge import judge, writer_schemas
+from tests.oracle.topic import read
+from tests.oracle.watermark import Watermark, watermark
+from twinlake.config.settings import Services
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,15 +23,15 @@ import numpy as np
 import pyarrow as pa
 from deltalake import DeltaTable, Field, Schema
 
-from jobs.commands.output import load_settings
-from jobs.files import replace_file
-from jobs.ingest.duplicates import Duplicates, Seen
-from jobs.ingest.log_end import COUNTED, LogEnd
-from jobs.lake import delta
-from jobs.lake.appender import Added, Appender
-from jobs.lake.ledger import Ledger
-from jobs.lake.log import BATCH, PRUNING
-from jobs.lake.table_state import TableState
+from twinlake.base.files import replace_file
+from twinlake.cli.output import load_settings
+from twinlake.ingest.duplicates import Duplicates, Seen
+from twinlake.ingest.log_end import COUNTED, LogEnd
+from twinlake.lake.delta import delta
+from twinlake.lake.delta.appender import Added, Appender
+from twinlake.lake.delta.ledger import Ledger
+from twinlake.lake.delta.table_state import TableState
+from twinlake.lake.log.log import BATCH, PRUNING
 
 ASKED = 200_000
 """Ids of the largest batch that ingest looks at together."""

@@ -28,7 +28,7 @@ class Cycle:
 
 def cycle(platform: Platform, seconds: float) -> Cycle:
     """One cycle after the other, each begun when the records of the one before are everywhere."""
-    lake_server, first_step = platform.process("jobs.server"), platform.step()
+    lake_server, first_step = platform.process("twinlake.server"), platform.step()
     took: list[float] = []
     cost: list[float] = []
     until = time.perf_counter() + seconds
@@ -44,7 +44,7 @@ def cycle(platform: Platform, seconds: float) -> Cycle:
 
 def cores_idle(platform: Platform, seconds: float) -> float:
     """Cores that the lake server uses while nothing arrives."""
-    with Meter([platform.process("jobs.server")]) as meter:
+    with Meter([platform.process("twinlake.server")]) as meter:
         time.sleep(seconds)
     return meter.cost.cpu_seconds / meter.cost.seconds
 

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.as_of_join import AsOfJoin
-from jobs.kinds.derived import Derived
-from jobs.kinds.events import Events
-from jobs.kinds.interval_join import IntervalJoin
-from jobs.kinds.kind import Kind, StoredKind
-from jobs.kinds.latest import Latest
-from jobs.kinds.measures.counts import Count, CountDistinct
-from jobs.kinds.measures.extremes import Max, Min
-from jobs.kinds.measures.measure import Measure
-from jobs.kinds.measures.multisets import Quantile, TopK
-from jobs.kinds.measures.picks import ArgMax, ArgMin, First, Last
-from jobs.kinds.measures.sets import CollectSet
-from jobs.kinds.measures.spread import Stddev, Variance
-from jobs.kinds.measures.totals import Avg, Sum
-from jobs.kinds.rolling import Rolling
-from jobs.kinds.sessions import Sessions
-from jobs.kinds.store import Store
-from jobs.kinds.windows import Hopping, Tumbling
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.as_of_join import AsOfJoin
+from twinlake.kinds.derived import Derived
+from twinlake.kinds.events import Events
+from twinlake.kinds.interval_join import IntervalJoin
+from twinlake.kinds.kind import Kind, StoredKind
+from twinlake.kinds.latest import Latest
+from twinlake.kinds.measures.counts import Count, CountDistinct
+from twinlake.kinds.measures.extremes import Max, Min
+from twinlake.kinds.measures.measure import Measure
+from twinlake.kinds.measures.multisets import Quantile, TopK
+from twinlake.kinds.measures.picks import ArgMax, ArgMin, First, Last
+from twinlake.kinds.measures.sets import CollectSet
+from twinlake.kinds.measures.spread import Stddev, Variance
+from twinlake.kinds.measures.totals import Avg, Sum
+from twinlake.kinds.rolling import Rolling
+from twinlake.kinds.sessions import Sessions
+from twinlake.kinds.store import Store
+from twinlake.kinds.windows import Hopping, Tumbling
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

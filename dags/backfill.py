@@ -18,8 +18,8 @@ from lake_names import BATCH_POOL, named
 from lake_suggestions import TABLES, suggestions
 from lake_task import ShownFailure, lake_task
 
-from jobs.errors import UsageError
-from jobs.times import format_moment, parse_moment
+from twinlake.base.errors import UsageError
+from twinlake.base.times import format_moment, parse_moment
 
 MOST_CHUNKS = 500
 MOST_HOURS = 24 * 31

@@ -21,7 +21,7 @@ from lake_limits import RUN
 from lake_names import BATCH_POOL, named
 from lake_task import ShownFailure, lake_task
 
-from jobs.times import format_moment, parse_moment
+from twinlake.base.times import format_moment, parse_moment
 
 DUE, ALL = "due", "all"
 

@@ -15,10 +15,10 @@ from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 from pydantic import AnyHttpUrl, BaseModel, ConfigDict, ValidationError
 
-from jobs.address import is_loopback
-from jobs.errors import UsageError, malformed
-from jobs.server.client import LakeClient
-from jobs.settings import Settings
+from twinlake.base.address import is_loopback
+from twinlake.base.errors import UsageError, malformed
+from twinlake.config.settings import Settings
+from twinlake.server.client import LakeClient
 
 CONNECTION = "twinlake_default"
 OTHER_VERSION = (

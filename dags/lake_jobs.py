@@ -17,9 +17,9 @@ from lake_suggestions import remember
 from lake_task import ShownError, ShownFailure, event_of_this_run
 from lake_trigger import LakeJobTrigger
 
-from jobs.errors import DifferenceError, NotFoundError, TwinlakeError, UsageError, error_of
-from jobs.run import AGAIN, CancelledError, Job
-from jobs.server.client import LakeClient
+from twinlake.base.errors import DifferenceError, NotFoundError, TwinlakeError, UsageError, error_of
+from twinlake.base.job import AGAIN, CancelledError, Job
+from twinlake.server.client import LakeClient
 
 log = logging.getLogger("airflow.task.twinlake")
 

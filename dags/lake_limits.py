@@ -10,9 +10,9 @@ from datetime import timedelta
 
 from lake_names import WRITTEN
 
-from jobs.configuration import Limits
-from jobs.errors import UsageError
-from jobs.settings import Settings
+from twinlake.base.errors import UsageError
+from twinlake.config.configuration import Limits
+from twinlake.config.settings import Settings
 
 
 def _limits() -> Limits:

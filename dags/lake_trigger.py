@@ -15,9 +15,9 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from asgiref.sync import sync_to_async
 from lake_connection import lake_server
 
-from jobs.errors import TwinlakeError, UnreachableError
-from jobs.run import AGAIN, Job
-from jobs.server.client import AWAY_S, LakeClient, now_and_then
+from twinlake.base.errors import TwinlakeError, UnreachableError
+from twinlake.base.job import AGAIN, Job
+from twinlake.server.client import AWAY_S, LakeClient, now_and_then
 
 LOOK_S = 1.0
 """A look at a job takes a few milliseconds."""

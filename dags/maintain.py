@@ -13,7 +13,7 @@ from lake_limits import RUN
 from lake_names import BATCH_POOL, named
 from lake_task import lake_task
 
-from jobs.defaults import KEPT_RELEASES
+from twinlake.base.defaults import KEPT_RELEASES
 
 
 @dag(

@@ -18,7 +18,7 @@ from lake_limits import APPROVAL
 from lake_names import RELEASE_POOL, named
 from lake_task import ReportedTask, ShownFailure, lake_task
 
-from jobs.visible import visible
+from twinlake.base.visible import visible
 
 MOST_RUNS = 5
 """One that waits for its approval stops no other; once another is live, promote refuses it."""

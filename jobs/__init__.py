@@ -1,2 +1,1 @@
-"""What Twinlake does. Imports point down: the plain files here <- topics <- kinds <- lake <- {ingest, speed,
-batch, reading} <- releases <- server <- commands; `tables` are the definitions."""
+"""This project's jobs: what both layers run, one file per table in `tables/`."""

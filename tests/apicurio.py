@@ -9,13 +9,13 @@ from typing import Any
 
 import httpx
 
-from infra.parts.folders import folders_of
-from infra.parts.part import Context
-from infra.parts.ports import Ports
-from infra.parts.registry import parts, url
-from jobs.settings import PROJECT, Services, Settings
-from jobs.topics.registry import Registry
-from jobs.waiting import wait_for
+from twinlake.base.waiting import wait_for
+from twinlake.config.settings import PROJECT, Services, Settings
+from twinlake.services.folders import folders_of
+from twinlake.services.part import Context
+from twinlake.services.ports import Ports
+from twinlake.services.registry import parts, url
+from twinlake.topics.registry import Registry
 
 
 class Apicurio:

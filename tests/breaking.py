@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from jobs.waiting import wait_for
+from twinlake.base.waiting import wait_for
 
 
 def broken(way: str) -> None:

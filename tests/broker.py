@@ -12,9 +12,9 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from infra.parts.ports import free_port
-from jobs.kafka_access import KafkaAccess
-from jobs.waiting import wait_for
+from twinlake.base.waiting import wait_for
+from twinlake.config.kafka_access import KafkaAccess
+from twinlake.services.ports import free_port
 
 PROJECT = Path(__file__).resolve().parents[1]
 KAFKA_JARS = PROJECT / ".jars" / "kafka"

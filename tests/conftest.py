@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 
-from jobs import service_log
-from jobs.configuration_file import overrides
-from jobs.settings import Settings
 from tests import seconds, shards, workers
+from twinlake.base import service_log
+from twinlake.config.configuration_file import overrides
+from twinlake.config.settings import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -118,7 +118,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 @pytest.fixture(scope="session")
 def spark(settings: Settings) -> Iterator[SparkSession]:
     """The session that production runs with, started once, on two cores."""
-    from jobs.spark import session
+    from twinlake.spark.session import session
 
     found = session(settings, name="twinlake-tests", memory="2g", cores=2)
     yield found

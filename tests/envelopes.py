@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from jobs.topics.contract import Contract
-from jobs.topics.contract_file import parse_contract
+from twinlake.topics.contract import Contract
+from twinlake.topics.contract_file import parse_contract
 
 AT_MS = 1_769_860_800_000
 """2026-01-31T12:00:00Z."""

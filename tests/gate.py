@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from infra.parts.certificates import BROKER, Certificates
+from twinlake.services.certificates import BROKER, Certificates
 
 
 class Gate:

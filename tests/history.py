@@ -12,18 +12,18 @@ from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
 
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.kind import Kind
-from jobs.kinds.latest import Latest
-from jobs.kinds.measures.counts import Count, CountDistinct
-from jobs.kinds.measures.extremes import Max, Min
-from jobs.kinds.measures.totals import Avg, Sum
-from jobs.kinds.windows import Tumbling, micros
-from jobs.lake.version import Version
-from jobs.times import EPOCH
-from jobs.topics.coordinate import INGESTED_AT
-from jobs.topics.topic import Topic, load_topic
 from tests.frames import frame
+from twinlake.base.times import EPOCH
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.kind import Kind
+from twinlake.kinds.latest import Latest
+from twinlake.kinds.measures.counts import Count, CountDistinct
+from twinlake.kinds.measures.extremes import Max, Min
+from twinlake.kinds.measures.totals import Avg, Sum
+from twinlake.kinds.windows import Tumbling, micros
+from twinlake.lake.catalog.version import Version
+from twinlake.topics.coordinate import INGESTED_AT
+from twinlake.topics.topic import Topic, load_topic
 
 START = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

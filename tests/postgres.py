@@ -15,8 +15,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote
 
-from jobs.waiting import wait_for
 from tests.broker import free_port
+from twinlake.base.waiting import wait_for
 
 NOBODY = 65534
 USER = "airflow"

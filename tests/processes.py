@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psutil
 
-from infra.supervise.process import MARK
+from twinlake.services.supervise.process import MARK
 
 
 def of_home(home: Path) -> list[psutil.Process]:

@@ -19,8 +19,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from xml.etree import ElementTree
 
-from jobs.files import replace_file
 from tests.shards import SHARDS
+from twinlake.base.files import replace_file
 
 PROJECT = Path(__file__).parent.parent
 KNOWN = "proof.json"

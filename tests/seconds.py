@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from xml.etree import ElementTree
 
-from jobs.files import replace_file
+from twinlake.base.files import replace_file
 
 FILE = Path(__file__).with_name("seconds.txt")
 LISTED_S = 1.0

@@ -9,23 +9,23 @@ from pathlib import Path, PurePath
 
 import pytest
 
-from jobs.git import commit_of
+from twinlake.base.git import commit_of
 
 TESTS = Path(__file__).parent
 
 SHARDS: dict[str, tuple[str, ...]] = {
     "kills": ("kill",),
-    "cluster": ("cluster", "test_spark_watch.py"),
+    "cluster": ("cluster", "spark/test_watch.py"),
     "store": ("store",),
     "disks": (
         "faults/test_full_disk_of_broker.py",
         "faults/test_full_disk_of_lake.py",
         "faults/test_full_disk_of_records.py",
     ),
-    "servers": ("faults", "infra"),
-    "gallery": ("faults/test_gallery.py", "gallery", "commands"),
-    "locked": ("infra/supervise/test_locked.py",),
-    "airflow": ("dags", "infra/parts/test_airflow.py"),
+    "servers": ("faults", "services", "setup", "demo", "oracle"),
+    "gallery": ("faults/test_gallery.py", "gallery", "cli"),
+    "locked": ("services/supervise/test_locked.py",),
+    "airflow": ("dags", "services/test_airflow.py"),
     "tour": ("tour",),
     "week": ("week",),
     "chaos": ("chaos",),

@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.events import Events
-from jobs.kinds.kind import StoredKind
-from jobs.kinds.measures.counts import Count, CountDistinct
-from jobs.kinds.measures.multisets import TopK
-from jobs.kinds.measures.totals import Sum
-from jobs.kinds.sessions import Sessions
-from jobs.kinds.store import Store
-from jobs.kinds.windows import Hopping
-from jobs.times import EPOCH
 from tests.history import LATEST, SALES, latest, sales
+from twinlake.base.times import EPOCH
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.events import Events
+from twinlake.kinds.kind import StoredKind
+from twinlake.kinds.measures.counts import Count, CountDistinct
+from twinlake.kinds.measures.multisets import TopK
+from twinlake.kinds.measures.totals import Sum
+from twinlake.kinds.sessions import Sessions
+from twinlake.kinds.store import Store
+from twinlake.kinds.windows import Hopping
 
 Records = list[dict[str, Any]]
 Shown = dict[Any, Any]

@@ -8,8 +8,8 @@ import re
 
 import pytest
 
-from jobs.lake import invariants
-from jobs.settings import PROJECT
+from twinlake.config.settings import PROJECT
+from twinlake.lake import invariants
 
 PAGE = PROJECT / "docs" / "guarantees.md"
 STATELESS = "no state: held by tests alone, "

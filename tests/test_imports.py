@@ -10,71 +10,76 @@ from pathlib import Path
 
 import pytest
 
-from jobs.settings import PROJECT
+from twinlake.config.settings import PROJECT
 
-_LAKE = {"ground", "topics", "kinds", "lake"}
-_LAYERS = {"ingest", "speed", "batch", "reading"}
+ORDER: tuple[tuple[str, ...], ...] = (
+    ("base",),
+    ("config",),
+    ("spark",),
+    ("topics",),
+    ("kinds",),
+    ("definitions",),
+    ("lake",),
+    # the four never import each other: what one needs of another is handed in, or lies in the lake
+    ("ingest", "speed", "batch", "reading"),
+    ("releases", "changelog"),
+    ("server",),
+    ("setup",),
+    ("services",),
+    ("cli",),
+)
+"""The rooms of `twinlake/`, from the ground up: each may import itself and those of the lines above it."""
 
 MAY_IMPORT: dict[str, set[str]] = {
-    "ground": set(),
-    "topics": {"ground"},
-    "kinds": {"ground", "topics"},
-    "tables": {"kinds"},
-    "lake": {"ground", "topics", "kinds"},
-    # the four never import each other: what one needs of another is handed in, or lies in the lake
-    "ingest": _LAKE,
-    "speed": _LAKE,
-    "batch": _LAKE,
-    "reading": _LAKE,
-    "releases": _LAKE | _LAYERS,
-    "changelog": _LAKE | {"batch"},
-    "server": _LAKE | _LAYERS | {"releases", "changelog"},
-    "commands": _LAKE
-    | _LAYERS
-    | {"releases", "changelog", "server", "tables", "setup", "parts", "supervise"},
-    "setup": {"ground"},
-    "parts": {"ground", "topics", "setup"},
-    "supervise": {"ground", "topics", "setup", "parts"},
-    "oracle": set(),
-    "demo": {"ground", "topics", "client", "tables", "oracle", "parts", "supervise"},
-    "dags": {"ground", "client"},
-    "twinlake": {"ground", "client", "supervise"},
+    room: {room, *(below for line in ORDER[:level] for below in line)}
+    for level, line in enumerate(ORDER)
+    for room in line
 }
-"""Room -> the rooms below it. Every room may import itself."""
+MAY_IMPORT["changelog"] -= {"ingest", "speed", "reading"}
+MAY_IMPORT["setup"] = {"setup", "base", "config", "spark"}
+MAY_IMPORT["services"] = {"services", "base", "config", "spark", "topics", "setup"}
+# what the servers' users need of them: Airflow's tasks, the commands, the demo
+MAY_IMPORT["client"] = {"client", "base", "config"}
+MAY_IMPORT["face"] = {"face", "client", "base", "config", "services"}
+MAY_IMPORT["dags"] = {"dags", "client", "base", "config"}
+MAY_IMPORT["jobs"] = {"jobs", "kinds"}
+MAY_IMPORT["oracle"] = {"oracle"}
+MAY_IMPORT["cli"].add("jobs")  # the gallery's examples lie there
+for _above in ("server", "reading", "cli"):
+    MAY_IMPORT[_above].add("client")
 
 HEAVY = {"pyspark", "py4j", "great_expectations", "delta", "airflow"}
-LIGHT = {"ground", "tables", "oracle", "client"}
+LIGHT = {"base", "config", "jobs", "oracle", "client"}
 """Rooms that Airflow or a newcomer's shell imports all the time: nothing heavy, not even in a function."""
-SPARKS_EDGE = {"jobs.spark", "jobs.spark_watch"}
 SLOW = {"numpy", "pyarrow", "polars", "authlib"}
 """What a command imports where it needs it: all of them wait for what is imported before."""
-MAY_READ_THE_ENVIRONMENT = {"commands", "demo", "setup", "supervise", "parts", "dags", "twinlake"}
+MAY_READ_THE_ENVIRONMENT = {"cli", "setup", "services", "dags", "face"}
+CLIENTS = ("twinlake.server.client", "twinlake.reading.client", "twinlake.reading.wire")
+FOLDERS = ("jobs", "dags", "twinlake", "tests/oracle")
 
 
 def room(module: str) -> str:
-    """The room that a dotted module name is in; a plain file of `jobs/` is the ground."""
+    """The room that a dotted module name is in."""
     names = module.split(".")
-    if names[0] in ("dags", "twinlake"):
+    if names[0] in ("dags", "jobs"):
         return names[0]
-    if module in ("jobs.server.client", "jobs.reading.client", "jobs.reading.wire"):
-        return "client"  # what the servers' users need of them: Airflow's tasks, the commands, the demo
-    if module == "jobs.__main__":
-        return "commands"
-    is_room = len(names) > 1 and (PROJECT / names[0] / names[1]).is_dir()
-    return names[1] if is_room else "ground"
-
-
-MAY_IMPORT["client"] = {"ground"}
-for _above in ("server", "reading", "commands"):
-    MAY_IMPORT[_above].add("client")
+    if names[0] == "tests":
+        return "oracle" if names[1:2] == ["oracle"] else "tests"
+    if module in CLIENTS:
+        return "client"
+    if module == "twinlake.__main__":
+        return "cli"
+    return names[1] if len(names) > 1 and names[1] in MAY_IMPORT else "face"
 
 
 def modules() -> dict[str, Path]:
     """Every module by its dotted name."""
     found = {}
-    for folder in ("jobs", "infra", "dags", "twinlake"):
+    for folder in FOLDERS:
         for path in sorted((PROJECT / folder).rglob("*.py")):
-            found[".".join(path.relative_to(PROJECT).with_suffix("").parts).removesuffix(".__init__")] = path
+            if not path.name.startswith("test_"):
+                name = ".".join(path.relative_to(PROJECT).with_suffix("").parts).removesuffix(".__init__")
+                found[name] = path
     return found
 
 
@@ -97,10 +102,10 @@ def test_imports_point_down() -> None:
     for module, path in known.items():
         mine = room(module)
         for line, name in imports(path, known):
-            if name.split(".")[0] not in ("jobs", "infra", "dags", "twinlake"):
+            if name.split(".")[0] not in ("jobs", "dags", "tests", "twinlake"):
                 continue
             theirs = room(name)
-            if theirs != mine and theirs not in MAY_IMPORT[mine]:
+            if theirs not in MAY_IMPORT[mine]:
                 wrong.append(f"{path.relative_to(PROJECT)}:{line}: {mine} may not import {name} ({theirs})")
 
     assert wrong == []
@@ -125,7 +130,7 @@ def test_light_rooms_import_nothing_heavy() -> None:
     wrong = [
         f"{path.relative_to(PROJECT)}:{line}: {room(module)} may not import {name}"
         for module, path in known.items()
-        if room(module) in LIGHT and module not in SPARKS_EDGE
+        if room(module) in LIGHT
         for line, name in imports(path, known)
         if name.split(".")[0] in HEAVY
     ]
@@ -137,11 +142,12 @@ def test_light_rooms_import_nothing_heavy() -> None:
     ("loading", "heavy"),
     [
         (
-            "from jobs import tables, settings, times; from jobs.server import client;"
-            " from jobs.topics import topic; from jobs.kinds import all",
+            "from jobs import tables; from twinlake.base import times; from twinlake.config import settings;"
+            " from twinlake.server import client;"
+            " from twinlake.topics import topic; from twinlake.kinds import all",
             HEAVY,
         ),
-        ("from jobs.commands.app import build_app; build_app()", HEAVY | SLOW),
+        ("from twinlake.cli.app import build_app; build_app()", HEAVY | SLOW),
     ],
     ids=["what Airflow imports", "every command"],
 )
@@ -170,7 +176,7 @@ def test_only_the_top_reads_the_environment() -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("folder", ["jobs", "infra", "dags", "twinlake"])
+@pytest.mark.parametrize("folder", FOLDERS)
 def test_no_module_is_longer_than_400_lines(folder: str) -> None:
     long = {
         str(path.relative_to(PROJECT)): lines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from jobs.settings import PROJECT
+from twinlake.config.settings import PROJECT
 
 DOCS = PROJECT / "docs"
 PAGE = (DOCS / "scale.md").read_text()

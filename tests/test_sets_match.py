@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.kinds.kind import Kind
-from jobs.settings import PROJECT
 from jobs.tables import TABLES
-from jobs.topics.contract_file import load_contract
-from jobs.topics.schema import FILE_NAME
-from jobs.topics.topic import load_topic, topic_names
+from twinlake.config.settings import PROJECT
+from twinlake.kinds.kind import Kind
+from twinlake.topics.contract_file import load_contract
+from twinlake.topics.schema import FILE_NAME
+from twinlake.topics.topic import load_topic, topic_names
 
 NAMES = {table.name for table in TABLES}
 

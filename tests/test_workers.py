@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
-from jobs.settings import PROJECT
 from tests import seconds, workers
 from tests.conftest import THROUGH_ALL
+from twinlake.config.settings import PROJECT
 
 DRAWN = "def test_it(seed, record_property):\n    record_property('seed', seed)\n"
 CONFTEST = "from tests.conftest import pytest_addoption, pytest_configure, pytest_configure_node, seed\n"
@@ -41,16 +41,16 @@ def test_the_seconds_are_those_of_the_report(tmp_path: Path) -> None:
     report.write_text(
         "<testsuites><testsuite>"
         "<testcase classname='tests.ingest.test_late' name='test_it[a.b]' time='2.04'/>"
-        "<testcase classname='tests.test_spark' name='test_long' time='30'/>"
-        "<testcase classname='tests.test_spark' name='test_short' time='0.9'/>"
-        "<testcase classname='tests.test_spark' name='test_left' time='5'><skipped/></testcase>"
+        "<testcase classname='tests.spark.test_session' name='test_long' time='30'/>"
+        "<testcase classname='tests.spark.test_session' name='test_short' time='0.9'/>"
+        "<testcase classname='tests.spark.test_session' name='test_left' time='5'><skipped/></testcase>"
         "</testsuite></testsuites>"
     )
     file.write_text(seconds.text(report, "2030-01-01"))
 
     assert file.read_text().splitlines()[0].endswith("(2030-01-01); all: 3 tests in 33 s.")
     assert seconds.read(file) == {
-        "tests/test_spark.py::test_long": 30.0,
+        "tests/spark/test_session.py::test_long": 30.0,
         "tests/ingest/test_late.py::test_it[a.b]": 2.0,
     }
 

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from jobs.times import utc_now
+from twinlake.base.times import utc_now
 
 
 def certificate(folder: Path) -> tuple[Path, Path]:

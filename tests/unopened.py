@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jobs.kinds.windows import ALL
-from jobs.lake import formats, release_log
-from jobs.lake.certificates import Certificate
-from jobs.lake.release_log import Release
-from jobs.server.lake_server import LakeServer
-from jobs.settings import Settings
-from jobs.times import utc_now
+from twinlake.base.times import utc_now
+from twinlake.config.settings import Settings
+from twinlake.kinds.windows import ALL
+from twinlake.lake import formats
+from twinlake.lake.catalog import release_log
+from twinlake.lake.catalog.certificates import Certificate
+from twinlake.lake.catalog.release_log import Release
+from twinlake.server.lake_server import LakeServer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,21 +9,21 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from jobs.batch.due import WHOLE, Scope
-from jobs.batch.merge import merge_small
-from jobs.batch.rebuild import Rebuilt, rebuild
-from jobs.batch.verify import verify
-from jobs.kinds.kind import Moment, StoredKind
-from jobs.kinds.latest import Latest
-from jobs.kinds.windows import ALL
-from jobs.lake import delta
-from jobs.lake.certificates import Certificate
-from jobs.lake.feed import Feed, open_version
-from jobs.lake.segments import Closed
-from jobs.lake.version import Pin
-from jobs.run import Run
-from jobs.speed.advance import Standing, advance, close, standing
 from tests.history import SALES, MemoryLog, Orders, latest, sales, version_of
+from twinlake.base.job import Run
+from twinlake.batch.due import WHOLE, Scope
+from twinlake.batch.merge import merge_small
+from twinlake.batch.rebuild import Rebuilt, rebuild
+from twinlake.batch.verify import verify
+from twinlake.kinds.kind import Moment, StoredKind
+from twinlake.kinds.latest import Latest
+from twinlake.kinds.windows import ALL
+from twinlake.lake.catalog.certificates import Certificate
+from twinlake.lake.catalog.feed import Feed, open_version
+from twinlake.lake.catalog.segments import Closed
+from twinlake.lake.catalog.version import Pin
+from twinlake.lake.delta import delta
+from twinlake.speed.advance import Standing, advance, close, standing
 
 
 class Killed(BaseException):

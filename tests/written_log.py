@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from jobs.kinds.clock import LOG_APPEND_TIME, PROCESSING_TIME
-from jobs.lake import delta
-from jobs.lake.log import BATCH, COLUMNS, Log
+from twinlake.kinds.clock import LOG_APPEND_TIME, PROCESSING_TIME
+from twinlake.lake.delta import delta
+from twinlake.lake.log.log import BATCH, COLUMNS, Log
 
 SCHEMA_ID = 1
 NO_HEADERS = "cast(array() as array<struct<key string, value binary>>)"

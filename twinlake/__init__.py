@@ -5,75 +5,28 @@
     sales = twinlake.read("sales_per_region", as_of="release:3", where="region = 'north'")
     twinlake.told(sales)  # the release and position that it is, and what was computed from the log
 
-It asks the SQL server as `twinlake query` does: it reads no file of the lake, and can only read.
+A name is imported when it is asked for: whoever needs one module of the library loads no other.
 """
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Iterable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
-
-from infra.supervise.alive import check_sql_server_is_supervised
-from jobs import quote
-from jobs.errors import TwinlakeError, UsageError
-from jobs.reading import client, wire
-from jobs.settings import Settings
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from twinlake.base.errors import TwinlakeError
+    from twinlake.remote import read, told
 
 __all__ = ["TwinlakeError", "read", "told"]
-MOST_ROWS = 1_000_000
-"""More is not read at once: `where` and `columns` ask for less, JDBC for more."""
+_WHERE = {"TwinlakeError": "twinlake.base.errors", "read": "twinlake.remote", "told": "twinlake.remote"}
 
 
-@overload
-def read(
-    table: str, *, as_of: str | None = None, columns: Iterable[str] | None = None, where: str | None = None,
-    home: str | Path | None = None, spark: None = None,
-) -> pa.Table: ...  # fmt: skip
-@overload
-def read(
-    table: str, *, as_of: str | None = None, columns: Iterable[str] | None = None, where: str | None = None,
-    home: str | Path | None = None, spark: SparkSession,
-) -> DataFrame: ...  # fmt: skip
-def read(
-    table: str, *, as_of: str | None = None, columns: Iterable[str] | None = None, where: str | None = None,
-    home: str | Path | None = None, spark: SparkSession | None = None,
-) -> pa.Table | DataFrame:  # fmt: skip
-    """A view of the live release; with `as_of` ("release:3", "position:orders=120", or a time such as
-    "2026-01-31T12:00:00Z") the table as it was.
-
-    `where` is SQL over the view's columns. `home` is the state folder, else $TWINLAKE_HOME's. With `spark`
-    the rows are a DataFrame of that session. TwinlakeError says what is wrong, as with more than MOST_ROWS
-    rows, why, and what to do.
-    """
-    settings = Settings.of(os.environ if home is None else {"TWINLAKE_HOME": str(home)})
-    sql = f"SELECT {_shown(columns)} FROM serve.{quote.name(table)}"
-    if where is not None:
-        sql += f" WHERE {quote.expression(where)}"
-    waiting = client.Waiting(check=lambda: check_sql_server_is_supervised(settings))
-    found = client.ask_arrow(settings.services(), sql, MOST_ROWS, as_of, waiting)
-    if told(found)["truncated"]:
-        why = f"it has more than {MOST_ROWS:,} rows"
-        raise UsageError(f"{table} was not read", why, "ask for less with `where`, or use JDBC")
-    return found if spark is None else spark.createDataFrame(found)
+def __getattr__(name: str) -> Any:
+    """The public name, from where it is defined (PEP 562)."""
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_WHERE[name]), name)
 
 
-def _shown(columns: Iterable[str] | None) -> str:
-    if columns is None:
-        return "*"
-    names = [columns] if isinstance(columns, str) else [*columns]  # a text is not the list of its letters
-    if not names:
-        raise UsageError("no column is named", "columns is empty", "leave it out for all of them")
-    return quote.names(names)
-
-
-def told(found: pa.Table) -> dict[str, Any]:
-    """What was told of a table that was read: the release and, where that was asked, what it is as of."""
-    answer: dict[str, Any] = json.loads(found.schema.metadata[wire.METADATA.encode()])
-    return answer
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

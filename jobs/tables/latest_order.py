@@ -1,6 +1,6 @@
 """The newest order of each customer."""
 
-from jobs.kinds.latest import Latest
+from twinlake.kinds.latest import Latest
 
 TABLE = Latest(
     name="latest_order",

@@ -1,10 +1,10 @@
 """Sales of each region per minute of event time."""
 
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.measures.counts import Count, CountDistinct
-from jobs.kinds.measures.extremes import Max, Min
-from jobs.kinds.measures.totals import Avg, Sum
-from jobs.kinds.windows import Tumbling
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.measures.counts import Count, CountDistinct
+from twinlake.kinds.measures.extremes import Max, Min
+from twinlake.kinds.measures.totals import Avg, Sum
+from twinlake.kinds.windows import Tumbling
 
 TABLE = Aggregate(
     name="sales_per_region",

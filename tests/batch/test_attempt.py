@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from jobs.batch.attempt import Attempt
-from jobs.batch.due import WHOLE
-from jobs.kinds.windows import ALL
-from jobs.lake.appender import Appender
-from jobs.lake.certificates import NOTHING
-from jobs.lake.segments import Closed
-from jobs.lake.version import Pin
+from twinlake.batch.attempt import Attempt
+from twinlake.batch.due import WHOLE
+from twinlake.kinds.windows import ALL
+from twinlake.lake.catalog.certificates import NOTHING
+from twinlake.lake.catalog.segments import Closed
+from twinlake.lake.catalog.version import Pin
+from twinlake.lake.delta.appender import Appender
 
 
 def test_an_attempt_that_another_twinlake_has_written_has_done_nothing(tmp_path: Path) -> None:

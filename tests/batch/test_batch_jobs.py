@@ -13,22 +13,22 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from jobs import breakpoints
-from jobs.batch import maintain
-from jobs.batch.rebuild import rebuild
-from jobs.breakpoints import Point
-from jobs.errors import UsageError
-from jobs.kinds.evidence import SEGMENT
-from jobs.lake import delta
-from jobs.lake.feed import Feed
-from jobs.lake.segments import batch_epoch
-from jobs.lake.version import Version
-from jobs.run import Job, Run
 from jobs.tables import sales_per_region
-from jobs.times import format_moment, utc_now
-from jobs.waiting import wait_for
 from tests.longer import some
 from tests.releases.lake import Lake, order
+from twinlake.base import breakpoints
+from twinlake.base.breakpoints import Point
+from twinlake.base.errors import UsageError
+from twinlake.base.job import Job, Run
+from twinlake.base.times import format_moment, utc_now
+from twinlake.base.waiting import wait_for
+from twinlake.batch import maintain
+from twinlake.batch.rebuild import rebuild
+from twinlake.kinds.evidence import SEGMENT
+from twinlake.lake.catalog.feed import Feed
+from twinlake.lake.catalog.segments import batch_epoch
+from twinlake.lake.catalog.version import Version
+from twinlake.lake.delta import delta
 
 SALES = sales_per_region.TABLE.name
 LONG_S = 60.0

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.batch.due import Scope, gained
-from jobs.kinds.windows import Windows
-from jobs.lake.segments import Closed
 from tests.history import MINUTE, START
 from tests.longer import some
 from tests.tables import GAP, SLIDING, VISITS, Case, Shown
 from tests.world import World
+from twinlake.batch.due import Scope, gained
+from twinlake.kinds.windows import Windows
+from twinlake.lake.catalog.segments import Closed
 
 CASES = pytest.mark.parametrize("case", [VISITS, SLIDING], ids=lambda case: case.table.name)
 

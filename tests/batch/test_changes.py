@@ -12,16 +12,16 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
-from jobs.batch import touched as module
-from jobs.batch.diff import Side, changes
-from jobs.batch.pinned import exact_side
-from jobs.batch.touched import is_readable, only, touched
-from jobs.kinds.clock import PROCESSING_TIME
-from jobs.kinds.kind import StoredKind
-from jobs.lake.delta import LOG_FOLDER
-from jobs.lake.version import Pin
 from tests.history import LATEST, SALES
 from tests.world import World
+from twinlake.batch import touched as module
+from twinlake.batch.diff import Side, changes
+from twinlake.batch.pinned import exact_side
+from twinlake.batch.touched import is_readable, only, touched
+from twinlake.kinds.clock import PROCESSING_TIME
+from twinlake.kinds.kind import StoredKind
+from twinlake.lake.catalog.version import Pin
+from twinlake.lake.delta.delta import LOG_FOLDER
 
 
 @pytest.fixture

@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.batch.due import gained
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.clock import LOG_APPEND_TIME, PROCESSING_TIME
-from jobs.kinds.measures.counts import Count
-from jobs.kinds.windows import Tumbling, Windows, micros
-from jobs.times import EPOCH
 from tests.history import MINUTE, START, sales
 from tests.longer import some
 from tests.world import World
+from twinlake.base.times import EPOCH
+from twinlake.batch.due import gained
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.clock import LOG_APPEND_TIME, PROCESSING_TIME
+from twinlake.kinds.measures.counts import Count
+from twinlake.kinds.windows import Tumbling, Windows, micros
 
 ARRIVED = Aggregate(
     name="arrived", inputs=("orders",), columns={"region": "region", "on": "_timestamp"}, keys=("region",),

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from jobs.batch.diff import ColumnDiff, Diff, Side, diff
+from twinlake.batch.diff import ColumnDiff, Diff, Side, diff
 
 SCHEMA = "k string, w int, amount decimal(38,2), share double, size double, note string"
 SCALES = {"share": "size"}

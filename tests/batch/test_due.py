@@ -13,23 +13,23 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.batch.attempt import Attempt
-from jobs.batch.due import WHOLE, Scope, due, gained, rewritten
-from jobs.batch.rebuild import chunks
-from jobs.batch.staged import Staged
-from jobs.kinds.kind import Kind
-from jobs.kinds.windows import ALL, Windows
-from jobs.lake.certificates import Certificate, Outcome
-from jobs.lake.feed import Feed, open_version
-from jobs.lake.log import Log
-from jobs.lake.segments import Closed
 from jobs.tables import orders
-from jobs.times import format_moment
-from jobs.topics.topic import load_topic
 from tests.history import LATEST, MINUTE, SALES, START, version_of
 from tests.longer import some
 from tests.world import Killed, World
 from tests.written_log import write_batch
+from twinlake.base.times import format_moment
+from twinlake.batch.attempt import Attempt
+from twinlake.batch.due import WHOLE, Scope, due, gained, rewritten
+from twinlake.batch.rebuild import chunks
+from twinlake.batch.staged import Staged
+from twinlake.kinds.kind import Kind
+from twinlake.kinds.windows import ALL, Windows
+from twinlake.lake.catalog.certificates import Certificate, Outcome
+from twinlake.lake.catalog.feed import Feed, open_version
+from twinlake.lake.catalog.segments import Closed
+from twinlake.lake.log.log import Log
+from twinlake.topics.topic import load_topic
 
 NOW = datetime(2026, 2, 1, 12, 0, tzinfo=UTC)
 LATE = Windows.between(START - 60 * MINUTE, START - 59 * MINUTE)

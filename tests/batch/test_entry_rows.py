@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.batch import verify
-from jobs.batch.due import Scope
-from jobs.batch.rebuild import chunks
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.all import from_json
-from jobs.kinds.kind import Moment
-from jobs.kinds.measures.counts import Count, CountDistinct
-from jobs.kinds.measures.multisets import Quantile, TopK
-from jobs.kinds.measures.totals import Sum
-from jobs.kinds.windows import ALL, Tumbling, Windows
-from jobs.lake.certificates import Base
 from tests.history import START
 from tests.longer import some
 from tests.world import World
+from twinlake.batch import verify
+from twinlake.batch.due import Scope
+from twinlake.batch.rebuild import chunks
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.all import from_json
+from twinlake.kinds.kind import Moment
+from twinlake.kinds.measures.counts import Count, CountDistinct
+from twinlake.kinds.measures.multisets import Quantile, TopK
+from twinlake.kinds.measures.totals import Sum
+from twinlake.kinds.windows import ALL, Tumbling, Windows
+from twinlake.lake.catalog.certificates import Base
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.batch.maintain import drop_staging, vacuum
-from jobs.lake import delta
 from tests.damages import forget
+from twinlake.batch.maintain import drop_staging, vacuum
+from twinlake.lake.delta import delta
 
 HOUR_S = 3600
 

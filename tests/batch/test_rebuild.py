@@ -13,21 +13,21 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.batch.attempt import Attempt
-from jobs.batch.maintain import drop_old_commits
-from jobs.batch.merge import choose
-from jobs.batch.rebuild import REPLACE_TRIES, Rebuilt, replace_closed
-from jobs.batch.staged import Staged
-from jobs.errors import BusyError, SilentSkipError
-from jobs.kinds.windows import ALL, Windows
-from jobs.lake import delta
-from jobs.lake.appender import Appender
-from jobs.lake.certificates import Outcome
-from jobs.lake.segments import Closed, Segment, batch_epoch, segment_of, segments
-from jobs.run import CancelledError, Run
-from jobs.times import parse_moment
 from tests.history import MINUTE, START
 from tests.world import Killed, World
+from twinlake.base.errors import BusyError, SilentSkipError
+from twinlake.base.job import CancelledError, Run
+from twinlake.base.times import parse_moment
+from twinlake.batch.attempt import Attempt
+from twinlake.batch.maintain import drop_old_commits
+from twinlake.batch.merge import choose
+from twinlake.batch.rebuild import REPLACE_TRIES, Rebuilt, replace_closed
+from twinlake.batch.staged import Staged
+from twinlake.kinds.windows import ALL, Windows
+from twinlake.lake.catalog.certificates import Outcome
+from twinlake.lake.catalog.segments import Closed, Segment, batch_epoch, segment_of, segments
+from twinlake.lake.delta import delta
+from twinlake.lake.delta.appender import Appender
 
 
 @pytest.fixture
@@ -155,7 +155,7 @@ def test_a_long_rebuild_in_chunks_is_continued_after_a_cancel_and_never_half_don
 
     run.report = cancel_after_two
     staging = world.lake / "staging" / "long"
-    from jobs.batch.rebuild import rebuild
+    from twinlake.batch.rebuild import rebuild
 
     with pytest.raises(CancelledError):
         rebuild(world.feed, closed, lambda: world.at.segment, run, staging, "2026", chunk_records=20)
@@ -387,7 +387,7 @@ def test_rows_are_rewritten_logarithmically_often() -> None:
 
 def test_commit_files_before_an_old_checkpoint_go_and_the_version_stands_where_it_stood(world: World) -> None:
     """A day of steps leaves 86,400 files otherwise; the newest step's metadata survives all clean-up."""
-    from jobs.speed.advance import standing
+    from twinlake.speed.advance import standing
 
     newest = delta.newest_version(world.feed.path)
 

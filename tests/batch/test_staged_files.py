@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.batch.attempt import Attempt
-from jobs.batch.maintain import drop_staging
-from jobs.errors import BusyError
 from tests.world import World
+from twinlake.base.errors import BusyError
+from twinlake.batch.attempt import Attempt
+from twinlake.batch.maintain import drop_staging
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable, Field, Schema
 
 from benchmarks import scale
-from jobs.lake.appender import Appender
+from twinlake.lake.delta.appender import Appender
 
 
 @pytest.mark.faults

@@ -11,8 +11,8 @@ from typing import Any
 import fastavro
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 
-from jobs.kafka_access import KafkaAccess
-from jobs.topics.registry import Registry
+from twinlake.config.kafka_access import KafkaAccess
+from twinlake.topics.registry import Registry
 
 Row = dict[str, Any]
 

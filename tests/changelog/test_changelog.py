@@ -18,11 +18,15 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import NewPartitions
 from pyspark.sql import SparkSession
 
-from jobs.changelog import sender
-from jobs.changelog.changes import ALL_KEYS, CONTENT, TOUCHED
-from jobs.changelog.destination import Destination
-from jobs.changelog.position import Position
-from jobs.errors import (
+from jobs.tables import TABLES
+from tests.broker import Broker
+from tests.changelog.reader import Reader, table_of
+from tests.damages import OF_DATA
+from tests.history import latest, sales
+from tests.registry import FakeRegistry
+from tests.releases.lake import Lake, following_sql_server, order
+from tests.releases.promised import project_of
+from twinlake.base.errors import (
     BusyError,
     DamagedError,
     DifferenceError,
@@ -31,22 +35,18 @@ from jobs.errors import (
     UnreachableError,
     UsageError,
 )
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.derived import Derived
-from jobs.kinds.kind import Kind
-from jobs.kinds.measures.totals import Sum
-from jobs.lake.table_state import TableState
-from jobs.settings import PROJECT, Services, Settings
-from jobs.tables import TABLES
-from jobs.topics.kafka import Kafka
-from jobs.waiting import wait_for
-from tests.broker import Broker
-from tests.changelog.reader import Reader, table_of
-from tests.damages import OF_DATA
-from tests.history import latest, sales
-from tests.registry import FakeRegistry
-from tests.releases.lake import Lake, following_sql_server, order
-from tests.releases.promised import project_of
+from twinlake.base.waiting import wait_for
+from twinlake.changelog import sender
+from twinlake.changelog.changes import ALL_KEYS, CONTENT, TOUCHED
+from twinlake.changelog.destination import Destination
+from twinlake.changelog.position import Position
+from twinlake.config.settings import PROJECT, Services, Settings
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.derived import Derived
+from twinlake.kinds.kind import Kind
+from twinlake.kinds.measures.totals import Sum
+from twinlake.lake.delta.table_state import TableState
+from twinlake.topics.kafka import Kafka
 
 SALES, LATEST, PAID = "sales_per_region", "latest_order", "customers_per_region"
 DEFINED: dict[str, Kind] = {table.name: table for table in TABLES}

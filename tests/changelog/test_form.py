@@ -12,10 +12,10 @@ import fastavro
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from jobs.changelog.form import Form, registered, schemas
-from jobs.errors import UsageError
-from jobs.topics.registry import Registry
 from tests.registry import FakeRegistry
+from twinlake.base.errors import UsageError
+from twinlake.changelog.form import Form, registered, schemas
+from twinlake.topics.registry import Registry
 
 ROW = """
     SELECT 'é' AS k, 7 AS n, true AS truth, 1Y AS tiny, 2S AS small, 3 AS whole, 4L AS long, 0.5F AS single,

@@ -11,8 +11,8 @@ from typing import Any
 
 import fastavro
 
-from jobs.settings import PROJECT
-from jobs.topics.sample_orders import FaultShares, Sample
+from twinlake.config.settings import PROJECT
+from twinlake.topics.sample_orders import FaultShares, Sample
 
 SCHEMA_ID = 1
 FAULTS = FaultShares(duplicate=0.05, undecodable=0.02, rule_broken=0.02, late=0.05, too_late=0.005)

@@ -11,15 +11,15 @@ from typing import Any
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from deltalake import DeltaTable
 
-from infra.oracle.check import check
-from infra.oracle.judge import Judged, judge, writer_schemas
-from infra.oracle.mended import Mended, judge_mended
-from infra.oracle.shown import SqlDoor
-from infra.oracle.topic import Records
 from tests.changelog.reader import Reader, table_of
 from tests.chaos.tables import without_cancelled
 from tests.chaos.traffic import NUMBER, Traffic
 from tests.chaos.world import TOPIC, World
+from tests.oracle.check import check
+from tests.oracle.judge import Judged, judge, writer_schemas
+from tests.oracle.mended import Mended, judge_mended
+from tests.oracle.shown import SqlDoor
+from tests.oracle.topic import Records
 
 Shown = dict[Any, Any]
 Event = dict[str, Any]

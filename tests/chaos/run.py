@@ -10,8 +10,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from jobs.lake import release_log
-from jobs.settings import PROJECT
 from tests.chaos import oracle
 from tests.chaos.held import Looks
 from tests.chaos.plan import Event, Lane, drawn, least
@@ -21,6 +19,8 @@ from tests.chaos.traffic import Traffic
 from tests.chaos.work import SALES_CHANGES, Work
 from tests.chaos.world import START_S, Journal, World, world
 from tests.releases.promised import project_of
+from twinlake.config.settings import PROJECT
+from twinlake.lake.catalog import release_log
 
 SORTS = {
     "kill": "kills", "freeze": "freezes", "full disk": "full disks", "promote": "promotions",

@@ -8,16 +8,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.derived import Derived
-from jobs.kinds.events import Events
-from jobs.kinds.interval_join import IntervalJoin
-from jobs.kinds.kind import Kind
-from jobs.kinds.measures.counts import Count, CountDistinct
-from jobs.kinds.measures.totals import Sum
-from jobs.kinds.sessions import Sessions
-from jobs.kinds.store import Store
 from jobs.tables import latest_order, orders, sales_per_region
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.derived import Derived
+from twinlake.kinds.events import Events
+from twinlake.kinds.interval_join import IntervalJoin
+from twinlake.kinds.kind import Kind
+from twinlake.kinds.measures.counts import Count, CountDistinct
+from twinlake.kinds.measures.totals import Sum
+from twinlake.kinds.sessions import Sessions
+from twinlake.kinds.store import Store
 
 _COLUMNS = {name: name for name in ("region", "customer", "amount", "ordered_at")}
 _STORE = Store(keys=("customer",), on="ordered_at", cell="10 minutes", back="1 minute", ahead="1 minute")

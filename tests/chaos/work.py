@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from infra.oracle.judge import RULES
-from infra.oracle.mended import Mended
-from jobs.lake import release_log
-from jobs.lake.version import load, version_file
 from tests.chaos.plan import Event
 from tests.chaos.tables import definitions
 from tests.chaos.traffic import Traffic
 from tests.chaos.world import TOPIC, World
+from tests.oracle.judge import RULES
+from tests.oracle.mended import Mended
+from twinlake.lake.catalog import release_log
+from twinlake.lake.catalog.version import load, version_file
 
 NEWER = replace(RULES, statuses=RULES.statuses | {"refunded"})
 SALES_CHANGES, LATEST_CHANGES = "sales_changes", "latest_changes"

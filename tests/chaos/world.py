@@ -18,12 +18,12 @@ import psutil
 from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from jobs.errors import BusyError, FullDiskError, TimedOutError, TwinlakeError, UnreachableError
-from jobs.lake import delta
-from jobs.waiting import wait_for
 from tests.faults.disk import Disk, small_disk
 from tests.kill.server import LakeProcess, lake_process
 from tests.reading.conftest import SqlServer
+from twinlake.base.errors import BusyError, FullDiskError, TimedOutError, TwinlakeError, UnreachableError
+from twinlake.base.waiting import wait_for
+from twinlake.lake.delta import delta
 
 TOPIC = "orders"
 MEGABYTES = 800

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pyspark
 
-from infra.setup.java import find_java
-from jobs.waiting import wait_for
 from tests.broker import free_port
+from twinlake.base.waiting import wait_for
+from twinlake.setup.java import find_java
 
 SPARK = Path(pyspark.__file__).parent
 WORKER_MEMORY = "1500m"

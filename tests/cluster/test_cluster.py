@@ -16,15 +16,15 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from infra.demo.story import CHANGED, changed_definitions
-from jobs.run import Job
-from jobs.settings import PROJECT, Services
 from jobs.tables import TABLES
-from jobs.waiting import wait_for
 from tests.broker import free_port
 from tests.cluster.spark_cluster import Cluster
+from tests.demo.story import CHANGED, changed_definitions
 from tests.kill.server import LakeProcess, lake_process
 from tests.kill.views import Views, differences
+from twinlake.base.job import Job
+from twinlake.base.waiting import wait_for
+from twinlake.config.settings import PROJECT, Services
 
 RECORDS = 150_000
 """More than a batch of unknown size has in memory."""
@@ -269,5 +269,5 @@ def lake_server(home: Path, settings: str) -> subprocess.CompletedProcess[str]:
     (home / "run").mkdir()
     (home / "twinlake.toml").write_text(settings)
     Services(api_token="token", lake=str(home / "lake")).save(home / "services.json")
-    command = [sys.executable, "-m", "jobs.server", "--home", str(home), "--port", str(free_port())]
+    command = [sys.executable, "-m", "twinlake.server", "--home", str(home), "--port", str(free_port())]
     return subprocess.run(command, capture_output=True, text=True, timeout=LONG_S, cwd=PROJECT)

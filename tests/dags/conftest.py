@@ -8,7 +8,7 @@ import tempfile
 
 import pytest
 
-from jobs.settings import PROJECT
+from twinlake.config.settings import PROJECT
 
 HOME = tempfile.TemporaryDirectory(prefix="twinlake-airflow-")  # removed when the test run ends
 os.environ["AIRFLOW_HOME"] = HOME.name

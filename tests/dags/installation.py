@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from jobs.settings import PROJECT
 from tests.kill.server import LakeProcess
+from twinlake.config.settings import PROJECT
 
 SALES = "sales_per_region"
 

@@ -17,11 +17,11 @@ from typing import Any
 import httpx
 from cryptography.fernet import Fernet
 
-from infra.demo.airflow_api import AirflowApi
-from infra.demo.summary import DemoError
-from jobs.waiting import wait_for
 from tests.broker import free_port
+from tests.demo.airflow_api import AirflowApi
+from tests.demo.summary import DemoError
 from tests.postgres import Postgres
+from twinlake.base.waiting import wait_for
 
 COMPONENTS = ("api-server", "scheduler", "dag-processor", "triggerer")
 LOCAL_BUNDLE = "airflow.dag_processing.bundles.local.LocalDagBundle"

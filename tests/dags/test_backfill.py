@@ -9,8 +9,8 @@ from backfill import MOST_CHUNKS, chunks_between, refuse_nothing, repair_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.errors import UsageError
-from jobs.times import format_moment, parse_moment
+from twinlake.base.errors import UsageError
+from twinlake.base.times import format_moment, parse_moment
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 

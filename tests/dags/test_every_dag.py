@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from jobs.tables import TABLES
-from jobs.times import format_moment, utc_now
 from tests.dags.installation import SALES, Installation, states
 from tests.kill.server import lake_process
+from twinlake.base.times import format_moment, utc_now
 
 pytestmark = pytest.mark.services
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from jobs.commands import dags
-from jobs.configuration import Limits
-from jobs.settings import PROJECT
 from tests.dags.airflow_alone import airflow_alone
+from twinlake.cli import dags
+from twinlake.config.configuration import Limits
+from twinlake.config.settings import PROJECT
 
 DAGS = {"backfill", "batch", "maintain", "release", "reload", "replay", "rollback"}
 PARSE = """
@@ -26,9 +26,9 @@ from airflow.sdk import BaseHook
 BaseHook.get_connection = refuse
 from airflow.dag_processing.dagbag import BundleDagBag
 bag = BundleDagBag(dag_folder=sys.argv[1], bundle_path=pathlib.Path(sys.argv[1]), bundle_name="twinlake")
-names = ("pyspark", "infra", "confluent_kafka")
+names = ("pyspark", "jobs", "confluent_kafka")
 found = {name: importlib.util.find_spec(name) is not None for name in names}
-from jobs.server import client
+from twinlake.server import client
 runs = {dag.dag_id: dag.dagrun_timeout.total_seconds() for dag in bag.dags.values() if dag.dagrun_timeout}
 print(json.dumps({"runs": runs, "dags": sorted(bag.dags), "errors": bag.import_errors, "found": found,
                   "path": sys.path, "client": client.__file__}))
@@ -58,9 +58,9 @@ def test_the_limits_are_those_of_who_has_written_the_folder(parsed: dict[str, ob
 def test_all_dags_are_found_without_the_project_and_without_spark(parsed: dict[str, object]) -> None:
     assert parsed["errors"] == {}
     assert set(parsed["dags"]) == {f"shop_{dag}" for dag in DAGS}  # type: ignore[attr-defined]
-    assert parsed["found"] == {"pyspark": False, "infra": False, "confluent_kafka": False}
+    assert parsed["found"] == {"pyspark": False, "jobs": False, "confluent_kafka": False}
     assert not [place for place in parsed["path"] if Path(place) in (PROJECT, PROJECT / "dags")]  # type: ignore[attr-defined]
-    assert parsed["client"] == f"{parsed['folder']}/jobs/server/client.py"
+    assert parsed["client"] == f"{parsed['folder']}/twinlake/server/client.py"
 
 
 def test_the_dag_that_the_docs_show_is_scheduled_by_the_asset_of_a_table(tmp_path: Path) -> None:

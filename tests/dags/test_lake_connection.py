@@ -11,8 +11,8 @@ import lake_connection
 import pytest
 from airflow.sdk.exceptions import AirflowNotFoundException
 
-from jobs.errors import UsageError
-from jobs.settings import Services
+from twinlake.base.errors import UsageError
+from twinlake.config.settings import Services
 
 GIVEN: dict[str, Any] = {
     "host": "127.0.0.1", "port": 8100, "schema": "http", "password": "secret", "extra": None

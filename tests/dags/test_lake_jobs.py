@@ -23,10 +23,10 @@ from lake_connection import Lake
 from lake_task import ReportedTask
 from lake_trigger import LakeJobTrigger
 
-from jobs.errors import UsageError
-from jobs.run import AGAIN
-from jobs.server.client import LakeClient
-from jobs.version import VERSION
+from twinlake.base.errors import UsageError
+from twinlake.base.job import AGAIN
+from twinlake.base.version import VERSION
+from twinlake.server.client import LakeClient
 
 JOB: dict[str, Any] = {
     "state": "running", "progress": {}, "result": None, "error": None, "attempt": 1,

@@ -14,16 +14,16 @@ from typing import Any
 
 import pytest
 
-from jobs.breakpoints import Point
-from jobs.commands import dags
-from jobs.settings import PROJECT
 from jobs.tables import TABLES
-from jobs.times import format_moment, utc_now
 from tests.dags.airflow_alone import airflow_alone
 from tests.dags.own_airflow import USER, OwnAirflow
 from tests.kill.server import LakeProcess, lake_process
 from tests.postgres import Postgres
 from tests.tls import certificate, tls_door
+from twinlake.base.breakpoints import Point
+from twinlake.base.times import format_moment, utc_now
+from twinlake.cli import dags
+from twinlake.config.settings import PROJECT
 
 pytestmark = [pytest.mark.services, pytest.mark.faults]
 

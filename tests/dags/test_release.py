@@ -10,7 +10,7 @@ import release as dag_file
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from markdown_it import MarkdownIt
 
-from jobs.times import utc_now
+from twinlake.base.times import utc_now
 
 
 def test_text_of_the_approval_cannot_become_markup() -> None:

@@ -9,7 +9,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from backfill import MOST_HOURS, chunks_between
 
-from jobs.errors import UsageError
+from twinlake.base.errors import UsageError
 
 ODD = (True, "1", 1.5, float("nan"), float("inf"), 0, -1, [1])
 NUMBERS = (("rollback", "to"), ("maintain", "keep"), ("backfill", "chunk_hours"))

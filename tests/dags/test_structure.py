@@ -10,13 +10,13 @@ from datetime import timedelta
 
 from release import MOST_RUNS
 
-from infra.parts import airflow
-from infra.parts.folders import folders_of
-from infra.parts.part import Context
-from infra.parts.ports import Ports
-from jobs.configuration import Limits
-from jobs.defaults import KEPT_RELEASES
-from jobs.settings import PROJECT, Services, Settings
+from twinlake.base.defaults import KEPT_RELEASES
+from twinlake.config.configuration import Limits
+from twinlake.config.settings import PROJECT, Services, Settings
+from twinlake.services import airflow
+from twinlake.services.folders import folders_of
+from twinlake.services.part import Context
+from twinlake.services.ports import Ports
 
 SPARK_FREE = """
 import sys

@@ -6,11 +6,11 @@ from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
-from infra.parts.all import all_parts
-from infra.parts.part import Command, Context, Part
-from infra.supervise import supervisor
+from twinlake.services.all import all_parts
+from twinlake.services.part import Command, Context, Part
+from twinlake.services.supervise import supervisor
 
-SERVERS = ("jobs.server", "jobs.reading.sql_server")
+SERVERS = ("twinlake.server", "twinlake.reading")
 
 
 def file_of(home: Path, part: str) -> Path:

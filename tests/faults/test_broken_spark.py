@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from infra.supervise import record
-from infra.supervise.alive import supervisor_alive
-from jobs.server.client import LakeClient
-from jobs.settings import PROJECT
-from jobs.waiting import wait_for
 from tests.faults.breakable import file_of
 from tests.faults.twinlake import Twinlake
+from twinlake.base.waiting import wait_for
+from twinlake.config.settings import PROJECT
+from twinlake.server.client import LakeClient
+from twinlake.services.supervise import record
+from twinlake.services.supervise.alive import supervisor_alive
 
 PARTS = ("lake", "sql")
 
@@ -41,7 +41,7 @@ def twinlake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twinlake]:
 
 def status(twinlake: Twinlake) -> dict[str, Any]:
     done = subprocess.run(
-        [sys.executable, "-m", "jobs", "status", "--json"], capture_output=True, text=True, timeout=120,
+        [sys.executable, "-m", "twinlake", "status", "--json"], capture_output=True, text=True, timeout=120,
         env={**os.environ, "TWINLAKE_HOME": str(twinlake.settings.home)}, cwd=PROJECT,
     )  # fmt: skip
     parts: list[dict[str, Any]] = json.loads(done.stdout)["parts"]

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from infra.supervise import record
-from jobs.waiting import wait_for
 from tests.faults.disk import Disk, small_disk
 from tests.faults.twinlake import Twinlake
+from twinlake.base.waiting import wait_for
+from twinlake.services.supervise import record
 
 TOPIC = "orders"
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from jobs.errors import FullDiskError
-from jobs.lake import release_log
 from jobs.tables import TABLES, sales_per_region
 from tests.faults.disk import Disk, small_disk
 from tests.kill.server import LakeProcess, lake_process
+from twinlake.base.errors import FullDiskError
+from twinlake.lake.catalog import release_log
 
 FOLDERS = ("logs", "tables", "checkpoints", "releases", "runs")
 

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from infra.supervise import control, record
-from infra.supervise.process import marked
-from jobs.errors import FullDiskError
-from jobs.lake.runs import Runs
-from jobs.run import Job
-from jobs.waiting import wait_for
 from tests.faults.disk import Disk, small_disk
-from tests.infra.supervise import dummies
-from tests.infra.supervise.test_supervisor import Home
 from tests.server.test_jobs import Work, jobs_of, once
+from tests.services.supervise import dummies
+from tests.services.supervise.test_supervisor import Home
+from twinlake.base.errors import FullDiskError
+from twinlake.base.job import Job
+from twinlake.base.waiting import wait_for
+from twinlake.lake.catalog.runs import Runs
+from twinlake.services.supervise import control, record
+from twinlake.services.supervise.process import marked
 
 
 @pytest.fixture

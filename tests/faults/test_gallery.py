@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from jobs.server.client import LakeClient
 from jobs.tables.gallery import EXAMPLES
-from jobs.topics.gallery import EXAMPLES as TOPICS
-from jobs.waiting import wait_for
 from tests.faults.twinlake import Twinlake
+from twinlake.base.waiting import wait_for
+from twinlake.server.client import LakeClient
+from twinlake.topics.gallery import EXAMPLES as TOPICS
 
 RECORDS = 2_000
 CAUGHT_UP_S = 300.0

@@ -23,13 +23,13 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from infra.parts.ports import free_port
-from jobs.settings import PROJECT, Services, Settings
-from jobs.topics.kafka import Kafka
-from jobs.topics.registry import Registry
-from jobs.waiting import wait_for
 from tests.gate import Gate
 from tests.processes import parts_of_home
+from twinlake.base.waiting import wait_for
+from twinlake.config.settings import PROJECT, Services, Settings
+from twinlake.services.ports import free_port
+from twinlake.topics.kafka import Kafka
+from twinlake.topics.registry import Registry
 
 RECORDS = 2_000
 ENDLESS = """SELECT count(*) FROM serve.orders a CROSS JOIN serve.orders b CROSS JOIN serve.orders c
@@ -44,7 +44,7 @@ class Twinlake:
 
     def __call__(self, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "jobs", *arguments], capture_output=True, text=True, timeout=600,
+            [sys.executable, "-m", "twinlake", *arguments], capture_output=True, text=True, timeout=600,
             cwd=PROJECT, env={**os.environ, "TWINLAKE_HOME": str(self.home), **environ},
         )  # fmt: skip
 

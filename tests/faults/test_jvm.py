@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from infra.supervise import record
-from jobs.jvm import EXIT_CODE
-from jobs.server import lock
-from jobs.waiting import wait_for
 from tests.faults.twinlake import Twinlake
+from twinlake.base.waiting import wait_for
+from twinlake.server import lock
+from twinlake.services.supervise import record
+from twinlake.spark.jvm import EXIT_CODE
 
 PARTS = ("lake", "sql")
 
@@ -43,7 +43,7 @@ def test_a_part_whose_jvm_alone_is_killed_exits_and_is_started_again(twinlake: T
     for part in PARTS:
         wait_for(f"{part} again", lambda part=part: twinlake.ready_again(part, before[part] + 1), 180)
         said = twinlake.folders.log(part).read_text().splitlines()
-        told = [json.loads(line) for line in said if '"logger": "jobs.jvm"' in line]
+        told = [json.loads(line) for line in said if '"logger": "twinlake.spark.jvm"' in line]
         assert [(one["level"], one["why"], one["exit_code"]) for one in told] == [
             ("critical", "killed by signal 9", EXIT_CODE)
         ]

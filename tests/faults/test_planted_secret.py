@@ -21,22 +21,22 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from infra.demo.crash import kill, wait_back
-from infra.demo.story import CHANGED, changed_definitions
-from infra.parts import rights
-from infra.parts.certificates import BROKER, SUPERVISOR
-from infra.parts.lock import certificates, supervisor_access
-from infra.supervise.control import context_of
-from jobs.configuration import Role
-from jobs.errors import DeniedError, TwinlakeError
-from jobs.kafka_access import ROLES
-from jobs.lake.plans import Plans
-from jobs.server.client import LakeClient
 from jobs.tables.gallery import EXAMPLES
-from jobs.waiting import wait_for
 from tests.changelog.reader import Reader
+from tests.demo.crash import kill, wait_back
+from tests.demo.story import CHANGED, changed_definitions
 from tests.faults.twinlake import Twinlake, files_of
 from tests.processes import of_home
+from twinlake.base.errors import DeniedError, TwinlakeError
+from twinlake.base.waiting import wait_for
+from twinlake.config.configuration import Role
+from twinlake.config.kafka_access import ROLES
+from twinlake.lake.catalog.plans import Plans
+from twinlake.server.client import LakeClient
+from twinlake.services import rights
+from twinlake.services.certificates import BROKER, SUPERVISOR
+from twinlake.services.lock import certificates, supervisor_access
+from twinlake.services.supervise.control import context_of
 
 EXAMPLE, OTHER_TOPIC = "devices", "readings"
 CHANGELOG = "changelog.latest_order"

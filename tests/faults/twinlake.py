@@ -10,9 +10,9 @@ from pathlib import Path
 
 import psutil
 
-from infra.parts.folders import folders_of
-from infra.supervise import record
-from jobs.settings import PROJECT, Settings
+from twinlake.config.settings import PROJECT, Settings
+from twinlake.services.folders import folders_of
+from twinlake.services.supervise import record
 
 
 def files_of(home: Path) -> Iterator[Path]:
@@ -31,7 +31,7 @@ class Twinlake:
         self.folders = folders_of(self.settings)
 
     def __call__(self, *arguments: str) -> None:
-        command = [sys.executable, "-m", "jobs", *arguments]
+        command = [sys.executable, "-m", "twinlake", *arguments]
         environ = {**os.environ, "TWINLAKE_HOME": str(self.settings.home)}
         done = subprocess.run(command, capture_output=True, text=True, timeout=500, env=environ, cwd=PROJECT)
         assert done.returncode == 0, done.stdout + done.stderr

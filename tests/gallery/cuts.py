@@ -11,13 +11,13 @@ from zlib import crc32
 import yaml
 from pyspark.sql import Row
 
-from infra.oracle.gallery.records import Record, Rows, valid
-from infra.oracle.topic import Records
-from jobs.kinds.kind import Kind, Moment, is_stored
-from jobs.settings import GALLERY
-from jobs.topics.gallery import EXAMPLES, sequence
-from jobs.topics.topic import load_topic
 from tests.frames import frame
+from tests.oracle.gallery.records import Record, Rows, valid
+from tests.oracle.topic import Records
+from twinlake.config.settings import GALLERY
+from twinlake.kinds.kind import Kind, Moment, is_stored
+from twinlake.topics.gallery import EXAMPLES, sequence
+from twinlake.topics.topic import load_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

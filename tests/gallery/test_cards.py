@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from infra.oracle.gallery import cards as oracle
-from jobs.kinds.kind import Moment
 from jobs.tables.gallery.cards import TABLES
 from tests.gallery.cuts import shown, valid_records, wrong
 from tests.longer import some
+from tests.oracle.gallery import cards as oracle
+from twinlake.kinds.kind import Moment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

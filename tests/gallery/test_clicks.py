@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from infra.oracle.gallery import clicks as oracle
-from jobs.kinds.kind import Moment
 from jobs.tables.gallery.clicks import TABLES
 from tests.gallery.cuts import NOW, shown, valid_records, wrong
+from tests.oracle.gallery import clicks as oracle
+from twinlake.kinds.kind import Moment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

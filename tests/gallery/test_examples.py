@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from infra.oracle.gallery import EXAMPLES as ORACLES
-from jobs.kinds.dependencies import ordered
-from jobs.kinds.kind import Kind
-from jobs.releases.check import Report, Sound, check_table
-from jobs.settings import GALLERY
 from jobs.tables import TABLES
 from jobs.tables.gallery import EXAMPLES
-from jobs.topics.contract_file import load_contract
-from jobs.topics.gallery import EXAMPLES as STORIES
-from jobs.topics.gallery import sequence
-from jobs.topics.topic import load_topic, topic_names
 from tests.gallery.cuts import NOW, judged, sent
 from tests.longer import some
+from tests.oracle.gallery import EXAMPLES as ORACLES
+from twinlake.config.settings import GALLERY
+from twinlake.kinds.dependencies import ordered
+from twinlake.kinds.kind import Kind
+from twinlake.releases.check import Report, Sound, check_table
+from twinlake.topics.contract_file import load_contract
+from twinlake.topics.gallery import EXAMPLES as STORIES
+from twinlake.topics.gallery import sequence
+from twinlake.topics.topic import load_topic, topic_names
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from infra.oracle.gallery import inventory as oracle
-from jobs.kinds.kind import Moment
 from jobs.tables.gallery.inventory import TABLES
 from tests.gallery.cuts import shown, valid_records, wrong
+from tests.oracle.gallery import inventory as oracle
+from twinlake.kinds.kind import Moment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

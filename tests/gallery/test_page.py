@@ -1,10 +1,10 @@
 """docs/gallery.md says what the code says."""
 
-from infra.demo.gallery_page import text
-from jobs.settings import PROJECT
+from tests.demo.gallery_page import text
+from twinlake.config.settings import PROJECT
 
 
 def test_the_page_is_made_from_the_definitions_and_oracles_as_they_are() -> None:
     page = (PROJECT / "docs" / "gallery.md").read_text()
 
-    assert page == text(), "python -m infra.demo.gallery_page > docs/gallery.md"
+    assert page == text(), "python -m tests.demo.gallery_page > docs/gallery.md"

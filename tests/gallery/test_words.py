@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from infra.oracle.gallery import words as oracle
-from jobs.kinds.kind import Moment
 from jobs.tables.gallery.words import TABLES
 from tests.gallery.cuts import shown, valid_records, wrong
+from tests.oracle.gallery import words as oracle
+from twinlake.kinds.kind import Moment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

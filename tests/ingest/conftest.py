@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.ingest import ingest
 from tests.apicurio import Apicurio
 from tests.broker import Broker
 from tests.ingest.stage import Stage
 from tests.ingest.whole_server import WholeServer
 from tests.longer import some
 from tests.registry import FakeRegistry
+from twinlake.ingest import ingest
 
 NUMBERS = itertools.count(1)
 

@@ -6,21 +6,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from jobs.batch.verify import verify
-from jobs.kinds.analysis import columns
-from jobs.kinds.kind import Kind, Moment, StoredKind
-from jobs.lake import delta
-from jobs.lake.feed import Feed, open_version
-from jobs.lake.fresh_rows import FreshRows, NewRows
-from jobs.lake.log import Log
-from jobs.lake.version import Pin
-from jobs.run import Run
-from jobs.speed.advance import Standing, advance
-from jobs.topics.contract import Contract
-from jobs.topics.contract_file import parse_contract
-from jobs.topics.earlier import MadeWith
 from tests.history import version_of
 from tests.ingest.stage import Stage
+from twinlake.base.job import Run
+from twinlake.batch.verify import verify
+from twinlake.kinds.analysis import columns
+from twinlake.kinds.kind import Kind, Moment, StoredKind
+from twinlake.lake.catalog.feed import Feed, open_version
+from twinlake.lake.catalog.version import Pin
+from twinlake.lake.delta import delta
+from twinlake.lake.log.fresh_rows import FreshRows, NewRows
+from twinlake.lake.log.log import Log
+from twinlake.speed.advance import Standing, advance
+from twinlake.topics.contract import Contract
+from twinlake.topics.contract_file import parse_contract
+from twinlake.topics.earlier import MadeWith
 
 WINDOWS = {"eventTime": "at", "lateAfter": "1 day", "discardAfter": "20000 days", "futureTolerance": "1 day"}
 

@@ -15,20 +15,20 @@ import fastavro
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
-from jobs.errors import TimedOutError, UnreachableError
-from jobs.ingest.accept import Accepted, accept
-from jobs.ingest.ingest import RUNNING, Ingest
-from jobs.lake.fresh_rows import NewRows
-from jobs.lake.log import Log
-from jobs.settings import PROJECT, Services, Settings
-from jobs.times import Clock, utc_now
-from jobs.topics.kafka import Kafka
-from jobs.topics.schema import parse_schema
-from jobs.topics.topic import Topic, load_topic
-from jobs.waiting import wait_for
 from tests.apicurio import Apicurio
 from tests.broker import Broker
 from tests.registry import FakeRegistry
+from twinlake.base.errors import TimedOutError, UnreachableError
+from twinlake.base.times import Clock, utc_now
+from twinlake.base.waiting import wait_for
+from twinlake.config.settings import PROJECT, Services, Settings
+from twinlake.ingest.accept import Accepted, accept
+from twinlake.ingest.ingest import RUNNING, Ingest
+from twinlake.lake.log.fresh_rows import NewRows
+from twinlake.lake.log.log import Log
+from twinlake.topics.kafka import Kafka
+from twinlake.topics.schema import parse_schema
+from twinlake.topics.topic import Topic, load_topic
 
 LONG = timedelta(seconds=60)
 

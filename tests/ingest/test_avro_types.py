@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from jobs.kinds.events import Events
-from jobs.kinds.latest import Latest
-from jobs.topics.schema import parse_schema
-from jobs.topics.topic import Topic
 from tests.ingest.fed import Fed, contract_of, renamed, shown
 from tests.ingest.stage import Stage, frame
+from twinlake.kinds.events import Events
+from twinlake.kinds.latest import Latest
+from twinlake.topics.schema import parse_schema
+from twinlake.topics.topic import Topic
 
 
 def logical(base: str, name: str, **more: Any) -> dict[str, Any]:

@@ -11,15 +11,6 @@ import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.functions import expr
 
-from jobs.ingest import first_pass
-from jobs.kinds.latest import Latest
-from jobs.kinds.mirror import mirror
-from jobs.lake.log_clock import LogClock, by_batch, folded
-from jobs.topics.change_data import place
-from jobs.topics.contract_file import parse_contract
-from jobs.topics.earlier import made_with
-from jobs.topics.schema import parse_schema
-from jobs.topics.topic import Topic, json_topic
 from tests.envelopes import (
     AT_MS,
     ROW,
@@ -48,6 +39,15 @@ from tests.ingest.test_json import NOW
 from tests.ingest.test_verdicts import KAFKA
 from tests.laws.change_data import history
 from tests.longer import some
+from twinlake.ingest import first_pass
+from twinlake.kinds.latest import Latest
+from twinlake.kinds.mirror import mirror
+from twinlake.lake.log.log_clock import LogClock, by_batch, folded
+from twinlake.topics.change_data import place
+from twinlake.topics.contract_file import parse_contract
+from twinlake.topics.earlier import made_with
+from twinlake.topics.schema import parse_schema
+from twinlake.topics.topic import Topic, json_topic
 
 MARK = b"\1\2\3\4\5\6\7\x08"
 PEOPLE = {database: json_topic("people", contract("people", database, format="json")) for database in SOURCES}

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from jobs.ingest.writer_schema import meant
-from jobs.topics.registry import Registry
 from tests.apicurio import Apicurio
 from tests.ingest.stage import Stage, frame, order
+from twinlake.ingest.writer_schema import meant
+from twinlake.topics.registry import Registry
 
 
 def swapped(schema: dict[str, Any]) -> dict[str, Any]:

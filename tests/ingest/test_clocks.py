@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 
-from jobs.errors import UsageError
-from jobs.ingest.compact import compact
-from jobs.ingest.log_end import LogEnd
-from jobs.kinds.clock import LOG_APPEND_TIME, PROCESSING_TIME
-from jobs.kinds.windows import micros
-from jobs.lake.log import COLUMNS, PROPERTIES, Log
-from jobs.lake.log_clock import IDLE, LogClock, by_batch, folded, position_at
-from jobs.run import Run
-from jobs.times import EPOCH
-from jobs.topics.topic import load_topic
 from tests.ingest.stage import Stage
 from tests.ingest.test_log_end import END, decision
 from tests.ingest.test_replay import mend, reading
 from tests.written_log import write_batch
+from twinlake.base.errors import UsageError
+from twinlake.base.job import Run
+from twinlake.base.times import EPOCH
+from twinlake.ingest.compact import compact
+from twinlake.ingest.log_end import LogEnd
+from twinlake.kinds.clock import LOG_APPEND_TIME, PROCESSING_TIME
+from twinlake.kinds.windows import micros
+from twinlake.lake.log.log import COLUMNS, PROPERTIES, Log
+from twinlake.lake.log.log_clock import IDLE, LogClock, by_batch, folded, position_at
+from twinlake.topics.topic import load_topic
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -97,7 +97,7 @@ def test_the_clocks_survive_the_commit_and_are_unknown_of_one_that_did_not_tell_
 
 
 def test_a_log_of_before_gains_the_column_and_goes_on(spark: Any, tmp_path: Any) -> None:
-    from jobs.lake import delta
+    from twinlake.lake.delta import delta
 
     log = Log(spark, tmp_path, load_topic("orders"))
     first = Log(spark, tmp_path / "first", load_topic("orders"))

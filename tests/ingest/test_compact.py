@@ -11,14 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.errors import BusyError
-from jobs.ingest import compact as module
-from jobs.ingest.compact import Compaction, LogFile, choose, compact, small_files
-from jobs.lake import delta
-from jobs.lake.log import Log
-from jobs.topics.topic import load_topic
-from jobs.waiting import wait_for
 from tests.written_log import write_batch
+from twinlake.base.errors import BusyError
+from twinlake.base.waiting import wait_for
+from twinlake.ingest import compact as module
+from twinlake.ingest.compact import Compaction, LogFile, choose, compact, small_files
+from twinlake.lake.delta import delta
+from twinlake.lake.log.log import Log
+from twinlake.topics.topic import load_topic
 
 
 @pytest.fixture

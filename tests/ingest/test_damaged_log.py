@@ -8,13 +8,13 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from jobs.errors import DamagedError
-from jobs.ingest.ingest import RUNNING
-from jobs.lake import delta
-from jobs.lake.read_errors import damage_in
 from tests.damages import OF_COMMITS, OF_DATA, forget
 from tests.ingest.stage import Stage
 from tests.ingest.test_replay import JOB, latest, mend, reading
+from twinlake.base.errors import DamagedError
+from twinlake.ingest.ingest import RUNNING
+from twinlake.lake.delta import delta
+from twinlake.lake.delta.read_errors import damage_in
 
 
 def test_a_topic_that_needs_a_damaged_file_is_not_running_until_the_file_is_restored(stage: Stage) -> None:

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from infra.oracle.judge import decode, parse_schema, physical
-from jobs.ingest import decimal_bytes
-from jobs.ingest.decode_avro import decoded_type
-from jobs.ingest.decoding import decoding
-from jobs.ingest.writer_schema import Writer, learn, meant
-from jobs.topics.schema import parse_schema as parsed
-from jobs.topics.topic import Topic, load_topic
 from tests.ingest.fed import contract_of
 from tests.ingest.stage import Stage, frame, order
 from tests.ingest.test_avro_types import AVRO, made, promised
+from tests.oracle.judge import decode, parse_schema, physical
+from twinlake.ingest import decimal_bytes
+from twinlake.ingest.decode_avro import decoded_type
+from twinlake.ingest.decoding import decoding
+from twinlake.ingest.writer_schema import Writer, learn, meant
+from twinlake.topics.schema import parse_schema as parsed
+from twinlake.topics.topic import Topic, load_topic
 
 ID, MARKER = 7, b"8 random"
 BEYOND = "decimal_out_of_range"

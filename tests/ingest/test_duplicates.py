@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.ingest.duplicates import SLACK, Duplicates, Seen
+from twinlake.ingest.duplicates import SLACK, Duplicates, Seen
 
 HORIZON = 10
 RECORDS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 100)), max_size=60)

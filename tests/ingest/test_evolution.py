@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from jobs.kinds.latest import Latest
-from jobs.lake.log import Log
-from jobs.topics.schema import parse_schema
-from jobs.topics.topic import Topic
 from tests.ingest.fed import Fed, contract_of, renamed
 from tests.ingest.stage import Stage, frame
+from twinlake.kinds.latest import Latest
+from twinlake.lake.log.log import Log
+from twinlake.topics.schema import parse_schema
+from twinlake.topics.topic import Topic
 
 AT = {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}}
 MOMENT = 1_769_860_800_000

@@ -8,12 +8,12 @@ import random
 
 import pytest
 
-from jobs.kinds.kind import is_stored
 from tests.ingest.fed import Fed, renamed
 from tests.ingest.stage import Stage, frame
 from tests.ingest.test_evolution import AT, MOMENT, read_with
 from tests.ingest.test_living_versions import BY_ONE, BY_THREE, BY_TWO, ONE, SENT, SHOWN, THREE, TWO, tables
 from tests.registry import FakeRegistry
+from twinlake.kinds.kind import is_stored
 
 BY = {1: BY_ONE, 2: BY_TWO, 3: BY_THREE}
 AHEAD = 1000

@@ -12,11 +12,11 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from jobs.errors import UsageError
-from jobs.lake.paused import Pauses
-from jobs.run import Run
-from jobs.server.batch_jobs import AcceptParams, do_accept
 from tests.ingest.stage import Stage, order
+from twinlake.base.errors import UsageError
+from twinlake.base.job import Run
+from twinlake.lake.catalog.paused import Pauses
+from twinlake.server.batch_jobs import AcceptParams, do_accept
 
 pytestmark = pytest.mark.usefixtures("way")
 

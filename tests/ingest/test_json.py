@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from jobs.ingest import first_pass
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.measures.counts import Count
-from jobs.kinds.measures.totals import Sum
-from jobs.topics.contract import Contract
-from jobs.topics.json_text import dumps
-from jobs.topics.topic import Topic, json_topic
 from tests.ingest.fed import Fed, contract_of
 from tests.ingest.json_cases import BROKEN, PROPERTIES, SOUND
 from tests.ingest.stage import Stage
 from tests.ingest.test_verdicts import KAFKA
+from twinlake.ingest import first_pass
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.measures.counts import Count
+from twinlake.kinds.measures.totals import Sum
+from twinlake.topics.contract import Contract
+from twinlake.topics.json_text import dumps
+from twinlake.topics.topic import Topic, json_topic
 
 MARK = b"\1\2\3\4\5\6\7\x08"
 NOW = datetime(2026, 2, 1, tzinfo=UTC)

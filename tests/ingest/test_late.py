@@ -11,15 +11,15 @@ from typing import Any
 import fastavro
 import pytest
 
-from infra.oracle.judge import judge
-from infra.oracle.topic import Records, read
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.measures.counts import Count
-from jobs.kinds.steps import Explode
-from jobs.kinds.windows import Hopping, Tumbling
-from jobs.lake.log import Log
-from jobs.lake.relations import relation_sql
 from tests.ingest.stage import Stage
+from tests.oracle.judge import judge
+from tests.oracle.topic import Records, read
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.measures.counts import Count
+from twinlake.kinds.steps import Explode
+from twinlake.kinds.windows import Hopping, Tumbling
+from twinlake.lake.log.log import Log
+from twinlake.lake.log.relations import relation_sql
 
 pytestmark = pytest.mark.usefixtures("way")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from jobs.kinds.events import Events
-from jobs.kinds.kind import Kind
-from jobs.kinds.latest import Latest
 from tests.ingest.test_living_versions import Project, project
+from twinlake.kinds.events import Events
+from twinlake.kinds.kind import Kind
+from twinlake.kinds.latest import Latest
 
 __all__ = ["project"]  # the fixture
 

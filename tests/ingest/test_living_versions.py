@@ -14,25 +14,25 @@ import pytest
 import yaml
 from pyspark.sql import SparkSession
 
-from jobs.errors import DifferenceError
-from jobs.kinds.events import Events
-from jobs.kinds.kind import Kind
-from jobs.kinds.latest import Latest
-from jobs.lake import release_log
-from jobs.lake.version import load, version_file
-from jobs.reading.follower import Follower
-from jobs.reading.past_tables import PastTables
-from jobs.run import Run
-from jobs.server.lake_server import LakeServer
-from jobs.settings import Services, Settings
-from jobs.times import utc_now
-from jobs.topics.topic import load_topic
-from jobs.waiting import wait_for
 from tests.ingest.fed import WINDOWS
 from tests.ingest.stage import Stage, frame
 from tests.ingest.test_evolution import AT, MOMENT, field, record
 from tests.releases.lake import following_sql_server
 from tests.releases.promised import CONTRACT, project_of
+from twinlake.base.errors import DifferenceError
+from twinlake.base.job import Run
+from twinlake.base.times import utc_now
+from twinlake.base.waiting import wait_for
+from twinlake.config.settings import Services, Settings
+from twinlake.kinds.events import Events
+from twinlake.kinds.kind import Kind
+from twinlake.kinds.latest import Latest
+from twinlake.lake.catalog import release_log
+from twinlake.lake.catalog.version import load, version_file
+from twinlake.reading.follower import Follower
+from twinlake.reading.past_tables import PastTables
+from twinlake.server.lake_server import LakeServer
+from twinlake.topics.topic import load_topic
 
 NO_NOTE = {"default": "-"}
 ONE = record(

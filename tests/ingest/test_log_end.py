@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from jobs.errors import StoppedTopicError
-from jobs.ingest.decide import Decision
-from jobs.ingest.log_end import LogEnd
-from jobs.lake.log_clock import IDLE, risen
+from twinlake.base.errors import StoppedTopicError
+from twinlake.ingest.decide import Decision
+from twinlake.ingest.log_end import LogEnd
+from twinlake.lake.log.log_clock import IDLE, risen
 
 SECOND = 1_000_000
 ENDS = {0: {0: 10, 1: 5}}
@@ -91,7 +91,7 @@ def test_only_a_record_that_counts_for_the_watermark_keeps_its_partition_active(
 
 
 def test_an_accepted_topic_starts_without_active_partitions() -> None:
-    from jobs.ingest.accept import _accepted
+    from twinlake.ingest.accept import _accepted
 
     seen = replace(END, seen={0: 1}, event_times={0: 1}, watermark=1)
     change, accepted, _ = _accepted(seen, "b", {0: 0}, {0: 3})
@@ -101,7 +101,7 @@ def test_an_accepted_topic_starts_without_active_partitions() -> None:
 
 
 def test_a_broker_that_is_behind_in_one_partition_costs_the_others_no_record() -> None:
-    from jobs.ingest.accept import _accepted
+    from twinlake.ingest.accept import _accepted
 
     # 1 has three records that were not read yet, 2 is new, of 3 retention took two before they were read
     ends = {0: {0: 10, 1: 5, 3: 1}}
@@ -118,7 +118,7 @@ def test_a_broker_that_is_behind_in_one_partition_costs_the_others_no_record() -
 
 
 def test_what_a_topic_that_was_made_again_has_lost_already_is_noted() -> None:
-    from jobs.ingest.accept import _accepted
+    from twinlake.ingest.accept import _accepted
 
     _, accepted, lost = _accepted(END, "b", {0: 0, 1: 7}, {0: 3, 1: 9})
 

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.ingest.duplicates import Seen
-from jobs.ingest.nearby import Nearby
+from twinlake.ingest.duplicates import Seen
+from twinlake.ingest.nearby import Nearby
 
 HORIZON = 10
 RECORDS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 40)), max_size=20)

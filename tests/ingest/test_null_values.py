@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from jobs.kinds.events import Events
-from jobs.kinds.latest import Latest
-from jobs.lake.quarantine import quarantine_sql
-from jobs.lake.relations import relation_sql
 from tests.ingest.fed import Fed, shown
 from tests.ingest.stage import Stage, order
+from twinlake.kinds.events import Events
+from twinlake.kinds.latest import Latest
+from twinlake.lake.log.quarantine import quarantine_sql
+from twinlake.lake.log.relations import relation_sql
 
 pytestmark = pytest.mark.usefixtures("way")
 

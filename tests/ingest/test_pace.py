@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from jobs.ingest import pace
-from jobs.ingest.ingest import Ingest
-from jobs.ingest.pace import Pace
 from tests.ingest.stage import Stage
+from twinlake.ingest import pace
+from twinlake.ingest.ingest import Ingest
+from twinlake.ingest.pace import Pace
 
 
 def test_a_batch_has_as_many_records_as_take_the_time_that_it_may_take() -> None:

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from jobs.errors import BusyError
-from jobs.server import topic_watch
-from jobs.times import utc_now
 from tests.ingest.stage import Stage
 from tests.ingest.whole_server import WholeServer
+from twinlake.base.errors import BusyError
+from twinlake.base.times import utc_now
+from twinlake.server import topic_watch
 
 
 def test_a_paused_topic_takes_no_record_and_goes_on_where_it_was(

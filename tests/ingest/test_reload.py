@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from jobs.errors import UsageError
-from jobs.lake import in_force
-from jobs.run import Run
 from jobs.tables import sales_per_region
-from jobs.waiting import wait_for
 from tests.ingest.stage import Stage, frame, order
 from tests.ingest.whole_server import WholeServer
+from twinlake.base.errors import UsageError
+from twinlake.base.job import Run
+from twinlake.base.waiting import wait_for
+from twinlake.lake.log import in_force
 
 FRESH_S = 30.0
 """So soon a record is in the log of the topic that is reloaded, however busy the machine (measured: 18 s with

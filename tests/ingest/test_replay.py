@@ -17,21 +17,21 @@ import pytest
 from pydantic import ValidationError
 from pyspark.sql import Row, SparkSession
 
-from jobs.errors import BusyError, NotFoundError, UsageError
-from jobs.ingest import replay as replaying
-from jobs.ingest.ingest import LOG_APPEND_TIME, Ingest
-from jobs.ingest.replay import parts
-from jobs.lake.log import Log
-from jobs.lake.paused import Pauses
-from jobs.lake.quarantine import quarantine_sql, replayed_sql
-from jobs.lake.relations import relation_sql
-from jobs.run import CancelledError, Progress, Run
-from jobs.server.batch_jobs import ReplayParams, do_replay
-from jobs.topics.verdict import BELOW_MINIMUM, NOT_ALLOWED, records_in, rows_in
 from tests.apicurio import Apicurio
 from tests.broker import Broker
 from tests.ingest.stage import Stage, frame, order
 from tests.ingest.test_verdicts import KAFKA
+from twinlake.base.errors import BusyError, NotFoundError, UsageError
+from twinlake.base.job import CancelledError, Progress, Run
+from twinlake.ingest import replay as replaying
+from twinlake.ingest.ingest import LOG_APPEND_TIME, Ingest
+from twinlake.ingest.replay import parts
+from twinlake.lake.catalog.paused import Pauses
+from twinlake.lake.log.log import Log
+from twinlake.lake.log.quarantine import quarantine_sql, replayed_sql
+from twinlake.lake.log.relations import relation_sql
+from twinlake.server.batch_jobs import ReplayParams, do_replay
+from twinlake.topics.verdict import BELOW_MINIMUM, NOT_ALLOWED, records_in, rows_in
 
 JOB = Run(id="job")
 HOUR = timedelta(hours=1)

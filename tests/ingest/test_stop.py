@@ -7,12 +7,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from jobs.errors import TimedOutError
-from jobs.ingest import ingest
-from jobs.ingest.ingest import RETRYING, Ingest
-from jobs.topics.topic import load_topic
-from jobs.waiting import wait_for
 from tests.ingest.stage import Stage
+from twinlake.base.errors import TimedOutError
+from twinlake.base.waiting import wait_for
+from twinlake.ingest import ingest
+from twinlake.ingest.ingest import RETRYING, Ingest
+from twinlake.topics.topic import load_topic
 
 
 class BusyIngest(Ingest):

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from jobs.errors import ContractError
-from jobs.kinds.events import Events
-from jobs.kinds.kind import Kind
-from jobs.lake import in_force
-from jobs.releases.check import check
 from tests.ingest.test_evolution import MOMENT, field, record
 from tests.ingest.test_living_json import AT, ID, one
 from tests.ingest.test_living_versions import LOGICAL, ONE, TWO, Project, project
 from tests.ingest.test_unreadable import send
+from twinlake.base.errors import ContractError
+from twinlake.kinds.events import Events
+from twinlake.kinds.kind import Kind
+from twinlake.lake.log import in_force
+from twinlake.releases.check import check
 
 __all__ = ["project"]  # the fixture
 

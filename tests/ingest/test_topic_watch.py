@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from jobs.commands.services import problems
-from jobs.ingest.ingest import RUNNING, Ingest
-from jobs.kinds.windows import micros
-from jobs.server import topic_watch
-from jobs.server.lake_server import LakeServer
-from jobs.times import EPOCH
 from tests.ingest.stage import Stage
 from tests.unopened import unopened
+from twinlake.base.times import EPOCH
+from twinlake.cli.services import problems
+from twinlake.ingest.ingest import RUNNING, Ingest
+from twinlake.kinds.windows import micros
+from twinlake.server import topic_watch
+from twinlake.server.lake_server import LakeServer
 
 HOUR = timedelta(hours=1)
 

@@ -8,8 +8,8 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from jobs.waiting import wait_for
 from tests.ingest.stage import Stage, order
+from twinlake.base.waiting import wait_for
 
 
 class Transactions:

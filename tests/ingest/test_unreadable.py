@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from jobs.errors import StoppedTopicError
-from jobs.ingest import replay
-from jobs.kinds.latest import Latest
-from jobs.lake.fresh_rows import NewRows
-from jobs.lake.log import Log
 from tests.ingest.fed import Fed, renamed
 from tests.ingest.stage import Stage
 from tests.ingest.test_evolution import MOMENT, field, read_with, record, send
+from twinlake.base.errors import StoppedTopicError
+from twinlake.ingest import replay
+from twinlake.kinds.latest import Latest
+from twinlake.lake.log.fresh_rows import NewRows
+from twinlake.lake.log.log import Log
 
 FIRST = record(field("id", "string"), field("count", "int"), field("who", "string"))
 LONG = record(field("id", "string"), field("count", "long"), field("who", "string"))

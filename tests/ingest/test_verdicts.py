@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from jobs.ingest.ingest import LOG_APPEND_TIME
-from jobs.lake.quarantine import quarantine_sql
-from jobs.lake.relations import relation_sql
 from tests.ingest.stage import Stage, frame, order
+from twinlake.ingest.ingest import LOG_APPEND_TIME
+from twinlake.lake.log.quarantine import quarantine_sql
+from twinlake.lake.log.relations import relation_sql
 
 pytestmark = pytest.mark.usefixtures("way")
 

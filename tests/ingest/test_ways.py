@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
 
-from jobs.ingest import ingest
-from jobs.ingest.look import Look
-from jobs.lake.kept_plan import TooLargeError
-from jobs.lake.log import BATCH, COLUMNS, Log
 from tests.ingest.stage import Stage, frame, order
 from tests.ingest.test_verdicts import with_amount
+from twinlake.ingest import ingest
+from twinlake.ingest.look import Look
+from twinlake.lake.log.log import BATCH, COLUMNS, Log
+from twinlake.spark.kept_plan import TooLargeError
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 NESTED = {"type": "map", "values": {"type": "array", "items": ["null", {

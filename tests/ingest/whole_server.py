@@ -7,12 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from jobs.run import Failed, Run
-from jobs.server.lake_server import LakeServer
-from jobs.settings import PROJECT, Settings
-from jobs.times import utc_now
-from jobs.waiting import wait_for
 from tests.ingest.stage import Stage
+from twinlake.base.job import Failed, Run
+from twinlake.base.times import utc_now
+from twinlake.base.waiting import wait_for
+from twinlake.config.settings import PROJECT, Settings
+from twinlake.server.lake_server import LakeServer
 
 
 class WholeServer:

@@ -6,8 +6,8 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from jobs.server import __main__ as server
-from jobs.settings import Settings
+from twinlake.config.settings import Settings
+from twinlake.server import __main__ as server
 
 if __name__ == "__main__":
     project, *rest = sys.argv[1:]

@@ -17,20 +17,20 @@ from typing import Any
 import httpx
 import psutil
 
-from jobs.breakpoints import Point
-from jobs.errors import TimedOutError
-from jobs.lake import store
-from jobs.lake.delta import LOG_FOLDER
-from jobs.location import Location, Remote
-from jobs.server.client import LakeClient
-from jobs.settings import PROJECT, Services
 from jobs.tables import TABLES
-from jobs.topics.kafka import Kafka
-from jobs.topics.produce import produce
-from jobs.topics.sample_orders import FaultShares, Sample
-from jobs.waiting import wait_for
 from tests.broker import Broker, free_port
 from tests.registry import FakeRegistry
+from twinlake.base.breakpoints import Point
+from twinlake.base.errors import TimedOutError
+from twinlake.base.location import Location, Remote
+from twinlake.base.waiting import wait_for
+from twinlake.config.settings import PROJECT, Services
+from twinlake.lake.delta.delta import LOG_FOLDER
+from twinlake.lake.storage import store
+from twinlake.server.client import LakeClient
+from twinlake.topics.kafka import Kafka
+from twinlake.topics.produce import produce
+from twinlake.topics.sample_orders import FaultShares, Sample
 
 SCHEMA_ID = 1
 
@@ -60,7 +60,7 @@ class LakeProcess:
         self.lake: Location = lake or home / "lake"
         self.breakpoints = home / "breakpoints"
         self.port, self.produced, self.seed = free_port(), 0, seed
-        self.command = ["-m", "jobs.server"]
+        self.command = ["-m", "twinlake.server"]
         home.mkdir(parents=True)
         if lake:
             (home / "twinlake.toml").write_text(f'[lake]\nuri = "{lake}"\n')
@@ -125,7 +125,7 @@ class LakeProcess:
 
     def second(self) -> subprocess.CompletedProcess[str]:
         """Another server on the same lake; it ends by itself."""
-        command = [sys.executable, "-m", "jobs.server", "--home", str(self.home)]
+        command = [sys.executable, "-m", "twinlake.server", "--home", str(self.home)]
         command += ["--port", str(free_port())]
         return subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=120)
 

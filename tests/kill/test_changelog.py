@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from infra.demo.story import CHANGED as SALES
-from infra.demo.story import changed_definitions
-from jobs.breakpoints import Point
 from tests.changelog.reader import Reader, table_of
+from tests.demo.story import CHANGED as SALES
+from tests.demo.story import changed_definitions
 from tests.kill.server import LakeProcess, lake_process
+from twinlake.base.breakpoints import Point
 
 TOPIC = "sales_changes"
 RECORDS = 2_000

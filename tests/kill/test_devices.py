@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from infra.oracle.gallery import devices as oracle
-from jobs.kinds.kind import Kind
-from jobs.settings import GALLERY
 from jobs.tables.gallery.devices import TABLES
-from jobs.topics.gallery import sequence
-from jobs.topics.kafka import Kafka
-from jobs.topics.produce import produce
-from jobs.topics.registry import Registry
 from tests.changelog.reader import Reader, Told, table_of
 from tests.kill.server import LakeProcess, lake_process
+from tests.oracle.gallery import devices as oracle
+from twinlake.config.settings import GALLERY
+from twinlake.kinds.kind import Kind
+from twinlake.topics.gallery import sequence
+from twinlake.topics.kafka import Kafka
+from twinlake.topics.produce import produce
+from twinlake.topics.registry import Registry
 
 A_SECOND = 200
 """Twenty devices, ten readings a second each."""

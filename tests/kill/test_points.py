@@ -15,15 +15,17 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from infra.demo.story import CHANGED as SALES
-from infra.demo.story import changed_definitions
-from jobs.breakpoints import Point
-from jobs.jvm import EXIT_CODE
-from jobs.lake import delta, release_log, store
-from jobs.lake.version import load, version_file
 from jobs.tables import TABLES
+from tests.demo.story import CHANGED as SALES
+from tests.demo.story import changed_definitions
 from tests.kill.server import LakeProcess, lake_process
 from tests.kill.views import Views, differences
+from twinlake.base.breakpoints import Point
+from twinlake.lake.catalog import release_log
+from twinlake.lake.catalog.version import load, version_file
+from twinlake.lake.delta import delta
+from twinlake.lake.storage import store
+from twinlake.spark.jvm import EXIT_CODE
 
 LATEST = "latest_order"
 RECORDS = 2_000

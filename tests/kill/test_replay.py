@@ -12,14 +12,14 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from infra.oracle.check import check
-from infra.oracle.judge import RULES
-from infra.oracle.mended import Mended
-from infra.oracle.topic import end_offsets
-from jobs.breakpoints import Point
-from jobs.settings import PROJECT
 from tests.kill.server import LakeProcess, lake_process
 from tests.kill.views import Views
+from tests.oracle.check import check
+from tests.oracle.judge import RULES
+from tests.oracle.mended import Mended
+from tests.oracle.topic import end_offsets
+from twinlake.base.breakpoints import Point
+from twinlake.config.settings import PROJECT
 
 TABLES = ("orders", "latest_order", "sales_per_region")
 REPLAYED = {"topic": "orders"}

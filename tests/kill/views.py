@@ -6,12 +6,12 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from infra.oracle.check import check
-from jobs.lake import release_log
-from jobs.location import Location
-from jobs.reading.follower import Follower
-from jobs.reading.views import META, SERVE
 from tests.kill.server import LakeProcess
+from tests.oracle.check import check
+from twinlake.base.location import Location
+from twinlake.lake.catalog import release_log
+from twinlake.reading.follower import Follower
+from twinlake.reading.views import META, SERVE
 
 
 class Views:

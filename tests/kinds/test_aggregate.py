@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.analysis import empty_rows
-from jobs.kinds.equality import scale_of
-from jobs.kinds.kind import Moment
-from jobs.kinds.measures.counts import Count
-from jobs.kinds.measures.extremes import Max
-from jobs.kinds.measures.totals import Avg, Sum
-from jobs.kinds.windows import Tumbling
-from jobs.topics.topic import load_topic
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.analysis import empty_rows
+from twinlake.kinds.equality import scale_of
+from twinlake.kinds.kind import Moment
+from twinlake.kinds.measures.counts import Count
+from twinlake.kinds.measures.extremes import Max
+from twinlake.kinds.measures.totals import Avg, Sum
+from twinlake.kinds.windows import Tumbling
+from twinlake.topics.topic import load_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.errors import DefinitionError
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.analysis import columns, empty_rows, empty_view, problems, warnings
-from jobs.kinds.definition import Definition
-from jobs.kinds.expression import Expression, Stage
-from jobs.kinds.fingerprint import fingerprint
-from jobs.kinds.kind import Kind, Moment
-from jobs.kinds.latest import Latest
-from jobs.kinds.measures.counts import Count, CountDistinct
-from jobs.kinds.measures.extremes import Min
-from jobs.kinds.measures.totals import Avg, Sum
-from jobs.kinds.steps import Explode
-from jobs.kinds.windows import Tumbling
 from jobs.tables import TABLES
-from jobs.topics import coordinate
-from jobs.topics.topic import load_topic
+from twinlake.base.errors import DefinitionError
+from twinlake.definitions.fingerprint import fingerprint
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.analysis import columns, empty_rows, empty_view, problems, warnings
+from twinlake.kinds.definition import Definition
+from twinlake.kinds.expression import Expression, Stage
+from twinlake.kinds.kind import Kind, Moment
+from twinlake.kinds.latest import Latest
+from twinlake.kinds.measures.counts import Count, CountDistinct
+from twinlake.kinds.measures.extremes import Min
+from twinlake.kinds.measures.totals import Avg, Sum
+from twinlake.kinds.steps import Explode
+from twinlake.kinds.windows import Tumbling
+from twinlake.topics import coordinate
+from twinlake.topics.topic import load_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.as_of_join import AsOfJoin
-from jobs.kinds.clock import EVENT_TIME, LOG_APPEND_TIME, PROCESSING_TIME, TableClock, clock_of
-from jobs.kinds.events import Events
-from jobs.kinds.interval_join import IntervalJoin
-from jobs.kinds.kind import Kind, Moment
-from jobs.kinds.measures.counts import Count
-from jobs.kinds.rolling import Rolling
-from jobs.kinds.sessions import Sessions
-from jobs.kinds.store import Store
-from jobs.kinds.windows import Hopping, Tumbling
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.as_of_join import AsOfJoin
+from twinlake.kinds.clock import EVENT_TIME, LOG_APPEND_TIME, PROCESSING_TIME, TableClock, clock_of
+from twinlake.kinds.events import Events
+from twinlake.kinds.interval_join import IntervalJoin
+from twinlake.kinds.kind import Kind, Moment
+from twinlake.kinds.measures.counts import Count
+from twinlake.kinds.rolling import Rolling
+from twinlake.kinds.sessions import Sessions
+from twinlake.kinds.store import Store
+from twinlake.kinds.windows import Hopping, Tumbling
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

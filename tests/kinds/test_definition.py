@@ -13,27 +13,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.errors import DefinitionError, UsageError
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.all import KINDS, from_json
-from jobs.kinds.as_of_join import AsOfJoin
-from jobs.kinds.definition import Definition
-from jobs.kinds.derived import Derived
-from jobs.kinds.events import Events
-from jobs.kinds.interval_join import IntervalJoin
-from jobs.kinds.kind import Kind, grid_of, is_stored
-from jobs.kinds.latest import Latest
-from jobs.kinds.measures.all import MEASURES
-from jobs.kinds.measures.all import from_json as measure_from_json
-from jobs.kinds.measures.counts import Count
-from jobs.kinds.measures.measure import Measure
-from jobs.kinds.measures.totals import Avg, Sum
-from jobs.kinds.rolling import Rolling
-from jobs.kinds.sessions import Sessions
-from jobs.kinds.steps import Explode
-from jobs.kinds.store import Store
-from jobs.kinds.windows import Grid, Hopping, Tumbling
 from jobs.tables import TABLES
+from twinlake.base.errors import DefinitionError, UsageError
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.all import KINDS, from_json
+from twinlake.kinds.as_of_join import AsOfJoin
+from twinlake.kinds.definition import Definition
+from twinlake.kinds.derived import Derived
+from twinlake.kinds.events import Events
+from twinlake.kinds.interval_join import IntervalJoin
+from twinlake.kinds.kind import Kind, grid_of, is_stored
+from twinlake.kinds.latest import Latest
+from twinlake.kinds.measures.all import MEASURES
+from twinlake.kinds.measures.all import from_json as measure_from_json
+from twinlake.kinds.measures.counts import Count
+from twinlake.kinds.measures.measure import Measure
+from twinlake.kinds.measures.totals import Avg, Sum
+from twinlake.kinds.rolling import Rolling
+from twinlake.kinds.sessions import Sessions
+from twinlake.kinds.steps import Explode
+from twinlake.kinds.store import Store
+from twinlake.kinds.windows import Grid, Hopping, Tumbling
 
 NAMES = st.from_regex(r"[a-z][a-z0-9]{0,8}", fullmatch=True).filter(
     lambda n: not n.startswith(("window", "final"))

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.errors import DefinitionError
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.all import from_json
-from jobs.kinds.analysis import columns, empty_view, problems
-from jobs.kinds.dependencies import ordered, upstream_topics
-from jobs.kinds.derived import Derived
-from jobs.kinds.events import Events
-from jobs.kinds.fingerprint import fingerprint
-from jobs.kinds.kind import Kind, Moment
-from jobs.kinds.latest import Latest
-from jobs.kinds.measures.counts import Count
-from jobs.kinds.measures.totals import Sum
-from jobs.topics.topic import load_topic
+from twinlake.base.errors import DefinitionError
+from twinlake.definitions.fingerprint import fingerprint
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.all import from_json
+from twinlake.kinds.analysis import columns, empty_view, problems
+from twinlake.kinds.dependencies import ordered, upstream_topics
+from twinlake.kinds.derived import Derived
+from twinlake.kinds.events import Events
+from twinlake.kinds.kind import Kind, Moment
+from twinlake.kinds.latest import Latest
+from twinlake.kinds.measures.counts import Count
+from twinlake.kinds.measures.totals import Sum
+from twinlake.topics.topic import load_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

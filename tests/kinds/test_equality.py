@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jobs.kinds.equality import is_number, same, scale_of
+from twinlake.kinds.equality import is_number, same, scale_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

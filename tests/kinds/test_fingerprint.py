@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jobs.kinds import fingerprint as module
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.all import from_json
-from jobs.kinds.fingerprint import fingerprint
-from jobs.kinds.kind import Kind
-from jobs.kinds.latest import Latest
-from jobs.kinds.measures.counts import Count
-from jobs.kinds.measures.extremes import Max
-from jobs.kinds.measures.totals import Avg, Sum
-from jobs.kinds.windows import Tumbling
 from jobs.tables import TABLES
-from jobs.topics.topic import Topic, load_topic
+from twinlake.definitions import fingerprint as module
+from twinlake.definitions.fingerprint import fingerprint
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.all import from_json
+from twinlake.kinds.kind import Kind
+from twinlake.kinds.latest import Latest
+from twinlake.kinds.measures.counts import Count
+from twinlake.kinds.measures.extremes import Max
+from twinlake.kinds.measures.totals import Avg, Sum
+from twinlake.kinds.windows import Tumbling
+from twinlake.topics.topic import Topic, load_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

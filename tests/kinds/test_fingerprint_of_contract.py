@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.kinds.events import Events
-from jobs.kinds.fingerprint import fingerprint
-from jobs.settings import PROJECT
-from jobs.topics.contract import Column, Contract, Rule
-from jobs.topics.topic import Topic, load_topic
+from twinlake.config.settings import PROJECT
+from twinlake.definitions.fingerprint import fingerprint
+from twinlake.kinds.events import Events
+from twinlake.topics.contract import Column, Contract, Rule
+from twinlake.topics.topic import Topic, load_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

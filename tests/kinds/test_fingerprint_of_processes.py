@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from jobs.settings import PROJECT
+from twinlake.config.settings import PROJECT
 
 HASHES = (0, 3, 5)
 """Ways in which a JVM may draw the identity hash of an object: at random, counted, by thread."""
 CODE = """
 import json, sys
 from pathlib import Path
-from jobs.kinds.fingerprint import fingerprint
-from jobs.settings import Settings
-from jobs.spark import session
+from twinlake.definitions.fingerprint import fingerprint
+from twinlake.config.settings import Settings
+from twinlake.spark.session import session
 from jobs.tables import TABLES
-from jobs.topics.topic import load_topic
+from twinlake.topics.topic import load_topic
 
 spark = session(Settings(home=Path(sys.argv[1])), memory="1g", cores=1)
 topics = {name: load_topic(name) for table in TABLES for name in table.inputs}

@@ -11,24 +11,24 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.errors import DefinitionError
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.as_of_join import AsOfJoin
-from jobs.kinds.definition import Definition
-from jobs.kinds.dependencies import unknown
-from jobs.kinds.events import Events
-from jobs.kinds.evidence import SEGMENT
-from jobs.kinds.interval_join import IntervalJoin
-from jobs.kinds.kind import Moment
-from jobs.kinds.measures.counts import Count
-from jobs.kinds.measures.extremes import Max
-from jobs.kinds.rolling import Rolling
-from jobs.kinds.row_local import refused
-from jobs.kinds.store import Store
-from jobs.kinds.windows import Tumbling, Windows
-from jobs.lake.kept_plan import ArrowFile, KeptPlan, computed
 from tests.history import START, MemoryLog, Orders
 from tests.world import World
+from twinlake.base.errors import DefinitionError
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.as_of_join import AsOfJoin
+from twinlake.kinds.definition import Definition
+from twinlake.kinds.dependencies import unknown
+from twinlake.kinds.events import Events
+from twinlake.kinds.evidence import SEGMENT
+from twinlake.kinds.interval_join import IntervalJoin
+from twinlake.kinds.kind import Moment
+from twinlake.kinds.measures.counts import Count
+from twinlake.kinds.measures.extremes import Max
+from twinlake.kinds.rolling import Rolling
+from twinlake.kinds.row_local import refused
+from twinlake.kinds.store import Store
+from twinlake.kinds.windows import Tumbling, Windows
+from twinlake.spark.kept_plan import ArrowFile, KeptPlan, computed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

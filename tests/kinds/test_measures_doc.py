@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import inspect
 
-from jobs.kinds.measures.all import MEASURES
-from jobs.kinds.measures.doc import text
-from jobs.settings import PROJECT
 from tests.kinds.test_new_kind import LogSum
+from twinlake.config.settings import PROJECT
+from twinlake.kinds.measures.all import MEASURES
+from twinlake.kinds.measures.doc import text
 
 
 def test_the_table_of_measures_is_current() -> None:
     found = (PROJECT / "docs" / "measures.md").read_text()
 
-    assert found == text(), "python -m jobs.kinds.measures.doc > docs/measures.md"
+    assert found == text(), "python -m twinlake.kinds.measures.doc > docs/measures.md"
 
 
 def test_the_measure_that_is_shown_to_users_is_the_tested_one() -> None:

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.kind import Moment
-from jobs.kinds.measures.all import from_json
-from jobs.kinds.measures.counts import Count, CountDistinct
-from jobs.kinds.measures.measure import Measure
-from jobs.kinds.measures.multisets import Quantile, TopK
-from jobs.kinds.measures.totals import Sum
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.kind import Moment
+from twinlake.kinds.measures.all import from_json
+from twinlake.kinds.measures.counts import Count, CountDistinct
+from twinlake.kinds.measures.measure import Measure
+from twinlake.kinds.measures.multisets import Quantile, TopK
+from twinlake.kinds.measures.totals import Sum
 
 PLAIN = Aggregate(
     name="t", inputs=("orders",), columns={"k": "region", "x": "amount"}, keys=("k",),

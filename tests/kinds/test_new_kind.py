@@ -16,30 +16,30 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.batch.verify import verify
-from jobs.kinds import all as kinds
-from jobs.kinds import evidence, steps
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.definition import Definition, pairs, read
-from jobs.kinds.equality import scale_of
-from jobs.kinds.expression import Stage
-from jobs.kinds.kind import Kind, Moment, is_stored
-from jobs.kinds.measures import all as measures
-from jobs.kinds.measures.measure import Measure, Part, state_column
-from jobs.kinds.windows import ALL, Windows
-from jobs.lake import release_log
-from jobs.lake.feed import LogView
-from jobs.lake.version import Pin
-from jobs.run import Run
 from tests.history import MemoryLog, Orders, version_of
 from tests.releases.lake import Lake, following_sql_server, order
 from tests.releases.promised import project_of
 from tests.world import World
+from twinlake.base.job import Run
+from twinlake.batch.verify import verify
+from twinlake.kinds import all as kinds
+from twinlake.kinds import evidence, steps
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.definition import Definition, pairs, read
+from twinlake.kinds.equality import scale_of
+from twinlake.kinds.expression import Stage
+from twinlake.kinds.kind import Kind, Moment, is_stored
+from twinlake.kinds.measures import all as measures
+from twinlake.kinds.measures.measure import Measure, Part, state_column
+from twinlake.kinds.windows import ALL, Windows
+from twinlake.lake.catalog import release_log
+from twinlake.lake.catalog.feed import LogView
+from twinlake.lake.catalog.version import Pin
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from jobs.errors import DefinitionError
+    from twinlake.base.errors import DefinitionError
 
 
 @dataclass(frozen=True, kw_only=True)

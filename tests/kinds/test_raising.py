@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from jobs.kinds.expression import Expression
-from jobs.kinds.raising import can_raise, first_raising
+from twinlake.kinds.expression import Expression
+from twinlake.kinds.raising import can_raise, first_raising
 
 TYPES = {
     "amount": "decimal(12,2)", "large": "bigint", "small": "int", "text": "string", "at": "timestamp",

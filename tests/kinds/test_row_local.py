@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jobs.errors import DefinitionError
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.analysis import analyse, problems
-from jobs.kinds.latest import Latest
-from jobs.kinds.measures.counts import Count
-from jobs.topics.topic import load_topic
+from twinlake.base.errors import DefinitionError
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.analysis import analyse, problems
+from twinlake.kinds.latest import Latest
+from twinlake.kinds.measures.counts import Count
+from twinlake.topics.topic import load_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.analysis import columns, empty_rows, problems
-from jobs.kinds.equality import scale_of
-from jobs.kinds.fingerprint import fingerprint
-from jobs.kinds.kind import Kind, Moment
-from jobs.kinds.measures.counts import Count
-from jobs.kinds.measures.totals import Sum
-from jobs.kinds.sessions import Sessions
-from jobs.kinds.windows import Hopping
-from jobs.topics.topic import load_topic
+from twinlake.definitions.fingerprint import fingerprint
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.analysis import columns, empty_rows, problems
+from twinlake.kinds.equality import scale_of
+from twinlake.kinds.kind import Kind, Moment
+from twinlake.kinds.measures.counts import Count
+from twinlake.kinds.measures.totals import Sum
+from twinlake.kinds.sessions import Sessions
+from twinlake.kinds.windows import Hopping
+from twinlake.topics.topic import load_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

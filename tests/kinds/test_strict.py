@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jobs.kinds.measures.all import from_json
+from twinlake.kinds.measures.all import from_json
 
 TYPES = {"x": "string", "n": "bigint"}
 

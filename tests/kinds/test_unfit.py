@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 
-from jobs.errors import DefinitionError
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.all import KINDS
-from jobs.kinds.dependencies import ordered
-from jobs.kinds.derived import Derived
-from jobs.kinds.events import Events
-from jobs.kinds.interval_join import IntervalJoin
-from jobs.kinds.latest import Latest
-from jobs.kinds.measures.counts import Count
-from jobs.kinds.rolling import Rolling
-from jobs.kinds.sessions import Sessions
-from jobs.kinds.store import Store
-from jobs.kinds.windows import Hopping, Tumbling
-from jobs.settings import PROJECT
+from twinlake.base.errors import DefinitionError
+from twinlake.config.settings import PROJECT
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.all import KINDS
+from twinlake.kinds.dependencies import ordered
+from twinlake.kinds.derived import Derived
+from twinlake.kinds.events import Events
+from twinlake.kinds.interval_join import IntervalJoin
+from twinlake.kinds.latest import Latest
+from twinlake.kinds.measures.counts import Count
+from twinlake.kinds.rolling import Rolling
+from twinlake.kinds.sessions import Sessions
+from twinlake.kinds.store import Store
+from twinlake.kinds.windows import Hopping, Tumbling
 
 COLUMNS = {"customer": "customer", "at": "ordered_at"}
 ASKS = Events(
@@ -91,7 +91,7 @@ def test_nobody_asks_which_kind_a_table_is() -> None:
 
     asked = [
         f"{path.relative_to(PROJECT)}:{call.lineno}"
-        for folder in ("jobs", "infra", "dags")
+        for folder in ("jobs", "twinlake", "dags")
         for path in sorted((PROJECT / folder).rglob("*.py"))
         for call in ast.walk(ast.parse(path.read_text()))
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "isinstance"

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.errors import DefinitionError, UsageError
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.measures.counts import Count
-from jobs.kinds.windows import ALL, Grid, Tumbling, Windows, interval_sql, window_from_json, window_range
-from jobs.times import EPOCH
+from twinlake.base.errors import DefinitionError, UsageError
+from twinlake.base.times import EPOCH
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.measures.counts import Count
+from twinlake.kinds.windows import ALL, Grid, Tumbling, Windows, interval_sql, window_from_json, window_range
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

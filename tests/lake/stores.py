@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jobs.lake import data_file, store
-from jobs.location import Location
+from twinlake.base.location import Location
+from twinlake.lake.delta import data_file
+from twinlake.lake.storage import store
 
 WRITERS = 8
 

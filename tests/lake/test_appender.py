@@ -26,13 +26,13 @@ from hypothesis import strategies as st
 from pyarrow import dataset
 from pyspark.sql import SparkSession
 
-from jobs.errors import ChangedTableError, DamagedError, SilentSkipError
-from jobs.lake import checkpoints, data_file, delta
-from jobs.lake.appender import Appender
-from jobs.lake.store import put_if_absent
-from jobs.waiting import wait_for
 from tests.damages import forget
 from tests.longer import some
+from twinlake.base.errors import ChangedTableError, DamagedError, SilentSkipError
+from twinlake.base.waiting import wait_for
+from twinlake.lake.delta import checkpoints, data_file, delta
+from twinlake.lake.delta.appender import Appender
+from twinlake.lake.storage.store import put_if_absent
 
 DDL = "id bigint, name string, price decimal(20, 2), at timestamp, day date, weight double, part int"
 PRUNING = [("id",), ("name",), ("price",), ("at",), ("day",), ("weight",)]
@@ -291,7 +291,7 @@ def test_days_after_the_year_9999_have_no_statistics() -> None:
 RACER = """
 import sys
 from pathlib import Path
-from jobs.lake.appender import Appender
+from twinlake.lake.delta.appender import Appender
 appender = Appender(Path(sys.argv[1]), [])
 print("ready", flush=True)
 sys.stdin.read(1)

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from jobs.kinds.windows import ALL
-from jobs.lake import certificates as module
-from jobs.lake import ledger
-from jobs.lake.certificates import Base, Certificate, Certificates
+from twinlake.kinds.windows import ALL
+from twinlake.lake.catalog import certificates as module
+from twinlake.lake.catalog.certificates import Base, Certificate, Certificates
+from twinlake.lake.delta import ledger
 
 RANGE = [{"from": "2026-01-31T10:00:00Z", "to": "2026-01-31T11:00:00Z"}]
 

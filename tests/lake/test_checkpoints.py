@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from jobs.lake import checkpoints
-from jobs.lake.table_state import whole_checkpoints
-from jobs.waiting import wait_for
+from twinlake.base.waiting import wait_for
+from twinlake.lake.delta import checkpoints
+from twinlake.lake.delta.table_state import whole_checkpoints
 
 
 def test_those_that_wait_for_their_turn_are_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,25 +21,28 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from jobs.batch.maintain import vacuum
-from jobs.errors import DamagedError, LostVersionError, NotFoundError, TwinlakeError
-from jobs.lake import checkpoints, data_file, delta, in_force, release_log, store
-from jobs.lake.appender import Appender
-from jobs.lake.certificates import Certificates
-from jobs.lake.damages import Damages
-from jobs.lake.ledger import Ledger
-from jobs.lake.plans import Plans
-from jobs.lake.read_errors import damage_in, damage_now, damage_of
-from jobs.lake.relations import relation_sql
-from jobs.lake.release_log import Release
-from jobs.lake.runs import Runs
-from jobs.lake.table_state import TableState
-from jobs.lake.version import Version, load, next_build, read_versions, version_file
-from jobs.run import Job
-from jobs.settings import PROJECT
-from jobs.speed.health import is_lost
-from jobs.topics.topic import load_topic
 from tests.damages import empty, forget
+from twinlake.base.errors import DamagedError, LostVersionError, NotFoundError, TwinlakeError
+from twinlake.base.job import Job
+from twinlake.batch.maintain import vacuum
+from twinlake.config.settings import PROJECT
+from twinlake.lake.catalog import release_log
+from twinlake.lake.catalog.certificates import Certificates
+from twinlake.lake.catalog.plans import Plans
+from twinlake.lake.catalog.release_log import Release
+from twinlake.lake.catalog.runs import Runs
+from twinlake.lake.catalog.version import Version, load, next_build, read_versions, version_file
+from twinlake.lake.delta import checkpoints, data_file, delta
+from twinlake.lake.delta.appender import Appender
+from twinlake.lake.delta.damages import Damages
+from twinlake.lake.delta.ledger import Ledger
+from twinlake.lake.delta.read_errors import damage_in, damage_now, damage_of
+from twinlake.lake.delta.table_state import TableState
+from twinlake.lake.log import in_force
+from twinlake.lake.log.relations import relation_sql
+from twinlake.lake.storage import store
+from twinlake.speed.health import is_lost
+from twinlake.topics.topic import load_topic
 
 SCHEMA = pa.schema([("n", pa.int64())])
 TORN = [
@@ -531,7 +534,7 @@ def test_a_version_is_lost_by_damage_of_its_own_and_not_by_its_log_s(tmp_path: P
 
 
 def test_an_error_that_tells_of_damage_goes_over_the_wire_with_its_facts(tmp_path: Path) -> None:
-    from jobs.errors import error_of
+    from twinlake.base.errors import error_of
 
     half(newest(table(tmp_path / "runs").path))
     with pytest.raises(DamagedError) as refused:
@@ -643,14 +646,14 @@ def test_nobody_asks_spark_or_deltalake_for_a_table_without_that_look() -> None:
     asking = re.compile(r"""format\("delta"\)|delta\.[`{]|DeltaTable\(|forTable\(""")
     found = {
         file.relative_to(PROJECT).as_posix()
-        for file in (PROJECT / "jobs").rglob("*.py")
+        for file in (PROJECT / "twinlake").rglob("*.py")
         if asking.search(file.read_text())
     }
 
     assert found == {
-        "jobs/lake/delta.py", "jobs/lake/relations.py",  # have that look
-        "jobs/lake/ledger.py", "jobs/lake/release_log.py",  # read every commit themselves
-        "jobs/lake/checkpoints.py", "jobs/batch/touched.py",  # after a look of their own
+        "twinlake/lake/delta/delta.py", "twinlake/lake/log/relations.py",  # have that look
+        "twinlake/lake/delta/ledger.py", "twinlake/lake/catalog/release_log.py",  # read commits themselves
+        "twinlake/lake/delta/checkpoints.py", "twinlake/batch/touched.py",  # after a look of their own
     }  # fmt: skip
 
 

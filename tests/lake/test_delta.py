@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.errors import SilentSkipError
-from jobs.lake import delta
+from twinlake.base.errors import SilentSkipError
+from twinlake.lake.delta import delta
 
 
 def test_a_commit_is_found_again_by_its_metadata_and_transaction(spark: SparkSession, tmp_path: Path) -> None:

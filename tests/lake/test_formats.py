@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from jobs.errors import FormatError
-from jobs.lake import formats, release_log, store
-from jobs.lake.formats import STEPS, Known, Step
-from jobs.version import VERSION
 from tests.unopened import make_live, unopened
 from tests.world import Killed
+from twinlake.base.errors import FormatError
+from twinlake.base.version import VERSION
+from twinlake.lake import formats
+from twinlake.lake.catalog import release_log
+from twinlake.lake.formats import STEPS, Known, Step
+from twinlake.lake.storage import store
 
 ID = "0123456789abcdef"
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from jobs.errors import NotFoundError
-from jobs.lake.in_force import publish, published, topic_in_force
-from jobs.topics.contract import Rule
-from jobs.topics.topic import Topic, load_topic, topic_names
+from twinlake.base.errors import NotFoundError
+from twinlake.lake.log.in_force import publish, published, topic_in_force
+from twinlake.topics.contract import Rule
+from twinlake.topics.topic import Topic, load_topic, topic_names
 
 
 @pytest.mark.parametrize("name", topic_names())

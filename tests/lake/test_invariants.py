@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from jobs.errors import StalledVersionError, StoppedTopicError
-from jobs.lake import invariants as must
-from jobs.lake.invariants import (
+from twinlake.base.errors import StalledVersionError, StoppedTopicError
+from twinlake.lake import invariants as must
+from twinlake.lake.invariants import (
     CertificateState,
     Evidence,
     LogState,
@@ -19,7 +19,7 @@ from jobs.lake.invariants import (
     ReleaseState,
     VersionState,
 )
-from jobs.lake.self_check import refuse_broken_log, refuse_broken_version
+from twinlake.lake.self_check import refuse_broken_log, refuse_broken_version
 
 COUNTS = {"valid": 6, "invalid": 2, "duplicate": 1, "too_late": 1}
 OLD = LogState(

@@ -13,12 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from jobs.lake import delta, release_log
-from jobs.lake import invariants as must
-from jobs.lake.invariants import Evidence, LogState, ReaderState, ReleaseState, VersionState
-from jobs.topics.verdict import REPLAYED, VERDICTS
 from tests import invariants_oracle as oracle
 from tests.small_lake.small import HERE
+from twinlake.lake import invariants as must
+from twinlake.lake.catalog import release_log
+from twinlake.lake.delta import delta
+from twinlake.lake.invariants import Evidence, LogState, ReaderState, ReleaseState, VersionState
+from twinlake.topics.verdict import REPLAYED, VERDICTS
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from jobs.lake import kept_commits
-from jobs.lake.delta import commit_file
+from twinlake.lake.delta import kept_commits
+from twinlake.lake.delta.delta import commit_file
 
 NOW = 1_000_000.0
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from jobs.lake import ledger
-from jobs.lake.ledger import Ledger
+from twinlake.lake.delta import ledger
+from twinlake.lake.delta.ledger import Ledger
 
 THREADS = 6
 SCHEMA = pa.schema([("number", pa.int64()), ("text", pa.string())])

@@ -13,10 +13,10 @@ from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
-from jobs.errors import UsageError
-from jobs.lake import delta
-from jobs.location import Remote
-from jobs.waiting import wait_for
+from twinlake.base.errors import UsageError
+from twinlake.base.location import Remote
+from twinlake.base.waiting import wait_for
+from twinlake.lake.delta import delta
 
 
 def jvm_of(spark: SparkSession) -> Any:

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from jobs.errors import UnreachableError, UsageError
-from jobs.lake import store
-from jobs.lake.fit import refuse_unfit
-from jobs.lake.local_store import LocalStore
-from jobs.location import Location
 from tests.lake.stores import RULES
+from twinlake.base.errors import UnreachableError, UsageError
+from twinlake.base.location import Location
+from twinlake.lake.storage import store
+from twinlake.lake.storage.fit import refuse_unfit
+from twinlake.lake.storage.local_store import LocalStore
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)

@@ -12,23 +12,23 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.batch.maintain import clean_up_session, drop_old_commits
-from jobs.batch.rebuild import chunks
-from jobs.kinds.evidence import SEGMENT
-from jobs.kinds.windows import ALL
-from jobs.lake import delta
-from jobs.lake.feed import Feed, open_version
-from jobs.lake.fresh_rows import FROM_LOG, FreshRows
-from jobs.lake.log import COLUMNS, Log
-from jobs.lake.segments import Closed
-from jobs.lake.version import Pin
-from jobs.speed import advance as module
-from jobs.speed.advance import Standing, advance, cuts
-from jobs.speed.lags import Lags
-from jobs.topics.topic import load_topic
-from jobs.topics.verdict import VALID
 from tests.history import SALES, version_of
 from tests.written_log import write_batch
+from twinlake.batch.maintain import clean_up_session, drop_old_commits
+from twinlake.batch.rebuild import chunks
+from twinlake.kinds.evidence import SEGMENT
+from twinlake.kinds.windows import ALL
+from twinlake.lake.catalog.feed import Feed, open_version
+from twinlake.lake.catalog.segments import Closed
+from twinlake.lake.catalog.version import Pin
+from twinlake.lake.delta import delta
+from twinlake.lake.log.fresh_rows import FROM_LOG, FreshRows
+from twinlake.lake.log.log import COLUMNS, Log
+from twinlake.speed import advance as module
+from twinlake.speed.advance import Standing, advance, cuts
+from twinlake.speed.lags import Lags
+from twinlake.topics.topic import load_topic
+from twinlake.topics.verdict import VALID
 
 SIZES = (3, 5, 1, 40, 2, 0, 7, 4)
 """Records of the batches 1, 2, ...; the sixth is as empty as an accepted topic's."""

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from jobs.lake.log_fields import as_read, kept_as, names_kept, new_fields, read_from
-from jobs.topics.schema import Field
+from twinlake.lake.log.log_fields import as_read, kept_as, names_kept, new_fields, read_from
+from twinlake.topics.schema import Field
 
 EVENT = {
     "id": "string", "count": "int", "count:bigint": "bigint", "price": "decimal(12,2)",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jobs.lake.paused import Paused, Pauses
-from jobs.lake.version import unknown
+from twinlake.lake.catalog.paused import Paused, Pauses
+from twinlake.lake.catalog.version import unknown
 
 SINCE = "2026-01-31T12:00:00Z"
 TOPIC = Paused(kind="topic", name="orders", since=SINCE, by="anna", reason="the source sends rubbish")

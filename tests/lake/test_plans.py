@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from jobs.errors import NotFoundError, UsageError
-from jobs.lake.plans import Change, Plan, Plans
+from twinlake.base.errors import NotFoundError, UsageError
+from twinlake.lake.catalog.plans import Change, Plan, Plans
 
 ID, OTHER = "0123456789ab", "f" * 12
 FULL = Plan(

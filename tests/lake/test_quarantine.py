@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.errors import UsageError
-from jobs.lake.quarantine import reason_sql, refuse_unknown
+from twinlake.base.errors import UsageError
+from twinlake.lake.log.quarantine import reason_sql, refuse_unknown
 
 
 @pytest.mark.parametrize(

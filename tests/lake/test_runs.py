@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from jobs.lake import ledger
-from jobs.lake import runs as module
-from jobs.lake.runs import Runs
-from jobs.run import Job
+from twinlake.base.job import Job
+from twinlake.lake.catalog import runs as module
+from twinlake.lake.catalog.runs import Runs
+from twinlake.lake.delta import ledger
 
 PROGRESS: dict[str, Any] = {"done": 1, "total": 4, "unit": "chunks"}
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from infra.parts.folders import Folders
-from infra.supervise import record
-from jobs.changelog.changelogs import Changelogs
-from jobs.errors import DamagedError
-from jobs.lake import stalled, version
-from jobs.lake.in_force import topic_in_force
-from jobs.lake.plans import Plans
-from jobs.releases.compare import Comparison
-from jobs.releases.gate_checks import Gate
+from twinlake.base.errors import DamagedError
+from twinlake.changelog.changelogs import Changelogs
+from twinlake.lake.catalog import stalled, version
+from twinlake.lake.catalog.plans import Plans
+from twinlake.lake.log.in_force import topic_in_force
+from twinlake.releases.compare import Comparison
+from twinlake.releases.gate_checks import Gate
+from twinlake.services.folders import Folders
+from twinlake.services.supervise import record
 
 ID = "0123456789ab"
 READ: dict[str, Callable[[Path], Any]] = {

@@ -10,10 +10,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.lake import kept_plan
-from jobs.lake.kept_plan import small
-from jobs.spark import cancel
-from jobs.waiting import wait_for
+from twinlake.base.waiting import wait_for
+from twinlake.spark import kept_plan
+from twinlake.spark.kept_plan import small
+from twinlake.spark.session import cancel
 
 
 def jobs(spark: SparkSession, rows: DataFrame) -> int:

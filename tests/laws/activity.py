@@ -10,13 +10,13 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.sessions import Sessions
-from jobs.kinds.windows import Hopping
 from tests.laws import oracle
 from tests.laws.cuts import Shown
 from tests.laws.histories import START, History, Record
 from tests.laws.tables import WINDOWED
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.sessions import Sessions
+from twinlake.kinds.windows import Hopping
 
 GAP = timedelta(seconds=20)
 SIZE, EVERY = timedelta(seconds=150), timedelta(seconds=30)

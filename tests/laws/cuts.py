@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from jobs.lake.kept_plan import ArrowFile, KeptPlan, computed
 from tests.laws.histories import History, Record
 from tests.laws.tables import stored, view_text
+from twinlake.spark.kept_plan import ArrowFile, KeptPlan, computed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
-    from jobs.kinds.windows import Windows
+    from twinlake.kinds.windows import Windows
 
 Shown = dict[tuple[Any, ...], dict[str, Any]]
 """By key, the values; of doubles that add up, the size is beside them as `<name>_size`."""

@@ -8,13 +8,13 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.derived import Derived
-from jobs.kinds.events import Events
-from jobs.kinds.latest import Latest
-from jobs.kinds.measures.counts import Count
-from jobs.kinds.measures.totals import Sum
-from jobs.topics.topic import Topic, load_topic
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.derived import Derived
+from twinlake.kinds.events import Events
+from twinlake.kinds.latest import Latest
+from twinlake.kinds.measures.counts import Count
+from twinlake.kinds.measures.totals import Sum
+from twinlake.topics.topic import Topic, load_topic
 
 ORDERS = load_topic("orders")
 RETURNS: Topic = replace(ORDERS, name="returns")

@@ -10,13 +10,13 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.measures.counts import Count, CountDistinct
-from jobs.kinds.measures.multisets import Quantile, TopK
-from jobs.kinds.measures.totals import Sum
-from jobs.kinds.windows import Tumbling
 from tests.laws.histories import LEVELS, Record
 from tests.laws.oracle import window_of
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.measures.counts import Count, CountDistinct
+from twinlake.kinds.measures.multisets import Quantile, TopK
+from twinlake.kinds.measures.totals import Sum
+from twinlake.kinds.windows import Tumbling
 
 ODDS = (math.nan, -0.0, 0.0, math.inf, -math.inf, 2.5, -7.25, 1e-300, 1.0, None)
 """Doubles that are told apart, ordered or added up in unusual ways."""

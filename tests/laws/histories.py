@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, Phase, given
 from hypothesis import settings as how
 from hypothesis import strategies as st
 
-from jobs.topics.contract_file import parse_contract
-from jobs.topics.schema import parse_schema
-from jobs.topics.topic import Topic
 from tests.frames import frame
+from twinlake.topics.contract_file import parse_contract
+from twinlake.topics.schema import parse_schema
+from twinlake.topics.topic import Topic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

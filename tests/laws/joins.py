@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from jobs.kinds.as_of_join import AsOfJoin
-from jobs.kinds.events import Events
-from jobs.kinds.interval_join import IntervalJoin
-from jobs.kinds.store import Store
 from tests.laws.histories import LEVELS, START, History, Record, generated
+from twinlake.kinds.as_of_join import AsOfJoin
+from twinlake.kinds.events import Events
+from twinlake.kinds.interval_join import IntervalJoin
+from twinlake.kinds.store import Store
 
 BEFORE, AFTER = timedelta(seconds=37), timedelta(seconds=74)
 """Generated times are multiples of 37 seconds apart: some pairs are exactly at a bound."""

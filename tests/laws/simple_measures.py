@@ -14,14 +14,14 @@ from hypothesis import HealthCheck, Phase, given
 from hypothesis import settings as how
 from hypothesis import strategies as st
 
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.measures.extremes import Max, Min
-from jobs.kinds.measures.measure import Measure
-from jobs.kinds.measures.picks import ArgMax, ArgMin, First, Last
-from jobs.kinds.measures.sets import CollectSet
-from jobs.kinds.measures.spread import Stddev, Variance
-from jobs.kinds.measures.totals import Avg, Sum
 from tests.laws.histories import LEVELS, START, History, Record, histories
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.measures.extremes import Max, Min
+from twinlake.kinds.measures.measure import Measure
+from twinlake.kinds.measures.picks import ArgMax, ArgMin, First, Last
+from twinlake.kinds.measures.sets import CollectSet
+from twinlake.kinds.measures.spread import Stddev, Variance
+from twinlake.kinds.measures.totals import Avg, Sum
 
 NAN, INF = math.nan, math.inf
 PALETTES: tuple[tuple[float | None, ...], ...] = (

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.events import Events
-from jobs.kinds.kind import UNKNOWN_TIME, Moment, StoredKind
-from jobs.kinds.latest import Latest
-from jobs.kinds.measures.counts import Count, CountDistinct
-from jobs.kinds.measures.extremes import Max, Min
-from jobs.kinds.measures.totals import Avg, Sum
-from jobs.kinds.steps import Explode
-from jobs.kinds.windows import Tumbling
-from jobs.times import parse_duration
 from tests.laws.histories import LEVELS
+from twinlake.base.times import parse_duration
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.events import Events
+from twinlake.kinds.kind import UNKNOWN_TIME, Moment, StoredKind
+from twinlake.kinds.latest import Latest
+from twinlake.kinds.measures.counts import Count, CountDistinct
+from twinlake.kinds.measures.extremes import Max, Min
+from twinlake.kinds.measures.totals import Avg, Sum
+from twinlake.kinds.steps import Explode
+from twinlake.kinds.windows import Tumbling
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -13,17 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from jobs.errors import DefinitionError
-from jobs.ingest import first_pass
-from jobs.ingest.decide import decide
-from jobs.ingest.duplicates import Duplicates, Seen
-from jobs.kinds import barriers
-from jobs.kinds.all import from_json
-from jobs.kinds.barriers import Barriers, Snapshot, SourcePlace
-from jobs.kinds.kind import Moment
-from jobs.kinds.latest import Latest
-from jobs.lake.kept_plan import ArrowFile, KeptPlan
-from jobs.topics.topic import json_topic
 from tests.envelopes import AT_MS, SOURCES, as_json, contract
 from tests.ingest.test_verdicts import KAFKA
 from tests.laws.change_data import (
@@ -37,6 +26,17 @@ from tests.laws.change_data import (
     history,
     undecided,
 )
+from twinlake.base.errors import DefinitionError
+from twinlake.ingest import first_pass
+from twinlake.ingest.decide import decide
+from twinlake.ingest.duplicates import Duplicates, Seen
+from twinlake.kinds import barriers
+from twinlake.kinds.all import from_json
+from twinlake.kinds.barriers import Barriers, Snapshot, SourcePlace
+from twinlake.kinds.kind import Moment
+from twinlake.kinds.latest import Latest
+from twinlake.spark.kept_plan import ArrowFile, KeptPlan
+from twinlake.topics.topic import json_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

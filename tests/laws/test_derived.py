@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.batch.merge import merge_small
-from jobs.batch.verify import verify
-from jobs.kinds.derived import Derived
-from jobs.lake import delta
-from jobs.lake.certificates import Certificate
-from jobs.lake.feed import Feed, LogView, open_version
-from jobs.lake.version import Pin
-from jobs.run import Run
-from jobs.speed.advance import advance, close, standing
 from tests.history import MemoryLog, Orders, version_of
 from tests.laws.derived import BALANCE, ORDERS, PAID, RANKED, RETURNED, RETURNS, SPENT, balance, ranked
 from tests.longer import some
+from twinlake.base.job import Run
+from twinlake.batch.merge import merge_small
+from twinlake.batch.verify import verify
+from twinlake.kinds.derived import Derived
+from twinlake.lake.catalog.certificates import Certificate
+from twinlake.lake.catalog.feed import Feed, LogView, open_version
+from twinlake.lake.catalog.version import Pin
+from twinlake.lake.delta import delta
+from twinlake.speed.advance import advance, close, standing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,20 +13,20 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
-from jobs.kinds import entries
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.entries import Entries
-from jobs.kinds.evidence import HASH_LOW, NAMES, TELLS
-from jobs.kinds.kind import Moment
-from jobs.kinds.measures.measure import Measure
-from jobs.kinds.measures.multisets import Quantile, TopK
-from jobs.kinds.rolling import Rolling
-from jobs.kinds.windows import Hopping
-from jobs.lake.kept_plan import ArrowFile, KeptPlan, computed
 from tests.laws.entries import ENTRIES, agrees, expected, plain
 from tests.laws.histories import START, History, Record, generated, packed
 from tests.laws.tables import stored, view_text
 from tests.longer import some
+from twinlake.kinds import entries
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.entries import Entries
+from twinlake.kinds.evidence import HASH_LOW, NAMES, TELLS
+from twinlake.kinds.kind import Moment
+from twinlake.kinds.measures.measure import Measure
+from twinlake.kinds.measures.multisets import Quantile, TopK
+from twinlake.kinds.rolling import Rolling
+from twinlake.kinds.windows import Hopping
+from twinlake.spark.kept_plan import ArrowFile, KeptPlan, computed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession

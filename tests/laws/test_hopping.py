@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jobs.kinds.windows import START as CELL
-from jobs.kinds.windows import Hopping, Tumbling, Windows
 from tests.laws.activity import EPOCH, EVERY, SIZE, SLIDING, activity, windows
 from tests.laws.cuts import wrong_kept_plans, wrong_ranges, wrong_states, wrong_views
 from tests.laws.histories import START, History, packed
+from twinlake.kinds.windows import START as CELL
+from twinlake.kinds.windows import Hopping, Tumbling, Windows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

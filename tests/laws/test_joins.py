@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.kinds.events import Events
-from jobs.kinds.join import Join
-from jobs.kinds.kind import Moment
-from jobs.kinds.store import Store
-from jobs.kinds.windows import WindowRange, Windows
 from tests.laws import joins
 from tests.laws.cuts import wrong_ranges
 from tests.laws.histories import packed
 from tests.laws.joins import AS_OF, ASKS, CELL, HITS, NEAR, Pair
 from tests.longer import some
+from twinlake.kinds.events import Events
+from twinlake.kinds.join import Join
+from twinlake.kinds.kind import Moment
+from twinlake.kinds.store import Store
+from twinlake.kinds.windows import WindowRange, Windows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -9,15 +9,15 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.latest import Latest
-from jobs.lake import kept_plan
-from jobs.lake.kept_plan import ArrowFile, KeptPlan, TooLargeError, computed
-from jobs.spark import cancel
-from jobs.waiting import wait_for
 from tests.laws.histories import generated, packed
 from tests.laws.tables import NEWEST, TOTALS, WINDOWED, WORDS
 from tests.longer import some
+from twinlake.base.waiting import wait_for
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.latest import Latest
+from twinlake.spark import kept_plan
+from twinlake.spark.kept_plan import ArrowFile, KeptPlan, TooLargeError, computed
+from twinlake.spark.session import cancel
 
 
 def rows_of(found: pa.Table) -> list[str]:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.kinds.latest import DELETED, Latest
 from tests.laws import oracle
 from tests.laws.cuts import Shown, wrong_kept_plans, wrong_states, wrong_views
 from tests.laws.histories import History, Record, generated, packed
 from tests.laws.tables import NEWEST
+from twinlake.kinds.latest import DELETED, Latest
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

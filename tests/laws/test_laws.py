@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.kinds.kind import Moment
-from jobs.kinds.measures.all import MEASURES
 from tests.laws import oracle, simple_measures
 from tests.laws.entries import ENTRIES
 from tests.laws.histories import History, generated, packed
 from tests.laws.tables import NEWEST, PLAIN, TOTALS, WINDOWED, WORDS, stored, view_text
+from twinlake.kinds.kind import Moment
+from twinlake.kinds.measures.all import MEASURES
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession

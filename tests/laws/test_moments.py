@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.batch.due import gained
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.events import Events
-from jobs.kinds.kind import Moment
-from jobs.kinds.measures.counts import Count
-from jobs.kinds.sessions import Sessions
-from jobs.kinds.store import Store
-from jobs.kinds.windows import Hopping, Tumbling, Windows, micros, window_range
-from jobs.times import EPOCH, parse_duration
 from tests.history import START, Orders
 from tests.longer import some
 from tests.moments import ODD_MOMENTS, ZONES
 from tests.world import World
+from twinlake.base.times import EPOCH, parse_duration
+from twinlake.batch.due import gained
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.events import Events
+from twinlake.kinds.kind import Moment
+from twinlake.kinds.measures.counts import Count
+from twinlake.kinds.sessions import Sessions
+from twinlake.kinds.store import Store
+from twinlake.kinds.windows import Hopping, Tumbling, Windows, micros, window_range
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

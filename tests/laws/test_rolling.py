@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.kinds.kind import Moment
-from jobs.kinds.rolling import Rolling
 from tests.laws import oracle
 from tests.laws.histories import START, History, generated, packed
 from tests.laws.tables import WINDOWED, stored
+from twinlake.kinds.kind import Moment
+from twinlake.kinds.rolling import Rolling
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

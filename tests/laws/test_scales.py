@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.equality import same, scale_of
-from jobs.kinds.measures.totals import Avg, Sum
 from tests.laws import oracle
 from tests.laws.histories import START, History, generated, packed
 from tests.laws.tables import TOTALS, WINDOWED, WORDS, stored, view_text
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.equality import same, scale_of
+from twinlake.kinds.measures.totals import Avg, Sum
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

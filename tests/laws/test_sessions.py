@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.kinds import sessions as kind
-from jobs.kinds.measures.counts import Count
-from jobs.kinds.sessions import CELL, Sessions
-from jobs.kinds.windows import Windows
 from tests.laws.activity import EPOCH, HOURLY, VISITS, activity, sessions, told
 from tests.laws.cuts import wrong_kept_plans, wrong_ranges, wrong_states, wrong_views
 from tests.laws.histories import START, History, packed
 from tests.laws.tables import stored, view_text
+from twinlake.kinds import sessions as kind
+from twinlake.kinds.measures.counts import Count
+from twinlake.kinds.sessions import CELL, Sessions
+from twinlake.kinds.windows import Windows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from jobs.batch.diff import Side, diff
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.equality import scale_of
-from jobs.kinds.measures.extremes import Max
-from jobs.kinds.measures.measure import Measure, Part
-from jobs.kinds.measures.picks import ArgMax, ArgMin, First, Last
-from jobs.kinds.measures.sets import CollectSet
-from jobs.kinds.measures.spread import Stddev, Variance
-from jobs.lake.kept_plan import ArrowFile, KeptPlan, computed
 from tests.laws import simple_measures as oracle
 from tests.laws.histories import History, packed
 from tests.laws.simple_measures import INF, MEASURES, NAN, TABLE, odd_histories, one_group
 from tests.laws.tables import stored, view_text
 from tests.world import World
+from twinlake.batch.diff import Side, diff
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.equality import scale_of
+from twinlake.kinds.measures.extremes import Max
+from twinlake.kinds.measures.measure import Measure, Part
+from twinlake.kinds.measures.picks import ArgMax, ArgMin, First, Last
+from twinlake.kinds.measures.sets import CollectSet
+from twinlake.kinds.measures.spread import Stddev, Variance
+from twinlake.spark.kept_plan import ArrowFile, KeptPlan, computed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

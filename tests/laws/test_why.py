@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.latest import Latest
-from jobs.kinds.measures.counts import CountDistinct
-from jobs.kinds.measures.totals import Sum
-from jobs.topics import coordinate
 from tests.laws import oracle
 from tests.laws.histories import START, History, Record, packed
 from tests.laws.tables import NEWEST, WINDOWED, stored, view_text
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.latest import Latest
+from twinlake.kinds.measures.counts import CountDistinct
+from twinlake.kinds.measures.totals import Sum
+from twinlake.topics import coordinate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,18 +15,20 @@ import httpx
 import pytest
 from pyspark.sql import SparkSession
 
-from infra.setup import drivers
-from jobs.kinds.kind import is_stored
-from jobs.lake import delta, formats, release_log
-from jobs.lake.log import Log
-from jobs.lake.release_log import Release
-from jobs.lake.version import Version
-from jobs.passwords import hashed
-from jobs.settings import PROJECT, Services, Settings
 from jobs.tables import latest_order, orders, sales_per_region
-from jobs.topics.topic import load_topic
-from jobs.waiting import wait_for
 from tests.broker import free_port
+from twinlake.base.passwords import hashed
+from twinlake.base.waiting import wait_for
+from twinlake.config.settings import PROJECT, Services, Settings
+from twinlake.kinds.kind import is_stored
+from twinlake.lake import formats
+from twinlake.lake.catalog import release_log
+from twinlake.lake.catalog.release_log import Release
+from twinlake.lake.catalog.version import Version
+from twinlake.lake.delta import delta
+from twinlake.lake.log.log import Log
+from twinlake.setup import drivers
+from twinlake.topics.topic import load_topic
 
 ALL, PAID = 2000, 1800
 """Orders in the log; those that are not cancelled."""
@@ -59,7 +61,7 @@ class SqlServer:
         self.scratch.mkdir(exist_ok=True)
         (self.scratch / "password").write_text(hashed("analyst", PASSWORD))
         arguments = [
-            sys.executable, "-m", "jobs.reading.sql_server", "--home", str(self.home),
+            sys.executable, "-m", "twinlake.reading", "--home", str(self.home),
             "--port", str(self.port), "--jdbc-port", str(self.jdbc_port), "--scratch", str(self.scratch),
             "--password-file", str(self.scratch / "password"), *self.more,
         ]  # fmt: skip

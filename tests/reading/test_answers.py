@@ -18,18 +18,18 @@ import pytest
 import uvicorn
 from pyspark.sql import SparkSession
 
-from jobs.errors import BusyError, UnreachableError, UsageError
-from jobs.http_errors import Protocol
-from jobs.lake import kept_plan
-from jobs.reading import client, query, wire
-from jobs.reading.answer import Answers
-from jobs.reading.followed import Followed
-from jobs.reading.reader import Reader, _unique
-from jobs.settings import Services, Settings
-from jobs.spark import scratch_folder
-from jobs.waiting import wait_for
 from tests.broker import free_port
 from tests.reading.conftest import PASSWORD, SqlServer
+from twinlake.base.errors import BusyError, UnreachableError, UsageError
+from twinlake.base.http_errors import Protocol
+from twinlake.base.waiting import wait_for
+from twinlake.config.settings import Services, Settings
+from twinlake.reading import client, query, wire
+from twinlake.reading.answer import Answers
+from twinlake.reading.followed import Followed
+from twinlake.reading.reader import Reader, _unique
+from twinlake.spark import kept_plan
+from twinlake.spark.session import scratch_folder
 
 _BOOLEANS = ", ".join(f"(id + {number}) % 3 = 0 AS c{number}" for number in range(1_000))
 WIDE = f"SELECT {_BOOLEANS} FROM range(25000)"

@@ -11,10 +11,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import twinlake
-from jobs.errors import UsageError
-from jobs.reading import client
 from tests.reading.conftest import PASSWORD, SqlServer
 from tests.reading.test_past_tables import BATCHES, PAID, SALES, History
+from twinlake.base.errors import UsageError
+from twinlake.reading import client
 
 pytestmark = pytest.mark.faults
 

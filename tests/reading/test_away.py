@@ -12,17 +12,17 @@ from pathlib import Path
 import pytest
 
 import twinlake
-from infra.parts.folders import folders_of
-from infra.supervise import record
-from infra.supervise.alive import check_sql_server_is_supervised
-from infra.supervise.process import identity_of
-from jobs.errors import UnreachableError, UsageError
-from jobs.reading import client
-from jobs.reading.client import Waiting
-from jobs.settings import Services, Settings
 from tests.broker import free_port
 from tests.reading.conftest import ALL, PASSWORD, SqlServer
 from tests.reading.test_heavy import MINUTES, SHORT
+from twinlake.base.errors import UnreachableError, UsageError
+from twinlake.config.settings import Services, Settings
+from twinlake.reading import client
+from twinlake.reading.client import Waiting
+from twinlake.services.folders import folders_of
+from twinlake.services.supervise import record
+from twinlake.services.supervise.alive import check_sql_server_is_supervised
+from twinlake.services.supervise.process import identity_of
 
 MANY = 100_000
 SECONDS = f"SELECT count(*) AS n FROM range({MANY}) a CROSS JOIN range({MANY}) b WHERE (a.id * b.id) % 7 = 3"

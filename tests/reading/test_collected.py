@@ -12,11 +12,11 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from jobs.errors import UsageError
-from jobs.lake import kept_plan
-from jobs.reading.answer import Answers
-from jobs.reading.followed import Followed
-from jobs.reading.reader import Reader, _message
+from twinlake.base.errors import UsageError
+from twinlake.reading.answer import Answers
+from twinlake.reading.followed import Followed
+from twinlake.reading.reader import Reader, _message
+from twinlake.spark import kept_plan
 
 SORTED = """
     SELECT k, max(struct(time, id)).id AS newest, max_by(name, time) AS name

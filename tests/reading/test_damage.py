@@ -16,14 +16,14 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from jobs.lake import delta
-from jobs.lake.table_state import TableState
-from jobs.lake.version import Version, version_file
-from jobs.waiting import wait_for
 from tests.damages import OF_COMMITS, OF_DATA
 from tests.longer import some
 from tests.reading.conftest import PASSWORD, Released, SqlServer
 from tests.reading.test_doors import message
+from twinlake.base.waiting import wait_for
+from twinlake.lake.catalog.version import Version, version_file
+from twinlake.lake.delta import delta
+from twinlake.lake.delta.table_state import TableState
 
 LATEST = "SELECT * FROM serve.latest_order ORDER BY customer"
 NUMBERS = count(90)

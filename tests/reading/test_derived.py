@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.kinds.derived import Derived
-from jobs.lake import delta
-from jobs.lake.log import Log
-from jobs.lake.version import Version
 from jobs.tables import sales_per_region
-from jobs.topics.topic import load_topic
 from tests.reading.conftest import ALL, PAID, Released, SqlServer
+from twinlake.kinds.derived import Derived
+from twinlake.lake.catalog.version import Version
+from twinlake.lake.delta import delta
+from twinlake.lake.log.log import Log
+from twinlake.topics.topic import load_topic
 
 SHARES = Derived(
     name="shares", reads=("sales_per_region", "latest_order"), keys=("region",), by=(),

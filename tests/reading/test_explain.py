@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.errors import NotFoundError, UsageError
-from jobs.kinds.as_of_join import AsOfJoin
-from jobs.kinds.events import Events
-from jobs.kinds.kind import Kind
-from jobs.kinds.store import Store
-from jobs.reading.explain import Question, explain
 from tests.history import LATEST, SALES
 from tests.reading.test_past_tables import COLUMNS, KEPT, LATELY, PAID, SHARES, VISITS, History
+from twinlake.base.errors import NotFoundError, UsageError
+from twinlake.kinds.as_of_join import AsOfJoin
+from twinlake.kinds.events import Events
+from twinlake.kinds.kind import Kind
+from twinlake.kinds.store import Store
+from twinlake.reading.explain import Question, explain
 
 pytestmark = pytest.mark.faults
 STORE = Store(keys=("customer",), on="at", cell="1 hour")

@@ -11,10 +11,10 @@ from zipfile import ZipFile
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.errors import TwinlakeError
-from jobs.passwords import hashed
-from jobs.settings import PROJECT, Settings
 from tests.broker import free_port
+from twinlake.base.errors import TwinlakeError
+from twinlake.base.passwords import hashed
+from twinlake.config.settings import PROJECT, Settings
 
 TESTED = "Its guards were tested with Spark 4.1.1 and Delta 4.3.1"
 
@@ -59,7 +59,7 @@ def test_a_server_with_another_delta_ends_before_it_listens(tmp_path: Path) -> N
     port, jdbc_port = free_port(), free_port()
 
     done = subprocess.run(
-        [sys.executable, "-m", "jobs.reading.sql_server", "--home", str(tmp_path), "--port", str(port),
+        [sys.executable, "-m", "twinlake.reading", "--home", str(tmp_path), "--port", str(port),
          "--jdbc-port", str(jdbc_port), "--scratch", str(tmp_path / "scratch"), "--password-file",
          str(tmp_path / "password"), "--project", str(tmp_path / "project")],
         cwd=PROJECT, capture_output=True, text=True, timeout=300,

@@ -17,11 +17,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from benchmarks.beside import HEAVY
-from jobs.errors import BusyError
-from jobs.reading.followed import Followed
-from jobs.reading.query import AT_ONCE, LONG_S, WAIT_S
-from jobs.reading.reader import Reader
 from tests.reading.conftest import ALL, PASSWORD, SqlServer
+from twinlake.base.errors import BusyError
+from twinlake.reading.followed import Followed
+from twinlake.reading.query import AT_ONCE, LONG_S, WAIT_S
+from twinlake.reading.reader import Reader
 
 MINUTES = """SELECT count(*) FROM serve.orders a CROSS JOIN serve.orders b CROSS JOIN serve.orders c
     WHERE c.order_id < 1000 AND sqrt(a.order_id + b.order_id) + c.order_id < 0"""

@@ -12,17 +12,19 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.kinds.events import Events
-from jobs.kinds.kind import Kind, is_stored
-from jobs.lake import delta, formats, release_log
-from jobs.lake.log import Log
-from jobs.lake.release_log import Release
-from jobs.settings import PROJECT
 from jobs.tables import latest_order, orders, sales_per_region
-from jobs.topics.topic import Topic, load_topic
 from tests.history import version_of
 from tests.reading.conftest import SqlServer
 from tests.written_log import write_batch
+from twinlake.config.settings import PROJECT
+from twinlake.kinds.events import Events
+from twinlake.kinds.kind import Kind, is_stored
+from twinlake.lake import formats
+from twinlake.lake.catalog import release_log
+from twinlake.lake.catalog.release_log import Release
+from twinlake.lake.delta import delta
+from twinlake.lake.log.log import Log
+from twinlake.topics.topic import Topic, load_topic
 
 RECORDS = 100
 NOTE = {"name": "note", "type": "string", "default": "none"}
@@ -73,7 +75,7 @@ class Edited:
 def edited(spark: SparkSession, tmp_path: Path) -> Iterator[Edited]:
     """The checkout is the process's working directory: `python -m` takes its modules from there."""
     checkout, home = tmp_path / "checkout", tmp_path / "home"
-    for folder in ("jobs", "schemas", "contracts"):
+    for folder in ("jobs", "twinlake", "schemas", "contracts"):
         shutil.copytree(PROJECT / folder, checkout / folder, ignore=shutil.ignore_patterns("__pycache__"))
     (checkout / ".jars").symlink_to((PROJECT / ".jars").resolve())
     made = Edited(spark, checkout, home / "lake", SqlServer(home=home, scratch=checkout))

@@ -10,20 +10,22 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.clock import LOG_APPEND_TIME, PROCESSING_TIME
-from jobs.kinds.kind import is_stored
-from jobs.kinds.windows import Tumbling, micros
-from jobs.lake import delta, formats, release_log
-from jobs.lake.log import Log
-from jobs.lake.release_log import Release
-from jobs.lake.version import Version
 from jobs.tables import orders, sales_per_region
-from jobs.times import EPOCH
-from jobs.topics.topic import load_topic
 from tests.history import version_of
 from tests.reading.conftest import PASSWORD, SqlServer
 from tests.written_log import write_batch
+from twinlake.base.times import EPOCH
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.clock import LOG_APPEND_TIME, PROCESSING_TIME
+from twinlake.kinds.kind import is_stored
+from twinlake.kinds.windows import Tumbling, micros
+from twinlake.lake import formats
+from twinlake.lake.catalog import release_log
+from twinlake.lake.catalog.release_log import Release
+from twinlake.lake.catalog.version import Version
+from twinlake.lake.delta import delta
+from twinlake.lake.log.log import Log
+from twinlake.topics.topic import load_topic
 
 ODD = "Australia/Lord_Howe"
 START = datetime(2026, 1, 31, 12, 1, tzinfo=UTC)

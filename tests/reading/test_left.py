@@ -14,9 +14,9 @@ import psutil
 import pyspark
 import pytest
 
-from jobs.waiting import wait_for
 from tests.reading.conftest import ALL, SqlServer, connected
 from tests.reading.test_heavy import SHORT, asked
+from twinlake.base.waiting import wait_for
 
 COLUMNS = ", ".join(f"order_id + {number} AS c{number}" for number in range(1_000))
 WIDE = f"SELECT {', '.join(['o.*'] * 10)} FROM o"

@@ -19,13 +19,13 @@ from pyspark.errors import UnsupportedOperationException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from jobs.errors import ChangedTableError
-from jobs.lake import checkpoints, delta
-from jobs.lake.appender import Appender
-from jobs.lake.table_state import whole_checkpoints
-from jobs.reading.live import LiveTables
-from jobs.waiting import wait_for
 from tests.reading.conftest import Released, SqlServer
+from twinlake.base.errors import ChangedTableError
+from twinlake.base.waiting import wait_for
+from twinlake.lake.delta import checkpoints, delta
+from twinlake.lake.delta.appender import Appender
+from twinlake.lake.delta.table_state import whole_checkpoints
+from twinlake.reading.live import LiveTables
 
 DDL = "id bigint, name string, at timestamp, day date, small int, weight double, inner struct<id: bigint>"
 PRUNING = [("id",), ("name",), ("at",), ("day",), ("small",), ("weight",), ("inner", "id")]

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.as_json import to_json
-from jobs.kinds.windows import micros
-from jobs.reading.followed import Followed
-from jobs.reading.reader import Reader
-from jobs.times import EPOCH, format_moment
 from tests.moments import ODD_MOMENTS, ZONES
+from twinlake.base.as_json import to_json
+from twinlake.base.times import EPOCH, format_moment
+from twinlake.kinds.windows import micros
+from twinlake.reading.followed import Followed
+from twinlake.reading.reader import Reader
 
 TICK = timedelta(microseconds=1)
 

@@ -11,12 +11,12 @@ from typer.testing import CliRunner
 
 import twinlake
 from benchmarks.beside import HEAVY
-from jobs.commands.app import build_app
-from jobs.errors import BusyError, TwinlakeError, UsageError
-from jobs.reading import client
-from jobs.settings import Settings
 from tests.reading.conftest import ALL, Released, SqlServer, connected
 from tests.reading.test_doors import message
+from twinlake.base.errors import BusyError, TwinlakeError, UsageError
+from twinlake.cli.app import build_app
+from twinlake.config.settings import Settings
+from twinlake.reading import client
 
 LIMIT_S = 3
 OVER_TIME = f"it ran longer than {LIMIT_S} s"

@@ -15,24 +15,25 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.errors import NotFoundError, UsageError
-from jobs.kinds.derived import Derived
-from jobs.kinds.events import Events
-from jobs.kinds.kind import Kind, is_stored
-from jobs.kinds.measures.counts import Count
-from jobs.kinds.rolling import Rolling
-from jobs.kinds.sessions import Sessions
-from jobs.kinds.store import Store
-from jobs.lake import formats, release_log
-from jobs.lake.feed import Feed, open_version
-from jobs.lake.log import Log
-from jobs.lake.release_log import Release
-from jobs.lake.version import Version
-from jobs.reading.past_tables import PastTables
-from jobs.speed.advance import Standing, advance
-from jobs.topics.topic import load_topic
 from tests.history import LATEST, SALES, latest, sales, version_of
 from tests.written_log import write_batch
+from twinlake.base.errors import NotFoundError, UsageError
+from twinlake.kinds.derived import Derived
+from twinlake.kinds.events import Events
+from twinlake.kinds.kind import Kind, is_stored
+from twinlake.kinds.measures.counts import Count
+from twinlake.kinds.rolling import Rolling
+from twinlake.kinds.sessions import Sessions
+from twinlake.kinds.store import Store
+from twinlake.lake import formats
+from twinlake.lake.catalog import release_log
+from twinlake.lake.catalog.feed import Feed, open_version
+from twinlake.lake.catalog.release_log import Release
+from twinlake.lake.catalog.version import Version
+from twinlake.lake.log.log import Log
+from twinlake.reading.past_tables import PastTables
+from twinlake.speed.advance import Standing, advance
+from twinlake.topics.topic import load_topic
 
 BATCHES = 4
 ADDED = datetime(2026, 1, 31, 12, 0, 2, tzinfo=UTC)

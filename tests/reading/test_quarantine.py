@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.commands.quarantine import quarantined
-from jobs.errors import NotFoundError
 from tests.reading.conftest import ALL, SqlServer
+from twinlake.base.errors import NotFoundError
+from twinlake.cli.quarantine import quarantined
 
 GROUP = {"verdict": "invalid", "reason": "malformed_body", "contract": "1.0.0"}
 

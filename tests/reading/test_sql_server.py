@@ -10,12 +10,12 @@ from typing import Any
 import httpx
 import pytest
 
-from jobs.errors import UnreachableError, UsageError
-from jobs.reading.client import ask
-from jobs.settings import Services
-from jobs.times import parse_moment, utc_now
-from jobs.waiting import wait_for
 from tests.reading.conftest import ALL, PAID, PASSWORD, Released, SqlServer
+from twinlake.base.errors import UnreachableError, UsageError
+from twinlake.base.times import parse_moment, utc_now
+from twinlake.base.waiting import wait_for
+from twinlake.config.settings import Services
+from twinlake.reading.client import ask
 
 TOTAL = "SELECT sum(orders) AS orders, count(DISTINCT region) AS regions FROM serve.sales_per_region"
 PROMOTIONS = 32
@@ -87,7 +87,7 @@ def test_a_web_page_cannot_ask(sql: SqlServer) -> None:
 def test_the_command_tells_wrong_use_from_no_answer(
     sql: SqlServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jobs.reading.client.AWAY_S", 1.0)
+    monkeypatch.setattr("twinlake.reading.client.AWAY_S", 1.0)
     with pytest.raises(UsageError, match="failed") as wrong:
         ask(sql.services, "SELECT * FROM serve.nothing")
     assert "TABLE_OR_VIEW_NOT_FOUND" in wrong.value.why

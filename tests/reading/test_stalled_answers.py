@@ -11,17 +11,17 @@ import pytest
 from typer.testing import CliRunner
 
 import twinlake
-from jobs.commands.app import build_app
-from jobs.errors import StalledVersionError
-from jobs.lake.release_log import live
-from jobs.lake.stalled import BEHIND_S, Publisher, published
-from jobs.lake.version import Health
-from jobs.reading import client
-from jobs.reading.reports import SILENT_S, Reports
-from jobs.settings import Settings
-from jobs.times import utc_now
-from jobs.waiting import wait_for
 from tests.reading.conftest import Released, SqlServer
+from twinlake.base.errors import StalledVersionError
+from twinlake.base.times import utc_now
+from twinlake.base.waiting import wait_for
+from twinlake.cli.app import build_app
+from twinlake.config.settings import Settings
+from twinlake.lake.catalog.release_log import live
+from twinlake.lake.catalog.stalled import BEHIND_S, Publisher, published
+from twinlake.lake.catalog.version import Health
+from twinlake.reading import client
+from twinlake.reading.reports import SILENT_S, Reports
 
 THEN = "position:orders=1"
 STALLED = StalledVersionError("the version is stalled", "its logic fails", "correct it")

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from jobs.topics.change import RELEASE_WIDER
 from tests.reading.conftest import SqlServer
 from tests.reading.test_doors import message
+from twinlake.topics.change import RELEASE_WIDER
 
 WRONG = {
     "DROP VIEW serve.orders": ("the query was refused", "is refused, because", "use SELECT, SHOW, DESCRIBE"),

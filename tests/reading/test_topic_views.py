@@ -13,16 +13,17 @@ import pytest
 from pyspark.sql import SparkSession
 
 import twinlake
-from jobs.commands.quarantine import quarantined
-from jobs.lake import formats, release_log
-from jobs.lake.log import Log
-from jobs.lake.release_log import Release
 from jobs.tables import orders
-from jobs.topics.topic import json_topic, load_topic
 from tests.history import version_of
 from tests.ingest.fed import contract_of
 from tests.reading.conftest import PASSWORD, SqlServer, connected
 from tests.written_log import write_batch
+from twinlake.cli.quarantine import quarantined
+from twinlake.lake import formats
+from twinlake.lake.catalog import release_log
+from twinlake.lake.catalog.release_log import Release
+from twinlake.lake.log.log import Log
+from twinlake.topics.topic import json_topic, load_topic
 
 pytestmark = pytest.mark.faults
 

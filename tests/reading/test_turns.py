@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from jobs.errors import BusyError
-from jobs.reading.query import LONG_S, Turn, Turns
+from twinlake.base.errors import BusyError
+from twinlake.reading.query import LONG_S, Turn, Turns
 
 
 class Client:

@@ -11,17 +11,19 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.kinds.events import Events
-from jobs.kinds.interval_join import IntervalJoin
-from jobs.kinds.kind import is_stored
-from jobs.kinds.store import Store
-from jobs.lake import delta, formats, release_log
-from jobs.lake.log import Log
-from jobs.lake.release_log import Release
-from jobs.lake.version import Version
-from jobs.reading.views import META, watermark_name
-from jobs.topics.topic import load_topic
 from tests.kill.views import Views
+from twinlake.kinds.events import Events
+from twinlake.kinds.interval_join import IntervalJoin
+from twinlake.kinds.kind import is_stored
+from twinlake.kinds.store import Store
+from twinlake.lake import formats
+from twinlake.lake.catalog import release_log
+from twinlake.lake.catalog.release_log import Release
+from twinlake.lake.catalog.version import Version
+from twinlake.lake.delta import delta
+from twinlake.lake.log.log import Log
+from twinlake.reading.views import META, watermark_name
+from twinlake.topics.topic import load_topic
 
 NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 EARLY, LATE = NOON + timedelta(minutes=5), NOON + timedelta(hours=9)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from jobs.waiting import wait_for
 from tests.reading.conftest import ALL, PASSWORD, SqlServer
+from twinlake.base.waiting import wait_for
 
 ERROR = "ERROR_STATUS"
 OF_AN_OPERATION = ("FetchResults", "CancelOperation", "CloseOperation", "GetOperationStatus", "GetQueryId")

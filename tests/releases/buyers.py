@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.derived import Derived
-from jobs.kinds.latest import Latest
-from jobs.kinds.measures.counts import Count
-from jobs.kinds.measures.totals import Sum
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.derived import Derived
+from twinlake.kinds.latest import Latest
+from twinlake.kinds.measures.counts import Count
+from twinlake.kinds.measures.totals import Sum
 
 SPENT = Aggregate(
     name="spent", inputs=("orders",), columns={"customer": "customer", "amount": "amount"},

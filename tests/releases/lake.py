@@ -14,15 +14,16 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from jobs.ingest.log_end import LogEnd
-from jobs.kinds.kind import Kind
-from jobs.lake import delta, release_log
-from jobs.lake.log import Log
-from jobs.lake.stalled import Report, published
-from jobs.run import Failed, Run
-from jobs.server.lake_server import LakeServer, OnBatch
-from jobs.settings import PROJECT, Services, Settings
-from jobs.times import Clock, utc_now
+from twinlake.base.job import Failed, Run
+from twinlake.base.times import Clock, utc_now
+from twinlake.config.settings import PROJECT, Services, Settings
+from twinlake.ingest.log_end import LogEnd
+from twinlake.kinds.kind import Kind
+from twinlake.lake.catalog import release_log
+from twinlake.lake.catalog.stalled import Report, published
+from twinlake.lake.delta import delta
+from twinlake.lake.log.log import Log
+from twinlake.server.lake_server import LakeServer, OnBatch
 
 START = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 EVENT = ("event_id", "order_id", "customer", "region", "status", "amount", "ordered_at")

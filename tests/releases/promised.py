@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from jobs.settings import PROJECT
 from tests.releases.lake import Lake, following_sql_server
+from twinlake.config.settings import PROJECT
 
 LOGICAL = {
     "string": "string", "bigint": "integer", "int": "integer", "double": "number", "decimal(12,2)": "number",

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.kinds.kind import Kind
-from jobs.lake.log import Log
-from jobs.releases import analysed, history
-from jobs.topics.topic import load_topic
 from tests.releases.lake import Lake
 from tests.releases.promised import project_of
 from tests.releases.test_derived import BEST, BUYERS, NEWEST, PAID, PROMISED, SPENT
 from tests.written_log import write_batch
+from twinlake.kinds.kind import Kind
+from twinlake.lake.log.log import Log
+from twinlake.releases import analysed, history
+from twinlake.topics.topic import load_topic
 
 TABLES: dict[str, Kind] = {one.name: one for one in (SPENT, NEWEST, BUYERS, BEST)}
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jobs.errors import ContractError, DefinitionError
-from jobs.releases import check as module
-from jobs.releases.check import Report, Sound, check, check_table
-from jobs.settings import PROJECT
 from jobs.tables import TABLES
-from jobs.topics.topic import load_topic
+from twinlake.base.errors import ContractError, DefinitionError
+from twinlake.config.settings import PROJECT
+from twinlake.releases import check as module
+from twinlake.releases.check import Report, Sound, check, check_table
+from twinlake.topics.topic import load_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,7 +43,7 @@ def test_the_project_is_sound_and_the_command_says_so(tmp_path: Path) -> None:
     environ = {**os.environ, "TWINLAKE_HOME": str(tmp_path / "home")}
 
     found = subprocess.run(
-        [sys.executable, "-m", "jobs", "check", "--json"],
+        [sys.executable, "-m", "twinlake", "check", "--json"],
         capture_output=True,
         text=True,
         cwd=PROJECT,

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.kinds import premises as rested
-from jobs.kinds.definition import Place
-from jobs.kinds.kind import Kind
-from jobs.releases import check as module
-from jobs.releases.check import Report, check
-from jobs.releases.checked import Checked, Found, rests_on
-from jobs.settings import PROJECT
-from jobs.topics.topic import load_topic
 from tests.releases.test_derived import BUYERS, NEWEST, SPENT
+from twinlake.config.settings import PROJECT
+from twinlake.definitions import premises as rested
+from twinlake.kinds.definition import Place
+from twinlake.kinds.kind import Kind
+from twinlake.releases import check as module
+from twinlake.releases.check import Report, check
+from twinlake.releases.checked import Checked, Found, rests_on
+from twinlake.topics.topic import load_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,7 +28,7 @@ HELPER = "CONDITION = \"status <> 'cancelled'\"\n"
 TABLE = """
 from helper import CONDITION
 
-from jobs.kinds.latest import Latest
+from twinlake.kinds.latest import Latest
 
 TABLE = Latest(
     name="latest_order", inputs=("orders",), where=CONDITION, keys=("customer",), order=("ordered_at",),

@@ -11,25 +11,25 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.errors import DefinitionError, DifferenceError, UsageError
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.derived import Derived
-from jobs.kinds.kind import Kind
-from jobs.kinds.measures.counts import Count
-from jobs.kinds.measures.totals import Sum
-from jobs.lake import release_log
-from jobs.lake.plans import Plans
-from jobs.lake.release_log import Release
-from jobs.lake.version import Health, Version
-from jobs.reading.views import release_schema
-from jobs.releases.plan import History, Proposal, decide
-from jobs.releases.retire import readers_first
-from jobs.run import Run
-from jobs.waiting import wait_for
 from tests.kill.views import Views
 from tests.releases.buyers import NEWEST
 from tests.releases.lake import Lake, order
 from tests.releases.promised import project_of, promised_lake
+from twinlake.base.errors import DefinitionError, DifferenceError, UsageError
+from twinlake.base.job import Run
+from twinlake.base.waiting import wait_for
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.derived import Derived
+from twinlake.kinds.kind import Kind
+from twinlake.kinds.measures.counts import Count
+from twinlake.kinds.measures.totals import Sum
+from twinlake.lake.catalog import release_log
+from twinlake.lake.catalog.plans import Plans
+from twinlake.lake.catalog.release_log import Release
+from twinlake.lake.catalog.version import Health, Version
+from twinlake.reading.views import release_schema
+from twinlake.releases.plan import History, Proposal, decide
+from twinlake.releases.retire import readers_first
 
 SPENT = Aggregate(
     name="spent", inputs=("orders",), columns={"customer": "customer", "amount": "amount"},

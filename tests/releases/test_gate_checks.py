@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from jobs.kinds.events import Events
-from jobs.kinds.windows import ALL
-from jobs.lake.certificates import Certificate
-from jobs.lake.plans import Plan, Plans
-from jobs.lake.release_log import Release
-from jobs.lake.version import Health, Version
-from jobs.releases.gate_checks import (
+from twinlake.kinds.events import Events
+from twinlake.kinds.windows import ALL
+from twinlake.lake.catalog.certificates import Certificate
+from twinlake.lake.catalog.plans import Plan, Plans
+from twinlake.lake.catalog.release_log import Release
+from twinlake.lake.catalog.version import Health, Version
+from twinlake.releases.gate_checks import (
     MAX_CERTIFICATE_AGE_SECONDS,
     Check,
     Gate,
@@ -23,7 +23,7 @@ from jobs.releases.gate_checks import (
     lag_check,
     production_check,
 )
-from jobs.topics.contract import Column, Contract
+from twinlake.topics.contract import Column, Contract
 
 VERSION = Version(table="sales", fingerprint="a" * 64, build=3, definition={}, topics=("orders",),
                   contracts={}, created_at="2026-01-31T12:00:00Z")  # fmt: skip

@@ -10,20 +10,20 @@ from types import SimpleNamespace
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.errors import BusyError, TimedOutError
-from jobs.lake import release_log
-from jobs.lake.release_log import Release
-from jobs.lake.version import Version
-from jobs.releases import promote
-from jobs.run import Run
-from jobs.settings import Settings
-from jobs.speed.hold import Hold
-from jobs.speed.owner import Owner
-from jobs.speed.versions import Versions
 from jobs.tables import sales_per_region
-from jobs.times import utc_now
-from jobs.waiting import wait_for
 from tests.releases.lake import Lake, following_sql_server, order
+from twinlake.base.errors import BusyError, TimedOutError
+from twinlake.base.job import Run
+from twinlake.base.times import utc_now
+from twinlake.base.waiting import wait_for
+from twinlake.config.settings import Settings
+from twinlake.lake.catalog import release_log
+from twinlake.lake.catalog.release_log import Release
+from twinlake.lake.catalog.version import Version
+from twinlake.releases import promote
+from twinlake.speed.hold import Hold
+from twinlake.speed.owner import Owner
+from twinlake.speed.versions import Versions
 
 TABLE = sales_per_region.TABLE
 FIRST, SECOND = {TABLE.name: TABLE}, {TABLE.name: replace(TABLE, where="status <> 'cancelled'")}

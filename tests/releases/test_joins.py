@@ -11,21 +11,21 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.errors import DifferenceError
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.as_of_join import AsOfJoin
-from jobs.kinds.events import Events
-from jobs.kinds.interval_join import IntervalJoin
-from jobs.kinds.kind import Kind
-from jobs.kinds.measures.counts import Count
-from jobs.kinds.rolling import Rolling
-from jobs.kinds.store import Store
-from jobs.kinds.windows import Tumbling
-from jobs.lake import release_log
-from jobs.run import Run
 from tests.kill.views import Views
 from tests.releases.lake import START, Lake, following_sql_server, order
 from tests.releases.promised import project_of
+from twinlake.base.errors import DifferenceError
+from twinlake.base.job import Run
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.as_of_join import AsOfJoin
+from twinlake.kinds.events import Events
+from twinlake.kinds.interval_join import IntervalJoin
+from twinlake.kinds.kind import Kind
+from twinlake.kinds.measures.counts import Count
+from twinlake.kinds.rolling import Rolling
+from twinlake.kinds.store import Store
+from twinlake.kinds.windows import Tumbling
+from twinlake.lake.catalog import release_log
 
 REACH = timedelta(seconds=20)
 COLUMNS = {"customer": "customer", "order_id": "order_id", "at": "ordered_at"}

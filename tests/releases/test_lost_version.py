@@ -11,14 +11,15 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.errors import DamagedError, DifferenceError, LostVersionError, NotFoundError, error_of
-from jobs.lake import delta, release_log
-from jobs.lake.release_log import Release
-from jobs.releases.build import plan_versions
 from jobs.tables import TABLES
-from jobs.waiting import wait_for
 from tests.damages import OF_COMMITS, OF_DATA, forget
 from tests.releases.lake import Lake, following_sql_server, order
+from twinlake.base.errors import DamagedError, DifferenceError, LostVersionError, NotFoundError, error_of
+from twinlake.base.waiting import wait_for
+from twinlake.lake.catalog import release_log
+from twinlake.lake.catalog.release_log import Release
+from twinlake.lake.delta import delta
+from twinlake.releases.build import plan_versions
 
 NAMES = {table.name: table for table in TABLES}
 SALES, LATEST = "sales_per_region", "latest_order"

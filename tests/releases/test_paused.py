@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.errors import NotFoundError, StalledVersionError, UsageError
-from jobs.kinds.kind import Kind
-from jobs.run import Run
-from jobs.speed.advance import LONG_RECORDS
 from jobs.tables import TABLES, latest_order, sales_per_region
-from jobs.waiting import wait_for
 from tests.releases.lake import Lake, following_sql_server, order
+from twinlake.base.errors import NotFoundError, StalledVersionError, UsageError
+from twinlake.base.job import Run
+from twinlake.base.waiting import wait_for
+from twinlake.kinds.kind import Kind
+from twinlake.speed.advance import LONG_RECORDS
 
 SALES, LATEST = sales_per_region.TABLE, latest_order.TABLE
 FIRST: dict[str, Kind] = {table.name: table for table in TABLES}

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from jobs.errors import DifferenceError, NotFoundError, UsageError
-from jobs.lake.plans import Change, Plan, Plans
-from jobs.lake.release_log import Release, commit, live, releases, rollback_target
-from jobs.lake.version import Version
-from jobs.releases.plan import History, Proposal, decide, describe, differences
+from twinlake.base.errors import DifferenceError, NotFoundError, UsageError
+from twinlake.lake.catalog.plans import Change, Plan, Plans
+from twinlake.lake.catalog.release_log import Release, commit, live, releases, rollback_target
+from twinlake.lake.catalog.version import Version
+from twinlake.releases.plan import History, Proposal, decide, describe, differences
 
 HISTORY = {"orders": History(topic="orders", records=900_000, bytes=5_000_000)}
 

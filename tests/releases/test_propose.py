@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from jobs.lake.runs import Runs
-from jobs.releases.history import LONG_BUILD_RECORDS, measured_rate
-from jobs.run import Job
+from twinlake.base.job import Job
+from twinlake.lake.catalog.runs import Runs
+from twinlake.releases.history import LONG_BUILD_RECORDS, measured_rate
 
 LONG = 4 * LONG_BUILD_RECORDS
 

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.errors import DifferenceError
-from jobs.kinds.derived import Derived
-from jobs.kinds.events import Events
-from jobs.kinds.interval_join import IntervalJoin
-from jobs.lake import release_log
 from tests.releases.lake import Lake, order
 from tests.releases.promised import promised_lake
 from tests.releases.test_joins import GONE, PAID, REGRETS
+from twinlake.base.errors import DifferenceError
+from twinlake.kinds.derived import Derived
+from twinlake.kinds.events import Events
+from twinlake.kinds.interval_join import IntervalJoin
+from twinlake.lake.catalog import release_log
 
 SQL = "CAST(1 / (order_id - 42) AS double)"
 INVERSE = Events(name="inverse", inputs=("orders",), columns={"order_id": "order_id", "inverse": SQL})

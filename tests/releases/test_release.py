@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.errors import DifferenceError, NotFoundError, UsageError
-from jobs.git import commit_of
-from jobs.kinds.kind import Kind
-from jobs.lake import release_log
-from jobs.releases import gate as ask_gate
-from jobs.releases import promote
-from jobs.releases.gate_checks import Gate
-from jobs.run import Run
-from jobs.settings import PROJECT
 from jobs.tables import TABLES
-from jobs.times import utc_now
 from tests.releases.lake import Lake, following_sql_server, order
+from twinlake.base.errors import DifferenceError, NotFoundError, UsageError
+from twinlake.base.git import commit_of
+from twinlake.base.job import Run
+from twinlake.base.times import utc_now
+from twinlake.config.settings import PROJECT
+from twinlake.kinds.kind import Kind
+from twinlake.lake.catalog import release_log
+from twinlake.releases import gate as ask_gate
+from twinlake.releases import promote
+from twinlake.releases.gate_checks import Gate
 
 SALES = ("sales_per_region",)
 """Named in every plan: some test has rolled it back before."""

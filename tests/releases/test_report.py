@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from jobs.lake.plans import Change, Plan, Plans
-from jobs.releases.compare import ComparedColumn, ComparedVersion, Comparison, Sample
-from jobs.releases.gate_checks import Check, Gate
-from jobs.releases.report import render
+from twinlake.lake.catalog.plans import Change, Plan, Plans
+from twinlake.releases.compare import ComparedColumn, ComparedVersion, Comparison, Sample
+from twinlake.releases.gate_checks import Check, Gate
+from twinlake.releases.report import render
 
 NASTY = "<script>alert('x')</script>"
 PLAN = Plan(

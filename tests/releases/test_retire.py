@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.batch.maintain import KEEP_FILES_HOURS, drop_retired
-from jobs.configuration import LONGEST_STATEMENT_S
-from jobs.errors import NotFoundError
-from jobs.lake.release_log import Release
-from jobs.lake.version import Version, load, version_file
-from jobs.releases.retire import unused
 from jobs.tables import TABLES
-from jobs.times import format_moment, parse_moment, utc_now
 from tests.releases.lake import Lake, order
+from twinlake.base.errors import NotFoundError
+from twinlake.base.times import format_moment, parse_moment, utc_now
+from twinlake.batch.maintain import KEEP_FILES_HOURS, drop_retired
+from twinlake.config.configuration import LONGEST_STATEMENT_S
+from twinlake.lake.catalog.release_log import Release
+from twinlake.lake.catalog.version import Version, load, version_file
+from twinlake.releases.retire import unused
 
 DEFINED = {table.name: table for table in TABLES}
 SALES = "sales_per_region"

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.errors import NotFoundError, UsageError
-from jobs.kinds.kind import Kind
-from jobs.lake import release_log
-from jobs.lake.release_log import Release
-from jobs.lake.rolled_back import rolled_back
-from jobs.releases.choose import choose, not_named, refuse_unmet
 from tests.releases.lake import Lake, order
 from tests.releases.promised import promised_lake
 from tests.releases.test_derived import BEST, BUYERS, NEWEST, PAID, PROMISED, SPENT
+from twinlake.base.errors import NotFoundError, UsageError
+from twinlake.kinds.kind import Kind
+from twinlake.lake.catalog import release_log
+from twinlake.lake.catalog.release_log import Release
+from twinlake.lake.catalog.rolled_back import rolled_back
+from twinlake.releases.choose import choose, not_named, refuse_unmet
 
 TABLES: dict[str, Kind] = {one.name: one for one in (SPENT, NEWEST, BUYERS)}
 CHANGED: dict[str, Kind] = {**TABLES, "spent": PAID}

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.kinds.kind import Kind
-from jobs.lake import release_log
 from jobs.tables import TABLES, sales_per_region
-from jobs.waiting import wait_for
 from tests.releases.lake import Lake, following_sql_server, order
+from twinlake.base.waiting import wait_for
+from twinlake.kinds.kind import Kind
+from twinlake.lake.catalog import release_log
 
 SALES = sales_per_region.TABLE
 SHARE = "CAST(100 / amount AS decimal(12,2))"

@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.derived import Derived
-from jobs.kinds.kind import Kind
-from jobs.kinds.measures.totals import Sum
-from jobs.kinds.rolling import Rolling
-from jobs.kinds.windows import Tumbling
-from jobs.lake.version import Health
-from jobs.releases.gate_checks import Check, lag_check
-from jobs.waiting import wait_for
 from tests.releases.lake import Lake, order
 from tests.releases.promised import promised_lake
+from twinlake.base.waiting import wait_for
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.derived import Derived
+from twinlake.kinds.kind import Kind
+from twinlake.kinds.measures.totals import Sum
+from twinlake.kinds.rolling import Rolling
+from twinlake.kinds.windows import Tumbling
+from twinlake.lake.catalog.version import Health
+from twinlake.releases.gate_checks import Check, lag_check
 
 SHARE = "CAST(100 / amount AS decimal(12,2))"
 MINUTES = Aggregate(

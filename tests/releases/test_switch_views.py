@@ -12,19 +12,19 @@ from types import SimpleNamespace
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.lake import release_log
-from jobs.lake.open_lake import Held
-from jobs.lake.release_log import Release
-from jobs.lake.version import Version
-from jobs.releases import promote
-from jobs.run import Run
-from jobs.speed.hold import Hold
-from jobs.speed.versions import Versions
-from jobs.times import utc_now
-from jobs.waiting import wait_for
 from tests.releases.buyers import CHANGED, PROMISED, TABLES
 from tests.releases.lake import Lake, order
 from tests.releases.promised import promised_lake
+from twinlake.base.job import Run
+from twinlake.base.times import utc_now
+from twinlake.base.waiting import wait_for
+from twinlake.lake.catalog import release_log
+from twinlake.lake.catalog.release_log import Release
+from twinlake.lake.catalog.version import Version
+from twinlake.lake.open_lake import Held
+from twinlake.releases import promote
+from twinlake.speed.hold import Hold
+from twinlake.speed.versions import Versions
 
 
 @pytest.mark.faults

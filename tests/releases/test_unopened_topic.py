@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.errors import ContractError, NotFoundError, UsageError
 from tests.releases.buyers import SPENT
 from tests.releases.lake import Lake
 from tests.releases.promised import project_of
+from twinlake.base.errors import ContractError, NotFoundError, UsageError
 
 REFUNDED = replace(SPENT, name="refunded", inputs=("refunds",))
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.errors import DifferenceError
-from jobs.lake.certificates import SCHEMA
-from jobs.lake.ledger import Ledger
 from tests.releases.buyers import PROMISED, TABLES
 from tests.releases.lake import Lake, order
 from tests.releases.promised import promised_lake
+from twinlake.base.errors import DifferenceError
+from twinlake.lake.catalog.certificates import SCHEMA
+from twinlake.lake.delta.ledger import Ledger
 
 
 @pytest.fixture

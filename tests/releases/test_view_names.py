@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jobs.kinds.aggregate import Aggregate
-from jobs.lake import in_force
-from jobs.releases import check as module
-from jobs.releases.check import check
-from jobs.releases.stranded import stranded
-from jobs.settings import PROJECT
 from jobs.tables import latest_order, sales_per_region
-from jobs.topics.topic import json_topic
 from tests.history import version_of
 from tests.ingest.fed import contract_of
+from twinlake.config.settings import PROJECT
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.lake.log import in_force
+from twinlake.releases import check as module
+from twinlake.releases.check import check
+from twinlake.releases.stranded import stranded
+from twinlake.topics.topic import json_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

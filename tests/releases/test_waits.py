@@ -9,12 +9,12 @@ from typing import Any, cast
 
 import pytest
 
-from jobs.batch import maintain
-from jobs.errors import TimedOutError
-from jobs.lake.open_lake import OpenLake
-from jobs.lake.plans import Plan
-from jobs.releases import build, promote
-from jobs.run import CancelledError, Run
+from twinlake.base.errors import TimedOutError
+from twinlake.base.job import CancelledError, Run
+from twinlake.batch import maintain
+from twinlake.lake.catalog.plans import Plan
+from twinlake.lake.open_lake import OpenLake
+from twinlake.releases import build, promote
 
 LAKE, PLAN = cast(OpenLake, None), cast(Plan, None)
 """Nobody may look at them before the wait is over."""

@@ -14,7 +14,8 @@ import pytest
 import uvicorn
 from fastapi.testclient import TestClient
 
-from jobs.errors import (
+from tests.broker import free_port
+from twinlake.base.errors import (
     DifferenceError,
     NotFoundError,
     TwinlakeError,
@@ -22,15 +23,14 @@ from jobs.errors import (
     UsageError,
     error_of,
 )
-from jobs.lake.runs import Runs
-from jobs.run import Failed
-from jobs.server.api import build_app
-from jobs.server.client import LakeClient
-from jobs.server.job_kinds import JobKind, Params
-from jobs.server.jobs import Jobs
-from jobs.times import utc_now
-from jobs.waiting import wait_for
-from tests.broker import free_port
+from twinlake.base.job import Failed
+from twinlake.base.times import utc_now
+from twinlake.base.waiting import wait_for
+from twinlake.lake.catalog.runs import Runs
+from twinlake.server.api import build_app
+from twinlake.server.client import LakeClient
+from twinlake.server.job_kinds import JobKind, Params
+from twinlake.server.jobs import Jobs
 
 DIFFERENCE = DifferenceError("they differ", "because", "look")
 

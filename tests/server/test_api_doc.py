@@ -1,8 +1,10 @@
 """docs/api.md is what the code says."""
 
-from jobs.server.api_doc import text
-from jobs.settings import PROJECT
+from twinlake.config.settings import PROJECT
+from twinlake.server.api_doc import text
 
 
 def test_docs_api_md_is_what_the_code_makes() -> None:
-    assert (PROJECT / "docs" / "api.md").read_text() == text(), "python -m jobs.server.api_doc > docs/api.md"
+    found = (PROJECT / "docs" / "api.md").read_text()
+
+    assert found == text(), "python -m twinlake.server.api_doc > docs/api.md"

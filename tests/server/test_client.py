@@ -8,11 +8,11 @@ from typing import Any
 import httpx
 import pytest
 
-from jobs import waiting
-from jobs.errors import BusyError, NotFoundError, TwinlakeError, UnreachableError, UsageError
-from jobs.run import Job
-from jobs.server import client as client_module
-from jobs.server.client import LakeClient
+from twinlake.base import waiting
+from twinlake.base.errors import BusyError, NotFoundError, TwinlakeError, UnreachableError, UsageError
+from twinlake.base.job import Job
+from twinlake.server import client as client_module
+from twinlake.server.client import LakeClient
 
 BUSY = BusyError("the lane is busy", "a rebuild runs", "wait")
 RUNNING: dict[str, Any] = {

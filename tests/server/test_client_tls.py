@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from jobs.errors import UsageError
-from jobs.server.client import LakeClient
-from jobs.version import VERSION
 from tests.tls import certificate, tls_door
+from twinlake.base.errors import UsageError
+from twinlake.base.version import VERSION
+from twinlake.server.client import LakeClient
 
 
 class Lake(BaseHTTPRequestHandler):

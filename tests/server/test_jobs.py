@@ -14,12 +14,12 @@ import pytest
 from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
-from jobs.errors import BusyError, DifferenceError, NotFoundError, UsageError
-from jobs.lake.runs import Runs
-from jobs.run import Failed, Job, Run
-from jobs.server.job_kinds import JobKind, Params
-from jobs.server.jobs import AT_ONCE, QUEUE_LIMIT, Jobs
-from jobs.waiting import wait_for
+from twinlake.base.errors import BusyError, DifferenceError, NotFoundError, UsageError
+from twinlake.base.job import Failed, Job, Run
+from twinlake.base.waiting import wait_for
+from twinlake.lake.catalog.runs import Runs
+from twinlake.server.job_kinds import JobKind, Params
+from twinlake.server.jobs import AT_ONCE, QUEUE_LIMIT, Jobs
 
 DIFFERENCE = DifferenceError("they differ", "because", "look")
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.server import lake_server
-from jobs.waiting import wait_for
 from tests.releases.lake import Lake
+from twinlake.base.waiting import wait_for
+from twinlake.server import lake_server
 
 
 def test_a_lag_is_known_at_once_after_a_start(

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from jobs.errors import BusyError
-from jobs.ingest.ingest import CYCLE_FLOOR_S
-from jobs.ingest.log_end import LogEnd
-from jobs.ingest.pace import RECORDS_PER_BATCH
-from jobs.lake.version import Health, Version
-from jobs.server import lake_server
-from jobs.server.lake_server import LakeServer
-from jobs.settings import Settings
 from jobs.tables import orders
-from jobs.times import utc_now
 from tests.unopened import certificate, make_live, unopened
+from twinlake.base.errors import BusyError
+from twinlake.base.times import utc_now
+from twinlake.config.settings import Settings
+from twinlake.ingest.ingest import CYCLE_FLOOR_S
+from twinlake.ingest.log_end import LogEnd
+from twinlake.ingest.pace import RECORDS_PER_BATCH
+from twinlake.lake.catalog.version import Health, Version
+from twinlake.server import lake_server
+from twinlake.server.lake_server import LakeServer
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from jobs.errors import BusyError, FullDiskError
-from jobs.lake import store
-from jobs.location import Location
-from jobs.server import lease
-from jobs.waiting import wait_for
+from twinlake.base.errors import BusyError, FullDiskError
+from twinlake.base.location import Location
+from twinlake.base.waiting import wait_for
+from twinlake.lake.storage import store
+from twinlake.server import lease
 
 BEAT_S, SILENT_S = 0.05, 1.0
 
@@ -89,7 +89,7 @@ def test_a_machine_that_is_silent_loses_the_lake_and_not_before(lake: Path) -> N
 
 
 def test_who_was_killed_on_this_machine_is_known_to_be_gone_at_once(lake: Path) -> None:
-    code = f"from pathlib import Path; from jobs.server import lease; lease.take(Path({str(lake)!r})); " \
+    code = f"from pathlib import Path; from twinlake.server import lease; lease.take(Path({str(lake)!r})); " \
         "import time; print('has it', flush=True); time.sleep(60)"  # fmt: skip
     holder = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert holder.stdout is not None and holder.stdout.readline() == "has it\n"

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.run import Progress, Run
-from jobs.server import spark_progress
-from jobs.server.spark_progress import watched
+from twinlake.base.job import Progress, Run
+from twinlake.server import spark_progress
+from twinlake.server.spark_progress import watched
 
 
 def slow(spark: SparkSession, tasks: int, seconds: float) -> None:

@@ -10,9 +10,9 @@ import pytest
 from fastapi.testclient import TestClient
 from pydantic import ValidationError
 
-from jobs.server.api import build_app
-from jobs.strict import Plain
 from tests.unopened import unopened
+from twinlake.base.strict import Plain
+from twinlake.server.api import build_app
 
 SOME: dict[str, dict[str, Any]] = {
     "rebuild": {"table": "t"}, "verify": {"table": "t"}, "maintain": {}, "accept": {"topic": "t"},

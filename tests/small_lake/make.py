@@ -21,32 +21,32 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.types import ArrayType, DataType, StructType
 
-from jobs.ingest.ingest import RUNNING
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.kind import Kind, Moment, StoredKind
-from jobs.kinds.measures.counts import Count, CountDistinct
-from jobs.kinds.measures.extremes import Max, Min
-from jobs.kinds.measures.multisets import Quantile, TopK
-from jobs.kinds.measures.picks import ArgMax, ArgMin, First, Last
-from jobs.kinds.measures.sets import CollectSet
-from jobs.kinds.measures.spread import Stddev, Variance
-from jobs.kinds.measures.totals import Avg, Sum
-from jobs.kinds.windows import Hopping
-from jobs.lake.log import Log
-from jobs.settings import GALLERY, PROJECT, Settings
-from jobs.spark import session
 from jobs.tables import TABLES, sales_per_region
 from jobs.tables.gallery import clicks, shop
-from jobs.topics.contract import JSON
-from jobs.topics.gallery import sequence
-from jobs.topics.kafka import Kafka
-from jobs.topics.produce import produce
-from jobs.topics.sample_orders import FaultShares, Sample
-from jobs.topics.topic import load_topic, topic_names
 from tests.broker import Broker
 from tests.kill.server import SCHEMA_ID, LakeProcess
 from tests.registry import FakeRegistry
 from tests.small_lake.small import HERE, shown
+from twinlake.config.settings import GALLERY, PROJECT, Settings
+from twinlake.ingest.ingest import RUNNING
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.kind import Kind, Moment, StoredKind
+from twinlake.kinds.measures.counts import Count, CountDistinct
+from twinlake.kinds.measures.extremes import Max, Min
+from twinlake.kinds.measures.multisets import Quantile, TopK
+from twinlake.kinds.measures.picks import ArgMax, ArgMin, First, Last
+from twinlake.kinds.measures.sets import CollectSet
+from twinlake.kinds.measures.spread import Stddev, Variance
+from twinlake.kinds.measures.totals import Avg, Sum
+from twinlake.kinds.windows import Hopping
+from twinlake.lake.log.log import Log
+from twinlake.spark.session import session
+from twinlake.topics.contract import JSON
+from twinlake.topics.gallery import sequence
+from twinlake.topics.kafka import Kafka
+from twinlake.topics.produce import produce
+from twinlake.topics.sample_orders import FaultShares, Sample
+from twinlake.topics.topic import load_topic, topic_names
 
 SEED = 27
 EXAMPLES = ("clicks", "shop")

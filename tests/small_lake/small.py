@@ -15,9 +15,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from jobs.lake import release_log
-from jobs.settings import PROJECT
 from tests.kill.views import Views
+from twinlake.config.settings import PROJECT
+from twinlake.lake.catalog import release_log
 
 HERE = Path(__file__).parent
 Shown = dict[str, list[Any]]

@@ -9,16 +9,18 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.lake import formats, release_log, store
-from jobs.lake.log import Log
-from jobs.lake.made_with import store_schemas
-from jobs.lake.new_fingerprints import store_fingerprints
-from jobs.lake.version import Version, stored_versions
-from jobs.settings import Settings
-from jobs.topics.topic import load_topic, topic_names
 from tests.small_lake.small import unpack
 from tests.small_lake.test_small_lake import CHANGED_SINCE
 from tests.world import Killed
+from twinlake.config.settings import Settings
+from twinlake.lake import formats
+from twinlake.lake.catalog import release_log
+from twinlake.lake.catalog.made_with import store_schemas
+from twinlake.lake.catalog.new_fingerprints import store_fingerprints
+from twinlake.lake.catalog.version import Version, stored_versions
+from twinlake.lake.log.log import Log
+from twinlake.lake.storage import store
+from twinlake.topics.topic import load_topic, topic_names
 
 pytestmark = [pytest.mark.services, pytest.mark.faults]
 

@@ -12,23 +12,25 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.breakpoints import Point
-from jobs.errors import FormatError
-from jobs.ingest.log_end import LogEnd
-from jobs.kinds.all import KINDS, from_json
-from jobs.kinds.kind import is_stored
-from jobs.kinds.measures.all import MEASURES
-from jobs.lake import delta, formats, release_log
-from jobs.lake.log import Log
-from jobs.lake.version import Version, stored_versions
-from jobs.server.lake_server import LakeServer, OnBatch
-from jobs.settings import PROJECT, Services, Settings
-from jobs.times import Clock, utc_now
-from jobs.waiting import wait_for
 from tests.broker import free_port
 from tests.kill.views import Views
 from tests.releases.lake import Lake, following_sql_server, order
 from tests.small_lake.small import Shown, shown, unpack, views_of
+from twinlake.base.breakpoints import Point
+from twinlake.base.errors import FormatError
+from twinlake.base.times import Clock, utc_now
+from twinlake.base.waiting import wait_for
+from twinlake.config.settings import PROJECT, Services, Settings
+from twinlake.ingest.log_end import LogEnd
+from twinlake.kinds.all import KINDS, from_json
+from twinlake.kinds.kind import is_stored
+from twinlake.kinds.measures.all import MEASURES
+from twinlake.lake import formats
+from twinlake.lake.catalog import release_log
+from twinlake.lake.catalog.version import Version, stored_versions
+from twinlake.lake.delta import delta
+from twinlake.lake.log.log import Log
+from twinlake.server.lake_server import LakeServer, OnBatch
 
 pytestmark = pytest.mark.services
 
@@ -183,7 +185,7 @@ def test_a_server_that_is_killed_while_it_takes_the_lake_on_loses_nothing(
     breakpoints = home / "breakpoints"
     breakpoints.mkdir()
     (breakpoints / point).write_text("")
-    command = [sys.executable, "-m", "jobs.server", "--home", str(home), "--port", str(free_port())]
+    command = [sys.executable, "-m", "twinlake.server", "--home", str(home), "--port", str(free_port())]
     with (home / "log").open("wb") as log:
         server = subprocess.Popen(
             [*command, "--breakpoints", str(breakpoints)], cwd=PROJECT, stdout=log, stderr=log

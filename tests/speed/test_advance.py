@@ -12,12 +12,12 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
-from jobs.errors import LostVersionError, SilentSkipError, StalledVersionError
-from jobs.lake import delta
-from jobs.lake.appender import Appender
-from jobs.speed.advance import Standing, advance, cuts, history_of, standing
 from tests.history import LATEST, SALES, MemoryLog, Orders
 from tests.world import World
+from twinlake.base.errors import LostVersionError, SilentSkipError, StalledVersionError
+from twinlake.lake.delta import delta
+from twinlake.lake.delta.appender import Appender
+from twinlake.speed.advance import Standing, advance, cuts, history_of, standing
 
 
 @pytest.fixture

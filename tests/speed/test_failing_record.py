@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from jobs.batch.merge import merge_small
-from jobs.kinds.kind import Kind
-from jobs.kinds.steps import Explode
-from jobs.lake.failing_record import failing_record
-from jobs.lake.version import Version
-from jobs.run import Run
-from jobs.speed import owner as module
-from jobs.speed.versions import Versions
-from jobs.waiting import wait_for
 from tests.history import LATEST, SALES, MemoryLog, Orders, version_of
+from twinlake.base.job import Run
+from twinlake.base.waiting import wait_for
+from twinlake.batch.merge import merge_small
+from twinlake.kinds.kind import Kind
+from twinlake.kinds.steps import Explode
+from twinlake.lake.catalog.failing_record import failing_record
+from twinlake.lake.catalog.version import Version
+from twinlake.speed import owner as module
+from twinlake.speed.versions import Versions
 
 RUN = Run(id="test")
 SHARE = "CAST(100 / amount AS decimal(12,2))"

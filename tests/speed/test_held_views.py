@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.batch.merge import merge_small
-from jobs.errors import StalledVersionError
-from jobs.kinds.derived import Derived
-from jobs.run import Run
-from jobs.speed.versions import Versions
-from jobs.waiting import wait_for
 from tests.history import LATEST, SALES, MemoryLog, Orders, version_of
+from twinlake.base.errors import StalledVersionError
+from twinlake.base.job import Run
+from twinlake.base.waiting import wait_for
+from twinlake.batch.merge import merge_small
+from twinlake.kinds.derived import Derived
+from twinlake.speed.versions import Versions
 
 RUN = Run(id="test")
 BUYERS = Derived(
@@ -47,8 +47,8 @@ def test_a_table_below_that_is_there_and_held_is_not_waited_for(
 ) -> None:
     there, comes = version_of(held), version_of(slow)  # type: ignore[arg-type]
     versions.advance_to(VIEW, {"orders": 0}, RUN)  # both are open
-    monkeypatch.setattr("jobs.speed.awaited.STILL_S", 30.0)
-    monkeypatch.setattr("jobs.speed.versions.ANSWER_WAIT_S", 30.0)
+    monkeypatch.setattr("twinlake.speed.awaited.STILL_S", 30.0)
+    monkeypatch.setattr("twinlake.speed.versions.ANSWER_WAIT_S", 30.0)
     late = versions.owner(comes).hold(2)
     late.at.result(30)
     end = log.append(Orders(1).batch(10))
@@ -71,8 +71,8 @@ def test_a_version_that_cannot_be_opened_has_not_even_reached_the_beginning(
     def fails(*_: object) -> None:
         raise RuntimeError("the table cannot be made")
 
-    monkeypatch.setattr("jobs.speed.owner.RETRY_FIRST_S", 0.05)
-    monkeypatch.setattr("jobs.speed.owner.open_version", fails)
+    monkeypatch.setattr("twinlake.speed.owner.RETRY_FIRST_S", 0.05)
+    monkeypatch.setattr("twinlake.speed.owner.open_version", fails)
     green = replace(version_of(SALES), build=2)
     versions.start(green)
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.kinds.all import KINDS
-from jobs.kinds.kind import Moment
 from tests.tables import CASES
 from tests.world import World
+from twinlake.kinds.all import KINDS
+from twinlake.kinds.kind import Moment
 
 HISTORIES, OFTEN = 24, len(CASES)
 OPERATIONS = 4

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.speed.hold import Held, Hold
-from jobs.speed.mailbox import ClosedMailboxError, Mailbox
+from twinlake.speed.hold import Held, Hold
+from twinlake.speed.mailbox import ClosedMailboxError, Mailbox
 
 
 def stand(mailbox: Mailbox, hold: Hold):

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from jobs.speed.mailbox import ClosedMailboxError, Mailbox
+from twinlake.speed.mailbox import ClosedMailboxError, Mailbox
 
 
 def test_things_asked_by_many_threads_are_done_one_at_a_time_and_in_order() -> None:

@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-import jobs.speed.owner
-from jobs.batch.merge import merge_small
-from jobs.errors import BusyError, NotFoundError, TimedOutError, UsageError
-from jobs.lake.version import Version
-from jobs.run import CancelledError, Run
-from jobs.server import lock
-from jobs.speed.owner import Owner, PassedError
-from jobs.speed.versions import Versions
-from jobs.waiting import wait_for
+import twinlake.speed.owner
 from tests.history import LATEST, SALES, MemoryLog, Orders, version_of
 from tests.world import World
+from twinlake.base.errors import BusyError, NotFoundError, TimedOutError, UsageError
+from twinlake.base.job import CancelledError, Run
+from twinlake.base.waiting import wait_for
+from twinlake.batch.merge import merge_small
+from twinlake.lake.catalog.version import Version
+from twinlake.server import lock
+from twinlake.speed.owner import Owner, PassedError
+from twinlake.speed.versions import Versions
 
 RUN = Run(id="test")
 
@@ -95,7 +95,7 @@ def test_a_version_stalls_even_where_its_error_cannot_be_explained(
     def too_many_open(error: BaseException, lake: Path) -> None:
         raise OSError(errno.EMFILE, "Too many open files")
 
-    monkeypatch.setattr(jobs.speed.owner, "damage_in", too_many_open)
+    monkeypatch.setattr(twinlake.speed.owner, "damage_in", too_many_open)
     log.append(Orders(6).batch(5))
     log.broken = True
     owner = Owner(tmp_path, version_of(LATEST), log, lambda owner: None)
@@ -137,7 +137,7 @@ def test_a_version_that_cannot_be_opened_is_shown_where_it_stands_and_why_in_one
 def test_a_segment_has_its_steps_and_its_time(
     log: BrittleLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jobs.speed.owner.STEPS_PER_SEGMENT", 2)
+    monkeypatch.setattr("twinlake.speed.owner.STEPS_PER_SEGMENT", 2)
     closed: list[int] = []
     orders, version = Orders(5), version_of(LATEST)
     version.save(tmp_path)
@@ -152,10 +152,10 @@ def test_a_segment_has_its_steps_and_its_time(
     try:
         steps(3)
         assert (closed, owner.standing.segment) == ([], 0)
-        monkeypatch.setattr("jobs.speed.owner.SEGMENT_S", 0.0)
+        monkeypatch.setattr("twinlake.speed.owner.SEGMENT_S", 0.0)
         steps(4)
         until(lambda: closed == [4])
-        monkeypatch.setattr("jobs.speed.owner.STEPS_PER_SEGMENT", 3)
+        monkeypatch.setattr("twinlake.speed.owner.STEPS_PER_SEGMENT", 3)
         steps(6)
         assert closed == [4]
     finally:
@@ -282,8 +282,8 @@ def test_a_wait_for_a_version_that_stands_still_says_where_and_ends(
     versions.advance_to(version, {"orders": 1}, RUN)
 
     with versions.hold([version], 300, RUN), monkeypatch.context() as impatient:
-        impatient.setattr("jobs.speed.awaited.STILL_S", 1.0)
-        impatient.setattr("jobs.speed.versions.ANSWER_WAIT_S", 1.0)
+        impatient.setattr("twinlake.speed.awaited.STILL_S", 1.0)
+        impatient.setattr("twinlake.speed.versions.ANSWER_WAIT_S", 1.0)
         offered(versions, log, orders, 1)
         with pytest.raises(TimedOutError, match=f"{version} has stood at batch 1 for 1 s"):
             versions.advance_to(version, {"orders": 2}, RUN)

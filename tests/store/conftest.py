@@ -8,8 +8,8 @@ from uuid import uuid4
 
 import pytest
 
-from jobs.location import Remote
 from tests.store.hdfs import Hdfs
+from twinlake.base.location import Remote
 
 
 @pytest.fixture(scope="session")

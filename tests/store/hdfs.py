@@ -12,10 +12,10 @@ import hdfs_native
 import pyspark
 import pytest
 
-from infra.setup.java import find_java
-from jobs.location import Remote
-from jobs.settings import PROJECT
-from jobs.waiting import wait_for
+from twinlake.base.location import Remote
+from twinlake.base.waiting import wait_for
+from twinlake.config.settings import PROJECT
+from twinlake.setup.java import find_java
 
 _JARS = PROJECT / ".jars" / "hdfs"
 _NODES = {"namenode": "server.namenode.NameNode", "datanode": "server.datanode.DataNode"}

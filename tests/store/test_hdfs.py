@@ -17,17 +17,19 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from jobs.errors import BusyError, UnreachableError
-from jobs.lake import delta, release_log, store
-from jobs.lake.appender import Appender
-from jobs.lake.fit import refuse_unfit
-from jobs.lake.ledger import Ledger
-from jobs.lake.release_log import Release
-from jobs.location import Location, Remote
-from jobs.reading.live import LiveTables
-from jobs.server import lease
 from tests.lake.stores import RULES
 from tests.store.hdfs import Hdfs
+from twinlake.base.errors import BusyError, UnreachableError
+from twinlake.base.location import Location, Remote
+from twinlake.lake.catalog import release_log
+from twinlake.lake.catalog.release_log import Release
+from twinlake.lake.delta import delta
+from twinlake.lake.delta.appender import Appender
+from twinlake.lake.delta.ledger import Ledger
+from twinlake.lake.storage import store
+from twinlake.lake.storage.fit import refuse_unfit
+from twinlake.reading.live import LiveTables
+from twinlake.server import lease
 
 COMMITS = 30
 
@@ -155,7 +157,7 @@ def test_a_server_may_be_in_it_and_a_second_one_is_refused(lake: Remote) -> None
 def test_who_may_only_read_cannot_write(lake: Remote) -> None:
     store.replace(lake / "one", "1")
     code = (
-        "import sys; from jobs.lake import store; from jobs.location import Remote; "
+        "import sys; from twinlake.lake import store; from twinlake.base.location import Remote; "
         f"file = Remote({str(lake / 'one')!r}); assert store.read_text(file) == '1'; store.replace(file, '2')"
     )
     environ = {**os.environ, "HADOOP_USER_NAME": "nobody"}
@@ -174,7 +176,7 @@ def test_a_store_that_does_not_answer_is_told_in_words() -> None:
 
 
 def test_a_quota_that_is_used_up_is_told_as_a_full_disk(hdfs: Hdfs, lake: Remote) -> None:
-    from jobs.errors import FullDiskError
+    from twinlake.base.errors import FullDiskError
 
     store.make_folder(lake)
     hdfs.quota(lake, names=3)

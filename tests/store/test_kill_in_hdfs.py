@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.location import Remote
 from tests.kill.server import lake_process
 from tests.kill.test_points import (  # noqa: F401 -- they are collected here as well
     Platform,
@@ -18,6 +17,7 @@ from tests.kill.test_points import (  # noqa: F401 -- they are collected here as
 )
 from tests.kill.views import Views
 from tests.store.hdfs import Hdfs
+from twinlake.base.location import Remote
 
 
 @pytest.fixture(scope="module")

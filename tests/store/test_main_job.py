@@ -11,20 +11,21 @@ from typing import Any
 
 import pytest
 
-from infra.demo.lake_view import LakeView
-from infra.demo.story import CHANGED as SALES
-from infra.demo.story import changed_definitions
-from infra.oracle.check import check
-from infra.oracle.judge import Registry
-from infra.oracle.shown import SqlDoor
-from infra.oracle.topic import client_of, end_offsets
-from jobs.lake import release_log, store
-from jobs.location import Remote
-from jobs.server.client import LakeClient
-from jobs.settings import PROJECT
-from jobs.waiting import wait_for
+from tests.demo.lake_view import LakeView
+from tests.demo.story import CHANGED as SALES
+from tests.demo.story import changed_definitions
 from tests.faults.twinlake import Twinlake
+from tests.oracle.check import check
+from tests.oracle.judge import Registry
+from tests.oracle.shown import SqlDoor
+from tests.oracle.topic import client_of, end_offsets
 from tests.store.hdfs import Hdfs
+from twinlake.base.location import Remote
+from twinlake.base.waiting import wait_for
+from twinlake.config.settings import PROJECT
+from twinlake.lake.catalog import release_log
+from twinlake.lake.storage import store
+from twinlake.server.client import LakeClient
 
 TOPIC = "orders"
 RECORDS = 20_000
@@ -46,7 +47,7 @@ class Platform:
 
     def told(self, *arguments: str) -> Any:
         """What a command prints as JSON."""
-        command = [sys.executable, "-m", "jobs", *arguments, "--json"]
+        command = [sys.executable, "-m", "twinlake", *arguments, "--json"]
         environ = {**os.environ, "TWINLAKE_HOME": str(self.settings.home)}
         done = subprocess.run(command, capture_output=True, text=True, timeout=500, env=environ, cwd=PROJECT)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -124,7 +125,7 @@ def test_the_main_job_over_a_lake_in_hdfs(platform: Platform) -> None:
 def test_the_sql_server_may_read_the_lake_and_not_write_it(platform: Platform) -> None:
     name = platform.twinlake.python("sql").environ()["HADOOP_USER_NAME"]
     code = (
-        "from jobs.lake import store; from jobs.location import Remote; "
+        "from twinlake.lake import store; from twinlake.base.location import Remote; "
         f"lake = Remote({str(platform.lake)!r}); print(store.names(lake)); store.replace(lake / 'theirs', '')"
     )
     environ = {**os.environ, "HADOOP_USER_NAME": name}
@@ -140,7 +141,7 @@ def test_the_sql_server_may_read_the_lake_and_not_write_it(platform: Platform) -
 def test_a_second_machines_server_is_refused(platform: Platform, tmp_path: Any) -> None:
     (tmp_path / "twinlake.toml").write_text(f'[lake]\nuri = "{platform.lake}"\n')
     platform.settings.services().save(tmp_path / "services.json")
-    command = [sys.executable, "-m", "jobs.server", "--home", str(tmp_path), "--port", "1"]
+    command = [sys.executable, "-m", "twinlake.server", "--home", str(tmp_path), "--port", "1"]
 
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=120)
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from jobs.errors import ContractError
-from jobs.topics.default_value import default_sql
-from jobs.topics.schema import Schema, parse_schema
+from twinlake.base.errors import ContractError
+from twinlake.topics.default_value import default_sql
+from twinlake.topics.schema import Schema, parse_schema
 
 ADDRESS = {"type": "record", "name": "Address", "fields": [
     {"name": "city", "type": "string"},

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from jobs.errors import ContractError, DifferenceError
-from jobs.ingest.unreadable import Unreadable
-from jobs.ingest.writer_schema import learn
-from jobs.settings import PROJECT
-from jobs.topics.change import breaking
-from jobs.topics.registering import register
-from jobs.topics.registry import Registry
-from jobs.topics.schema import Schema, parse_schema
-from jobs.topics.topic import load_topic
 from tests.registry import FakeRegistry
+from twinlake.base.errors import ContractError, DifferenceError
+from twinlake.config.settings import PROJECT
+from twinlake.ingest.unreadable import Unreadable
+from twinlake.ingest.writer_schema import learn
+from twinlake.topics.change import breaking
+from twinlake.topics.registering import register
+from twinlake.topics.registry import Registry
+from twinlake.topics.schema import Schema, parse_schema
+from twinlake.topics.topic import load_topic
 
 
 def schema(*fields: dict[str, Any]) -> Schema:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from jobs.errors import ContractError
-from jobs.topics.contract import Contract
-from jobs.topics.contract_file import parse_contract
-from jobs.topics.schema import parse_schema
 from tests.envelopes import ROW, SOURCES, avro, contract, document, properties
+from twinlake.base.errors import ContractError
+from twinlake.topics.contract import Contract
+from twinlake.topics.contract_file import parse_contract
+from twinlake.topics.schema import parse_schema
 
 DATABASES = pytest.mark.parametrize("database", SOURCES)
 

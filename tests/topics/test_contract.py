@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import yaml
 
-from jobs.errors import ContractError
-from jobs.settings import PROJECT
-from jobs.topics.contract import Rule
-from jobs.topics.contract_file import load_contract, parse_contract
-from jobs.topics.schema import parse_schema
-from jobs.topics.topic import load_topic
+from twinlake.base.errors import ContractError
+from twinlake.config.settings import PROJECT
+from twinlake.topics.contract import Rule
+from twinlake.topics.contract_file import load_contract, parse_contract
+from twinlake.topics.schema import parse_schema
+from twinlake.topics.topic import load_topic
 
 DOCUMENT = yaml.safe_load((PROJECT / "contracts" / "orders.yaml").read_text())
 AMOUNT, ORDERED_AT, STATUS = 5, 6, 4

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from jobs.topics.earlier import as_of_schema
-from jobs.topics.schema import parse_schema
-from jobs.topics.topic import load_topic
+from twinlake.topics.earlier import as_of_schema
+from twinlake.topics.schema import parse_schema
+from twinlake.topics.topic import load_topic
 
 ORDERS = load_topic("orders")
 

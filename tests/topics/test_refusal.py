@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError
 
-from jobs.kafka_access import KafkaAccess
-from jobs.topics.refusal import Ear, refusal, refusal_in_java
+from twinlake.config.kafka_access import KafkaAccess
+from twinlake.topics.refusal import Ear, refusal, refusal_in_java
 
 ACCESS = KafkaAccess(bootstrap_servers="here:1", security="SASL_SSL", username="ann", password="secret")
 PLAIN = "Disconnected while requesting ApiVersion: might be caused by incorrect security.protocol"

@@ -16,14 +16,14 @@ from threading import Event
 
 import pytest
 
-from infra.parts.certificates import BROKER, SUPERVISOR, Certificates
-from jobs.errors import DeniedError, UnreachableError
-from jobs.kafka_access import KafkaAccess
-from jobs.topics import kafka as kafka_module
-from jobs.topics import produce as produce_module
-from jobs.topics.kafka import Kafka
-from jobs.topics.produce import produce
-from jobs.topics.sample_orders import Sample
+from twinlake.base.errors import DeniedError, UnreachableError
+from twinlake.config.kafka_access import KafkaAccess
+from twinlake.services.certificates import BROKER, SUPERVISOR, Certificates
+from twinlake.topics import kafka as kafka_module
+from twinlake.topics import produce as produce_module
+from twinlake.topics.kafka import Kafka
+from twinlake.topics.produce import produce
+from twinlake.topics.sample_orders import Sample
 
 
 @pytest.fixture(scope="module")

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from infra.oracle import judge
-from infra.parts.certificates import BROKER, Certificates
-from jobs.errors import DeniedError, DifferenceError, UnreachableError, UsageError
-from jobs.registry_access import RegistryAccess
-from jobs.topics.registry import Registry
+from tests.oracle import judge
 from tests.registry import FakeRegistry
+from twinlake.base.errors import DeniedError, DifferenceError, UnreachableError, UsageError
+from twinlake.config.registry_access import RegistryAccess
+from twinlake.services.certificates import BROKER, Certificates
+from twinlake.topics.registry import Registry
 
 SUBJECT = "orders-value"
 REFUSED = (

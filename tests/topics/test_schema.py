@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from jobs.errors import ContractError, NotFoundError
-from jobs.settings import PROJECT
-from jobs.topics.schema import load_schema, parse_schema
-from jobs.topics.topic import load_topic
+from twinlake.base.errors import ContractError, NotFoundError
+from twinlake.config.settings import PROJECT
+from twinlake.topics.schema import load_schema, parse_schema
+from twinlake.topics.topic import load_topic
 
 
 def _parse(avro: Any):

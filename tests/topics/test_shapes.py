@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import yaml
 
-from jobs.errors import ContractError
-from jobs.settings import PROJECT
-from jobs.topics import record_key
-from jobs.topics.contract import Contract
-from jobs.topics.contract_file import parse_contract
-from jobs.topics.topic import Topic, load_topic, topic_names
+from twinlake.base.errors import ContractError
+from twinlake.config.settings import PROJECT
+from twinlake.topics import record_key
+from twinlake.topics.contract import Contract
+from twinlake.topics.contract_file import parse_contract
+from twinlake.topics.topic import Topic, load_topic, topic_names
 
 ORDERS = yaml.safe_load((PROJECT / "contracts" / "orders.yaml").read_text())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.topics.verdict import REASONS, UNDECODABLE, reason
+from twinlake.topics.verdict import REASONS, UNDECODABLE, reason
 
 
 def test_only_published_reasons_can_be_given() -> None:

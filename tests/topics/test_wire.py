@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.settings import PROJECT
-from jobs.topics.sample_orders import FIELDS, Sample
-from jobs.topics.wire import HEADER_BYTES, decimals, frames, longs, texts
+from twinlake.config.settings import PROJECT
+from twinlake.topics.sample_orders import FIELDS, Sample
+from twinlake.topics.wire import HEADER_BYTES, decimals, frames, longs, texts
 
 SCHEMA_FILE = Path(PROJECT) / "schemas" / "orders.v1.avsc"
 

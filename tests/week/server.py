@@ -15,10 +15,12 @@ from pathlib import Path
 
 from pyspark import SparkContext
 
-from jobs.batch import due, maintain
-from jobs.batch.maintain import vacuum
-from jobs.lake import certificates, checkpoints, feed, ledger, log, runs
-from jobs.server.__main__ import main
+from twinlake.batch import due, maintain
+from twinlake.batch.maintain import vacuum
+from twinlake.lake.catalog import certificates, feed, runs
+from twinlake.lake.delta import checkpoints, ledger
+from twinlake.lake.log import log
+from twinlake.server.__main__ import main
 
 DAY_S = 24 * 3600.0
 

@@ -1,8 +1,8 @@
 """The median and the 95th percentile of what is paid with each card, at most 1 % off."""
 
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.measures.counts import Count
-from jobs.kinds.measures.multisets import Quantile
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.measures.counts import Count
+from twinlake.kinds.measures.multisets import Quantile
 
 TABLE = Aggregate(
     name="card_amounts",

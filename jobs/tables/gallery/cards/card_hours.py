@@ -1,9 +1,9 @@
 """At how many merchants and in how many countries each card was used in each hour, counted exactly."""
 
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.measures.counts import Count, CountDistinct
-from jobs.kinds.measures.extremes import Max
-from jobs.kinds.windows import Tumbling
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.measures.counts import Count, CountDistinct
+from twinlake.kinds.measures.extremes import Max
+from twinlake.kinds.windows import Tumbling
 
 TABLE = Aggregate(
     name="card_hours",

@@ -1,6 +1,5 @@
 """A music site's visitors: clicks with the profile as it was and the searches before, sessions, top songs."""
 
-from jobs.kinds.kind import Kind
 from jobs.tables.gallery.clicks import (
     clicks_after_searches,
     clicks_with_profile,
@@ -12,6 +11,7 @@ from jobs.tables.gallery.clicks import (
     top_songs,
     user_sessions,
 )
+from twinlake.kinds.kind import Kind
 
 TABLES: tuple[Kind, ...] = (
     kept_clicks.TABLE,

@@ -1,7 +1,7 @@
 """Changes of profiles, kept where joins find them."""
 
-from jobs.kinds.events import Events
-from jobs.kinds.store import Store
+from twinlake.kinds.events import Events
+from twinlake.kinds.store import Store
 
 TABLE = Events(
     name="kept_profiles",

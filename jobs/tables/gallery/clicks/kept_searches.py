@@ -1,7 +1,7 @@
 """Searches, kept in every cell that a click up to thirty seconds later may be in."""
 
-from jobs.kinds.events import Events
-from jobs.kinds.store import Store
+from twinlake.kinds.events import Events
+from twinlake.kinds.store import Store
 
 TABLE = Events(
     name="kept_searches",

@@ -1,8 +1,8 @@
 """How often each song was played in each minute: what longer times are added up from."""
 
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.measures.counts import Count
-from jobs.kinds.windows import Tumbling
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.measures.counts import Count
+from twinlake.kinds.windows import Tumbling
 
 TABLE = Aggregate(
     name="song_minutes",

@@ -1,7 +1,7 @@
 """Clicks of each user without a pause of more than thirty minutes; who did not sign in is one user, NULL."""
 
-from jobs.kinds.measures.counts import Count
-from jobs.kinds.sessions import Sessions
+from twinlake.kinds.measures.counts import Count
+from twinlake.kinds.sessions import Sessions
 
 TABLE = Sessions(
     name="user_sessions",

@@ -1,10 +1,10 @@
 """How warm each device was in each minute, whatever unit it speaks."""
 
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.measures.counts import Count
-from jobs.kinds.measures.extremes import Max, Min
-from jobs.kinds.measures.totals import Avg
-from jobs.kinds.windows import Tumbling
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.measures.counts import Count
+from twinlake.kinds.measures.extremes import Max, Min
+from twinlake.kinds.measures.totals import Avg
+from twinlake.kinds.windows import Tumbling
 
 TABLE = Aggregate(
     name="device_minutes",

@@ -1,7 +1,7 @@
 """How much of each item was sold, whether or not it was there."""
 
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.measures.totals import Sum
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.measures.totals import Sum
 
 TABLE = Aggregate(
     name="items_sold",

@@ -1,9 +1,9 @@
 """Scans and weight in each city per hour (UTC); a city is a field of a field."""
 
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.measures.counts import Count
-from jobs.kinds.measures.totals import Sum
-from jobs.kinds.windows import Tumbling
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.measures.counts import Count
+from twinlake.kinds.measures.totals import Sum
+from twinlake.kinds.windows import Tumbling
 
 TABLE = Aggregate(
     name="scans_per_city",

@@ -1,7 +1,7 @@
 """The customers as their database has them: a deleted one is gone, also where only a new snapshot tells."""
 
-from jobs.kinds.latest import Latest
-from jobs.kinds.mirror import mirror
+from twinlake.kinds.latest import Latest
+from twinlake.kinds.mirror import mirror
 
 TABLE = Latest(
     name="customers_now",

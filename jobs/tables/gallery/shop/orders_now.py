@@ -1,7 +1,7 @@
 """The orders as their database has them."""
 
-from jobs.kinds.latest import Latest
-from jobs.kinds.mirror import mirror
+from twinlake.kinds.latest import Latest
+from twinlake.kinds.mirror import mirror
 
 TABLE = Latest(
     name="orders_now",

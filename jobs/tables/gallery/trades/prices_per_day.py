@@ -1,10 +1,10 @@
 """Minimum, maximum and average price of each symbol per day (UTC), and what was traded."""
 
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.measures.counts import Count
-from jobs.kinds.measures.extremes import Max, Min
-from jobs.kinds.measures.totals import Avg, Sum
-from jobs.kinds.windows import Tumbling
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.measures.counts import Count
+from twinlake.kinds.measures.extremes import Max, Min
+from twinlake.kinds.measures.totals import Avg, Sum
+from twinlake.kinds.windows import Tumbling
 
 TABLE = Aggregate(
     name="prices_per_day",

@@ -1,9 +1,9 @@
 """Trades in each five seconds, sliding by one: a trade is in five of these windows."""
 
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.measures.counts import Count
-from jobs.kinds.measures.totals import Sum
-from jobs.kinds.windows import Hopping
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.measures.counts import Count
+from twinlake.kinds.measures.totals import Sum
+from twinlake.kinds.windows import Hopping
 
 TABLE = Aggregate(
     name="trades_in_5_seconds",

@@ -1,7 +1,7 @@
 """In how many places each user was seen; hidden ones are none."""
 
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.measures.counts import Count, CountDistinct
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.measures.counts import Count, CountDistinct
 
 TABLE = Aggregate(
     name="user_places",

@@ -1,8 +1,8 @@
 """What each user bought: the sums that `region_sales` adds up by where the users are."""
 
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.measures.counts import Count
-from jobs.kinds.measures.totals import Sum
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.measures.counts import Count
+from twinlake.kinds.measures.totals import Sum
 
 TABLE = Aggregate(
     name="user_sales",

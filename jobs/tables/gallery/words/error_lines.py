@@ -1,6 +1,6 @@
 """The log lines at level ERROR, whatever their message says."""
 
-from jobs.kinds.events import Events
+from twinlake.kinds.events import Events
 
 TABLE = Events(
     name="error_lines",

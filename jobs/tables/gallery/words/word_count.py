@@ -1,8 +1,8 @@
 """How often each word was said, in small letters."""
 
-from jobs.kinds.aggregate import Aggregate
-from jobs.kinds.measures.counts import Count
-from jobs.kinds.steps import Explode
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.measures.counts import Count
+from twinlake.kinds.steps import Explode
 
 TABLE = Aggregate(
     name="word_count",

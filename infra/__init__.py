@@ -1,1 +1,0 @@
-"""Local services without Docker: jars, Java, the supervisor and the parts it keeps running."""

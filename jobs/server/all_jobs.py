@@ -1,9 +1,0 @@
-"""Every kind of job that the lake server takes."""
-
-from __future__ import annotations
-
-from jobs.server import batch_jobs, changelog_jobs, pause_jobs, release_jobs, reload_jobs
-
-KINDS = {
-    **batch_jobs.KINDS, **release_jobs.KINDS, **changelog_jobs.KINDS, **pause_jobs.KINDS, **reload_jobs.KINDS,
-}  # fmt: skip

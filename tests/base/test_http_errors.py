@@ -1,0 +1,63 @@
+"""Who holds a connection without asking for anything is cut off; who asks is not."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+import uvicorn
+from fastapi import FastAPI
+
+from tests.broker import free_port
+from twinlake.base import http_errors
+from twinlake.base.waiting import wait_for
+
+SLOW_S = 3.0
+
+
+@pytest.fixture
+def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """Of a server that answers after a while."""
+    monkeypatch.setattr(http_errors, "HEAD_S", 0.5)
+    app, port = FastAPI(), free_port()
+
+    @app.get("/")
+    async def slow() -> str:
+        await asyncio.sleep(SLOW_S)
+        return "here"
+
+    server = uvicorn.Server(uvicorn.Config(app, port=port, log_config=None, http=http_errors.Protocol))
+    serving = threading.Thread(target=server.run)
+    serving.start()
+    wait_for("the server", lambda: server.started or None, 30)
+    yield port
+    server.should_exit = True
+    serving.join()
+
+
+@pytest.mark.parametrize("begun", [b"", b"GET / HTTP/1.1\r\nHost: 127"], ids=["silent", "half"])
+def test_who_sends_no_head_is_cut_off(port: int, begun: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as client:
+        client.sendall(begun)
+
+        assert client.recv(1) == b""
+
+
+def test_who_sends_it_drop_by_drop_is_cut_off(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as client, pytest.raises(OSError):
+        client.sendall(b"GET / HTTP/1.1\r\n")
+        until = time.monotonic() + 30
+        while time.monotonic() < until:
+            client.sendall(b"X: y\r\n")
+            time.sleep(0.1)
+
+
+def test_who_waits_for_an_answer_gets_it(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as client:
+        client.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+
+        assert client.makefile("rb").read().endswith(b'"here"')

@@ -1,0 +1,40 @@
+"""A home with a plan, and the command line against a lake server that has every answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from tests.cli.answers import PLAN, Answers
+from twinlake.cli.app import build_app
+from twinlake.config.settings import Services, Settings
+from twinlake.lake import formats
+from twinlake.lake.catalog.plans import Plans
+from twinlake.server.client import LakeClient
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    settings = Settings(home=tmp_path)
+    Services(api_url="http://lake", sql_url="http://sql").save(settings.services_file)
+    formats.acquire(settings.lake)
+    Plans(settings.lake).save(PLAN)
+    monkeypatch.setenv("TWINLAKE_HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def twinlake(home: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """`twinlake(answers, "verify", "t")`: one command against these answers."""
+
+    def run(answers: Answers, *arguments: str) -> Result:
+        client = LakeClient("http://lake", "token", httpx.MockTransport(answers))
+        monkeypatch.setattr(LakeClient, "of", staticmethod(lambda services: client))
+        return CliRunner().invoke(build_app(), list(arguments))
+
+    return run

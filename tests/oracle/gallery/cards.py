@@ -1,0 +1,58 @@
+"""What the gallery's tables of card payments must show."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import datetime, timedelta
+from decimal import Decimal
+from statistics import quantiles
+
+from tests.oracle.gallery.records import Record, Rows
+
+HOUR = timedelta(hours=1)
+
+
+def tables(valid: dict[str, list[Record]], watermarks: dict[str, datetime]) -> dict[str, Rows]:
+    hours, amounts = card_hours(valid["card_payments"]), card_amounts(valid["card_payments"])
+    suspicious: Rows = {}
+    for (card, hour), row in hours.items():
+        median = amounts[card,]["median"]
+        unusual = float(row["largest"]) > 30 * median
+        if row["countries"] >= 3 or unusual:
+            shown = {name: row[name] for name in ("merchants", "countries", "largest")}
+            suspicious[card, hour] = {**shown, "median": median}
+    return {"card_hours": hours, "card_amounts": amounts, "suspicious_hours": suspicious}
+
+
+def card_hours(payments: list[Record]) -> Rows:
+    groups = defaultdict(list)
+    for payment in payments:
+        hour = payment["paid_at"].replace(minute=0, second=0, microsecond=0)
+        groups[payment["card"], hour].append(payment)
+    return {
+        (card, hour): {
+            "window_end": hour + HOUR,
+            "payments": len(group),
+            "merchants": len({payment["merchant"] for payment in group} - {None}),
+            "countries": len({payment["country"] for payment in group}),
+            "largest": max(payment["amount"] for payment in group),
+        }
+        for (card, hour), group in groups.items()
+    }
+
+
+def card_amounts(payments: list[Record]) -> Rows:
+    groups: dict[str, list[Decimal]] = defaultdict(list)
+    for payment in payments:
+        groups[payment["card"]].append(payment["amount"])
+    return {
+        (card,): {"payments": len(group), "median": _quantile(group, 50), "nearly_all": _quantile(group, 95)}
+        for card, group in groups.items()
+    }
+
+
+def _quantile(amounts: list[Decimal], percent: int) -> float:
+    """Between the two amounts at both sides of the place, in proportion."""
+    if len(amounts) == 1:
+        return float(amounts[0])
+    return quantiles(map(float, amounts), n=100, method="inclusive")[percent - 1]

@@ -1,0 +1,23 @@
+"""The list of parts fits together: its order, its names, its ports."""
+
+from twinlake.services.all import all_parts, service_names
+from twinlake.services.ports import NAMES
+
+
+def test_each_part_comes_after_what_it_needs() -> None:
+    known: set[str] = set()
+    for part in all_parts():
+        assert set(part.needs) <= known, part.name
+        known.add(part.name)
+
+    assert len(known) == len(all_parts())
+
+
+def test_every_port_belongs_to_one_part() -> None:
+    owned = [port for part in all_parts() for port in part.ports]
+
+    assert sorted(owned) == sorted(NAMES)
+
+
+def test_the_parts_of_airflow_are_one_service() -> None:
+    assert service_names(all_parts()) == ("broker", "registry", "topics", "lake", "sql", "airflow")

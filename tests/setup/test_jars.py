@@ -1,0 +1,55 @@
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from twinlake.setup.jars import LIST, Artifact, JarError, fetch, read_list
+
+
+def artifact(name: str, content: bytes) -> Artifact:
+    return Artifact(
+        set="spark", group="g", name=name, version="1", classifier="", extension="jar",
+        sha256=hashlib.sha256(content).hexdigest(),
+    )  # fmt: skip
+
+
+def test_the_list_names_every_jar_once_with_a_checksum() -> None:
+    artifacts = read_list(LIST.read_text())
+
+    assert {artifact.set for artifact in artifacts} == {"spark", "kafka", "registry", "compiler"}
+    places = [(artifact.set, artifact.file_name) for artifact in artifacts]
+    assert len(set(places)) == len(places)
+
+
+def test_the_list_pins_the_connector_and_its_token_provider_that_work_together() -> None:
+    names = {artifact.file_name for artifact in read_list(LIST.read_text()) if artifact.set == "spark"}
+
+    assert {
+        "spark-sql-kafka-0-10_2.13-4.1.1.jar",
+        "spark-token-provider-kafka-0-10_2.13-4.0.0.jar",
+        "kafka-clients-3.9.1.jar",
+    } <= names
+
+
+@pytest.mark.parametrize("line", ["spark g:n:1", "hadoop g:n:1 " + "0" * 64, "spark g:n " + "0" * 64])
+def test_a_line_of_another_form_is_named(line: str) -> None:
+    with pytest.raises(JarError, match="line 2"):
+        read_list("# a comment\n" + line)
+
+
+def test_jars_that_are_here_are_kept_without_asking_anyone_and_others_are_removed(tmp_path: Path) -> None:
+    (tmp_path / "spark").mkdir()
+    (tmp_path / "spark" / "a-1.jar").write_bytes(b"a")
+    (tmp_path / "spark" / "a-0.jar").write_bytes(b"old")
+
+    fetch([artifact("a", b"a")], tmp_path, java_home=Path("/nonexistent"))
+
+    assert [path.name for path in (tmp_path / "spark").iterdir()] == ["a-1.jar"]
+
+
+def test_a_damaged_jar_is_asked_for_again(tmp_path: Path) -> None:
+    (tmp_path / "spark").mkdir()
+    (tmp_path / "spark" / "a-1.jar").write_bytes(b"half")
+
+    with pytest.raises(FileNotFoundError, match="java"):
+        fetch([artifact("a", b"whole")], tmp_path, java_home=tmp_path / "nowhere")

@@ -1,0 +1,99 @@
+"""Owns moments (RFC 3339, UTC) and durations ("3 hours", "PT3H") and their texts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from twinlake.base.errors import UsageError
+
+Clock = Callable[[], datetime]
+"""Tells the moment, aware and UTC; a parameter wherever a result depends on it."""
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(\.\d{1,6})?([Zz]|[+-]\d{2}:\d{2})")
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_WORDS = re.compile(r"(\d+)\s*(second|minute|hour|day|week)s?")
+_ISO = re.compile(r"P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d{1,6})?)S)?)?")
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def parse_moment(text: str) -> datetime:
+    """RFC 3339 text with its zone as an aware UTC datetime; a date alone is its first moment in UTC."""
+    if _DATE.fullmatch(text):
+        text = f"{text}T00:00:00Z"
+    if not _MOMENT.fullmatch(text):
+        raise UsageError(
+            f"{text!r} is not a moment",
+            "it is neither a date nor RFC 3339 with a zone",
+            "write it like 2026-01-31 or 2026-01-31T12:00:00Z",
+        )
+    try:
+        return datetime.fromisoformat(text.upper().replace(" ", "T")).astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise UsageError(
+            f"{text!r} is not a moment", str(error), "write it like 2026-01-31T12:00:00Z"
+        ) from error
+
+
+def format_moment(moment: datetime) -> str:
+    """RFC 3339 in UTC, with microseconds only when there are any."""
+    if moment.tzinfo is None:
+        raise ValueError(f"moment without zone: {moment!r}")
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def utc_now() -> datetime:
+    """The machine's clock; only what starts a process hands it on as a Clock."""
+    return datetime.now(UTC)
+
+
+def from_micros(micros: int) -> datetime:
+    """The moment so many microseconds after 1970-01-01 UTC."""
+    return EPOCH + timedelta(microseconds=micros)
+
+
+def moment_or_none(micros: int) -> datetime | None:
+    """`from_micros`, or None for a moment outside years 1 to 9999: windows may begin before and end after."""
+    try:
+        return from_micros(micros)
+    except OverflowError:
+        return None
+
+
+def parse_duration(text: str, or_zero: bool = False) -> timedelta:
+    """A positive duration from "90 seconds", "3 hours", "21 days" or ISO 8601 without months and years;
+    none at all only where that is asked for."""
+    try:
+        duration = _duration(text)
+    except OverflowError as error:
+        raise UsageError(
+            f"{text!r} is not a duration", "it is too long", 'write it like "3 hours"'
+        ) from error
+    if duration < timedelta(0) or not (duration or or_zero):
+        raise UsageError(
+            f"{text!r} is not a duration", "it is not longer than zero", 'write it like "3 hours"'
+        )
+    return duration
+
+
+def _duration(text: str) -> timedelta:
+    if words := _WORDS.fullmatch(text.strip()):
+        return timedelta(**{words[2] + "s": int(words[1])})
+    iso = _ISO.fullmatch(text.strip())
+    if iso is None or not any(iso.groups()):
+        raise UsageError(f"{text!r} is not a duration", "", 'write it like "3 hours" or "PT3H"')
+    weeks, days, hours, minutes = (int(part or 0) for part in iso.groups()[:4])
+    return timedelta(
+        weeks=weeks, days=days, hours=hours, minutes=minutes, microseconds=round(float(iso[5] or 0) * 1e6)
+    )
+
+
+def format_duration(duration: timedelta) -> str:
+    """The duration in its largest whole unit, such as "3 hours"; parse_duration reads it back."""
+    micros = duration // _MICROSECOND
+    for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1)):
+        if micros % (size * 1_000_000) == 0:
+            count = micros // (size * 1_000_000)
+            return f"{count} {unit}{'' if count == 1 else 's'}"
+    return f"PT{micros / 1e6:.6f}S"

@@ -1,0 +1,223 @@
+"""Diff: the keyed difference between two relations, by the one rule of equality (twinlake/kinds/equality.py).
+
+Certificates (speed against batch), release comparisons (blue against green) and changelogs (then against now)
+all come here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial, reduce
+from operator import and_, or_
+from typing import TYPE_CHECKING, Any, Literal
+
+from twinlake.kinds.equality import is_number, same
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, Row
+    from pyspark.sql.types import StructType
+
+Sort = Literal["changed", "only_left", "only_right"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """One relation; `scales` maps each double with a tolerance to the column that has its scale."""
+
+    rows: DataFrame
+    scales: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The columns that are compared, and their Spark types: all but scales that are nothing else."""
+        hidden = {scale for column, scale in self.scales.items() if scale not in self.scales}
+        return {name: type_ for name, type_ in self.rows.dtypes if name not in hidden}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Differing:
+    """One differing row as Spark gave it; `columns` are those that differ, none where a side is missing."""
+
+    sort: Sort
+    left: Row | None
+    right: Row | None
+    columns: tuple[str, ...] = ()
+
+    @property
+    def known(self) -> Row:
+        """A side that is there; both have the row's key."""
+        found = self.left if self.left is not None else self.right
+        assert found is not None  # a differing row is on one side at least
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnDiff:
+    """`changed` counts the common rows in which the column differs; totals are sums, NULL on overflow."""
+
+    name: str
+    types: tuple[str, str]
+    changed: int
+    totals: tuple[Any, Any] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diff:
+    """Rows counted by key; `columns` are those of both sides but the keys, `rows` the first that differ."""
+
+    common: int
+    changed: int
+    only_left: int
+    only_right: int
+    columns: tuple[ColumnDiff, ...]
+    rows: tuple[Differing, ...]
+
+    @property
+    def compared(self) -> int:
+        return self.common + self.only_left + self.only_right
+
+    @property
+    def differing(self) -> int:
+        return self.changed + self.only_left + self.only_right
+
+
+def diff(left: Side, right: Side, keys: Sequence[str], *, shown: int, totals: bool = False) -> Diff:
+    """The difference of two relations in which `keys` are unique, in one Spark job, or two if they differ.
+
+    At most `shown` differing rows of each sort are kept, the first by key of those whose times Python knows.
+    Columns that only one side has are left out. With `totals`, numbers are summed up on both sides.
+    """
+    from pyspark.sql import functions as F
+
+    types = {
+        name: (type_, right.types[name])
+        for name, type_ in left.types.items()
+        if name in right.types and name not in keys
+    }
+    joined = _joined(left.rows, right.rows, keys)
+    both = F.col("l").isNotNull() & F.col("r").isNotNull()
+    differs = {name: both & ~_same(left, right, name, types[name]) for name in types}
+    changed = reduce(or_, differs.values(), F.lit(False))
+    counts = [
+        F.count_if(both).alias("common"),
+        F.count_if(changed).alias("changed"),
+        F.count_if(F.col("r").isNull()).alias("only_left"),
+        F.count_if(F.col("l").isNull()).alias("only_right"),
+        *(F.count_if(differs[name]).alias(f"changed_{index}") for index, name in enumerate(types)),
+    ]
+    totalled = [name for name in types if totals and all(map(is_number, types[name]))]
+    for index, name in enumerate(totalled):
+        for side, type_ in zip("lr", types[name], strict=True):
+            counts.append(_total(_at(side, name), type_).alias(f"total_{side}_{index}"))
+    found = joined.agg(*counts).first()
+    assert found is not None  # an aggregate without groups has one row
+
+    def total(name: str) -> tuple[Any, Any] | None:
+        index = totalled.index(name) if name in totalled else None
+        return None if index is None else (found[f"total_l_{index}"], found[f"total_r_{index}"])
+
+    columns = tuple(
+        ColumnDiff(name=name, types=types[name], changed=found[f"changed_{index}"], totals=total(name))
+        for index, name in enumerate(types)
+    )
+    counted = {name: found[name] for name in ("common", "changed", "only_left", "only_right")}
+    equal = not (counted["changed"] or counted["only_left"] or counted["only_right"])
+    rows: tuple[Differing, ...] = ()
+    if not equal:
+        for side, one in (("l", left), ("r", right)):
+            joined = joined.where(known_to_python(one.rows.schema, partial(_at, side)))
+        rows = _first_rows(joined, differs, changed, keys, shown)
+    return Diff(**counted, columns=columns, rows=rows)
+
+
+def changes(left: Side, right: Side, keys: Sequence[str]) -> DataFrame:
+    """Every differing row: `l` and `r` are the whole rows of both sides, NULL where a side lacks the key.
+
+    Rows of sides with other columns, or columns of other types, all differ.
+    """
+    from pyspark.sql import functions as F
+
+    joined = _joined(left.rows, right.rows, keys)
+    if left.types != right.types:
+        return joined
+    differs = (
+        ~_same(left, right, name, (type_, type_)) for name, type_ in left.types.items() if name not in keys
+    )
+    missing = F.col("l").isNull() | F.col("r").isNull()
+    return joined.where(reduce(or_, differs, missing))
+
+
+def _joined(left: DataFrame, right: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Columns l and r: the whole row of each side, NULL where that side lacks the key."""
+    from pyspark.sql import functions as F
+
+    sides = (left.select(F.struct("*").alias("l")), right.select(F.struct("*").alias("r")))
+    on = reduce(and_, (_at("l", key).eqNullSafe(_at("r", key)) for key in keys))
+    return sides[0].join(sides[1], on, "full_outer")
+
+
+def _at(side: str, name: str) -> Column:
+    from pyspark.sql import functions as F
+
+    return F.col(side).getField(name)
+
+
+def _same(left: Side, right: Side, name: str, types: tuple[str, str]) -> Column:
+    scales = [_at(side, scales[name]) for side, scales in (("l", left.scales), ("r", right.scales))
+              if name in scales]  # fmt: skip
+    return same(_at("l", name), _at("r", name), types, scales)
+
+
+def _first_rows(
+    joined: DataFrame, differs: Mapping[str, Column], changed: Column, keys: Sequence[str], shown: int
+) -> tuple[Differing, ...]:
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    missing = {"only_left": F.col("r").isNull(), "only_right": F.col("l").isNull()}
+    sort = F.lit("changed")
+    for name, condition in missing.items():
+        sort = F.when(condition, name).otherwise(sort)
+    key = F.struct(*(F.coalesce(_at("l", name), _at("r", name)).alias(name) for name in keys))
+    names = F.array().cast("array<string>")
+    if differs:
+        named = (F.when(condition, F.lit(name)) for name, condition in differs.items())
+        names = F.array_compact(F.array(*named))
+    picked = (
+        joined.where(reduce(or_, missing.values(), changed))
+        .select(sort.alias("sort"), key.alias("key"), "l", "r", names.alias("names"))
+        .withColumn("nth", F.row_number().over(Window.partitionBy("sort").orderBy("key")))
+        .where(F.col("nth") <= shown)
+        .orderBy("sort", "nth")
+    )
+    return tuple(
+        Differing(
+            sort=row["sort"], left=row["l"], right=row["r"],
+            columns=tuple(row["names"]) if row["sort"] == "changed" else (),
+        )
+        for row in picked.collect()  # not by Arrow: it refuses structs whose fields are never null
+    )  # fmt: skip
+
+
+def known_to_python(schema: StructType, at: Callable[[str], Column]) -> Column:
+    """Whether a row's times are of the years 1 to 9999 in any zone: of others nothing can be collected.
+
+    `at` makes the column of a name; times within structs and arrays are not looked at.
+    """
+    from pyspark.sql import functions as F
+
+    first, last = "TIMESTAMP '0001-01-03 00:00:00Z'", "TIMESTAMP '9999-12-30 00:00:00Z'"
+    times = (at(column.name) for column in schema if column.dataType.typeName() == "timestamp")
+    known = (F.coalesce(time.between(F.expr(first), F.expr(last)), F.lit(True)) for time in times)
+    return reduce(and_, known, F.lit(True))
+
+
+def _total(column: Column, type_: str) -> Column:
+    """A sum that cannot fail: NULL where it does not fit."""
+    from pyspark.sql import functions as F
+
+    if type_ in ("double", "float"):
+        return F.sum(column)
+    scale = type_.split(",")[1].rstrip(")") if "," in type_ else "0"
+    return F.try_sum(column.cast(f"decimal(38,{scale})"))

@@ -1,0 +1,42 @@
+"""Pinned: what a version shows at its pin, as one side of a diff."""
+
+from __future__ import annotations
+
+from twinlake.batch.diff import Side
+from twinlake.kinds.equality import scale_of
+from twinlake.lake.catalog.feed import LogView, Readable, as_computed
+from twinlake.lake.catalog.version import Pin
+
+
+def side(opened: Readable, pin: Pin) -> Side:
+    """The pinned view without what the watermark decides, its doubles with their scales."""
+    timeless = opened.definition.timeless
+    doubles = tuple(name for name, type_ in opened.view(pin).dtypes if type_ in ("double", "float"))
+    view = opened.view(pin, scaled=doubles)
+    scales = {name: scale_of(name) for name in doubles if scale_of(name) in view.columns}
+    return Side(rows=view.select(*timeless, *scales.values()), scales=scales)
+
+
+def exact_side(opened: Readable, pin: Pin) -> Side:
+    """The same, its doubles without scales, so that they compare exactly: for two moments of one version,
+    where many differences that each are forgiven would add up.
+    """
+    return Side(rows=opened.view(pin).select(*opened.definition.timeless))
+
+
+def computed_at(opened: Readable, at: Pin) -> tuple[Readable, Pin]:
+    """The version as the logs alone make it, at the position and watermarks of another pin.
+
+    A topic that the other one does not read is taken to the end of its log.
+    """
+    return as_computed(opened), _pin(opened, at)
+
+
+def _pin(opened: Readable, at: Pin) -> Pin:
+    version = opened.version
+    position = {topic: at.position.get(topic, opened.logs[topic].end()) for topic in version.topics}
+    reads = opened.reads.items() if isinstance(opened, LogView) else ()
+    return Pin(
+        version=version, position=position, watermarks=at.watermarks, clocks=at.clocks,
+        reads={name: _pin(read, at) for name, read in reads},
+    )  # fmt: skip

@@ -1,0 +1,153 @@
+"""Changelogs: which tables' changes are sent where, in files of the lake, and their senders."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import structlog
+
+from twinlake.base.errors import NotFoundError, UsageError
+from twinlake.base.job import Run
+from twinlake.base.location import Location
+from twinlake.changelog.destination import Destination, position_topic
+from twinlake.changelog.form import schemas
+from twinlake.changelog.sender import Sender
+from twinlake.kinds.kind import Kind
+from twinlake.lake.catalog import release_log
+from twinlake.lake.open_lake import OpenLake
+from twinlake.lake.storage import store
+from twinlake.topics import coordinate
+from twinlake.topics.topic import topic_names
+
+journal = structlog.get_logger(__name__)
+_TOPIC = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changelog:
+    """One that is on: it is sent until somebody stops it, by whichever server runs."""
+
+    table: str
+    topic: str
+    started_at: str
+
+
+class Changelogs:
+    """Implements `lake.open_lake.RunningChangelogs`. `<lake>/changelogs/<table>.json` is there while one is
+    on; a table has one at most.
+    """
+
+    def __init__(self, lake: Location, lake_id: str) -> None:
+        self._folder = lake / "changelogs"
+        self._lake_id = lake_id
+        self._senders: dict[str, Sender] = {}
+        self._lock = threading.Lock()
+
+    def begin(self, lake: OpenLake) -> None:
+        """Go on with those that are on."""
+        with self._lock:
+            for one in self._on():
+                self._send(lake, one)
+
+    def end(self) -> None:
+        """Send no more; they stay on for the next start."""
+        with self._lock:
+            for sender in self._senders.values():
+                sender.cancel()
+            for sender in self._senders.values():
+                sender.stop()
+
+    def status(self) -> list[dict[str, Any]]:
+        """Without the lock, which is held while a sender ends."""
+        return [sender.status() for _, sender in sorted(self._senders.copy().items())]
+
+    def start(self, lake: OpenLake, table: str, topic: str, run: Run) -> dict[str, Any]:
+        with self._lock:
+            on = {one.table: one for one in self._on()}
+            if table in on and on[table].topic != topic:
+                raise UsageError(
+                    f"the changelog of {table} goes to {on[table].topic}", "a table has one at most",
+                    f"end that with `twinlake changelog {table} --stop`",
+                )  # fmt: skip
+            if table not in on:
+                self._refuse(lake, table, topic, [one.topic for one in on.values()], run)
+                made = Changelog(table=table, topic=topic, started_at=lake.clock().isoformat())
+                store.replace(self._folder / f"{table}.json", json.dumps(asdict(made), indent=2))
+                self._send(lake, made)
+            return self._senders[table].status()
+
+    def stand_still(self, table: str, run: Run) -> None:
+        self._sender(table).stand_still(run)
+
+    def stop(self, lake: OpenLake, table: str) -> dict[str, Any]:
+        with self._lock:
+            sender = self._sender(table)
+            sender.stop()
+            store.delete(self._folder / f"{table}.json")
+            lake.pauses.drop("changelog", table)  # the next one of this table is another one
+            del self._senders[table]
+            return {**sender.status(), "state": "stopped"}
+
+    def _sender(self, table: str) -> Sender:
+        sender = self._senders.get(table)
+        if sender is None:
+            on = ", ".join(sorted(self._senders)) or "none"
+            raise NotFoundError(
+                f"table {table} has no changelog", f"tables that have: {on}", "name one of them"
+            )
+        return sender
+
+    def _send(self, lake: OpenLake, one: Changelog) -> None:
+        self._senders[one.table] = Sender(lake, self._lake_id, one.table, one.topic)
+        self._senders[one.table].start()
+
+    def _on(self) -> list[Changelog]:
+        files = (name for name in sorted(store.names(self._folder)) if name.endswith(".json"))
+        return [store.read_as(self._folder / name, Changelog) for name in files]
+
+    def _refuse(self, lake: OpenLake, table: str, topic: str, others: list[str], run: Run) -> None:
+        """Before anything is made: everything that can be known to be wrong."""
+        name = lake.live_version(table)
+        if name is None:
+            live = release_log.live(lake.path)
+            raise NotFoundError(
+                f"table {table!r} is not live",
+                f"live are: {', '.join(sorted(live.tables)) if live else 'none yet'}",
+                "name one of them, or make it live",
+            )
+        version = lake.versions.get(table, name)
+        opened = lake.versions.opened(version)
+        _refuse_kind(opened.definition)
+        _refuse_name(topic, [*topic_names(*lake.settings.sources)], others)
+        view = opened.view(lake.versions.pin(version, run)).select(*opened.definition.timeless)
+        schemas(table, opened.definition.view_keys, view.schema)
+        access = lake.settings.services().kafka("changelog")
+        Destination(access, topic, table, self._lake_id).refuse_foreign()
+
+
+def _refuse_kind(definition: Kind) -> None:
+    if set(definition.view_keys) <= set(coordinate.NAMES):
+        raise UsageError(
+            f"table {definition.name} has no keys",
+            "its rows are records of a topic, which come and never change",
+            f"have consumers read Kafka's topic {', '.join(definition.inputs)}, or define a table with keys "
+            "over it (a Latest, an Aggregate), release that and send its changes",
+        )
+
+
+def _refuse_name(topic: str, sources: list[str], others: list[str]) -> None:
+    """UsageError for a name that Kafka refuses, or that is taken; two topics are meant by each."""
+    if not _TOPIC.fullmatch(topic):
+        raise UsageError(
+            f"{topic!r} is no name of a topic", "up to 200 letters, digits, '.', '_' and '-' are allowed, "
+            "a letter or digit first", "name another topic",
+        )  # fmt: skip
+    mine = {topic, position_topic(topic)}
+    taken = {one: "tables are made from it" for one in sources}
+    taken |= {one: "it is another changelog's" for other in others for one in (other, position_topic(other))}
+    if both := sorted(mine & set(taken)):
+        raise UsageError(f"topic {both[0]!r} is taken", taken[both[0]], "name another topic")

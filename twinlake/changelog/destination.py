@@ -1,0 +1,254 @@
+"""Destination: a changelog's two compacted topics, and the one producer that may write them.
+
+A transaction holds the records of one step from position to position, and the new position. So a reader of
+committed records that has read the position has read all that led to it, and nothing beyond.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
+
+from twinlake.base import breakpoints
+from twinlake.base.breakpoints import Point
+from twinlake.base.errors import DeniedError, DifferenceError, TwinlakeError, UnreachableError, UsageError
+from twinlake.changelog.position import Position
+from twinlake.config.kafka_access import KafkaAccess
+from twinlake.topics.kafka import Kafka, KafkaTopic
+from twinlake.topics.refusal import RIGHTS, refusal
+
+COMPACTED = {"cleanup.policy": "compact"}
+ANSWER_S = 30.0
+GROUPS = "twinlake-changelog"
+"""The consumer group, or how its name begins; nothing is committed to it."""
+TRANSACTION_MS = 900_000
+"""The longest that a broker allows unless told otherwise: the first fill is one transaction, too."""
+NAMED_OTHERWISE = (
+    "name a topic that begins with `changelog.` where Twinlake runs the broker itself; elsewhere have "
+    "somebody who administers the cluster give it what docs/security.md names, on both its topics"
+)
+Record = tuple[bytes, bytes | None]
+Header = tuple[str, str | bytes | None]
+
+
+def position_topic(topic: str) -> str:
+    """Where the positions of a changelog are."""
+    return f"{topic}.position"
+
+
+@contextmanager
+def _naming_all_rights() -> Iterator[None]:
+    """Where one right is missing, others are, too."""
+    try:
+        yield
+    except DeniedError as error:
+        if RIGHTS not in error.facts:
+            raise
+        raise DeniedError(error.what, error.why, NAMED_OTHERWISE, error.facts) from error
+
+
+class Destination:
+    """Ready after `open`. After any error: `close` it, and open it anew, which tells what was committed."""
+
+    def __init__(self, access: KafkaAccess, topic: str, table: str, lake_id: str) -> None:
+        self.topic = topic
+        self.topic_id, self.partitions = "", 0
+        self.kafka = Kafka(access)
+        self._table = table
+        self._lake_id = lake_id
+        self._producer: Producer | None = None
+
+    @property
+    def position_topic(self) -> str:
+        return position_topic(self.topic)
+
+    @_naming_all_rights()
+    def refuse_foreign(self) -> None:
+        """UsageError for topics that are there and cannot be this changelog's."""
+        for name in (self.topic, self.position_topic):
+            if self.kafka.topic(name):
+                self._refuse_forgetful(name)
+        positions = self.kafka.topic(self.position_topic)
+        if positions and len(positions.partitions) != 1:
+            raise UsageError(
+                f"topic {self.position_topic!r} has {len(positions.partitions)} partitions",
+                "positions have an order in one partition only", "name another topic",
+            )  # fmt: skip
+        told = self._position() if positions else None
+        self._refuse_others(told)
+        found = self.kafka.topic(self.topic)
+        if told is not None and found is not None:
+            self._refuse_more_partitions(told, found)
+        if told is None and found is not None:
+            begins = self.kafka.begins(self.topic, found.partitions)
+            if self.kafka.ends(self.topic, found.partitions) != begins:
+                raise UsageError(
+                    f"topic {self.topic!r} has records already",
+                    f"{self.position_topic!r} does not tell that they are a changelog's",
+                    "name a topic that is empty, or not there",
+                )
+
+    @_naming_all_rights()
+    def open(self) -> Position | None:
+        """Make the topics, fence whoever sent before, then read what was told last; None before the first.
+
+        In this order: what a fenced producer was about to commit is committed or aborted by then.
+        """
+        if not self.kafka.create(self.topic, config=COMPACTED):
+            self._refuse_forgetful(self.topic)
+        if not self.kafka.create(self.position_topic, partitions=1, config=COMPACTED):
+            self._refuse_forgetful(self.position_topic)
+        found = self.kafka.topic(self.topic)
+        if found is None:
+            raise self._unreachable("the broker does not know the topic that was just made")
+        self.topic_id, self.partitions = found.id, len(found.partitions)
+        producer = Producer(
+            {
+                **self.kafka.access.client(),
+                "transactional.id": f"twinlake-{self._lake_id}-{self._table}",
+                "transaction.timeout.ms": TRANSACTION_MS,
+                "partitioner": "murmur2_random",
+                "compression.type": "lz4",
+                "linger.ms": 5,
+                "log_level": 0,
+            }
+        )
+        try:
+            producer.init_transactions(ANSWER_S)
+        except KafkaException as error:
+            raise self._failed(error) from error
+        self._producer = producer
+        told = self._position()
+        self._refuse_others(told)
+        if told is not None:
+            self._refuse_more_partitions(told, found)
+        return told
+
+    @_naming_all_rights()
+    def send(self, records: Iterable[Record], headers: Mapping[str, str], position: Position) -> int:
+        """All records and the position in one transaction; how many records that were.
+
+        UnreachableError when it is not known to be committed, or when the topic is no longer the one that was
+        opened: `open` tells what was committed, and to which.
+        """
+        assert self._producer is not None, "it is not open"
+        named: list[Header] = [(name, text.encode()) for name, text in headers.items()]
+        sent = 0
+        try:
+            self._producer.begin_transaction()
+            for key, value in records:
+                self._produce(self.topic, key, value, named)
+                sent += 1
+            self._produce(self.position_topic, self._table.encode(), position.to_bytes(), named)
+            self._producer.flush(ANSWER_S)  # so that what is left to do is the commit
+            self._refuse_another_topic()
+            breakpoints.at(Point.BEFORE_CHANGES, self._table)
+            self._producer.commit_transaction(ANSWER_S)
+            breakpoints.at(Point.AFTER_CHANGES, self._table)
+        except KafkaException as error:
+            raise self._failed(error) from error
+        return sent
+
+    def close(self) -> None:
+        """Forget the producer; what it has not committed is aborted, now or by the next `open`."""
+        if self._producer is not None:
+            with suppress(KafkaException):  # the next one fences it
+                self._producer.abort_transaction(1.0)
+            self._producer = None
+
+    def _produce(self, topic: str, key: bytes, value: bytes | None, headers: list[Header]) -> None:
+        assert self._producer is not None
+        while True:
+            try:
+                self._producer.produce(topic, value, key, headers=headers)
+                break
+            except BufferError:
+                self._producer.poll(0.1)
+        self._producer.poll(0)
+
+    def _position(self) -> Position | None:
+        """The newest committed one."""
+        consumer = Consumer(
+            {
+                **self.kafka.access.client(), "group.id": GROUPS,
+                "isolation.level": "read_committed", "enable.auto.commit": False,
+                "enable.partition.eof": True, "log_level": 0,
+            }
+        )  # fmt: skip
+        newest: bytes | None = None
+        try:
+            consumer.assign([TopicPartition(self.position_topic, 0, OFFSET_BEGINNING)])
+            while True:
+                message = consumer.poll(ANSWER_S)
+                if message is None:
+                    raise self._unreachable(f"no answer from {self.position_topic} in {ANSWER_S:g} s")
+                if (error := message.error()) is None:
+                    newest = message.value()
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    return None if newest is None else Position.from_bytes(newest)
+                elif refused := self._refusal(error):
+                    raise refused
+                elif not error.retriable():
+                    raise self._unreachable(error.str())
+        except ValueError as error:
+            raise UsageError(
+                f"topic {self.position_topic!r} holds something else than positions", str(error),
+                "name another topic",
+            ) from error  # fmt: skip
+        finally:
+            consumer.close()
+
+    def _refuse_forgetful(self, name: str) -> None:
+        policy = self.kafka.setting(name, "cleanup.policy")
+        if policy != "compact":
+            raise UsageError(
+                f"topic {name!r} has cleanup.policy={policy}",
+                "a changelog is complete only in a topic that keeps the newest record of every key",
+                "name another topic, or set its cleanup.policy to compact",
+            )
+
+    def _refuse_others(self, told: Position | None) -> None:
+        if told is not None and (told.lake, told.table) != (self._lake_id, self._table):
+            mine = "this lake" if told.lake == self._lake_id else f"another lake ({told.lake})"
+            raise DifferenceError(
+                f"topic {self.topic!r} is not a changelog of {self._table}",
+                f"it was sent from table {told.table} of {mine}", "name another topic",
+            )  # fmt: skip
+
+    def _refuse_another_topic(self) -> None:
+        """To a topic that somebody has made anew only what changed would have been sent."""
+        found = self.kafka.topic(self.topic)
+        if found is None or (found.id, len(found.partitions)) != (self.topic_id, self.partitions):
+            raise self._unreachable("the topic was deleted, made anew or given partitions in the meantime")
+
+    def _refuse_more_partitions(self, told: Position, found: KafkaTopic) -> None:
+        had, has = told.partitions, len(found.partitions)
+        if told.topic_id == found.id and had != has:
+            raise DifferenceError(
+                f"topic {self.topic!r} has {has} partitions",
+                f"it had {had} when its records were sent, so a key may have records in two of them now",
+                "stop the changelog and start one to another topic",
+            )
+
+    def _failed(self, error: KafkaException) -> TwinlakeError:
+        if error.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:
+            return UsageError(
+                f"a row of {self._table} is too large for {self.topic}", error.args[0].str(),
+                "leave its large columns out of the table, and read them by queries",
+            )  # fmt: skip
+        return self._refusal(error.args[0]) or self._unreachable(error.args[0].str())
+
+    def _refusal(self, error: KafkaError) -> DeniedError | None:
+        return refusal(
+            error, self.kafka.access, f"send the changelog of {self._table} to {self.topic}",
+            f"WRITE and READ on {self.topic} and {self.position_topic}, WRITE on transactional ids and READ "
+            "on groups that begin with twinlake-",
+        )  # fmt: skip
+
+    def _unreachable(self, why: str) -> UnreachableError:
+        return UnreachableError(
+            f"the changelog of {self._table} was not sent to {self.topic}", why,
+            "nothing, if the broker comes back: it is tried again by itself; see `twinlake logs broker`",
+        )  # fmt: skip

@@ -1,0 +1,225 @@
+"""Sender: the one thread that sends a changelog, from position to position of whatever version is live.
+
+It asks for the table's position instead of being told: nobody who advances a version ever waits for it. All
+that has happened since the last transaction goes into the next one.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from twinlake.base.errors import BusyError, NotFoundError, TwinlakeError, first_lines
+from twinlake.base.job import Run
+from twinlake.base.times import format_moment
+from twinlake.base.waiting import holding
+from twinlake.changelog.changes import TOUCHED, content_of, find_changes, is_of_this_lake
+from twinlake.changelog.destination import Destination, Record
+from twinlake.changelog.form import Form, registered
+from twinlake.changelog.position import Position, pin_json
+from twinlake.kinds.kind import is_stored
+from twinlake.lake.catalog import release_log
+from twinlake.lake.catalog.feed import Opened
+from twinlake.lake.catalog.paused import Paused
+from twinlake.lake.catalog.version import Pin, Version
+from twinlake.lake.delta.read_errors import damage_in
+from twinlake.lake.open_lake import OpenLake
+from twinlake.spark.session import cancel
+from twinlake.topics.registry import Registry
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+LOOK_S = 0.5
+WHOLE_EVERY_S = 30.0
+"""A table whose every key is compared is compared so often at most, and a tenth of the time."""
+RETRY_FIRST_S, RETRY_LAST_S = 1.0, 60.0
+STOP_S = 60.0
+
+
+class Sender:
+    """Whatever fails is shown and tried again, ever more rarely, from what the position topic tells."""
+
+    def __init__(self, lake: OpenLake, lake_id: str, table: str, topic: str) -> None:
+        self.table, self.topic = table, topic
+        self.error: TwinlakeError | None = None
+        self.told: Position | None = None
+        self._lake = lake
+        self._lake_id = lake_id
+        self._journal = structlog.get_logger(__name__).bind(table=table, topic=topic)
+        self._run = Run(id=f"changelog-{table}")
+        self._turn = threading.Lock()
+        """Held while something is sent."""
+        self._destination: Destination | None = None
+        self._is_sure = False  # that what was told last is of this lake
+        self._form: tuple[str, Form] | None = None
+        self._records, self._way, self._sent_at = 0, "", ""
+        self._rest_until = 0.0  # on the monotonic clock
+        self._thread = threading.Thread(target=self._go, name=f"changelog {table}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def cancel(self) -> None:
+        """Have it end; what it computes for a transaction is given up."""
+        self._run.cancelled.set()
+        cancel(self._lake.spark.sparkContext, self._run.tag)
+
+    def stop(self) -> None:
+        """The same; returns when nothing is sent any more."""
+        self.cancel()
+        self._thread.join(STOP_S)
+
+    def stand_still(self, run: Run) -> None:
+        """Returns once nothing is sent any more, after it was paused; what is computed for a transaction is
+        given up."""
+        cancel(self._lake.spark.sparkContext, self._run.tag)
+        with holding(self._turn, f"the transaction of the changelog of {self.table} to end", STOP_S, run):
+            pass  # from here on it sees that it is paused
+
+    def status(self) -> dict[str, Any]:
+        """How far it is; from memory."""
+        told, paused = self.told, self._paused()
+        error = None if paused else self.error
+        return {
+            "table": self.table,
+            "topic": self.topic,
+            "state": "paused" if paused else "failing" if error else "sending" if told else "starting",
+            "release": told.release if told else None,
+            "version": told.version if told else None,
+            "position": told.batches if told else {},
+            "records": self._records,
+            "way": self._way,
+            "sent_at": self._sent_at,
+            "error": error.to_json() if error else None,
+        }
+
+    def _paused(self) -> Paused | None:
+        return self._lake.pauses.of("changelog", self.table)
+
+    def _go(self) -> None:
+        context = self._lake.spark.sparkContext
+        context.setLocalProperty("spark.scheduler.pool", "batch")
+        context.addJobTag(self._run.tag)
+        retry_s = RETRY_FIRST_S
+        while not self._run.cancelled.is_set():
+            try:
+                with self._turn:
+                    if self._paused():
+                        self._forget()
+                    else:
+                        self._look()
+                self.error, retry_s, wait_s = None, RETRY_FIRST_S, LOOK_S
+            except Exception as error:
+                if self._run.cancelled.is_set():
+                    break
+                self._fail(error)
+                retry_s, wait_s = min(RETRY_LAST_S, 2 * retry_s), retry_s
+            self._run.cancelled.wait(wait_s)
+        self._forget()
+
+    def _fail(self, error: Exception) -> None:
+        self._journal.error("the changelog is not sent", exc_info=error)
+        known = damage_in(error, self._lake.path) or error
+        self.error = known.alone() if isinstance(known, TwinlakeError) else TwinlakeError(
+            f"the changelog of {self.table} is not sent", first_lines(error),
+            "fix what the error names; it is tried again by itself, and nothing is left out",
+        )  # fmt: skip
+        self._forget()
+
+    def _forget(self) -> None:
+        """What was sent last is asked of the broker again: a transaction may be committed or not."""
+        if self._destination:
+            self._destination.close()
+        self._destination = self._form = None
+        self._is_sure = False
+
+    def _look(self) -> None:
+        """Send what there is to send, if it is time for it."""
+        live = release_log.live(self._lake.path)
+        name = live.tables.get(self.table) if live else None
+        if live is None or name is None:
+            raise NotFoundError(
+                f"table {self.table} is not live", "no release has it now, so nobody can say what it shows",
+                f"make it live again, or end this with `twinlake changelog {self.table} --stop`",
+            )  # fmt: skip
+        if self._destination is None:
+            access = self._lake.settings.services().kafka("changelog")
+            made = Destination(access, self.topic, self.table, self._lake_id)
+            self.told = made.open()
+            self._destination = made
+        version = self._lake.versions.get(self.table, name)
+        at = self._lake.versions.position(version)
+        if self._is_sure and self._has_told(live.number, at):
+            return
+        if time.monotonic() >= self._rest_until:
+            self._send(self._destination, version, live.number)
+
+    def _send(self, destination: Destination, version: Version, release: int) -> None:
+        began = time.monotonic()
+        pin = self._lake.versions.pin(version, self._run)
+        self._is_sure = self._is_sure or not self.told or is_of_this_lake(self._lake.versions, self.told)
+        if self._is_sure and self._has_told(release, pin.position):
+            return  # a table over tables is told of where all that it reads have come
+        self._refuse_back(pin, release)
+        opened = self._lake.versions.opened(version)
+        form = self._form_of(opened, pin)
+        told = self.told if self.told and self.told.topic_id == destination.topic_id else None
+        found = find_changes(
+            self._lake.versions, told, opened, pin, form,
+            lambda: content_of(self._lake.spark, destination.kafka.access, self.topic),
+        )  # fmt: skip
+        new = Position(
+            lake=self._lake_id, table=self.table, release=release, topic_id=destination.topic_id,
+            key_id=form.key_id, pin=pin_json(pin), partitions=destination.partitions,
+        )  # fmt: skip
+        headers = {"release": str(release), "position": json.dumps(pin.position, sort_keys=True)}
+        self._records = destination.send(_each(found.records), headers, new)
+        self.told, self._way, self._is_sure = new, found.way, True
+        self._sent_at = format_moment(self._lake.clock())
+        ended = time.monotonic()
+        if found.way == TOUCHED:
+            self._rest_until = ended + (ended - began)
+        elif not is_stored(opened.definition):
+            self._rest_until = ended + max(WHOLE_EVERY_S, 9 * (ended - began))
+        self._journal.debug("sent", records=self._records, way=found.way, position=pin.position)
+
+    def _has_told(self, release: int, batches: Mapping[str, int]) -> bool:
+        return self.told is not None and (self.told.release, self.told.batches) == (release, batches)
+
+    def _refuse_back(self, pin: Pin, release: int) -> None:
+        """A reader that has seen a position, or a release, never sees an earlier one."""
+        if self.told and release < self.told.release:
+            raise BusyError(
+                f"release {release} is before the one that the changelog of {self.table} has told",
+                f"release {self.told.release} was told already: the lake was restored to an earlier state",
+                "restore the newer one, or stop the changelog and start one to another topic",
+            )
+        told = self.told.batches if self.told else {}
+        if behind := [topic for topic, batch in pin.position.items() if batch < told.get(topic, 0)]:
+            topic = behind[0]
+            raise BusyError(
+                f"{pin.version} is behind what its changelog has told",
+                f"it is at batch {pin.position[topic]} of {topic}, and batch {told[topic]} was told already",
+                "nothing, if it catches up; if the lake was restored to an earlier state: restore the newer "
+                "one, or stop the changelog and start one to another topic",
+            )
+
+    def _form_of(self, opened: Opened, pin: Pin) -> Form:
+        name = opened.version.name
+        if self._form is None or self._form[0] != name:
+            definition = opened.definition
+            rows = opened.view(pin).select(*definition.timeless).schema
+            registry = Registry(self._lake.settings.services().registry())
+            self._form = name, registered(registry, self.topic, self.table, definition.view_keys, rows)
+        return self._form[1]
+
+
+def _each(records: DataFrame) -> Iterator[Record]:
+    for row in records.toLocalIterator(prefetchPartitions=True):
+        yield bytes(row["key"]), None if row["value"] is None else bytes(row["value"])

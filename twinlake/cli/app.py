@@ -1,0 +1,45 @@
+"""Puts the command line together: every module of this folder adds its own part."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from twinlake.base.errors import UsageError
+
+_COMMANDS = (
+    "services", "doctor", "topics", "check", "batch", "jobs", "releases", "query", "quarantine", "changelog",
+    "pause", "reload", "gallery", "dags",
+)  # fmt: skip
+
+
+def _choose_home(
+    home: Annotated[
+        str | None,
+        typer.Option(help="the state to work on, such as .twinlake-demo; else $TWINLAKE_HOME or .twinlake"),
+    ] = None,
+) -> None:
+    """One definition per table: a speed and a batch layer that are proved equal."""
+    if home == "":
+        raise UsageError("--home names no folder", "it is empty", "leave it out, or name a folder")
+    if home is not None:
+        folder = Path(home).expanduser().absolute()
+        os.environ["TWINLAKE_HOME"] = str(folder)  # for what the command starts, too
+
+
+def build_app() -> typer.Typer:
+    """The whole command line."""
+    app = typer.Typer(
+        name="twinlake",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+    app.callback()(_choose_home)
+    for name in _COMMANDS:
+        import_module(f"twinlake.cli.{name}").register(app)
+    return app

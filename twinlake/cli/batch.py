@@ -1,0 +1,103 @@
+"""`twinlake rebuild` and `verify`: ask the lake server and follow the job."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from twinlake.cli.jobs import AS_JSON, KEY, follow, lake_client
+from twinlake.cli.output import print_json, say
+from twinlake.lake.catalog.version import batches_text
+
+SHOWN = 10
+DUE = Annotated[
+    bool,
+    typer.Option(
+        "--due",
+        help="what the DAG batch does: the windows with new records, and once a day all of history",
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands of the batch layer."""
+    app.command("rebuild")(rebuild_command)
+    app.command("verify")(verify_command)
+
+
+def rebuild_command(
+    table: Annotated[str, typer.Argument(help="the table to compute again from its log")],
+    start: Annotated[str | None, typer.Option("--from", help="first window start, RFC 3339")] = None,
+    end: Annotated[str | None, typer.Option("--to", help="window starts before this, RFC 3339")] = None,
+    due: DUE = False,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="replace even where speed and batch differ")
+    ] = False,
+    reason: Annotated[str | None, typer.Option(help="why a difference is repaired; kept for ever")] = None,
+    version: Annotated[str | None, typer.Option(help="this version; the live one unless given")] = None,
+    key: KEY = None,
+    as_json: AS_JSON = False,
+) -> None:
+    """Replace closed history of a table by what the log gives, beside the running stream."""
+    asked = {
+        "table": table, "version": version, "from": start, "to": end, "due": due, "repair": repair,
+        "reason": reason,
+    }  # fmt: skip
+    _certify("rebuild", {name: value for name, value in asked.items() if value is not None}, key, as_json)
+
+
+def verify_command(
+    table: Annotated[str, typer.Argument(help="the table to compare with its log")],
+    due: DUE = False,
+    repair: Annotated[bool, typer.Option("--repair", help="rebuild it where speed and batch differ")] = False,
+    version: Annotated[str | None, typer.Option(help="this version; the live one unless given")] = None,
+    key: KEY = None,
+    as_json: AS_JSON = False,
+) -> None:
+    """Compare what speed wrote with what batch computes, at one position, and store the certificate."""
+    asked = {"table": table, "version": version, "due": due, "repair": repair}
+    _certify("verify", {name: value for name, value in asked.items() if value is not None}, key, as_json)
+
+
+def _certify(kind: str, params: dict[str, Any], key: str | None, as_json: bool) -> None:
+    client = lake_client()
+    job = follow(client, client.submit(kind, params, key))
+    result = job.result or job.succeeded()
+    is_empty = _is_empty(params, result)
+    if as_json:
+        print_json({"job": job.id, "state": job.state, **result})
+    elif is_empty:
+        say(f"nothing was rebuilt: no window of {params['table']} begins in that range")
+    else:
+        _show(kind, result)
+    if not result["equal"] or is_empty:
+        raise typer.Exit(1)
+
+
+def _is_empty(params: dict[str, Any], result: dict[str, Any]) -> bool:
+    """Whether a range was given in which nothing lies: most probably it was not the one that was meant."""
+    return bool(not result["rows_compared"] and (params.get("from") or params.get("to")))
+
+
+def _show(kind: str, result: dict[str, Any]) -> None:
+    place = batches_text(result["position"])
+    verdict = ("equal", "green") if result["equal"] else ("NOT equal", "bold red")
+    name = f"{result['table']} {result['version']}"
+    if not result["due"]:
+        say(f"{name}: nothing is due; this is its newest certificate")
+    compared = f"{result['rows_compared']:,} rows compared"
+    say(f"{name}: speed and batch are ", verdict, f" at {place} over {result['covers']}; {compared}")
+    for title, found in (("differs", result["differences"]), ("was repaired", result["repaired"])):
+        for one in found[:SHOWN]:
+            if one["cause"] == "raises":
+                say(f"  raises: {one['why']}")
+                continue
+            key = ", ".join(f"{column}={value}" for column, value in one["key"].items())
+            say(f"  {title}: {key} ({one['cause']}: {one['why']})")
+            for side in ("speed", "batch"):
+                say(f"    {side} {one[side]}")
+        if len(found) > SHOWN:
+            say(f"  and {len(found) - SHOWN} more, see --json")
+    if kind == "rebuild" and not result["equal"] and not result["replaced"]:
+        say("nothing was replaced; add --repair to replace what speed wrote by what batch computed")

@@ -1,0 +1,237 @@
+"""`twinlake doctor`: every setting with its origin, and every check that needs nothing started."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import fields, is_dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from twinlake.base.errors import TwinlakeError, UsageError
+from twinlake.base.times import utc_now
+from twinlake.cli.output import console, error_lines, load_settings, print_json, say, show_rows
+from twinlake.config.configuration import Configuration
+from twinlake.config.configuration_example import example, own_first
+from twinlake.config.settings import Settings
+from twinlake.lake import formats
+from twinlake.lake.storage.fit import refuse_unfit
+from twinlake.services import given, sql
+from twinlake.services.checks import (
+    airflow as check_airflow,
+)
+from twinlake.services.checks import (
+    kafka as check_kafka,
+)
+from twinlake.services.checks import (
+    registry as check_registry,
+)
+from twinlake.services.checks.finding import Finding, tried
+from twinlake.services.folders import folders_of
+from twinlake.services.ports import is_free, taken_error
+from twinlake.services.supervise import control
+from twinlake.services.supervise.record import of as record_of
+from twinlake.spark.cluster import check_master
+
+HIDDEN = "(given)"
+_ROOM_BYTES = 1 << 30
+"""With less room no lake should begin."""
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command()(doctor)
+
+
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
+    show_example: Annotated[
+        bool, typer.Option("--example", help="Print a twinlake.toml with every key, all commented out.")
+    ] = False,
+) -> None:
+    """Check the settings and all that they name, without starting anything; exit code 1 when one is wrong.
+
+    Shows every setting and where it comes from: twinlake.toml, a variable TWINLAKE_<SECTION>_<KEY>, or its
+    default. Then everything that is given is asked: whether it answers, lets us in, and is as it must be.
+    """
+    if show_example:
+        print(example(), end="")
+        return
+    settings = load_settings()
+    try:
+        told, wrong = settings.configuration, None
+        settings.refuse_incomplete()
+    except UsageError as error:
+        told, wrong = Configuration(), error
+    rows = list(shown(told)) if wrong is None else []
+    if wrong is None:
+        with console.status("asking ..."):
+            found = list(checks(settings))
+    else:
+        found = [Finding(service="settings", looked_at=str(settings.configuration_file), error=wrong)]
+    sound = not any(one.error for one in found)
+    if as_json:
+        print_json({
+            "home": str(settings.home), "file": _file(settings), "ok": sound,
+            "settings": [dict(zip(("name", "value", "from"), row, strict=True)) for row in rows],
+            "checks": [_told(one, told.given) for one in found],
+        })  # fmt: skip
+    else:
+        _show(settings, rows, found, told.given)
+    if not sound:
+        raise typer.Exit(1)
+
+
+def check_given(settings: Settings, services: Collection[str]) -> None:
+    """Raises the first thing that is wrong with one of these services, before anything is started."""
+    for one in _of_given(settings, services):
+        if one.error:
+            raise one.error
+
+
+def checks(settings: Settings) -> Iterator[Finding]:
+    """Every check of an installation; none starts or changes anything, but the folder of a lake is made."""
+    told = settings.configuration
+    yield tried("settings", str(settings.configuration_file), lambda: _whether_read(settings))
+    yield tried("installation", "Java and jars", lambda: _prerequisites(settings))
+    yield tried("installation", str(settings.home), lambda: _room(settings.home))
+    yield tried("sql", "what holds the SQL server", lambda: _confinement(settings))
+    for name, port in told.ports.fixed.items():
+        yield tried("ports", f"{name} = {port}", partial(_port, settings, name, port))
+    yield tried("spark", told.spark.master, partial(check_master, told))
+    yield from _of_given(settings, (*told.given, "lake"))
+
+
+def _of_given(settings: Settings, services: Collection[str]) -> Iterator[Finding]:
+    if "broker" in services:
+        file = given.cluster_file(folders_of(settings))
+        remembered = settings.services().cluster_id if settings.services_file.exists() else ""
+        before = file.read_text() if file.exists() else remembered
+        yield from check_kafka.findings(settings, utc_now, before)
+    if "registry" in services:
+        yield from check_registry.findings(settings, utc_now)
+    if "airflow" in services:
+        yield from check_airflow.findings(settings, utc_now)
+    if "lake" in services:
+        yield tried("lake", str(settings.lake), lambda: _lake(settings))
+
+
+def shown(told: Configuration) -> Iterator[tuple[str, str, str]]:
+    """Name, value and origin of every setting; of a secret, only whether and where it is given."""
+    for one in fields(told):
+        section = getattr(told, one.name)
+        if is_dataclass(section):
+            yield from _of_section(one.name, section, told)
+
+
+def _of_section(name: str, section: Any, told: Configuration) -> Iterator[tuple[str, str, str]]:
+    for one in own_first(type(section)):
+        full, value = f"{name}.{one.name}", getattr(section, one.name)
+        origin = told.origins.get(full, "default")
+        if "secret" in one.metadata:
+            if value and full in told.origins:
+                yield full, HIDDEN, origin
+        elif "section" in one.metadata:
+            if value is not None:
+                yield from _of_section(full, value, told)
+        elif one.name == "conf":
+            for key in value:
+                yield f"{full}.{key}", HIDDEN if origin.startswith("TWINLAKE_") else value[key], origin
+        else:
+            text = "" if value in (None, "") else str(value)
+            yield full, text or one.metadata.get("shown") or "", origin
+
+
+def _whether_read(settings: Settings) -> str:
+    if settings.configuration_file.exists():
+        return f"{len(settings.configuration.origins)} settings are given"
+    if settings.configuration.origins:
+        return "there is no such file; the environment gives some settings"
+    return "there is no such file: every setting has its default, everything is started here"
+
+
+def _prerequisites(settings: Settings) -> str:
+    control.check_prerequisites(settings, os.environ)
+    return "are here"
+
+
+def _room(home: Path) -> str:
+    folder = next(one for one in (home, *home.parents) if one.exists())
+    if not os.access(folder, os.W_OK):
+        raise UsageError(
+            f"{folder} cannot be written", f"this user has no right to, and the state goes to {home}",
+            "mend its rights, or name another folder with --home",
+        )  # fmt: skip
+    free = shutil.disk_usage(folder).free
+    if free < _ROOM_BYTES:
+        raise TwinlakeError(
+            f"the disk of {folder} is nearly full", f"{free:,} bytes are free", "make room there"
+        )
+    return f"{free / 1e9:,.0f} GB are free"
+
+
+def _confinement(settings: Settings) -> str:
+    if sql.namespaces():
+        return "a file system view of its own"
+    file = sql.unconfined_file(folders_of(settings))
+    if file.exists():
+        return f"nothing but its own rules, as {file.name} accepts"
+    raise sql.unconfined_error(folders_of(settings))
+
+
+def _lake(settings: Settings) -> str:
+    """Its format; where it is in a place of its own, the store there is tried out first."""
+    if not settings.configuration.lake.uri:
+        return formats.described(settings.lake)
+    refuse_unfit(settings.lake, utc_now())
+    told = "can be written, publishes a name once, and its clock is right"
+    return f"{told}; {formats.described(settings.lake)}"
+
+
+def _port(settings: Settings, name: str, port: int) -> str:
+    if is_free(port):
+        return "free"
+    alive = record_of(settings, control.part_of_port(name)).alive
+    if not (alive and control.context_of(settings).ports[name] == port):
+        raise taken_error(name, port)
+    return "in use by this installation"
+
+
+def _told(one: Finding, given_services: Collection[str]) -> dict[str, Any]:
+    return {
+        "service": one.service, "given": one.service in given_services, "checked": one.looked_at,
+        "ok": one.error is None, "found": one.found, "error": one.error and one.error.to_json(),
+    }  # fmt: skip
+
+
+def _file(settings: Settings) -> str | None:
+    return str(settings.configuration_file) if settings.configuration_file.exists() else None
+
+
+def _show(
+    settings: Settings, rows: Iterable[tuple[str, str, str]], found: list[Finding], given_services: Any
+) -> None:
+    if rows := list(rows):
+        show_rows(("setting", "value", "from"), rows)
+        say("")
+    wrong, right = ("wrong", "bold red"), ("ok", "green")
+    show_rows(
+        ("", "service", "checked", "found"),
+        [
+            (
+                wrong if one.error else right,
+                f"{one.service} (given)" if one.service in given_services else one.service,
+                one.looked_at, one.error.what if one.error else one.found,
+            )
+            for one in found
+        ],
+    )  # fmt: skip
+    for one in found:
+        if one.error:
+            say("")
+            for line in error_lines(one.error.to_json()):
+                say(line)

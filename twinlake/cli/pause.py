@@ -1,0 +1,91 @@
+"""`twinlake pause` and `twinlake resume`: a topic, a table or a changelog stands still, and goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from getpass import getuser
+from typing import Annotated, Any
+
+import typer
+
+from twinlake.base.errors import UsageError
+from twinlake.cli.jobs import AS_JSON, follow, lake_client
+from twinlake.cli.output import print_json, say
+from twinlake.lake.catalog.paused import what
+from twinlake.lake.catalog.version import batches_text
+
+NAME = Annotated[str, typer.Argument(help="a topic, a table, or the table of a changelog")]
+TOPIC = Annotated[bool, typer.Option("--topic", help="the topic of that name is meant")]
+TABLE = Annotated[bool, typer.Option("--table", help="the table of that name is meant")]
+CHANGELOG = Annotated[bool, typer.Option("--changelog", help="the changelog of that table is meant")]
+BY = Annotated[str | None, typer.Option(help="who does it; your login unless given")]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds both."""
+    app.command("pause")(pause_command)
+    app.command("resume")(resume_command)
+
+
+def pause_command(
+    name: NAME,
+    topic: TOPIC = False,
+    table: TABLE = False,
+    changelog: CHANGELOG = False,
+    reason: Annotated[str | None, typer.Option(help="why; `twinlake status` shows it")] = None,
+    by: BY = None,
+    as_json: AS_JSON = False,
+) -> None:
+    """Have a topic, a table or a changelog stand still until `twinlake resume`, over every restart.
+
+    Of a topic no record is taken off Kafka, a table keeps its position while its log goes on, a changelog
+    sends nothing. Nothing is lost as long as Kafka keeps what is not read: `twinlake status` warns in time.
+    """
+    asked = _asked(name, topic, table, changelog, by)
+    if reason is not None:
+        asked["reason"] = reason
+    found = _done("pause", asked)
+    if as_json:
+        print_json(found)
+        return
+    paused = found["paused"]
+    say(f"{paused['what']} {'is' if found['changed'] else 'was already'} {paused['words']}")
+    for version, position in (found["position"] or {}).items():
+        say(f"  version {version} stands at {batches_text(position)}")
+
+
+def resume_command(
+    name: NAME,
+    topic: TOPIC = False,
+    table: TABLE = False,
+    changelog: CHANGELOG = False,
+    by: BY = None,
+    as_json: AS_JSON = False,
+) -> None:
+    """Have what was paused go on from where it stands; nothing is left out."""
+    found = _done("resume", _asked(name, topic, table, changelog, by))
+    if as_json:
+        print_json(found)
+    else:
+        named = what(found["kind"], name)
+        say(f"{named} goes on" if found["changed"] else f"{named} is not paused")
+
+
+def show_paused(found: Iterable[Mapping[str, Any]]) -> None:
+    """A line each."""
+    for one in found:
+        say((f"{one['what']} is {one['words']}", "yellow"))
+
+
+def _asked(name: str, topic: bool, table: bool, changelog: bool, by: str | None) -> dict[str, Any]:
+    kinds = {"topic": topic, "table": table, "changelog": changelog}
+    named = [kind for kind, is_meant in kinds.items() if is_meant]
+    if len(named) > 1:
+        flags = " and ".join(f"--{kind}" for kind in named)
+        raise UsageError(f"{flags} exclude each other", "one thing is paused at a time", "give one of them")
+    return {"name": name, "by": by if by is not None else getuser(), **({"kind": named[0]} if named else {})}
+
+
+def _done(kind: str, asked: dict[str, Any]) -> dict[str, Any]:
+    client = lake_client()
+    return follow(client, client.submit(kind, asked)).succeeded()

@@ -1,0 +1,205 @@
+"""`twinlake quarantine` and `replay`: what was refused and why; judging it again by a mended contract.
+
+The first asks the SQL server as any reader would, the second is a job of the lake server.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from twinlake.base import quote
+from twinlake.base.errors import ContractError, NotFoundError, TwinlakeError, UsageError
+from twinlake.cli.jobs import AS_JSON, KEY, follow, lake_client
+from twinlake.cli.numbers import whole
+from twinlake.cli.output import load_settings, print_json, say, show_rows, tell
+from twinlake.cli.query import waiting_for_server
+from twinlake.config.settings import Services, Settings
+from twinlake.lake import formats
+from twinlake.lake.log import topic_views
+from twinlake.lake.log.in_force import topic_in_force
+from twinlake.lake.log.quarantine import reason_sql, refuse_unknown
+from twinlake.reading.client import PATIENT, Waiting, ask
+from twinlake.topics.topic import load_topic
+
+GROUP = ("verdict", "reason", "contract")
+SAMPLE_BYTES = 200
+"""So much of a sample's key and value is shown."""
+TOPIC = Annotated[str, typer.Argument(help="the topic whose records were refused")]
+REASON = Annotated[
+    list[str] | None,
+    typer.Option("--reason", help="only this reason, like not_allowed or not_allowed:status; repeatable"),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds both commands."""
+    app.command("quarantine")(quarantine_command)
+    app.command("replay")(replay_command)
+
+
+def quarantine_command(
+    topic: TOPIC,
+    reason: REASON = None,
+    limit: Annotated[
+        int,
+        typer.Option(parser=whole(0, 100), metavar="NUMBER", help="samples of each group, the newest first"),
+    ] = 3,
+    as_json: AS_JSON = False,
+) -> None:
+    """Show what a topic has in quarantine, by reason and contract version, and what was replayed."""
+    reasons = reason or []
+    refuse_unknown(reasons)
+    found = quarantined(load_settings().services(), topic, reasons, limit, waiting_for_server())
+    if as_json:
+        print_json(found)
+    else:
+        _show(found)
+
+
+def replay_command(
+    topic: TOPIC,
+    reason: REASON = None,
+    key: KEY = None,
+    as_json: AS_JSON = False,
+) -> None:
+    """Judge quarantined records again by the contract in force; tables take those that are valid now."""
+    reasons = reason or []
+    refuse_unknown(reasons, replays=True)
+    if _is_edited(load_settings(), topic):
+        tell(
+            (f"contracts/{topic}.yaml says other things than the contract in force, by which is judged: "
+             "`twinlake reload` puts the file in force", "yellow")
+        )  # fmt: skip
+    client = lake_client()
+    asked = {"topic": topic, **({"reasons": reasons} if reasons else {})}
+    job = follow(client, client.submit("replay", asked, key))
+    result = job.succeeded()
+    if as_json:
+        print_json({"job": job.id, **result})
+    else:
+        _show_replayed(result)
+
+
+def quarantined(
+    services: Services, topic: str, reasons: Sequence[str], limit: int, waiting: Waiting = PATIENT
+) -> dict[str, Any]:
+    """What readers are shown of a topic's quarantine: `records` by verdict; `groups` by reason and version of
+    the contract, each with its newest `samples`; `replayed`, by what was and became of the records.
+
+    A record with several reasons is in several groups. NotFoundError where there is no log of such a topic.
+    """
+    _, view, copies = (f"serve.{quote.name(name)}" for name in topic_views.names(topic))
+    of, of_each, of_first = (
+        f"WHERE {reason_sql(reasons, column)}" if reasons else ""
+        for column in ("reasons", "array(reason)", "first_reasons")
+    )
+    names, coordinate = ", ".join(GROUP), "epoch, partition, offset"
+    each = f"(SELECT * FROM (SELECT *, explode(reasons) AS reason FROM {view}) {of_each})"
+    newest = f"PARTITION BY {names} ORDER BY timestamp DESC, {coordinate}"
+    numbered = f"(SELECT *, row_number() OVER ({newest}) AS number FROM {each})"
+    cut = ", ".join(f"substring({column}, 1, {SAMPLE_BYTES}) AS {column}" for column in ("key", "value"))
+    asked = {
+        "records": f"SELECT verdict, count(*) AS records FROM {view} {of} GROUP BY verdict",
+        "groups": f"SELECT {names}, count(*) AS records, min(timestamp) AS first, max(timestamp) AS last "
+        f"FROM {each} GROUP BY ALL ORDER BY records DESC, {names}",
+        "samples": f"SELECT {names}, {coordinate}, timestamp, {cut} FROM {numbered} WHERE number <= {limit} "
+        "ORDER BY number",
+        "replayed": "SELECT first_verdict, first_reasons, first_contract, verdict, reasons, contract, "
+        "count(*) AS records, min(batch) AS first_batch, max(batch) AS last_batch "
+        f"FROM {copies} {of_first} GROUP BY ALL ORDER BY first_batch, records DESC, first_reasons, reasons",
+    }
+    found = {what: _rows(services, topic, sql, waiting) for what, sql in asked.items()}
+    samples = defaultdict(list)
+    for sample in found["samples"]:
+        shown = {name: value for name, value in sample.items() if name not in GROUP}
+        samples[_group(sample)].append(shown)
+    return {
+        "topic": topic,
+        "records": {one["verdict"]: one["records"] for one in found["records"]},
+        "groups": [{**one, "samples": samples[_group(one)]} for one in found["groups"]],
+        "replayed": found["replayed"],
+    }
+
+
+def _rows(services: Services, topic: str, sql: str, waiting: Waiting) -> list[dict[str, Any]]:
+    try:
+        rows: list[dict[str, Any]] = ask(services, sql, waiting=waiting)["rows"]
+    except TwinlakeError as error:
+        if "TABLE_OR_VIEW_NOT_FOUND" in str(error):
+            raise NotFoundError(
+                f"no quarantine of topic {topic!r} is shown",
+                "the lake server has opened no log of such a topic",
+                "check the name, see `twinlake status`; a new topic needs `twinlake reload`",
+            ) from error
+        raise
+    return rows
+
+
+def _group(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in GROUP)
+
+
+def _show(found: Mapping[str, Any]) -> None:
+    total = sum(found["records"].values())
+    if not total:
+        say(f"{found['topic']}: nothing is in quarantine")
+    else:
+        parts = ", ".join(f"{count:,} {verdict}" for verdict, count in sorted(found["records"].items()))
+        say(f"{found['topic']}: {total:,} in quarantine: {parts}")
+        show_rows(
+            ("reason", "contract", "records", "first", "last", "samples (epoch/partition/offset)"),
+            (
+                (one["reason"], one["contract"], f"{one['records']:,}", one["first"], one["last"],
+                 _coordinates(one["samples"]))
+                for one in found["groups"]
+            ),
+        )  # fmt: skip
+    if found["replayed"]:
+        say("replayed:")
+        show_rows(
+            ("was", "by contract", "became", "by contract", "records", "batches"),
+            (
+                (_verdict(one["first_verdict"], one["first_reasons"]), one["first_contract"],
+                 _verdict(one["verdict"], one["reasons"]), one["contract"], f"{one['records']:,}",
+                 _span(one["first_batch"], one["last_batch"]))
+                for one in found["replayed"]
+            ),
+        )  # fmt: skip
+
+
+def _show_replayed(result: Mapping[str, Any]) -> None:
+    judged = f"{result['judged']:,} quarantined records judged by contract {result['contract']}"
+    if not result["replayed"]:
+        say(f"{result['topic']}: {judged}: every verdict stays")
+        return
+    became = ", ".join(f"{count:,} {verdict}" for verdict, count in result["verdicts"].items() if count)
+    batches = _span(result["batches"][0], result["batches"][-1])
+    say(f"{result['topic']}: {judged}: {result['replayed']:,} changed, now {became} (log batch {batches})")
+
+
+def _coordinates(samples: Iterable[Mapping[str, Any]]) -> str:
+    return " ".join(f"{one['epoch']}/{one['partition']}/{one['offset']}" for one in samples)
+
+
+def _verdict(verdict: str, reasons: Sequence[str]) -> str:
+    return " ".join([verdict, *(reason for reason in reasons if reason not in (verdict, "already_seen"))])
+
+
+def _span(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first} to {last}"
+
+
+def _is_edited(settings: Settings, topic: str) -> bool:
+    """Whether the contract's file means something else than the contract in force, or cannot be read."""
+    formats.refuse_other(settings.lake)
+    try:
+        now = topic_in_force(settings.lake, topic).contract
+        return load_topic(topic, *settings.sources).contract.fingerprint != now.fingerprint
+    except ContractError:
+        return True
+    except (NotFoundError, UsageError):
+        return False  # the lake server knows better why

@@ -1,0 +1,152 @@
+"""`twinlake query "SQL"` and `twinlake explain TABLE`: they ask the SQL server, as any reader would."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+import typer
+
+from twinlake.base.errors import UsageError
+from twinlake.cli.numbers import whole
+from twinlake.cli.output import load_settings, print_json, say, show_rows, tell
+from twinlake.reading.client import Waiting, ask, ask_each, ask_why
+from twinlake.services.supervise.alive import check_sql_server_is_supervised
+
+AsOf = Annotated[
+    str | None,
+    typer.Option(help="as it was: release:3, position:orders=120, or a time like 2026-01-31T12:00:00Z"),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the two commands that read."""
+    app.command("query")(query_command)
+    app.command("explain")(explain_command)
+
+
+def query_command(
+    sql: Annotated[
+        str, typer.Argument(help="one statement that reads, such as SELECT * FROM serve.orders LIMIT 5")
+    ],
+    limit: Annotated[
+        int, typer.Option(parser=whole(1, 1_000_000), metavar="NUMBER", help="at most so many rows")
+    ] = 10_000,
+    as_of: AsOf = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print a list of row objects")] = False,
+) -> None:
+    """Run a query on the views of the live release, or on tables as they were."""
+    if not sql.strip():
+        raise UsageError("there is no statement", "the text is empty", 'give one, like "SHOW VIEWS IN serve"')
+    services, waiting = load_settings().services(), waiting_for_server()
+    if as_json:
+        found = ask_each(services, sql, limit, as_of, _print_rows, waiting)
+    else:
+        found = ask(services, sql, limit, as_of, waiting)
+        _show(found)
+    _tell_freshness(found)
+    if told := found.get("as_of"):
+        _tell_moment(told)
+    if found["truncated"]:
+        tell((f"only the first {limit:,} rows; there are more, see --limit", "yellow"))
+
+
+def explain_command(
+    table: Annotated[str, typer.Argument(help="a table of the release")],
+    key: Annotated[
+        list[str] | None,
+        typer.Option(help="a key column of the row, like region=north; once for each, NULL without the ="),
+    ] = None,
+    as_of: AsOf = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print the answer as JSON")] = False,
+) -> None:
+    """Which records, of which partitions, offsets and batches, are behind one row of a table."""
+    asked = _key(key or [])
+    found = ask_why(load_settings().services(), table, asked, as_of, waiting_for_server())
+    if as_json:
+        print_json(found)
+        return
+    say("row: ", ", ".join(f"{name}={_text(value)}" for name, value in found["row"].items()))
+    for topic, ways in {one["topic"]: one["through"] for one in found["partitions"]}.items():
+        say(f"topic {topic}, read by ", "; ".join(ways))
+    names = ("topic", "partition", "records", "offsets", "batches", "last appended")
+    show_rows(names, map(_partition, found["partitions"]))
+    records = found["records"]
+    several = len({one["topic"] for one in found["partitions"]}) > 1
+    listed = (("topic",) if several else ()) + ("partition", "offset", "batch", "appended", "id")
+    if decided := found["decided"]:
+        tell("the record that decided the row:")
+        show_rows(listed, [_record(decided)[-len(listed) :]])
+    tell(f"the first {len(records)} of {sum(one['records'] for one in found['partitions']):,} records:")
+    show_rows(listed, (_record(one)[-len(listed) :] for one in records))
+    _tell_freshness(found)
+    _tell_moment(found)
+
+
+def waiting_for_server() -> Waiting:
+    """Says on stderr that the SQL server is waited for."""
+    settings = load_settings()
+    return Waiting(lambda text: tell((text, "yellow")), lambda: check_sql_server_is_supervised(settings))
+
+
+def _print_rows(head: dict[str, Any], rows: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """A list of objects as `print_json` writes it, row by row."""
+    began = False
+    for row in rows:
+        print("[" if not began else ",")
+        print("  " + json.dumps(row, indent=2, ensure_ascii=False).replace("\n", "\n  "), end="")
+        began = True
+    print("\n]" if began else "[]")
+    return head
+
+
+def _key(given: list[str]) -> dict[str, str | None]:
+    parts = [one.partition("=") for one in given]
+    if len({name for name, _, _ in parts}) < len(parts):
+        raise UsageError("a key column is given twice", ", ".join(given), "give each of them once")
+    return {name: value if parted else None for name, parted, value in parts}
+
+
+def _partition(one: dict[str, Any]) -> list[str]:
+    batches = f"{one['batches']:,} in {one['first_batch']}-{one['last_batch']}"
+    offsets = f"{one['first_offset']}-{one['last_offset']}"
+    return [one["topic"], _place(one), f"{one['records']:,}", offsets, batches, one["last_appended"]]
+
+
+def _record(one: dict[str, Any]) -> list[str]:
+    return [one["topic"], _place(one), *(_text(one[name]) for name in ("offset", "batch", "timestamp", "id"))]
+
+
+def _place(one: dict[str, Any]) -> str:
+    return f"{one['partition']} of epoch {one['epoch']}" if one["epoch"] else str(one["partition"])
+
+
+def _show(found: dict[str, Any]) -> None:
+    names = [column["name"] for column in found["columns"]]
+    show_rows(names, ([_text(row[name]) for name in names] for row in found["rows"]))
+    count = len(found["rows"])
+    released = f", release {found['release']}" if found["release"] is not None else ""
+    tell(f"{count:,} row{'' if count == 1 else 's'}{released}")
+
+
+def _tell_freshness(found: dict[str, Any]) -> None:
+    """Which tables do not keep up, or that nobody knows."""
+    for one in found.get("stalled", ()):
+        tell((f"{one['table']} is not up to date: {one['why']}", "yellow"))
+    if missing := found.get("no_report"):
+        tell((f"{missing['why']}; see `twinlake status`", "yellow"))
+
+
+def _tell_moment(told: dict[str, Any]) -> None:
+    """Which moment it was, so that the same can be asked again, and what was not read but computed."""
+    position = ", ".join(f"{topic} batch {batch}" for topic, batch in told["position"].items())
+    tell(f"as of release {told['release']}" + (f", {position}" if position else ""))
+    for one in told["computed"]:
+        tell((f"{one['table']} was computed from the log: {one['why']}", "yellow"))
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "null"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,335 @@
+"""`twinlake plan`, `build`, `diff`, `gate`, `promote`, `rollback`, `retire`: a command for each step."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from twinlake.base.defaults import KEPT_RELEASES
+from twinlake.base.errors import DefinitionError, NotFoundError, UnreachableError, UsageError
+from twinlake.base.git import commit_of
+from twinlake.cli.jobs import AS_JSON, KEY, follow
+from twinlake.cli.numbers import whole
+from twinlake.cli.output import Words, load_settings, print_json, say, show_rows, tell
+from twinlake.config.settings import Settings
+from twinlake.lake import formats
+from twinlake.lake.catalog.plans import Plans
+from twinlake.lake.catalog.version import batches_text
+from twinlake.lake.storage import store
+from twinlake.server.client import LakeClient
+
+PLAN = Annotated[str | None, typer.Argument(help="the plan's id; the newest plan unless given")]
+APPROVER = Annotated[
+    str | None, typer.Option("--approved-by", help="who approves; the user of this shell unless given")
+]
+SHOWN = 5
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands of a release, in the order in which they are used."""
+    app.command("plan")(plan_command)
+    app.command("build")(build_command)
+    app.command("diff")(diff_command)
+    app.command("gate")(gate_command)
+    app.command("promote")(promote_command)
+    app.command("rollback")(rollback_command)
+    app.command("retire")(retire_command)
+    app.command("releases")(releases_command)
+
+
+def plan_command(
+    table: Annotated[
+        str | None, typer.Option(metavar="A,B", help="only these tables, and what reads them")
+    ] = None,
+    key: KEY = None,
+    as_json: AS_JSON = False,
+) -> None:
+    """Say what the definitions in jobs/tables would change against the live release, and its cost.
+
+    What was rolled back is left out until its definition changes, or it is named with --table.
+    """
+    from twinlake.definitions.loader import defined
+
+    settings = load_settings()
+    tables = {table.name: table for table in defined(settings.examples)}
+    asked: dict[str, Any] = {
+        "definitions": {name: one.to_json() for name, one in tables.items()},
+        "git_commit": commit_of(settings.project),
+    }
+    if table is not None:
+        asked["tables"] = [name.strip() for name in table.split(",")]
+    try:
+        result = _run(settings, "plan", asked, key)
+    except DefinitionError as error:
+        wrong = tables.get(error.facts.get("table", ""))
+        if wrong is None:
+            raise
+        raise wrong.error(error.facts["why"], error.remedy) from error  # the lake server knows no file
+    if as_json:
+        print_json(result)
+        return
+    for line in result["lines"]:
+        say(line)
+    if not result["empty"]:
+        tell(f"next: twinlake build {result['id']}")
+
+
+def build_command(plan: PLAN = None, key: KEY = None, as_json: AS_JSON = False) -> None:
+    """Build the plan's green versions from the log and certify them; from then on they are fed like blue."""
+    settings = load_settings()
+    result = _run(settings, "build", {"plan": _plan(settings, plan)}, key)
+    if as_json:
+        print_json(result)
+        return
+    for table, version in result["greens"].items():
+        how = "built" if table in result["built"] else "was there already"
+        certificate = result["certificates"].get(table)
+        equal = f", certified over {certificate['rows_compared']:,} rows" if certificate else ""
+        say(f"{table} {version} {how}{equal}")
+    if not result["greens"]:
+        say("nothing to build")
+    tell(f"next: twinlake diff {result['plan']}")
+
+
+def diff_command(
+    plan: PLAN = None,
+    table: Annotated[str | None, typer.Option(help="only this table of the plan")] = None,
+    key: KEY = None,
+    as_json: AS_JSON = False,
+) -> None:
+    """Compare the plan's green versions with the live ones at one position; exit code 1 if they differ.
+
+    Green versions that are not there yet are built first, as `twinlake build` does.
+    """
+    settings = load_settings()
+    formats.refuse_other(settings.lake)
+    made = Plans(settings.lake).load(_plan(settings, plan)).to_json()
+    changed = [
+        change
+        for change in made["changes"]
+        if change["action"] == "changed" and table in (None, change["table"])
+    ]
+    if table is not None and not changed:
+        raise NotFoundError(f"plan {made['id']} does not change table {table!r}",
+                            "only tables with a live version can be", "see `twinlake plan`")  # fmt: skip
+    greens = _run(settings, "build", {"plan": made["id"]}, None)["greens"] if changed else {}
+    found = []
+    for change in changed:
+        name = change["table"]
+        asked = {"table": name, "blue": change["blue"], "green": greens[name], "plan": made["id"]}
+        found.append(_run(settings, "diff", asked, f"{key}/{name}" if key else None))
+    if as_json:
+        print_json({"plan": made["id"], "equal": all(one["equal"] for one in found), "diffs": found})
+    else:
+        for one in found:
+            _show_diff(one)
+        if not found:
+            say("nothing to compare: no table with a live version changes")
+        elif settings.services().sql_url:
+            say(f"report: {settings.services().sql_url}/reports/{made['id']}")
+    if not all(one["equal"] for one in found):
+        raise typer.Exit(1)
+
+
+def gate_command(plan: PLAN = None, key: KEY = None, as_json: AS_JSON = False) -> None:
+    """Ask what must hold before the plan may go live; exit code 1 if something does not."""
+    settings = load_settings()
+    result = _run(settings, "gate", {"plan": _plan(settings, plan)}, key)
+    if as_json:
+        print_json(result)
+    else:
+        _show_gate(result)
+    if not result["passed"]:
+        raise typer.Exit(1)
+
+
+def promote_command(
+    plan: PLAN = None, approved_by: APPROVER = None, key: KEY = None, as_json: AS_JSON = False
+) -> None:
+    """Make the plan live in one commit; refused if production moved or the gate fails."""
+    settings = load_settings()
+    asked = {"plan": _plan(settings, plan), "approved_by": _approver(approved_by)}
+    _switch(settings, "promote", asked, key, as_json)
+
+
+def rollback_command(
+    to: Annotated[
+        int | None,
+        typer.Option(
+            parser=whole(1), metavar="NUMBER", help="this release; the one before the live one unless given"
+        ),
+    ] = None,
+    reason: Annotated[
+        str | None, typer.Option(help="why; `twinlake releases` and later plans show it")
+    ] = None,
+    approved_by: APPROVER = None,
+    key: KEY = None,
+    as_json: AS_JSON = False,
+) -> None:
+    """Make an earlier release's versions live again in one commit; they were fed all the time.
+
+    Later plans leave out what this takes back until its definition changes, or it is named.
+    """
+    asked: dict[str, Any] = {"approved_by": _approver(approved_by)}
+    if reason:
+        asked["reason"] = reason
+    if to is not None:
+        asked["to"] = to
+    _switch(load_settings(), "rollback", asked, key, as_json)
+
+
+def retire_command(
+    keep: Annotated[
+        int | None,
+        typer.Option(
+            parser=whole(1),
+            metavar="NUMBER",
+            help=f"so many of the newest releases can be gone back to; {KEPT_RELEASES} unless given",
+        ),
+    ] = None,
+    key: KEY = None,
+    as_json: AS_JSON = False,
+) -> None:
+    """Feed no more the versions that no kept release uses; their files are deleted six hours later."""
+    result = _run(load_settings(), "retire", {} if keep is None else {"keep": keep}, key)
+    if as_json:
+        print_json(result)
+        return
+    for version in result["retired"]:
+        say(f"retired {version}")
+    for version in result["busy"]:
+        say(("left", "yellow"), f" {version}: it is being rebuilt, or merged")
+    kept = ", ".join(map(str, result["releases"])) or "none yet"
+    say(f"{len(result['retired'])} versions retired, {len(result['living'])} fed on; releases kept: {kept}")
+
+
+def releases_command(
+    limit: Annotated[
+        int, typer.Option(parser=whole(1), metavar="NUMBER", help="how many, newest first")
+    ] = 20,
+    as_json: AS_JSON = False,
+) -> None:
+    """Every release so far, newest first; the first line is live."""
+    from twinlake.lake.catalog.release_log import releases
+
+    settings = load_settings()
+    _refuse_unreadable(settings)
+    found = releases(settings.lake)[: -limit - 1 : -1]
+    if as_json:
+        print_json([release.to_json() for release in found])
+        return
+    rows = [
+        (
+            str(one.number), f"{one.kind} of {one.restores}" if one.restores else one.kind,
+            one.created_at[:19], one.approved_by, one.plan or "",
+            one.reason or "", ", ".join(f"{table} {version}" for table, version in one.tables.items()),
+        )
+        for one in found
+    ]  # fmt: skip
+    header = ("release", "kind", "created", "approved by", "plan", "reason", "tables")
+    show_rows(header, rows)
+
+
+def _switch(settings: Settings, kind: str, asked: Mapping[str, Any], key: str | None, as_json: bool) -> None:
+    client = LakeClient.of(settings.services())
+    job = follow(client, client.submit(kind, asked, key))
+    refused = (job.result or {}).get("gate")
+    if refused and not as_json:
+        _show_gate(refused)
+    result = job.succeeded()
+    if as_json:
+        print_json(result)
+        return
+    if not result["changed"]:
+        say(f"nothing to promote: release {result['release']} means the same")
+        return
+    restored = f", the tables of release {result['restores']} again" if result["restores"] else ""
+    say(f"release {result['release']} is live{restored} (approved by {result['approved_by']})")
+    for table, version in result["tables"].items():
+        say(f"  {table} {version} at {batches_text(result['positions'].get(table, {}))}")
+    if result["followed"]:
+        say(f"the SQL server followed in {result['follow_seconds']} s")
+    else:
+        say((result["follow_problem"], "yellow"))
+
+
+def _run(settings: Settings, kind: str, params: Mapping[str, Any], key: str | None) -> dict[str, Any]:
+    """The result of a job, its progress shown meanwhile."""
+    client = LakeClient.of(settings.services())
+    return follow(client, client.submit(kind, params, key)).succeeded()
+
+
+def _refuse_unreadable(settings: Settings) -> None:
+    if not store.exists(settings.lake):
+        raise UnreachableError(
+            f"there is no lake in {settings.home}", "Twinlake was never started there",
+            "start it with `twinlake up`, or name another folder with --home",
+        )  # fmt: skip
+    formats.refuse_other(settings.lake)
+
+
+def _approver(given: str | None) -> str:
+    if given is not None:
+        return given
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError) as error:
+        raise UsageError(
+            "nobody is named as approver", "this user has no name here", "add --approved-by NAME"
+        ) from error
+
+
+def _plan(settings: Settings, given: str | None) -> str:
+    if given is not None:
+        return given
+    _refuse_unreadable(settings)
+    newest = Plans(settings.lake).newest()
+    if newest is None:
+        raise NotFoundError("there is no plan yet", "", "make one with `twinlake plan`")
+    return newest.id
+
+
+def _show_diff(diff: Mapping[str, Any]) -> None:
+    place = batches_text(diff["position"])
+    verdict: Words = ("equal", "green") if diff["equal"] else "different"
+    blue, green = diff["blue"]["version"], diff["green"]["version"]
+    say((diff["table"], "bold"), f": blue {blue} and green {green} at {place}: ", verdict)
+    say(
+        f"  {diff['common'] - diff['changed']:,} rows the same, {diff['changed']:,} changed, "
+        f"{diff['only_blue']:,} only in blue, {diff['only_green']:,} only in green"
+    )
+    for side in ("blue", "green"):
+        if diff[f"columns_only_{side}"]:
+            say(f"  columns only in {side}: {', '.join(diff[f'columns_only_{side}'])}")
+    if diff.get("blue_raises"):
+        say((f"  blue cannot be read, and counts as NULL where it raises: {diff['blue_raises']}", "yellow"))
+    rows = []
+    for column in diff["columns"]:
+        if column["changed"]:
+            totals = (column["blue_total"] or "", column["green_total"] or "")
+            rows.append((column["name"], f"{column['changed']:,}", *totals))
+    if rows:
+        show_rows(("column", "rows changed", "total in blue", "total in green"), rows)
+    _show_samples(diff["samples"])
+
+
+def _show_samples(samples: Sequence[Mapping[str, Any]]) -> None:
+    for kind in ("changed", "only_blue", "only_green"):
+        for sample in [one for one in samples if one["kind"] == kind][:SHOWN]:
+            key = ", ".join(f"{name}={value}" for name, value in sample["key"].items())
+            text = f"{kind.replace('_', ' ')}: {key}"
+            if kind == "changed":
+                text += "; " + ", ".join(
+                    f"{name} {sample['blue'][name]} -> {sample['green'][name]}" for name in sample["columns"]
+                )
+            say(f"  {text}")
+
+
+def _show_gate(gate: Mapping[str, Any]) -> None:
+    for check in gate["checks"]:
+        mark = ("ok    ", "green") if check["passed"] else ("FAILED", "bold red")
+        name = " ".join(part for part in (check["table"], check["name"]) if part)
+        say(mark, f" {name}: {check['detail']}")

@@ -1,0 +1,55 @@
+"""`twinlake reload`: a project's topics, schemas and contracts become active, and nothing stops."""
+
+from __future__ import annotations
+
+import typer
+
+from twinlake.cli.jobs import AS_JSON, KEY, follow, lake_client
+from twinlake.cli.output import load_settings, print_json, say, tell
+from twinlake.config.settings import Settings
+
+WORDS = {
+    "added": "is read now", "edited": "goes on with its new files", "removed": "is read no more",
+}  # fmt: skip
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("reload")(reload_command)
+
+
+def reload_command(key: KEY = None, as_json: AS_JSON = False) -> None:
+    """Make topics, schemas and contracts active as the project's files have them now, all or none.
+
+    New topics are made, and read. The next batch of an edited one follows its new files; nothing else stops.
+    Definitions of tables are not read: they go live by a release.
+    """
+    settings, client = load_settings(), lake_client()
+    if _is_locked(settings):
+        follow(client, client.submit("reload", {"check": True})).succeeded()
+        _make_topics(settings)
+    found = follow(client, client.submit("reload", {}, key)).succeeded()
+    if as_json:
+        print_json(found)
+        return
+    for what, words in WORDS.items():
+        for name in found[what]:
+            say(f"topic {name} {words}")
+    if unchanged := found["unchanged"]:
+        say(f"unchanged: {', '.join(unchanged)}")
+    if not any(found[what] for what in WORDS):
+        tell("the files say nothing new")
+
+
+def _is_locked(settings: Settings) -> bool:
+    from twinlake.services.lock import is_locked
+
+    return is_locked(settings)
+
+
+def _make_topics(settings: Settings) -> None:
+    """A locked broker lets the lake server read what it was given, and make nothing; the supervisor may."""
+    from twinlake.services.supervise.control import context_of
+    from twinlake.services.topics import prepare
+
+    prepare(context_of(settings))

@@ -1,0 +1,223 @@
+"""Owns where things are: the project's folders, the state folder, and services.json."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from twinlake.base.errors import UnreachableError, UsageError
+from twinlake.base.files import SECRET, replace_file
+from twinlake.base.location import Location, located
+from twinlake.config import configuration_file
+from twinlake.config.configuration import Configuration, Role
+from twinlake.config.kafka_access import KafkaAccess
+from twinlake.config.registry_access import RegistryAccess
+
+PROJECT = Path(__file__).resolve().parents[2]
+_FOREIGN = re.compile(r"[^!-~]|[%{}\[\]*?]")
+"""Java's options are parted at blanks, and its files of properties are no UTF-8."""
+GALLERY = PROJECT / "jobs" / "tables" / "gallery"
+"""Examples: a folder each, with definitions, `schemas/` and `contracts/` of its own."""
+
+
+def sources_of(project: Path, examples: Iterable[str]) -> tuple[Path, ...]:
+    """The folders that have `schemas/` and `contracts/`: the project's, and those of these examples."""
+    return (project, *(GALLERY / name for name in examples))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Services:
+    """Every address in use, as `services.json` lists them."""
+
+    bootstrap_servers: str = ""
+    registry_url: str = ""
+    api_url: str = ""
+    api_token: str = ""
+    jdbc_url: str = ""
+    airflow_url: str = ""
+    airflow_user: str = ""
+    airflow_password: str = ""
+    lake: str = ""
+    sql_url: str = ""
+    """HTTP door of the SQL server: which release it serves, and `twinlake query`."""
+    sql_user: str = ""
+    sql_password: str = ""
+    """With `sql_user`, what readers show at JDBC and at `sql_url`."""
+    cluster_id: str = ""
+    """Kafka's cluster id: another broker on the same port is not ours."""
+    kafka_access: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
+    """By role what it shows of itself to Kafka, as `KafkaAccess.of` reads it; nothing for an open broker."""
+    registry_access: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """What a client shows the registry, as `RegistryAccess.of` reads it; nothing for an open one."""
+    given: list[str] = field(default_factory=list)
+    """The services that are used and not started, as twinlake.toml said when the others were."""
+    settings: str = ""
+    """A digest of the settings that were in force then."""
+    query_seconds: float = 300.0
+    """So long the SQL server gives a statement at `sql_url`."""
+
+    @property
+    def reader(self) -> tuple[str, str]:
+        """User and password of the doors that only read."""
+        return self.sql_user, self.sql_password
+
+    def kafka(self, role: Role) -> KafkaAccess:
+        """How a client in this role gets into Kafka."""
+        return KafkaAccess.of(self.bootstrap_servers, self.kafka_access.get(role, {}))
+
+    def registry(self) -> RegistryAccess:
+        """How a client gets into the schema registry."""
+        return RegistryAccess.of(self.registry_url, self.registry_access)
+
+    def save(self, path: Path) -> None:
+        """Write the file as a whole, readable by its owner only."""
+        replace_file(path, json.dumps(asdict(self), indent=2) + "\n", SECRET)
+
+    @classmethod
+    def load(cls, path: Path) -> Services:
+        """Read the file; a missing one means that nothing has been started."""
+        try:
+            found = _addresses(path)
+        except FileNotFoundError as error:
+            raise UnreachableError(
+                "Twinlake is not running", f"{path} does not exist", "start it with `twinlake up`"
+            ) from error
+        except ValueError as error:
+            raise UnreachableError(
+                f"{path} cannot be read", str(error), "run `twinlake down`, then `twinlake up`"
+            ) from error
+        except OSError as error:
+            raise UnreachableError(
+                f"{path} cannot be read", error.strerror or str(error),
+                "use the account that has run `twinlake up`, or name another folder with --home",
+            ) from error  # fmt: skip
+        known = {one.name for one in fields(cls)}
+        return cls(**{name: value for name, value in found.items() if name in known})
+
+    @classmethod
+    def drop_torn(cls, path: Path) -> None:
+        """Deletes a file that `load` would refuse for what is in it."""
+        with suppress(FileNotFoundError):
+            try:
+                _addresses(path)
+            except ValueError:
+                path.unlink()
+
+
+def _addresses(path: Path) -> dict[str, Any]:
+    """What the file holds; ValueError where that is nothing that was saved."""
+    found = json.loads(path.read_text())
+    if not isinstance(found, dict):
+        raise ValueError("it holds no addresses")
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Folders, and what twinlake.toml says; built once by `__main__` (or a DAG file) and handed down."""
+
+    home: Path
+    """State of this installation ($TWINLAKE_HOME)."""
+    project: Path = PROJECT
+    overrides: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    """What the environment says of `twinlake.toml`'s keys, secrets among it."""
+    told: Configuration | None = field(default=None, repr=False, compare=False)
+    """All that a process needs of it which may not read the file."""
+    in_force: Path | None = None
+    """The copy of `twinlake.toml` that what runs was started with; the file may have been changed since."""
+
+    @classmethod
+    def of(cls, environ: Mapping[str, str]) -> Settings:
+        """The installation in use: $TWINLAKE_HOME, or .twinlake in the project."""
+        home = Path(environ.get("TWINLAKE_HOME") or PROJECT / ".twinlake").expanduser().absolute()
+        if foreign := set(_FOREIGN.findall(str(home))):
+            raise UsageError(
+                f"the state folder cannot be {home}",
+                f"{' and '.join(map(repr, sorted(foreign)))} in its path means something else to Java, Spark "
+                "or deltalake",
+                "set TWINLAKE_HOME (or --home) to another folder",
+            )
+        return cls(home=home, overrides=configuration_file.overrides(environ))
+
+    @property
+    def configuration_file(self) -> Path:
+        return self.in_force or self.home / "twinlake.toml"
+
+    @cached_property
+    def configuration(self) -> Configuration:
+        """What `twinlake.toml` and the environment say, read once; UsageError names what is wrong there."""
+        return self.told or configuration_file.load(self.configuration_file, self.overrides, self.home)
+
+    def refuse_incomplete(self) -> None:
+        """UsageError where something is lacking that services cannot be started without."""
+        configuration_file.refuse_incomplete(self.configuration_file, self.configuration)
+
+    @property
+    def lake(self) -> Location:
+        """Where logs and tables are: what `[lake] uri` names, or a folder in `home`."""
+        uri = self.configuration.lake.uri
+        return located(uri) if uri else self.home / "lake"
+
+    @property
+    def checkpoints(self) -> Path:
+        """The streams' own; they may be lost, so those of a lake elsewhere are on this machine, too."""
+        return (self.lake if isinstance(self.lake, Path) else self.home) / "checkpoints"
+
+    @property
+    def services_file(self) -> Path:
+        return self.home / "services.json"
+
+    @property
+    def run_dir(self) -> Path:
+        """Pids, logs and configuration of the running parts."""
+        return self.home / "run"
+
+    @property
+    def jars(self) -> Path:
+        return (self.project / ".jars").resolve()  # the archive of classes knows their one path
+
+    @property
+    def classes(self) -> Path:
+        """The project's own Java classes; `twinlake/setup/java_classes.py` makes it."""
+        return self.jars / "classes" / "twinlake.jar"
+
+    @property
+    def class_archive(self) -> Path:
+        """The classes of Spark's drivers as Java maps them; `twinlake/setup/class_archive.py` makes it."""
+        return self.jars / "classes.jsa"
+
+    @property
+    def gallery_file(self) -> Path:
+        return self.home / "gallery.json"
+
+    @property
+    def examples(self) -> tuple[str, ...]:
+        """The examples of the gallery that this installation shows beside the project's own tables."""
+        try:
+            found = json.loads(self.gallery_file.read_text())
+        except FileNotFoundError:
+            return ()
+        except ValueError:
+            found = None
+        known = {file.parent.name for file in GALLERY.glob("*/contracts")}
+        if not isinstance(found, list) or not all(isinstance(name, str) and name in known for name in found):
+            raise UsageError(
+                f"{self.gallery_file} is no list of examples", "it was changed, or an example is gone",
+                "remove it, then add the examples again with `twinlake gallery add`",
+            )  # fmt: skip
+        return tuple(found)
+
+    @property
+    def sources(self) -> tuple[Path, ...]:
+        """The project's, and those of the examples that it shows."""
+        return sources_of(self.project, self.examples)
+
+    def services(self) -> Services:
+        """The addresses in use now, or UnreachableError when nothing was started."""
+        return Services.load(self.services_file)

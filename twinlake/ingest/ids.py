@@ -1,0 +1,47 @@
+"""The ids of a log's valid records, as readers of the newest schema see them: who was seen when."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from twinlake.base import quote
+from twinlake.ingest.duplicates import Seen
+from twinlake.ingest.first_pass import id_hash, identity
+from twinlake.lake.log.log import Log
+from twinlake.spark.kept_plan import computed
+from twinlake.topics.record_key import KEY
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def since(log: Log, micros: int) -> Seen:
+    """Everybody who was seen from then on."""
+    rows = log.rows_of(log.files_since(micros))
+    return _seen(_ids(log, rows.where(f"_timestamp >= timestamp_micros({micros}L)")))
+
+
+def among(log: Log, asked: Seen, horizon: int, after: int, to: int) -> Seen:
+    """Of the batches in (after, to], those who have one of these ids, and when; none that was seen longer
+    than `horizon` microseconds before the first of them, or after the last."""
+    from pyspark.sql import functions as F
+
+    first, last = int(asked.times.min()) - horizon, int(asked.times.max()) + horizon
+    around = f"_timestamp BETWEEN timestamp_micros({first}L) AND timestamp_micros({last}L)"
+    wanted = log.spark.createDataFrame(pa.table({"high": asked.high, "low": asked.low}))
+    ids = _ids(log, log.rows(after, to).where(around))
+    return _seen(ids.join(F.broadcast(wanted), ["high", "low"], "left_semi"))
+
+
+def _ids(log: Log, rows: DataFrame) -> DataFrame:
+    known = identity(log.topic.contract, quote.name, quote.name(KEY)) or "NULL"
+    hashes = (f"{id_hash(known, half)} AS {column}" for half, column in enumerate(("high", "low")))
+    return rows.where(f"{known} IS NOT NULL").selectExpr(*hashes, "unix_micros(_timestamp) AS times")
+
+
+def _seen(ids: DataFrame) -> Seen:
+    found = computed(ids)
+    high, low, times = (found.column(name).to_numpy() for name in ("high", "low", "times"))
+    return Seen(high=high, low=low, times=times)

@@ -1,0 +1,109 @@
+"""The look at a micro-batch: the first pass over it, as Arrow; by a kept plan where it fits in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+from twinlake.ingest import first_pass, source
+from twinlake.ingest.unreadable import Unreadable
+from twinlake.ingest.writer_schema import Writer
+from twinlake.ingest.writers import Writers
+from twinlake.spark.kept_plan import ArrowFile, KeptPlan, Newest, computed
+from twinlake.topics import verdict
+from twinlake.topics.contract import JSON
+from twinlake.topics.topic import Topic
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+
+class Look:
+    """`end_marker` as in `first_pass.selections`."""
+
+    def __init__(self, spark: SparkSession, topic: Topic, end_marker: bytes) -> None:
+        self._spark = spark
+        self._topic = topic
+        self._end_marker = end_marker
+        self._kept, self._kept_closely = Newest(), Newest()
+
+    def whole(self, records: DataFrame, writers: Writers, event: Mapping[str, str]) -> pa.Table:
+        """What a batch says of itself, and all that the log stores of it, in one job: in memory."""
+        return self._by_kept_plan(records, lambda: records.schema, writers, event, nullcontext())
+
+    def again(self, records: ArrowFile, writers: Writers, event: Mapping[str, str]) -> pa.Table:
+        """The same of records that the log has; the file has the columns of `source.COLUMNS`."""
+
+        def columns() -> StructType:
+            from pyspark.sql.types import StructType
+
+            return StructType.fromDDL(", ".join(map(" ".join, source.COLUMNS.items())))
+
+        return self._by_kept_plan(records, columns, writers, event)
+
+    def bare(self, records: DataFrame, writers: Writers) -> pa.Table:
+        """What a batch too large for that says of itself; the log's columns are made by a second pass."""
+        return _twice(lambda closely: computed(self._over(records, writers, closely)), self._topic, writers)
+
+    def _by_kept_plan(
+        self,
+        records: ArrowFile | DataFrame,
+        columns: Callable[[], StructType],
+        writers: Writers,
+        event: Mapping[str, str],
+        *turns: AbstractContextManager[Any],
+    ) -> pa.Table:
+        """`columns` are those of the records, asked when a plan is made; `turns` as KeptPlan has them."""
+
+        def look(closely: bool) -> pa.Table:
+            def make() -> KeptPlan:
+                return KeptPlan(
+                    self._spark, columns(), lambda slot: self._over(slot, writers, closely, event), *turns
+                )
+
+            kept = self._kept_closely if closely else self._kept
+            return kept.plan((*_known(writers), tuple(event.items())), make).run(records)
+
+        return _twice(look, self._topic, writers)
+
+    def _over(
+        self,
+        records: DataFrame,
+        writers: Writers,
+        closely: bool,
+        event: Mapping[str, str] | None = None,
+    ) -> DataFrame:
+        found = records
+        readable, unreadable = _known(writers)
+        selections = first_pass.selections(
+            self._topic, readable, self._end_marker, event, unreadable, closely
+        )
+        for expressions in selections:
+            found = found.selectExpr(*expressions)
+        return found
+
+
+def _twice(look: Callable[[bool], pa.Table], topic: Topic, writers: Writers) -> pa.Table:
+    """Closely where a value could not be read and a decimal may be why: of every batch that took 1.3 times as
+    long (0.76 and 1.02 CPU-seconds for 500,000 orders in Avro), and hardly one needs it."""
+    import pyarrow.compute as pc
+
+    found = look(False)
+    is_json = topic.contract.format == JSON
+    doubted = verdict.WRONG_TYPE if is_json else verdict.MALFORMED_BODY
+    if not pc.any(pc.match_substring(found.column("reasons"), doubted)).as_py():
+        return found
+    # only then: what a writer has is read out of its schema's text
+    decimals = (
+        any("decimal(" in field.type for field in topic.newest.fields)
+        if is_json
+        else any(one.bytes_schema_text for one in writers.all())
+    )
+    return look(True) if decimals else found
+
+
+def _known(writers: Writers) -> tuple[tuple[Writer, ...], tuple[Unreadable, ...]]:
+    return tuple(writers.all()), tuple(writers.unreadable())

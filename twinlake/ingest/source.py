@@ -1,0 +1,84 @@
+"""How a topic's records are read from Kafka: a stream of committed ones, from offsets that are named."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from twinlake.base.errors import DeniedError
+from twinlake.config.kafka_access import KafkaAccess
+from twinlake.topics.refusal import refusal_in_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+COLUMNS = {
+    "partition": "int", "offset": "bigint", "timestamp": "timestamp", "timestampType": "int", "key": "binary",
+    "headers": "array<struct<key string, value binary>>", "value": "binary",
+}  # fmt: skip
+"""Those of a record that ingest looks at, as Kafka's reader names them, with their Spark types."""
+GROUPS = "twinlake-ingest"
+"""How the names of its consumer groups begin; nothing is committed to them."""
+# Measured: the defaults make a call to the broker for every 500 records.
+OPTIONS = {
+    "includeHeaders": "true",
+    "groupIdPrefix": GROUPS,
+    "failOnDataLoss": "true",
+    "kafka.isolation.level": "read_committed",
+    "kafka.max.poll.records": "20000",
+    # a fetch waits for no more than there is: one thread asks partition after partition (60 ms, not 110)
+    "kafka.fetch.min.bytes": "1",
+    "kafka.fetch.max.wait.ms": "1",
+    "kafka.max.partition.fetch.bytes": "8388608",
+    "kafka.default.api.timeout.ms": "15000",
+    "kafka.request.timeout.ms": "10000",
+    "kafkaConsumer.pollTimeoutMs": "15000",
+}
+
+
+class Limit:
+    """How many offsets the next batch of a stream has at most. Spark's own limit is fixed when one starts."""
+
+    def __init__(self, spark: SparkSession, offsets: int) -> None:
+        java: Any = spark._jvm
+        self.name = uuid4().hex
+        self._java = java.twinlake.ingest.BoundedKafka
+        self.set(offsets)
+
+    def set(self, offsets: int) -> None:
+        self._java.limit(self.name, offsets)
+
+
+def stream(
+    spark: SparkSession, access: KafkaAccess, topic: str, starts: Mapping[int, int], limit: Limit
+) -> DataFrame:
+    """The topic's records from these offsets on, by partition."""
+    begin = {topic: {str(partition): offset for partition, offset in starts.items()}}
+    return (
+        spark.readStream.format("twinlake.ingest.BoundedKafka")
+        .options(**OPTIONS)
+        .options(**access.spark())
+        .option("subscribe", topic)
+        .option("startingOffsets", json.dumps(begin))
+        .option("twinlake.limit", limit.name)
+        .load()
+    )
+
+
+def refusal(error: BaseException, access: KafkaAccess, topic: str) -> DeniedError | None:
+    """What Spark tells of a cluster that does not let it in, or not read; None for anything else."""
+    rights = f"READ and DESCRIBE on topic {topic}, READ on groups that begin with {GROUPS}"
+    return refusal_in_java(str(error), access, f"read topic {topic!r}", rights)
+
+
+def ends(checkpoint: Path, batch: int, topic: str) -> dict[int, int]:
+    """The offset that a micro-batch of the stream ends before, by partition, as Spark has planned it.
+
+    It is beyond the last record where a transaction's marker or aborted records are: once retention has taken
+    those, nobody could tell them from records that were lost.
+    """
+    planned = (checkpoint / "offsets" / str(batch)).read_text().splitlines()[-1]
+    return {int(partition): end for partition, end in json.loads(planned)[topic].items()}

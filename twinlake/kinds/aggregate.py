@@ -1,0 +1,195 @@
+"""Aggregate: measures per key, and per window where it has one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from twinlake.base import quote
+from twinlake.kinds import evidence, measured, steps
+from twinlake.kinds.clock import TableClock, clock_of
+from twinlake.kinds.definition import Definition, pairs, read, texts
+from twinlake.kinds.entries import Entries
+from twinlake.kinds.expression import Stage
+from twinlake.kinds.finality import FINAL, final_sql
+from twinlake.kinds.kind import Moment
+from twinlake.kinds.late import late_sql
+from twinlake.kinds.lineage import behind_sql, same_steps, stepped
+from twinlake.kinds.measures.all import from_json as measure_from_json
+from twinlake.kinds.measures.measure import Measure
+from twinlake.kinds.steps import Explode
+from twinlake.kinds.windows import (
+    ALL,
+    END,
+    START,
+    Grid,
+    Hopping,
+    Tumbling,
+    Windows,
+    interval_sql,
+    mistimed,
+    refuse_window,
+    spread,
+    window_from_json,
+)  # fmt: skip
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from twinlake.base.errors import DefinitionError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Aggregate(Definition):
+    """State: the keys, `window_start` where there are windows, the measures' parts, and the evidence.
+
+    Measures whose state is a multiset have entry rows beside it, see `kinds/entries.py`.
+    """
+
+    kind = "aggregate"
+    stores_rows = True
+    explode: Explode | None = None
+    where: str | None = None
+    columns: dict[str, str]
+    keys: tuple[str, ...]
+    window: Tumbling | Hopping | None = None
+    measures: dict[str, Measure]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        steps.refuse_shape(self, self.columns)
+        if self.explode:
+            steps.refuse_explode(self, self.explode)
+        measured.refuse_shape(self, self.measures, self.keys, self.columns)
+        if not self.keys and not self.window:
+            raise self.error("it has neither keys nor a window", "use a constant column as the key")
+        if self.window:
+            self.refuse_unknown("window column", (self.window.on,), self.columns)
+            refuse_window(self, self.window)
+            for name in self.columns:
+                if name.lower() in (START, END):
+                    raise self.error(f"column {name!r} has the name of the window's own", "name it otherwise")
+        self.refuse_shown("output column", self.output)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Aggregate:
+        return read(
+            cls, data, columns=pairs, keys=texts, window=window_from_json, explode=Explode.from_json,
+            measures=lambda found: {name: measure_from_json(one) for name, one in found},
+        )  # fmt: skip
+
+    def unwindowed(self, key: str) -> Aggregate | None:
+        if not isinstance(self.window, Tumbling):
+            return None
+        others = {name: sql for name, sql in self.columns.items() if name.lower() != key}
+        return replace(self, window=None, keys=(key, *self.keys), columns={**others, key: "''"})
+
+    @property
+    def view_keys(self) -> tuple[str, ...]:
+        return (*self.keys, START) if self.window else self.keys
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        return self.view_keys
+
+    @property
+    def state_keys(self) -> tuple[str, ...]:
+        return self._entries.state_keys
+
+    @property
+    def cells(self) -> Grid | None:
+        return self.window.grid if self.window else None
+
+    @property
+    def output(self) -> tuple[str, ...]:
+        return (*self.timeless, FINAL) if self.window else self.timeless
+
+    @property
+    def implied(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def timeless(self) -> tuple[str, ...]:
+        return (*self.keys, *((START, END) if self.window else ()), *self.measures)
+
+    def stages(self, rows: Mapping[str, DataFrame]) -> Iterator[Stage]:
+        return steps.stages(self, rows[self.inputs[0]], self.explode)
+
+    def problems(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
+        if self.explode and (taken := steps.taken(self, self.explode, rows[self.inputs[0]])):
+            yield taken
+            return
+        stepped = steps.apply(self, rows[self.inputs[0]], self.explode)
+        yield from steps.untyped(self, self.columns, stepped)
+        types = dict(stepped.dtypes)
+        yield from measured.problems(self, self.measures, self.keys, self.columns, types)
+        if self.window:
+            yield from mistimed(self, "the window is", self.window.on, types)
+
+    def partial(self, rows: DataFrame, windows: Windows = ALL) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        stepped = steps.apply(self, rows, self.explode)
+        types = dict(stepped.dtypes)
+        stepped = evidence.hashed(stepped)
+        if self.window:
+            timed = stepped.where(F.expr(f"{quote.name(self.window.on)} IS NOT NULL"))
+            stepped = timed.withColumn(START, F.expr(self.window.grid.start_sql(self.window.on)))
+            if not windows.is_all:
+                stepped = stepped.where(windows.reached_sql(self.window.on, self.window.length))
+        main = stepped.groupBy(*map(quote.name, self.view_keys)).agg(
+            *measured.from_rows(self._main, types), *evidence.from_rows()
+        )
+        states = self._entries.from_rows(main, stepped, types)
+        if not self.window:
+            return states
+        hopped = spread(states, self.window)
+        limited = hopped if windows.is_all else hopped.where(windows.predicate(START))
+        return self.merge(limited) if self.window.hops > 1 else limited
+
+    def merge(self, states: DataFrame) -> DataFrame:
+        merged = measured.merged(self._main, dict(states.dtypes))
+        main = self._entries.main(states).groupBy(*map(quote.name, self.view_keys))
+        return self._entries.merged(main.agg(*merged, *evidence.merged()), states)
+
+    def scales(self, states: Mapping[str, str]) -> dict[str, str]:
+        return measured.scales(self.measures, states)
+
+    def view(self, relations: Mapping[str, str], moment: Moment, scaled: tuple[str, ...] = ()) -> str:
+        values = measured.values(self.measures, scaled)
+        merged = self._entries.view(values, relations[self.name])
+        if self.window is None:
+            return merged
+        end = f"`{START}` + {interval_sql(self.window.length)} AS `{END}`"
+        columns = ", ".join([*map(quote.name, self.keys), f"`{START}`", end, quote.names(tuple(values))])
+        final = final_sql(quote.name(START), self.window.length, (self._clock(self.window),), moment)
+        return f"SELECT {columns},\n  {final} AS `{FINAL}`\nFROM (\n{merged}\n)"
+
+    def behind(self, name: str, source: str, columns: Sequence[str], shown: str) -> str:
+        conditions = same_steps(self.keys)
+        if self.window:
+            at = stepped(self.window.on)
+            conditions += [f"{at} >= `v`.`{START}`", f"{at} < `v`.`{END}`"]
+        return behind_sql(steps.stepped_sql(self, self.explode, source), shown, conditions)
+
+    def late(self, records: str) -> str | None:
+        if self.window is None:
+            return None
+        return late_sql(self, self.explode, self.window, self._clock(self.window), records)
+
+    @property
+    def clock(self) -> TableClock | None:
+        return self._clock(self.window) if self.window else None
+
+    def _clock(self, window: Tumbling | Hopping) -> TableClock:
+        return clock_of(self.inputs[0], self.columns[window.on])
+
+    @property
+    def _entries(self) -> Entries:
+        return Entries.of(self.view_keys, self.measures)
+
+    @property
+    def _main(self) -> dict[str, Measure]:
+        """The measures with one state per key, without entries."""
+        return {name: one for name, one in self.measures.items() if one.item is None}

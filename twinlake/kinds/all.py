@@ -1,0 +1,38 @@
+"""The only list of kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from twinlake.base.errors import UsageError
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.as_of_join import AsOfJoin
+from twinlake.kinds.derived import Derived
+from twinlake.kinds.events import Events
+from twinlake.kinds.interval_join import IntervalJoin
+from twinlake.kinds.kind import Kind
+from twinlake.kinds.latest import Latest
+from twinlake.kinds.rolling import Rolling
+from twinlake.kinds.sessions import Sessions
+
+_LISTED: tuple[type[Kind], ...] = (
+    Aggregate,
+    Sessions,
+    Latest,
+    Events,
+    IntervalJoin,
+    AsOfJoin,
+    Rolling,
+    Derived,
+)
+KINDS: dict[str, type[Kind]] = {kind.kind: kind for kind in _LISTED}
+"""By the name in JSON."""
+
+
+def from_json(data: Mapping[str, Any]) -> Kind:
+    """The definition that `to_json` came from; unknown kinds and keys are refused by name."""
+    kind = KINDS.get(str(data.get("kind")))
+    if kind is None:
+        raise UsageError(f"unknown table kind {data.get('kind')!r}", "", f"known: {', '.join(KINDS)}")
+    return kind.from_json(data)

@@ -1,0 +1,234 @@
+"""Owns what every definition has: a name, its inputs, its place in a file, and its form as JSON."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+from twinlake.base.errors import DefinitionError, UsageError
+from twinlake.config.settings import PROJECT
+from twinlake.kinds.declared import misfits
+from twinlake.kinds.lineage import behind_sql
+from twinlake.topics.avro_type import COLUMN_NAME
+
+D = TypeVar("D", bound="Definition")
+NOT_STORED = {"stored": False}
+"""The metadata of a field that says nothing of the table itself, and so is not in its JSON."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where in the project a definition was written."""
+
+    file: str
+    line: int
+
+
+def _caller() -> Place | None:
+    """The nearest frame outside this module and the dataclass machinery."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if file != __file__ and not file.startswith("<"):
+            return Place(file=file, line=frame.f_lineno)
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Definition:
+    """The fields that definitions of all kinds share, and how they say what is wrong with them.
+
+    It carries no behaviour of a table: what a kind does stands in the kind's own module.
+    """
+
+    kind: ClassVar[str] = ""
+    reads_states: ClassVar[bool] = False
+    name: str
+    inputs: tuple[str, ...]
+    """The topics it reads."""
+    place: Place | None = field(default_factory=_caller, compare=False, repr=False, metadata=NOT_STORED)
+
+    def __post_init__(self) -> None:
+        for where, value, declared in misfits(self):
+            if isinstance(value, type):
+                raise self.error(
+                    f"{where} is the class {value.__name__} itself", f"write {value.__name__}(...)"
+                )
+            alone = isinstance(value, str) and declared.startswith("a tuple")
+            remedy = f'write {where}=("{value}",), with the comma' if alone else f"make it {declared}"
+            raise self.error(f"{where} is {value!r}, not {declared}", remedy)
+        if not self.inputs and not self.reads:
+            raise self.error("it has no inputs", 'name its topic, like inputs=("orders",)')
+        if self.stores_rows and len(self.inputs) != 1:
+            raise self.error(f"a table of kind {self.kind} reads one topic, not {len(self.inputs)}")
+        self.refuse_names("name", [self.name])
+        self.refuse_names("input", (*self.inputs, *self.reads))
+
+    @property
+    def stores_rows(self) -> bool:
+        """Whether it is a stored kind; a kind that is, or a definition of it, says so."""
+        return False
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The tables it reads, by name; a kind that reads some says so."""
+        return ()
+
+    def bound(self: D, tables: Mapping[str, Any]) -> D:
+        """Itself: only a kind that reads tables has to know their definitions."""
+        return self
+
+    @property
+    def clock(self) -> Any:
+        """None: only a table with windows of time, or one that keeps rows by time, goes by one."""
+        return None
+
+    def late(self, records: str) -> str | None:
+        """None: only a table with windows of time tells what came late for them."""
+        return None
+
+    def behind(self, name: str, source: str, columns: Sequence[str], shown: str) -> str:
+        """All of them; a kind that knows which of them says so."""
+        return behind_sql(source, shown, ())
+
+    def doubts(self, rows: Mapping[str, Any]) -> Iterator[DefinitionError]:
+        """Nothing; a kind in which something is easily forgotten says what."""
+        return iter(())
+
+    @property
+    def decided_by(self) -> tuple[str, ...]:
+        """Nothing: only a kind whose row is one record's says by what that is chosen."""
+        return ()
+
+    def unfit(self, tables: Mapping[str, Any]) -> Iterator[DefinitionError]:
+        """Nothing: only a kind that reads states is particular about tables."""
+        return iter(())
+
+    @property
+    def kept(self) -> Any:
+        """Not at all; a definition that keeps its rows for joins says how."""
+        return None
+
+    @property
+    def paired(self) -> Any:
+        """Nothing; a kind that joins rows says which it pairs."""
+        return None
+
+    def unwindowed(self, key: str) -> Any:
+        """Nothing; a kind that has windows says what they add up to."""
+        return None
+
+    def error(self, why: str, remedy: str = "") -> DefinitionError:
+        """An error at the place of this definition."""
+        return self._error_at(self.place.line if self.place else 0, why, remedy)
+
+    def error_at_text(self, text: str, why: str, remedy: str = "") -> DefinitionError:
+        """An error at the line of this definition in which `text` is written."""
+        return self._error_at(self._line_of(text), why, remedy)
+
+    def refuse_names(self, what: str, texts: Iterable[str]) -> None:
+        """DefinitionError for a name that is none, or that is given twice."""
+        seen: set[str] = set()
+        for text in texts:
+            if not COLUMN_NAME.fullmatch(text):
+                raise self.error(f"{what} {text!r} is not made of letters, digits and _, a letter first")
+            if text.lower() in seen:
+                raise self.error(f"{what} {text!r} is given twice (case is ignored)")
+            seen.add(text.lower())
+
+    def refuse_shown(self, what: str, texts: Iterable[str]) -> None:
+        """DefinitionError for a name that no column of a view may have: states and scales use `__`."""
+        texts = list(texts)
+        for text in texts:
+            if "__" in text:
+                raise self.error(f"{what} {text!r} has two _ in a row, which states use themselves")
+        self.refuse_names(what, texts)
+
+    def refuse_unknown(self, what: str, texts: Iterable[str], known: Iterable[str]) -> None:
+        """DefinitionError for a text that is not one of the known ones."""
+        for text in texts:
+            if text not in known:
+                raise self.error(f"{what} {text!r} is not one of its columns: {', '.join(known)}")
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, the place left out; `kinds.all.from_json` is its exact inverse.
+
+        Maps become lists of pairs: their order is meaning, and JSON objects promise none.
+        """
+        values = {name: getattr(self, name) for name in stored_fields(type(self))}
+        return {"kind": self.kind, **{name: _to_json(value) for name, value in values.items()}}
+
+    def _error_at(self, line: int, why: str, remedy: str = "") -> DefinitionError:
+        file = self.place.file if self.place else ""
+        if Path(file).is_relative_to(PROJECT):
+            file = str(Path(file).relative_to(PROJECT))
+        return DefinitionError(self.name, file, line, why, remedy)
+
+    def _line_of(self, text: str) -> int:
+        if self.place is None:
+            return 0
+        try:
+            tree = ast.parse(Path(self.place.file).read_text())
+        except (OSError, SyntaxError):
+            return self.place.line
+        calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and n.lineno == self.place.line]
+        for call in calls:
+            for node in ast.walk(call):
+                if isinstance(node, ast.Constant) and node.value == text:
+                    return node.lineno
+        return self.place.line
+
+
+def _to_json(value: Any) -> Any:
+    if hasattr(value, "to_json"):
+        return value.to_json()
+    if isinstance(value, dict):
+        return [[key, _to_json(item)] for key, item in value.items()]
+    return list(value) if isinstance(value, tuple) else value
+
+
+def read(cls: type[D], data: Mapping[str, Any], **readers: Callable[[Any], Any]) -> D:
+    """The definition of this kind in JSON data; UsageError for an unknown key or a wrong value.
+
+    `readers` turn the JSON of a field into its value; where None is a field's default, NULL is that.
+    """
+    what = f"table of kind {cls.kind}"
+    refuse_keys(data, {"kind", *stored_fields(cls)}, what)
+    readers = {"inputs": texts, **readers}
+    optional = {one.name for one in fields(cls) if one.default is None}
+    try:
+        values = {
+            key: readers[key](value) if key in readers and not (value is None and key in optional) else value
+            for key, value in data.items()
+            if key != "kind"
+        }
+        return cls(**values, place=None)
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"this is no {what}: {error}", "", "compare it with to_json()") from error
+
+
+def stored_fields(cls: type[Definition]) -> list[str]:
+    """The names of the fields that are in its JSON."""
+    return [one.name for one in fields(cls) if one.metadata.get("stored", True)]
+
+
+def texts(found: Any) -> Any:
+    """The tuple that became a list; a text alone stays one, and is refused."""
+    return found if isinstance(found, str) else tuple(found)
+
+
+def pairs(found: Iterable[Iterable[Any]]) -> dict[str, Any]:
+    """The map that became a list of pairs."""
+    return {name: value for name, value in found}
+
+
+def refuse_keys(data: Mapping[str, Any], known: set[str], where: str) -> None:
+    """UsageError for a key that nobody knows."""
+    for key in data:
+        if key not in known:
+            raise UsageError(f"unknown key {key!r} in {where}", "", f"known: {', '.join(sorted(known))}")

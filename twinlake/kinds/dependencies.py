@@ -1,0 +1,55 @@
+"""Dependencies: which tables a definition reads, in an order in which each comes after those it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+from typing import TYPE_CHECKING
+
+from twinlake.kinds.kind import Kind
+
+if TYPE_CHECKING:
+    from twinlake.base.errors import DefinitionError
+
+
+def ordered(tables: Iterable[Kind]) -> list[Kind]:
+    """The definitions, each bound to those it reads and after them; the others keep their order.
+
+    DefinitionError for a table that is not among them, and for a cycle with its path.
+    """
+    given = {table.name: table for table in tables}
+    for table in given.values():
+        for error in unknown(table, given):
+            raise error
+    sorter = TopologicalSorter({name: table.reads for name, table in given.items()})
+    try:
+        order = list(sorter.static_order())
+    except CycleError as error:
+        path = error.args[1][::-1]  # graphlib names each before the one that reads it
+        first = min(path)  # wherever it was entered, one cycle has one error
+        turned = [*path[path.index(first) : -1], *path[: path.index(first)], first]
+        why = f"it reads itself: {' -> '.join(turned)}"
+        raise given[first].error_at_text(turned[1], why, "leave out one of these reads") from error
+    bound: dict[str, Kind] = {}
+    for name in order:
+        table = given[name]
+        bound[name] = table.bound({read: bound[read] for read in table.reads})
+    return list(bound.values())
+
+
+def unknown(table: Kind, tables: Mapping[str, Kind]) -> Iterator[DefinitionError]:
+    """An error for each table that it reads and that is not there; else for each that it cannot read."""
+    missing = [name for name in table.reads if name not in tables]
+    for name in missing:
+        known = ", ".join(sorted(tables.keys() - {table.name})) or "no other table"
+        yield table.error_at_text(name, f"it reads table {name!r}, which is not defined", f"known: {known}")
+    if not missing:
+        yield from table.unfit(tables)
+
+
+def upstream_topics(table: Kind, tables: Mapping[str, Kind]) -> tuple[str, ...]:
+    """Every topic that decides what the table shows: its own, and those of the tables that it reads."""
+    found = dict.fromkeys(table.inputs)
+    for name in table.reads:
+        found |= dict.fromkeys(upstream_topics(tables[name], tables))
+    return tuple(found)

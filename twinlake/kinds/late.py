@@ -1,0 +1,46 @@
+"""Owns what is told of the records that came late for a window, or too late to be counted in it.
+
+Text over the log's records as `lake.log.Log.late_sql` gives them; no version keeps rows of it.
+"""
+
+from __future__ import annotations
+
+from twinlake.base import quote
+from twinlake.kinds.clock import TableClock
+from twinlake.kinds.steps import Explode, Stepped
+from twinlake.kinds.windows import END, START, Hopping, Tumbling, cell_sql, interval_sql, micros
+from twinlake.topics import coordinate
+
+DISCARDED = "_discarded"
+"""Whether a record was too late, and so is in no table; the others are valid, and came late."""
+
+
+def late_sql(
+    table: Stepped, explode: Explode | None, window: Tumbling | Hopping, clock: TableClock, records: str
+) -> str:
+    """SELECT text: a row for each window in which such records are, or would have been; each counts once.
+
+    Columns: window_start, window_end, `late` (counted in it), `discarded`, and when the first and the last of
+    them came. By the log's own clocks nothing is late: there, only what was discarded is told.
+    """
+    on, every = quote.expression(table.columns[window.on]), micros(window.grid.size)
+    if explode:
+        element = f"explode({quote.expression(explode.array)}) AS {quote.name(explode.name)}"
+        records = f"(SELECT *, {element} FROM {records})"
+    conditions = [] if table.where is None else [quote.expression(table.where)]
+    if not clock.has_late_records:
+        conditions.append(f"`{DISCARDED}`")
+    where = f"\n    WHERE {' AND '.join(conditions)}" if conditions else ""
+    shown = f"{quote.names(coordinate.KEY)}, `{coordinate.TIMESTAMP}`, `{DISCARDED}`"
+    starts = ", ".join(f"`_cell` - {hop * every}L" for hop in range(window.hops))
+    return f"""SELECT `{START}`, `{START}` + {interval_sql(window.length)} AS `{END}`,
+  count_if(NOT `{DISCARDED}`) AS `late`, count_if(`{DISCARDED}`) AS `discarded`,
+  min(`{coordinate.TIMESTAMP}`) AS `first_arrived`, max(`{coordinate.TIMESTAMP}`) AS `last_arrived`
+FROM (
+  SELECT DISTINCT timestamp_micros(`_start`) AS `{START}`, {shown}
+  FROM (SELECT explode(array({starts})) AS `_start`, {shown} FROM (
+    SELECT {cell_sql("`_at`", window.grid.size)} AS `_cell`, {shown}
+    FROM (SELECT unix_micros({on}) AS `_at`, {shown} FROM {records}{where}) WHERE `_at` IS NOT NULL
+  ))
+)
+GROUP BY `{START}`"""

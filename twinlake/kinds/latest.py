@@ -1,0 +1,209 @@
+"""Latest: the newest row of each key. A delete is a row that wins and is hidden, and is never forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from twinlake.base import quote
+from twinlake.kinds import evidence, steps
+from twinlake.kinds.barriers import BARRIER, Barriers, Snapshot, SourcePlace
+from twinlake.kinds.definition import Definition, pairs, read, texts
+from twinlake.kinds.equality import has_order
+from twinlake.kinds.expression import Expression, Stage, holds_sql
+from twinlake.kinds.kind import Moment
+from twinlake.kinds.lineage import behind_sql, row_of_step, same_steps
+from twinlake.kinds.windows import ALL, Windows
+from twinlake.topics import coordinate
+from twinlake.topics.record_key import TOMBSTONE, tombstone
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from twinlake.base.errors import DefinitionError
+    from twinlake.kinds.windows import Grid
+
+DELETED = "_deleted"
+_WINNER, _SINCE = "_winner", "_since"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Latest(Definition):
+    """State: the keys, `_deleted`, `_order_<i>`, the coordinate, the values, and the evidence.
+
+    Of a change topic that tells of snapshots or truncates the state has the columns of `kinds.barriers` too.
+    """
+
+    kind = "latest"
+    stores_rows = True
+    where: str | None = None
+    columns: dict[str, str]
+    keys: tuple[str, ...]
+    order: tuple[str, ...] = ()
+    """Columns by which the newest is found; NULL is before every value, ties go to the later coordinate.
+
+    Without any it follows the log: the latest coordinate wins, whatever the row says of its time."""
+    delete_when: str | None = None
+    """SQL over `columns`: a row in which it is true wins like any other and hides its key."""
+    snapshot: Snapshot | None = None
+    """A complete snapshot hides the keys whose newest row is older than its first record; `where` hides none
+    of its records from it."""
+    truncate_when: str | None = None
+    """SQL over the topic's rows: where it is true, the record hides every key whose newest row is older."""
+    source_place: SourcePlace | None = None
+    """Where in the source's own log a record was: a barrier hides no row whose place is not before its own,
+    but where the topic's order is certain."""
+    values: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        steps.refuse_shape(self, self.columns)
+        for what, names in (("key", self.keys), ("value", self.values)):
+            if not names:
+                raise self.error(f"it has no {what}s")
+            self.refuse_unknown(what, names, self.columns)
+        self.refuse_unknown("order column", self.order, self.columns)
+        if self.order and self._barriers:
+            why = "it has order columns, but snapshots and truncates hide what came before them in the log"
+            raise self.error(why, "leave `order` out: then it follows the log")
+        if self.source_place is not None and not self._barriers:
+            raise self.error(
+                "it has a source_place, but neither snapshots nor truncates", "leave `source_place` out"
+            )
+        self.refuse_shown("output column", self.output)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Latest:
+        return read(
+            cls, data, columns=pairs, keys=texts, order=texts, values=texts, snapshot=Snapshot.from_json,
+            source_place=SourcePlace.from_json,
+        )  # fmt: skip
+
+    @property
+    def view_keys(self) -> tuple[str, ...]:
+        return self.keys
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        return () if self._barriers else self.keys
+
+    @property
+    def state_keys(self) -> tuple[str, ...]:
+        return (*self.keys, *self._barriers.state_keys)
+
+    @property
+    def cells(self) -> Grid | None:
+        return None
+
+    @property
+    def output(self) -> tuple[str, ...]:
+        return (*self.keys, *self.values)
+
+    @property
+    def implied(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def timeless(self) -> tuple[str, ...]:
+        return self.output
+
+    def stages(self, rows: Mapping[str, DataFrame]) -> Iterator[Stage]:
+        read_rows = rows[self.inputs[0]]
+        yield Stage(rows=read_rows, expressions=tuple(self._barriers.expressions()))
+        yield from steps.stages(self, read_rows)
+        if self.delete_when is not None:
+            condition = Expression(what="delete_when", sql=self.delete_when, type="boolean")
+            yield Stage(rows=steps.apply(self, read_rows), expressions=(condition,))
+
+    def problems(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
+        stepped = steps.apply(self, rows[self.inputs[0]])
+        yield from steps.untyped(self, self.columns, stepped)
+        yield from steps.incomparable(self, self.columns, self.values, stepped)
+        types = dict(stepped.dtypes)
+        for name in (*self.keys, *self.order):
+            if not has_order(types[name]):
+                why = f"column {name}: {types[name]} cannot be a key or order"
+                yield self.error_at_text(self.columns[name], why)
+
+    def doubts(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
+        """A delete that cannot win: NULL is before every value, and a tombstone's fields are NULL."""
+        read_rows = rows[self.inputs[0]]
+        if not self.order or self.delete_when is None or TOMBSTONE not in read_rows.columns:
+            return
+        (newest, *_) = self.order
+        stepped = steps.apply(self, tombstone(read_rows))
+        loses = f"{holds_sql(self.delete_when)} AND {quote.name(newest)} IS NULL"
+        if not stepped.where(loses).isEmpty():
+            why = f"a tombstone deletes no key that has a row: {newest}, by which it is ordered, is NULL"
+            remedy = (
+                "order by what a tombstone has too, like "
+                f"coalesce({self.columns[newest]}, _timestamp), or leave `order` out: then it follows the log"
+            )
+            yield self.error_at_text(self.columns[newest], why, remedy)
+
+    def partial(self, rows: DataFrame, windows: Windows = ALL) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        told = self._barriers.without(rows)
+        stepped = evidence.hashed(steps.apply(self, told, beside=self._barriers.columns))
+        deleted = F.expr(holds_sql(self.delete_when))
+        order = {_order(index): F.col(quote.name(name)) for index, name in enumerate(self.order)}
+        ordered = stepped.withColumns({DELETED: deleted, **order})
+        return self._barriers.from_rows(self._newest(ordered, evidence.from_rows()), rows)
+
+    def merge(self, states: DataFrame) -> DataFrame:
+        keys = self._newest(self._barriers.of_keys(states), evidence.merged())
+        return self._barriers.merged(keys, states)
+
+    def scales(self, states: Mapping[str, str]) -> dict[str, str]:
+        return {}
+
+    def view(self, relations: Mapping[str, str], moment: Moment, scaled: tuple[str, ...] = ()) -> str:
+        values = ", ".join(f"`{_WINNER}`.{quote.name(name)} AS {quote.name(name)}" for name in self.values)
+        keys, relation = quote.names(self.keys), relations[self.name]
+        newest = f"SELECT {keys}, {self._winner} AS `{_WINNER}` FROM {relation}"
+        if self._barriers:
+            newest = (
+                f"SELECT *, {self._barriers.since(relation)} AS `{_SINCE}`\n"
+                f"FROM ({newest} WHERE {BARRIER} IS NULL GROUP BY {keys})"
+            )
+            hidden = f"\n  AND NOT {self._barriers.is_before(quote.name(_WINNER), quote.name(_SINCE))}"
+        else:
+            newest, hidden = f"{newest} GROUP BY {keys}", ""
+        return f"SELECT {keys}, {values}\nFROM ({newest})\nWHERE NOT `{_WINNER}`.`{DELETED}`{hidden}"
+
+    def behind(self, name: str, source: str, columns: Sequence[str], shown: str) -> str:
+        return behind_sql(steps.stepped_sql(self, None, source), shown, same_steps(self.keys))
+
+    @property
+    def decided_by(self) -> tuple[str, ...]:
+        return (*(row_of_step(name) for name in self.order), *map(quote.name, coordinate.KEY))
+
+    @property
+    def _barriers(self) -> Barriers:
+        return Barriers(snapshot=self.snapshot, truncate_when=self.truncate_when, place=self.source_place)
+
+    @property
+    def _orders(self) -> tuple[str, ...]:
+        """The state columns that decide which row is the newest; the last of them make them unique."""
+        return (*(_order(index) for index in range(len(self.order))), *coordinate.KEY)
+
+    @property
+    def _winner(self) -> str:
+        # max of one struct: its head decides, and the head is unique because it ends in the coordinate
+        return f"max(struct({quote.names((*self._orders, DELETED, *self._barriers.kept, *self.values))}))"
+
+    def _newest(self, rows: DataFrame, beside: list[Column]) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        winner = F.expr(self._winner).alias(_WINNER)
+        newest = rows.groupBy(*map(quote.name, self.keys)).agg(winner, *beside)
+        kept = (DELETED, *self._orders, *self._barriers.kept, *self.values)
+        picked = [F.col(_WINNER).getField(name).alias(name) for name in kept]
+        keys = [F.col(quote.name(key)) for key in self.keys]
+        return newest.select(*keys, *picked, *evidence.NAMES)
+
+
+def _order(index: int) -> str:
+    return f"_order_{index}"

@@ -1,0 +1,112 @@
+"""Owns what a measure is: three pieces of Spark SQL (state from rows, merge, value from state).
+
+A state must be a function of the *set* of inputs, so that any cut of history gives the same one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+from twinlake.base import quote
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One state column."""
+
+    name: str
+    from_rows: str
+    """Aggregate SQL over the rows' columns."""
+    merge: str
+    """Aggregate SQL over the state columns."""
+    scale: str | None = None
+    """For a double that compares with a tolerance: the state column with its sum of absolute values."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Semantics:
+    """What a measure promises its readers beside its value; `docs/measures.md` is made from it."""
+
+    equality: str
+    """When two values of the same history are equal."""
+    ties: str
+    null: str
+    nan: str
+    """Of NaN, the infinities and -0.0."""
+    empty: str
+    """What a group without values shows."""
+    overflow: str
+
+
+@dataclass(frozen=True)
+class Measure:
+    """The field that measures share; what one computes stands in its family's module."""
+
+    kind: ClassVar[str] = ""
+    semantics: ClassVar[Semantics | None] = None
+    """Every listed measure has them."""
+    of: str
+    """A column of the row-local steps."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the row-local steps that it reads, `of` first."""
+        return () if self.of is None else (self.of,)
+
+    @property
+    def item(self) -> str | None:
+        """For a measure whose state is a multiset: SQL over the steps' columns, of which NULL is no item.
+
+        The state then has a row per item (`kinds/entries.py`), with how often it occurs as `_rows` and with
+        the measure's parts, whose merge must not depend on types. `value` sees these rows merged, the item as
+        `<name>__item`, and others without an item, which it has to pass over. Measures with one text share
+        the rows.
+        """
+        return None
+
+    def parts(self, name: str, types: Mapping[str, str]) -> tuple[Part, ...]:
+        """State columns `<name>__<part>`; `types` are the Spark types of the steps' columns.
+
+        `from_rows` sees those columns and the coordinate.
+        """
+        raise NotImplementedError
+
+    def stored_parts(self, name: str, states: Mapping[str, str]) -> tuple[Part, ...]:
+        """The parts of a state that is there already; `states` maps its columns to their Spark types."""
+        return self.parts(name, {})
+
+    def value(self, name: str) -> str:
+        """Aggregate SQL over state columns: what a reader sees."""
+        raise NotImplementedError
+
+    def scale(self, name: str) -> str | None:
+        """Aggregate SQL over state columns by which a double value's tolerance is measured; None: exact."""
+        return None
+
+    def refuses(self, types: Mapping[str, str]) -> str | None:
+        """Why columns of these types cannot be measured, if so; `types` has those of `columns`."""
+        return None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; `measures.all.from_json` is its exact inverse."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        listed = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+        return {"kind": self.kind, **listed}
+
+
+_ITEMS = ("string", "binary", "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "date",
+          "timestamp")  # fmt: skip
+
+
+def no_item(type_: str) -> str | None:
+    """Why values of the type cannot be items, if so: only those with one form each, so that a group of equal
+    ones has no first."""
+    known = type_ in _ITEMS or type_.startswith("decimal(")
+    return None if known else f"{type_} cannot be an item; cast it to string or bigint"
+
+
+def state_column(name: str, part: str) -> str:
+    """The quoted state column of a measure's part."""
+    return quote.name(f"{name}__{part}")

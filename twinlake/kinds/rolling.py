@@ -1,0 +1,134 @@
+"""Rolling: an Aggregate's measures over the last minutes, hours or days before the watermark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from twinlake.base import quote
+from twinlake.base.errors import DefinitionError
+from twinlake.base.times import format_duration, parse_duration
+from twinlake.kinds.definition import read, texts
+from twinlake.kinds.expression import Stage
+from twinlake.kinds.kind import Kind, Moment, grid_of
+from twinlake.kinds.lineage import behind_sql, same
+from twinlake.kinds.over_tables import OverTables
+from twinlake.kinds.windows import END, START, cell_sql, interval_sql, whole_seconds
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+LAST = "last"
+"""The column that says over which of the lengths a row is, as it is written in the definition."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rolling(OverTables):
+    """For each length in `last` and each key a row, with the measures over the windows of `of` in that time.
+
+    Those are the newest that have ended by the watermark: [window_start, window_end) is `last` long and ends
+    with the window before the one that the watermark is in. Without a watermark there are no rows.
+    """
+
+    kind = "rolling"
+    of: str
+    """An Aggregate in tumbling windows."""
+    last: tuple[str, ...]
+    """Durations, such as ("5 minutes", "1 day")."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.last:
+            raise self.error("it is over no time", 'name durations, like last=("5 minutes", "1 day")')
+        lengths = [whole_seconds(self, LAST, text) for text in self.last]
+        for text, length in zip(self.last, lengths, strict=True):
+            if lengths.count(length) > 1:
+                raise self.error_at_text(text, f"last {text!r} is given twice")
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Rolling:
+        return read(cls, data, last=texts)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return (self.of,)
+
+    @property
+    def view_keys(self) -> tuple[str, ...]:
+        return self._whole.view_keys
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        return self._whole.view_keys[1:]
+
+    @property
+    def output(self) -> tuple[str, ...]:
+        return (START, END, *self.timeless)
+
+    @property
+    def implied(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def timeless(self) -> tuple[str, ...]:
+        """All but the moments themselves: at one position there is one watermark, and so one set of windows;
+        what was measured in them is what comparisons of versions are about."""
+        return self._whole.timeless
+
+    def stages(self, rows: Mapping[str, DataFrame]) -> Iterator[Stage]:
+        return iter(())
+
+    def problems(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
+        return iter(())
+
+    def unfit(self, tables: Mapping[str, Kind]) -> Iterator[DefinitionError]:
+        of = tables[self.of]
+        grid = grid_of(of)
+        taken = [name for name in of.output if name.lower() == LAST] if grid else []
+        whole = None
+        try:
+            whole = None if taken else of.unwindowed(LAST)
+        except DefinitionError:  # it measures a column of that name
+            taken = [LAST]
+        if taken:
+            why = f"{self.of} has a column {taken[0]}, and so has every table of kind {self.kind}"
+            yield self.error_at_text(self.of, why, f"name it otherwise in {self.of}")
+        elif grid is None or whole is None:
+            why = f"it reads {self.of}, which is no Aggregate in tumbling windows"
+            yield self.error_at_text(self.of, why, f"give {self.of} window=Tumbling(...)")
+        else:
+            for text in self.last:
+                if parse_duration(text) % grid.size:
+                    size = format_duration(grid.size)
+                    why = f"{text} is not made of whole windows of {self.of}, which are {size} long"
+                    yield self.error_at_text(text, why)
+
+    def view(self, relations: Mapping[str, str], moment: Moment, scaled: tuple[str, ...] = ()) -> str:
+        of = self.table(self.of)
+        grid, clock = grid_of(of), of.clock
+        assert grid is not None and clock is not None, f"{self.of} is unfit"
+        end = f"timestamp_micros({cell_sql(f'unix_micros({moment.watermark(clock)})', grid.size)})"
+        return "\nUNION ALL\n".join(self._over(text, end, relations[self.of], scaled) for text in self.last)
+
+    def behind(self, name: str, source: str, columns: Sequence[str], shown: str) -> str:
+        windows = [f"`s`.`{START}` >= `v`.`{START}`", f"`s`.`{END}` <= `v`.`{END}`"]
+        return behind_sql(source, shown, [*same(self._whole.view_keys[1:]), *windows])
+
+    def _over(self, last: str, end: str, states: str, scaled: tuple[str, ...]) -> str:
+        """The rows of one length. Each length is a query of its own: a short one reads few files, and one
+        that a filter on `last` leaves out reads none."""
+        start = f"{end} - {interval_sql(parse_duration(last))}"
+        named = f"{quote.string(last)} AS `{LAST}`"
+        within = f"(SELECT *, {named} FROM {states} WHERE `{START}` >= {start} AND `{START}` < {end})"
+        rows = self._whole.view({self.of: within}, Moment(), scaled)
+        return f"SELECT {start} AS `{START}`, {end} AS `{END}`, `rolled`.*\nFROM (\n{rows}\n) AS `rolled`"
+
+    @property
+    def _whole(self) -> Kind:
+        """What states of some windows show as one; the length is their first key."""
+        found = self.table(self.of).unwindowed(LAST) if self.tables else None
+        if found is None:
+            raise self.error_at_text(self.of, f"it is not known what {self.of} measures", "bind it first")
+        return found

@@ -1,0 +1,140 @@
+"""Owns the row-local steps of a definition: explode, then where, then columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from twinlake.base import quote
+from twinlake.kinds.definition import Definition, refuse_keys
+from twinlake.kinds.equality import is_comparable
+from twinlake.kinds.expression import Expression, Stage
+from twinlake.kinds.lineage import ROW
+from twinlake.topics import coordinate
+from twinlake.topics.avro_type import COLUMN_NAME
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from twinlake.base.errors import DefinitionError
+
+NOTHING: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explode:
+    """One row per element of an array, the element as a further column `name`; an empty array gives none."""
+
+    name: str
+    array: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, "array": self.array}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Explode:
+        """The inverse of `to_json`; an unknown key is refused by name."""
+        refuse_keys(data, {"name", "array"}, "explode")
+        return cls(**data)
+
+
+class Stepped(Protocol):
+    """A definition whose rows go through these steps. All texts are Spark SQL over the topic's rows."""
+
+    @property
+    def where(self) -> str | None: ...
+
+    @property
+    def columns(self) -> dict[str, str]: ...
+
+
+def refuse_shape(definition: Definition, columns: Mapping[str, str]) -> None:
+    """DefinitionError where there are no columns, or their names are none."""
+    if not columns:
+        raise definition.error("it has no columns", "map each column's name to its SQL")
+    definition.refuse_names("column", columns)
+
+
+def refuse_explode(definition: Definition, explode: Explode) -> None:
+    """DefinitionError for an element's name that is none."""
+    if not COLUMN_NAME.fullmatch(explode.name):
+        raise definition.error(f"explode name {explode.name!r} is not made of letters, digits and _")
+
+
+def taken(definition: Definition, explode: Explode, rows: DataFrame) -> DefinitionError | None:
+    """The problem where the element's name is a column already; every use of it would be ambiguous."""
+    if not _is_taken(explode, rows):
+        return None
+    topic = definition.inputs[0]
+    return definition.error(f"explode name {explode.name!r} is a column of topic {topic} already")
+
+
+def apply(
+    table: Stepped, rows: DataFrame, explode: Explode | None = None, beside: Mapping[str, str] = NOTHING
+) -> DataFrame:
+    """The rows after all steps: the columns of `columns`, then the coordinate columns, then those of
+    `beside`, which are of a kind's own."""
+    from pyspark.sql import functions as F
+
+    if explode:
+        rows = exploded(explode, rows)
+    if table.where is not None:
+        rows = rows.where(F.expr(table.where))
+    shown = [F.expr(sql).alias(name) for name, sql in table.columns.items()]
+    own = [F.expr(sql).alias(name) for name, sql in beside.items()]
+    return rows.select(*shown, *coordinate.NAMES, *own)
+
+
+def stepped_sql(table: Stepped, explode: Explode | None, source: str) -> str:
+    """What follows FROM to read a topic's rows with what a definition's steps make of each, as `_row`."""
+    if explode:
+        element = f"explode({quote.expression(explode.array)}) AS {quote.name(explode.name)}"
+        source = f"(SELECT *, {element} FROM {source})"
+    where = "" if table.where is None else f"\nWHERE {quote.expression(table.where)}"
+    values = (f"{quote.string(name)}, {quote.expression(sql)}" for name, sql in table.columns.items())
+    return f"(SELECT *, named_struct({', '.join(values)}) AS `{ROW}`\nFROM {source}{where})"
+
+
+def exploded(explode: Explode, rows: DataFrame) -> DataFrame:
+    """The rows once per element, the element as the last column."""
+    from pyspark.sql import functions as F
+
+    return rows.select("*", F.explode(F.expr(explode.array)).alias(explode.name))
+
+
+def stages(table: Stepped, rows: DataFrame, explode: Explode | None = None) -> Iterator[Stage]:
+    """The expressions of the steps, each over the rows that it will see."""
+    if explode:
+        yield Stage(rows=rows, expressions=(Expression(what="explode", sql=explode.array, type="array"),))
+        if _is_taken(explode, rows):
+            return  # `taken` says it; what follows would only be called ambiguous
+        rows = exploded(explode, rows)
+    where = () if table.where is None else (
+        Expression(what="where", sql=table.where, type="boolean", filters=True),
+    )  # fmt: skip
+    columns = (Expression(what=f"column {name}", sql=sql) for name, sql in table.columns.items())
+    yield Stage(rows=rows, expressions=(*where, *columns))
+
+
+def untyped(definition: Definition, columns: Mapping[str, str], rows: DataFrame) -> Iterator[DefinitionError]:
+    """A problem for each column without a type; `rows` have been through the steps."""
+    for name, type_ in rows.dtypes:
+        if type_ == "void":
+            yield definition.error_at_text(columns[name], f"column {name}: it has no type; cast it")
+
+
+def incomparable(
+    definition: Definition, columns: Mapping[str, str], shown: Iterable[str], rows: DataFrame
+) -> Iterator[DefinitionError]:
+    """A problem for each of the shown columns that no certificate could compare."""
+    types = dict(rows.dtypes)
+    for name in shown:
+        if not is_comparable(type_ := types[name]):
+            why = f"column {name}: {type_} cannot be compared"
+            remedy = "for a map, take sort_array(map_entries(...)) or the values that matter"
+            yield definition.error_at_text(columns[name], why, remedy)
+
+
+def _is_taken(explode: Explode, rows: DataFrame) -> bool:
+    return explode.name.lower() in (name.lower() for name in rows.columns)

@@ -1,0 +1,348 @@
+"""Owns windows of time: how they are cut, the grid that they lie on, and sets of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from twinlake.base import quote
+from twinlake.base.errors import DefinitionError, UsageError
+from twinlake.base.times import format_moment, moment_or_none, parse_duration, parse_moment
+from twinlake.kinds.definition import Definition, refuse_keys
+
+START, END = "window_start", "window_end"
+"""The columns of a windowed view: the window is [start, end)."""
+MOST_HOPS = 64
+"""A record is in at most so many hopping windows: each of them is a state of its own."""
+MOST_RANGES = 64
+"""A set of windows that is found rather than asked for has at most so many ranges: they become SQL text."""
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """The time cells in which states lie: a timestamp column with the cell's start, and the cells' size."""
+
+    column: str
+    size: timedelta
+
+    def start_sql(self, on: str) -> str:
+        """The start of the cell in which the time in column `on` is; cells are aligned to 1970-01-01 UTC."""
+        return f"timestamp_micros({cell_sql(f'unix_micros({quote.name(on)})', self.size)})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tumbling:
+    """Windows of one size that touch and do not overlap, aligned to 1970-01-01 UTC."""
+
+    on: str
+    """A timestamp column of the row-local step; rows in which it is NULL are in no window."""
+    size: str
+    """A duration such as "1 minute"."""
+
+    @property
+    def length(self) -> timedelta:
+        """`size` as a timedelta."""
+        return parse_duration(self.size)
+
+    @property
+    def grid(self) -> Grid:
+        return Grid(column=START, size=self.length)
+
+    @property
+    def hops(self) -> int:
+        """In how many windows a row is."""
+        return 1
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": "tumbling", "on": self.on, "size": self.size}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hopping:
+    """Windows of one size of which one begins every so often, so that they overlap; from 1970-01-01 UTC on.
+
+    A record is in those that start in (its time - size, its time]: in `size / every` of them.
+    """
+
+    on: str
+    """A timestamp column of the row-local step; rows in which it is NULL are in no window."""
+    size: str
+    """A duration such as "10 minutes", a whole multiple of `every`."""
+    every: str
+
+    @property
+    def length(self) -> timedelta:
+        """`size` as a timedelta."""
+        return parse_duration(self.size)
+
+    @property
+    def grid(self) -> Grid:
+        return Grid(column=START, size=parse_duration(self.every))
+
+    @property
+    def hops(self) -> int:
+        """In how many windows a row is."""
+        return self.length // self.grid.size
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": "hopping", "on": self.on, "size": self.size, "every": self.every}
+
+
+Window = Tumbling | Hopping
+
+
+def window_from_json(data: Mapping[str, Any]) -> Window:
+    """The window that `to_json` came from; an unknown key or kind is refused by name."""
+    kind = {"tumbling": Tumbling, "hopping": Hopping}.get(str(data.get("kind")))
+    if kind is None:
+        raise UsageError(f"unknown window kind {data.get('kind')!r}", "", "known: tumbling, hopping")
+    refuse_keys(data, {"kind", *(one.name for one in fields(kind))}, "window")
+    return kind(**{key: value for key, value in data.items() if key != "kind"})
+
+
+def spread(tiles: DataFrame, window: Window) -> DataFrame:
+    """The states of the grid's cells, each once for every window that it is in: not merged by window yet."""
+    from pyspark.sql import functions as F
+
+    if window.hops == 1:
+        return tiles
+    last, every = f"unix_micros({START})", micros(window.grid.size)
+    starts = ", ".join(f"timestamp_micros({last} - {hop * every})" for hop in range(window.hops))
+    columns = [
+        F.expr(f"explode(array({starts}))").alias(START) if name == START else F.col(quote.name(name))
+        for name in tiles.columns
+    ]
+    return tiles.select(*columns)
+
+
+def refuse_window(definition: Definition, window: Window) -> None:
+    """DefinitionError for a size that is no duration of whole seconds, or that its hops do not divide."""
+    size = whole_seconds(definition, "window size", window.size)
+    if isinstance(window, Hopping):
+        every = whole_seconds(definition, "window every", window.every)
+        if size % every:
+            why = f"window size {window.size!r} is no whole multiple of every {window.every!r}"
+            raise definition.error(why, "make it one: records are counted in tiles of `every`")
+        if size // every > MOST_HOPS:
+            why = f"a record would be in {size // every} windows, and at most {MOST_HOPS} are kept"
+            raise definition.error(why, "use Rolling, or a longer `every`")
+
+
+def whole_seconds(definition: Definition, what: str, text: str, or_zero: bool = False) -> timedelta:
+    """The duration; DefinitionError where the text is none of whole seconds."""
+    try:
+        length = parse_duration(text, or_zero)
+    except UsageError as error:
+        raise definition.error_at_text(text, f"{what}: {error.what}", error.remedy) from error
+    if length % timedelta(seconds=1):
+        raise definition.error_at_text(text, f"{what} {text!r} is not made of whole seconds")
+    return length
+
+
+def mistimed(
+    definition: Definition, what: str, on: str, types: Mapping[str, str]
+) -> Iterator[DefinitionError]:
+    """A problem where the column with the times is no timestamp."""
+    if types[on] != "timestamp":
+        yield definition.error_at_text(on, f"{what} on {on}, which is {types[on]}, not timestamp")
+
+
+def cell_sql(time: str, size: timedelta) -> str:
+    """The start of the cell with this time, both in microseconds; before 1970 too."""
+    # integers, not window(): that one expands rows and hides the column from pushed filters
+    return f"({time} - pmod({time}, {micros(size)}L))"
+
+
+def micros(length: timedelta) -> int:
+    """As Spark counts time."""
+    return length // timedelta(microseconds=1)
+
+
+def interval_sql(length: timedelta) -> str:
+    """A duration of whole seconds as a literal."""
+    return f"INTERVAL '{length // timedelta(seconds=1)}' SECOND"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowRange:
+    """Starts of cells in [start, end); None leaves that side open. Moments are aware and UTC."""
+
+    start: datetime | None = None
+    end: datetime | None = None
+
+    def predicate(self, column: str) -> str:
+        """The SQL condition on the column with a cell's start."""
+        parts = []
+        if self.start is not None:
+            parts.append(f"{quote.name(column)} >= {_literal(self.start)}")
+        if self.end is not None:
+            parts.append(f"{quote.name(column)} < {_literal(self.end)}")
+        return " AND ".join(parts) or "true"
+
+    def to_json(self) -> dict[str, str | None]:
+        return {
+            "from": format_moment(self.start) if self.start else None,
+            "to": format_moment(self.end) if self.end else None,
+        }
+
+
+@dataclass(frozen=True)
+class Windows:
+    """A set of windows, told by their starts: ranges in order of time that neither meet nor touch."""
+
+    ranges: tuple[WindowRange, ...]
+
+    @classmethod
+    def between(cls, start: datetime | None = None, end: datetime | None = None) -> Windows:
+        """Those that start in [start, end)."""
+        return cls((WindowRange(start=start, end=end),))
+
+    @classmethod
+    def of(cls, starts: Iterable[int], size: timedelta, most: int = MOST_RANGES) -> Windows:
+        """Those of one size with these starts (microseconds since 1970), and some more where that would be
+        more than `most` ranges: the smallest gaps are filled."""
+        length = micros(size)
+        ranges: list[list[int]] = []
+        for start in sorted(starts):
+            if ranges and start <= ranges[-1][1]:
+                ranges[-1][1] = start + length
+            else:
+                ranges.append([start, start + length])
+        gaps = [after[0] - before[1] for before, after in pairwise(ranges)]
+        kept = set(sorted(range(len(gaps)), key=gaps.__getitem__, reverse=True)[: most - 1])
+        for number in reversed(range(len(gaps))):
+            if number not in kept:
+                _, ranges[number][1] = ranges.pop(number + 1)
+        return cls(
+            tuple(WindowRange(start=moment_or_none(first), end=moment_or_none(end)) for first, end in ranges)
+        )
+
+    @classmethod
+    def from_json(cls, told: Iterable[Mapping[str, str | None]]) -> Windows:
+        """The inverse of `to_json`."""
+        return cls(tuple(_range(one["from"], one["to"]) for one in told))
+
+    @property
+    def is_all(self) -> bool:
+        return self.ranges == (WindowRange(),)
+
+    def predicate(self, column: str) -> str:
+        """The SQL condition on the column with a cell's start."""
+        parts = [one.predicate(column) for one in self.ranges]
+        return " OR ".join(f"({part})" for part in parts) if len(parts) > 1 else "".join(parts) or "false"
+
+    def has_all(self, first: datetime, last: datetime) -> bool:
+        """Whether every window that starts in [first, last] is one of them."""
+        return any(_first(one) <= first and (one.end is None or last < one.end) for one in self.ranges)
+
+    def has_any(self, first: datetime, last: datetime) -> bool:
+        """Whether there may be one of them that starts in [first, last]."""
+        return any(_first(one) <= last and (one.end is None or first < one.end) for one in self.ranges)
+
+    def to_json(self) -> list[dict[str, str | None]]:
+        return [one.to_json() for one in self.ranges]
+
+    @property
+    def words(self) -> str:
+        """For a person."""
+        if self.is_all:
+            return "all of history"
+        if not self.ranges:
+            return "no windows"
+        first, more = self.to_json()[0], len(self.ranges) - 1
+        told = f"windows {first['from'] or 'from the first'} to {first['to'] or 'the last'}"
+        return f"{told} and {more} ranges more" if more else told
+
+    def __or__(self, other: Windows) -> Windows:
+        """Both sets together."""
+        joined: list[WindowRange] = []
+        for one in sorted([*self.ranges, *other.ranges], key=_first):
+            if joined and _first(one) <= _last(joined[-1]):
+                end = max(joined[-1], one, key=_last).end
+                joined[-1] = WindowRange(start=joined[-1].start, end=end)
+            else:
+                joined.append(one)
+        return Windows(tuple(joined))
+
+    def reached_sql(self, on: str, length: timedelta) -> str:
+        """A condition that holds for every row in these windows, which are so long: one on the rows' own time
+        `on`, so that it reaches the scan. It holds for some rows beside them too."""
+        return self.widened(length).predicate(on)
+
+    def widened(self, by: timedelta, before: timedelta = timedelta(0)) -> Windows:
+        """With so much time after each range, and before it."""
+        wider = (
+            WindowRange(
+                start=None if _first(one) < _FIRST + before else _first(one) - before,
+                end=None if _last(one) > _LAST - by else _last(one) + by,
+            )
+            for one in self.ranges
+        )
+        return Windows(()) | Windows(tuple(wider))
+
+    def cut(self, bounds: Sequence[datetime]) -> Iterator[Windows]:
+        """Parts that touch at the bounds and are together the whole; none of them is empty."""
+        edges = [None, *sorted(set(bounds)), None]
+        for start, end in pairwise(edges):
+            part = tuple(
+                WindowRange(start=_later(one.start, start), end=_earlier(one.end, end))
+                for one in self.ranges
+                if (end is None or one.start is None or one.start < end)
+                and (start is None or one.end is None or one.end > start)
+            )
+            if part:
+                yield Windows(part)
+
+
+ALL = Windows.between()
+_FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+
+
+def window_range(start: str | None, end: str | None, grid: Grid | None, table: str) -> Windows:
+    """The windows that somebody asked for, or UsageError: no windows, not RFC 3339, empty."""
+    if start is None and end is None:
+        return ALL
+    if grid is None:
+        raise UsageError(
+            f"{table} cannot be limited to a range", "the table has no windows", "leave out --from and --to"
+        )
+    asked = _range(start, end)
+    if asked.start is not None and asked.end is not None and asked.start >= asked.end:
+        raise UsageError(
+            f"the range {start} to {end} is empty",
+            "it is half-open: --to is left out",
+            "let --to be after --from",
+        )
+    return Windows((asked,))
+
+
+def _range(start: str | None, end: str | None) -> WindowRange:
+    return WindowRange(
+        start=None if start is None else parse_moment(start), end=None if end is None else parse_moment(end)
+    )
+
+
+def _first(one: WindowRange) -> datetime:
+    return one.start or _FIRST
+
+
+def _last(one: WindowRange) -> datetime:
+    return one.end or _LAST
+
+
+def _later(one: datetime | None, other: datetime | None) -> datetime | None:
+    return max((moment for moment in (one, other) if moment), default=None)
+
+
+def _earlier(one: datetime | None, other: datetime | None) -> datetime | None:
+    return min((moment for moment in (one, other) if moment), default=None)
+
+
+def _literal(moment: datetime) -> str:
+    return f"TIMESTAMP '{moment.isoformat(sep=' ')}'"

@@ -1,0 +1,1 @@
+"""What the lake knows of tables: versions, segments, releases, certificates, jobs."""

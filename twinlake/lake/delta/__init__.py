@@ -1,0 +1,1 @@
+"""Delta tables as files: commits, data files, checkpoints, damage."""

@@ -1,0 +1,160 @@
+"""What a log's clocks said at one of its batches, and which batch was its last at a moment.
+
+Commits tell both, and are cleaned up after hours; beyond that the log's rows do, which stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from twinlake.base.errors import UsageError
+from twinlake.base.times import EPOCH, format_moment, from_micros
+from twinlake.kinds.clock import LOG_APPEND_TIME, PROCESSING_TIME
+from twinlake.kinds.windows import micros
+from twinlake.lake.delta import kept_commits
+from twinlake.lake.log.relations import moment_sql
+from twinlake.topics import change_data
+from twinlake.topics.verdict import VALID
+
+if TYPE_CHECKING:
+    from twinlake.lake.log.log import Log
+
+IDLE = timedelta(minutes=1)
+"""A partition whose newest record that counts is this far behind another's does not hold the watermark."""
+CLOCKS_APART = timedelta(minutes=2)
+"""The machine that reads a log may be so far behind the one that writes it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogClock:
+    """The watermark and the log's own clocks, in microseconds; None for one that has not come anywhere."""
+
+    watermark: int | None
+    clocks: dict[str, int | None]
+
+
+def risen(before: int | None, seen: Mapping[int, int], event_times: Mapping[int, int]) -> int | None:
+    """A watermark after one more batch. Monotone; the least over active partitions: an idle one does not hold
+    it, a new one not set it back. `seen` are Kafka's times by partition: for the watermark of event time, of
+    the records that count for it, so that one which does not cannot keep its partition active."""
+    newest = max(seen.values(), default=0)
+    active = [time for p, time in event_times.items() if newest - seen[p] <= micros(IDLE)]
+    now = [min(active)] if active else []
+    return max([*now, *([before] if before is not None else [])], default=None)
+
+
+def clock_at(log: Log, batch: int) -> LogClock:
+    """What the commit of that batch has told: read from it, or folded from the rows up to it."""
+    kept = kept_commits.last_at(log.path, _batch, batch)
+    if kept is not None and kept.metadata["batch"] == batch:
+        told = kept.metadata
+        return LogClock(watermark=told["watermark"], clocks=dict(told.get("clocks", {})))
+    return folded(by_batch(log, batch))
+
+
+def position_at(log: Log, moment: datetime, now: datetime) -> int:
+    """The last batch that had been added to the log at the moment, by the log's own clock, which never goes
+    back; UsageError where there was none, or the log does not know: a clock that was ahead when a batch was
+    added stands still until then."""
+    literal, ahead = (moment_sql(micros(one - EPOCH)) for one in (moment, now + CLOCKS_APART))
+    (found,) = (
+        log.all(0, log.end())
+        .selectExpr(
+            f"max(if(ingested_at <= {literal}, batch, NULL)) AS last",
+            "unix_micros(min(ingested_at)) AS first",
+            "max(if(ingested_at IS NULL, batch, NULL)) AS untold",
+            f"unix_micros(max(if(ingested_at <= {ahead}, ingested_at, NULL))) AS sure",
+            f"min(if(ingested_at > {ahead}, batch, NULL)) AS ahead",
+        )
+        .collect()
+    )
+    topic, told = log.topic.name, format_moment(moment)
+    if found["ahead"] is not None and micros(moment - EPOCH) > (found["sure"] or 0):
+        why = f"its batches from {found['ahead']} on were added by a clock that is ahead of this one"
+        remedy = f"name a position, like position:{topic}={log.end()}"
+        raise UsageError(f"the log of {topic} does not tell {told}", why, remedy)
+    if found["last"] is not None:
+        return int(found["last"])
+    if found["untold"] is not None:
+        why = f"it has not recorded when its batches up to {found['untold']} were added"
+        remedy = f"name a position, like position:{topic}={found['untold']}"
+        raise UsageError(f"the log of {topic} does not tell {told}", why, remedy)
+    why, remedy = "no batch was ever added to it", "wait for its first records"
+    if found["first"] is not None:
+        first = format_moment(from_micros(found["first"]))
+        why, remedy = f"its first batch was added at {first}", "name that moment, or a later one"
+    raise UsageError(f"the log of {topic} was empty at {told}", why, remedy)
+
+
+def folded(rows: Iterable[Mapping[str, Any]]) -> LogClock:
+    """The clocks after rows of `by_batch`, as the commits had told them batch by batch.
+
+    The log's commits alone tell that a topic was accepted anew before the first record of the new epoch: a
+    replay of older records in between counts here as one before it.
+    """
+    epoch, watermark, appended, ingested = 0, None, None, None
+    seen: dict[int, int] = {}
+    event_times: dict[int, int] = {}
+    counted: dict[int, int] = {}
+    for _, parts in groupby(rows, lambda row: row["batch"]):
+        batch = list(parts)
+        read = [row for row in batch if row["seen"] is not None]  # copies say nothing of Kafka's clock
+        if read and read[0]["epoch"] != epoch:
+            epoch, seen, event_times, counted = read[0]["epoch"], {}, {}, {}
+        seen |= {row["partition"]: row["seen"] for row in read}
+        for row in batch:
+            if row["epoch"] == epoch and (time := row["event_time"]) is not None:
+                partition, at = row["partition"], row["counted"]
+                event_times[partition] = max(time, event_times.get(partition, time))
+                # copies count as if they had been valid at first
+                counted[partition] = at if row["seen"] is not None else max(at, counted.get(partition, at))
+        watermark = risen(watermark, counted, event_times)
+        if read:
+            appended = risen(appended, seen, seen)
+        ingested = max((row["ingested"] for row in batch if row["ingested"] is not None), default=ingested)
+    return LogClock(watermark=watermark, clocks={LOG_APPEND_TIME: appended, PROCESSING_TIME: ingested})
+
+
+def by_batch(log: Log, to: int) -> Iterable[Mapping[str, Any]]:
+    """In order, per batch, epoch and partition what `LogEnd.after` and `judged_again` take of its records."""
+    counted = f"verdict = '{VALID}' AND event_time <= timestamp"
+    told = log.all(0, to).selectExpr(
+        "batch", "epoch", "partition", "timestamp", "verdict", "ingested_at",
+        "coalesce(replay, false) AS copy", f"{_event_time(log)} AS event_time",
+    )  # fmt: skip
+    parts = told.groupBy("batch", "epoch", "partition").agg(
+        *(
+            _column(f"unix_micros(max({value}))", name)
+            for name, value in {
+                "seen": "if(copy, NULL, timestamp)",
+                "event_time": f"if({counted}, event_time, NULL)",
+                "counted": f"if({counted}, timestamp, NULL)",
+                "ingested": "ingested_at",
+            }.items()
+        )
+    )
+    rows: list[Mapping[str, Any]] = parts.orderBy("batch").toArrow().to_pylist()
+    return rows
+
+
+def _event_time(log: Log) -> str:
+    contract = log.topic.contract
+    shown = dict(zip((field.name for field in log.topic.newest.fields), log.columns(), strict=False))
+    read = {name: sql.rpartition(" AS ")[0] for name, sql in shown.items()}
+    if contract.change_data:
+        return f"timestamp_micros({change_data.event_micros(f'({read[change_data.SOURCE]})')})"
+    return read.get(contract.event_time or "", "CAST(NULL AS TIMESTAMP)")
+
+
+def _column(sql: str, name: str) -> Any:
+    from pyspark.sql import functions as F
+
+    return F.expr(sql).alias(name)
+
+
+def _batch(metadata: dict[str, Any]) -> int | None:
+    return metadata.get("batch")

@@ -1,0 +1,236 @@
+"""The SQL server: the analysts' door. Spark with JDBC and a small HTTP endpoint over the served views.
+
+A process of its own that never writes the lake and holds no secret:
+`python -m twinlake.reading --home HOME --port P --jdbc-port J --scratch DIR --password-file FILE`.
+Only the scratch folder needs to be writable. What a statement may do is `java/twinlake/reading/ReadOnly`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from shutil import rmtree
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from twinlake.base import quote, service_log
+from twinlake.base.errors import TwinlakeError
+from twinlake.base.http_errors import Protocol
+from twinlake.base.passwords import fits
+from twinlake.config.configuration import Configuration, Lake, Limits
+from twinlake.config.settings import PROJECT, Settings
+from twinlake.reading.views import SERVE
+from twinlake.spark import session as spark_edge
+from twinlake.spark.jvm import end_together
+from twinlake.spark.watch import SparkWatch
+
+if TYPE_CHECKING:
+    from py4j.protocol import Py4JJavaError
+    from pyspark.sql import SparkSession
+
+    from twinlake.reading.followed import Followed
+    from twinlake.reading.reader import Reader
+
+HOST = "127.0.0.1"
+DEFAULT = Limits()
+TURNS = """<allocations>
+  <pool name="default"><schedulingMode>FAIR</schedulingMode><weight>1</weight><minShare>0</minShare></pool>
+</allocations>"""
+"""Stages of no statement get free slots by turns, as the pools that statements are do (FairSlots)."""
+WARM_S = 0.2
+SLOTS = 8
+"""Tasks at once; each of as many statements has one, see `java/twinlake/reading/FairSlots`."""
+
+journal = structlog.get_logger(__name__)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs until it is told to end."""
+    given = _parse(arguments)
+    service_log.start()
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    limits = Limits(
+        sql_memory=given.memory, jdbc_seconds=given.jdbc_seconds, query_seconds=given.query_seconds
+    )
+    told = Configuration(lake=Lake(uri=given.lake), limits=limits)
+    settings = Settings(home=given.home.absolute(), project=given.project.absolute(), told=told)
+    scratch, password_file = given.scratch.absolute(), given.password_file.absolute()
+    spark = session(settings, scratch, given.jdbc_port, password_file, limits)
+    end_together(spark.sparkContext._gateway.proc)
+    try:
+        restrict_others(spark)
+    except TwinlakeError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    share_slots(spark)
+    watch = SparkWatch(spark)
+    watch.begin()
+    from twinlake.reading.follower import Follower
+    from twinlake.reading.one_release import OneRelease
+    from twinlake.reading.past_tables import PastTables
+    from twinlake.reading.query import build_app
+    from twinlake.reading.reader import Reader
+    from twinlake.reading.reports import Reports
+
+    releases = OneRelease(spark)
+    follower = Follower(spark, settings.lake, releases.switching)
+    follower.start()
+    reports = Reports(settings.lake)
+    reports.start()
+    open_jdbc(spark)
+    journal.info("JDBC is open", host=HOST, port=given.jdbc_port)
+
+    def followed() -> Followed:
+        return follower.followed
+
+    def admits(user: str, password: str) -> bool:
+        return fits(given.password_file.read_text(encoding="utf-8"), user, password)
+
+    past = PastTables(spark, settings.lake)
+    reader = Reader(
+        spark, settings.lake, followed, releases.of_last_statement, past, given.query_seconds, reports=reports
+    )
+    threading.Thread(target=_warm, args=(reader, followed), name="warm-up", daemon=True).start()
+    _serve(build_app(reader, followed, settings, admits, lambda: watch.error), given.port)
+    watch.stop()
+    reports.stop()
+    follower.stop()
+    return 0
+
+
+def session(
+    settings: Settings, scratch: Path, jdbc_port: int, password_file: Path, limits: Limits = DEFAULT
+) -> SparkSession:
+    """A small session whose every file is below `scratch`, its readers restricted."""
+    temporary = scratch / "tmp"
+    rmtree(scratch / "local", ignore_errors=True)  # answers and shuffles of a process that was killed
+    for folder in (temporary, scratch / "hive-local"):
+        folder.mkdir(parents=True, exist_ok=True)
+    (scratch / "scheduler.xml").write_text(TURNS)
+    more = {
+        "spark.sql.extensions": "twinlake.reading.SmallScans,"
+        f"{spark_edge.MEASURED['spark.sql.extensions']},twinlake.reading.ReadOnly,"
+        "twinlake.reading.ShownNames",
+        # no ${env:NAME} in a statement, no loop that no one can cancel
+        "spark.sql.variable.substitute": "false",
+        "spark.sql.scripting.enabled": "false",
+        "spark.driver.extraJavaOptions": f"{spark_edge.java_options(settings)} -Djava.io.tmpdir={temporary} "
+        # a document or its schema names no file and no address
+        "-Djavax.xml.accessExternalDTD= -Djavax.xml.accessExternalSchema= "
+        f"-Dderby.system.home={temporary} -Duser.timezone=UTC "
+        # Hive asks a configuration of its own, made of system properties, for the class
+        "-Dhive.server2.custom.authentication.class=twinlake.reading.Passwords "
+        f"-Dtwinlake.passwords={password_file}",
+        "spark.local.dir": str(scratch / "local"),
+        "spark.scheduler.allocation.file": str(scratch / "scheduler.xml"),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        # JDBC: loopback only; these are read from Hadoop's configuration when the server starts
+        "spark.hadoop.hive.server2.thrift.bind.host": HOST,
+        "spark.hadoop.hive.server2.thrift.port": str(jdbc_port),
+        "spark.hadoop.hive.server2.authentication": "CUSTOM",
+        "spark.hadoop.hive.server2.enable.doAs": "false",
+        # who asks whether a statement has ended is answered by then: that a client has left is seen after it
+        "spark.hadoop.hive.server2.long.polling.timeout": "1000ms",
+        # closing a session looks for a metastore; there is none, ten attempts would take 20 s
+        "spark.hadoop.hive.hmshandler.retry.attempts": "0",
+        "spark.hadoop.hive.server2.logging.operation.enabled": "false",
+        "spark.hadoop.hive.exec.scratchdir": str(scratch / "hive"),
+        "spark.hadoop.hive.exec.local.scratchdir": str(scratch / "hive-local"),
+        "spark.hadoop.hive.downloaded.resources.dir": str(scratch / "hive-resources"),
+        # a reader cannot take the driver down by asking for too much at once
+        "spark.driver.maxResultSize": "512m",
+        # two fields of one name get numbers
+        "spark.sql.execution.pandas.structHandlingMode": "row",
+        # nor by wide rows: a task makes so many of them an Arrow batch in memory
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
+        # rows that are computed while they are fetched cannot be cancelled: the client sends no second call
+        "spark.sql.thriftServer.incrementalCollect": "false",
+        "spark.sql.thriftServer.interruptOnCancel": "true",
+        "spark.sql.thriftServer.queryTimeout": f"{limits.jdbc_seconds}s",
+        "spark.sql.thriftserver.ui.retainedSessions": "20",
+        "spark.sql.thriftserver.ui.retainedStatements": "20",
+    }
+    own = Settings(home=scratch, project=settings.project, told=settings.told)
+    return spark_edge.session(own, "twinlake-sql", memory=limits.sql_memory, cores=SLOTS, more=more)
+
+
+def restrict_others(spark: SparkSession) -> None:
+    """From now on every session but this one only reads; TwinlakeError where the guards do not fit Spark."""
+    from py4j.protocol import Py4JJavaError
+
+    jvm: Any = spark._jvm
+    try:
+        jvm.twinlake.reading.ReadOnly.restrictOthers(spark._jsparkSession)
+    except Py4JJavaError as error:
+        raise _not_guarded(error) from error
+
+
+def _not_guarded(error: Py4JJavaError) -> TwinlakeError:
+    cause: Any = error.java_exception
+    while cause.getCause() is not None:  # of a class that could not be initialised
+        cause = cause.getCause()
+    return TwinlakeError(
+        "the SQL server was not started, because its guards do not fit this Spark", str(cause.toString()),
+        "install the versions of constraints.txt and twinlake/setup/jars.txt",
+    )  # fmt: skip
+
+
+def share_slots(spark: SparkSession) -> None:
+    """From now on a statement without a slot gets one from the statement that holds most."""
+    jvm: Any = spark._jvm
+    context: Any = spark.sparkContext._jsc
+    jvm.twinlake.reading.FairSlots.share(context.sc())
+
+
+def open_jdbc(spark: SparkSession) -> None:
+    """Thrift/JDBC on the same catalog; ends with the process."""
+    jvm: Any = spark._jvm
+    jvm.twinlake.reading.JdbcServer.start(spark._jsparkSession)
+
+
+def _warm(reader: Reader, followed: Callable[[], Followed]) -> None:
+    """Every table is read once as soon as it is there: the first of all statements takes seconds. Views of
+    logs are not: to find a first row in a quarantine or among what came late reads a whole log."""
+    while followed().release is None:
+        time.sleep(WARM_S)
+    for name in followed().tables[SERVE]:
+        with suppress(TwinlakeError):  # whoever asks for one that fails is told
+            reader.read(f"SELECT * FROM serve.{quote.name(name)}", 1, threading.Event())
+
+
+def _serve(app: Any, port: int) -> None:
+    import uvicorn
+
+    config = uvicorn.Config(
+        app, host=HOST, port=port, log_level="warning", log_config=None, access_log=False, http=Protocol
+    )
+    uvicorn.Server(config).run()
+
+
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m twinlake.reading", description=__doc__)
+    parser.add_argument("--home", type=Path, required=True, help="the state folder; only its lake is read")
+    parser.add_argument("--lake", default="", help="its URI, where it is not in the state folder")
+    parser.add_argument("--port", type=int, required=True, help="loopback port of the HTTP endpoint")
+    parser.add_argument("--jdbc-port", type=int, required=True, help="loopback port of JDBC")
+    parser.add_argument("--scratch", type=Path, required=True, help="writable folder for temporary files")
+    parser.add_argument("--password-file", type=Path, required=True, help="the readers' user and hash")
+    parser.add_argument("--query-seconds", type=int, default=DEFAULT.query_seconds, help="longest, over HTTP")
+    parser.add_argument("--jdbc-seconds", type=int, default=DEFAULT.jdbc_seconds, help="longest, over JDBC")
+    parser.add_argument("--memory", default=DEFAULT.sql_memory, help="its heap")
+    parser.add_argument("--project", type=Path, default=PROJECT, help="where the jars are")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    sys.exit(main())

@@ -1,0 +1,286 @@
+"""Client of the SQL server's HTTP endpoint: one statement, its rows. Needs no Spark.
+
+A server that is away is waited for: the supervisor starts it again. A statement that was running when it died
+is sent once more; what the server refuses is not. An answer is read as it comes; what is kept is bounded.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import httpx
+
+from twinlake.base.errors import TimedOutError, TwinlakeError, UnreachableError, UsageError, error_of
+from twinlake.base.waiting import wait_for
+from twinlake.config.settings import Services
+from twinlake.reading import wire
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T")
+Row = dict[str, Any]
+Take = Callable[[dict[str, Any], Iterator[Row]], T]
+
+MORE_S = 30.0
+"""So much longer than the server gives a statement is waited for its answer."""
+AWAY_S = 90.0
+"""A server that does not answer, or is starting, is asked again for so long."""
+AGAIN_S = 0.5
+MOST_TEXT = 64 << 20
+"""Bytes of JSON that are kept of one answer; as objects of Python they are several times as many."""
+MOST_ARROW = 1 << 30
+_LOGS = "see `twinlake status` and `twinlake logs sql`"
+
+
+class _AwayError(Exception):
+    """Nobody has taken the statement."""
+
+
+class _StartingError(_AwayError):
+    """It will: it runs, and says that it is starting."""
+
+
+class _LostError(Exception):
+    """The connection broke while the statement ran, or before all of its answer was here."""
+
+
+def log(text: str) -> None:
+    logging.getLogger("twinlake").warning(text)
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """What is done while the server is away."""
+
+    say: Callable[[str], None] = log
+    """Is called once with why it takes longer."""
+    check: Callable[[], None] = lambda: None
+    """Is called before a server that does not answer is asked again; raises where nobody will start it."""
+
+
+PATIENT = Waiting()
+
+
+def ask(
+    services: Services, sql: str, limit: int = 10_000, as_of: str | None = None, waiting: Waiting = PATIENT
+) -> dict[str, Any]:
+    """The SQL server's answer: columns, rows, truncated, release, stalled; `as_of` too where it is asked."""
+
+    def take(head: dict[str, Any], rows: Iterator[Row]) -> dict[str, Any]:
+        return {**head, "rows": [*rows]}
+
+    return _ask(services, "query", _statement(sql, limit, as_of), _json(take, MOST_TEXT), waiting)
+
+
+def ask_each(
+    services: Services, sql: str, limit: int, as_of: str | None, take: Take[T], waiting: Waiting = PATIENT
+) -> T:
+    """The same for `take`, which is given the answer without its rows, and each row as it comes: however many
+    there are, none is kept here."""
+    return _ask(services, "query", _statement(sql, limit, as_of), _json(take, None), waiting)
+
+
+def ask_arrow(
+    services: Services, sql: str, limit: int, as_of: str | None = None, waiting: Waiting = PATIENT
+) -> pa.Table:
+    """The same rows as Arrow; what is known of them is in the schema's metadata."""
+    return _ask(services, "query", _statement(sql, limit, as_of), _arrow, waiting, wire.ARROW)
+
+
+def ask_why(
+    services: Services, table: str, key: Mapping[str, str | None], as_of: str | None = None,
+    waiting: Waiting = PATIENT,
+) -> dict[str, Any]:  # fmt: skip
+    """The row with this key, and the records behind it."""
+    asked = {"table": table, "key": dict(key), "as_of": as_of}
+    return _ask(services, "explain", asked, lambda answer: json.loads(b"".join(_bounded(answer))), waiting)
+
+
+def _statement(sql: str, limit: int, as_of: str | None) -> dict[str, Any]:
+    return {"sql": sql, "limit": limit, **({} if as_of is None else {"as_of": as_of})}
+
+
+def _ask(
+    services: Services, path: str, asked: Mapping[str, Any], take: Callable[[httpx.Response], T],
+    waiting: Waiting, accepts: str = "application/json",
+) -> T:  # fmt: skip
+    url = services.sql_url
+    if not url:
+        raise UnreachableError(
+            "the SQL server is not running", "it has no address", "start it with `twinlake up`"
+        )
+    said: list[str] = []
+
+    def once() -> T:
+        try:
+            return _sent(services, path, asked, take, accepts)
+        except _AwayError as away:
+            if not isinstance(away, _StartingError):
+                waiting.check()
+            if not said:
+                said.append(str(away))
+                waiting.say(f"the SQL server does not answer ({away}); it is asked again for {AWAY_S:g} s")
+            raise
+
+    lost: list[str] = []
+    while True:
+        try:
+            return wait_for("the SQL server", once, AWAY_S, every_s=AGAIN_S, unready=(_AwayError,))
+        except TimedOutError as error:
+            why = f"{url}: {said[0]}; it was asked again for {AWAY_S:g} s"
+            raise UnreachableError("the SQL server does not answer", why, _LOGS) from error
+        except _LostError as error:
+            lost.append(str(error))
+            if len(lost) > 1:
+                named = str(asked.get("sql") or asked)[:1_000]
+                raise UnreachableError(
+                    "the SQL server ended twice while it ran one statement",
+                    f"{named}\n{url}: {'; then '.join(lost)}",
+                    f"ask for less, or raise sql_memory in [limits] of twinlake.toml; {_LOGS}",
+                ) from error
+            waiting.say(f"the SQL server ended while it ran the statement ({error}); it is sent once more")
+            said.clear()
+
+
+def _sent(
+    services: Services, path: str, asked: Mapping[str, Any], take: Callable[[httpx.Response], T], accepts: str
+) -> T:
+    timeout = httpx.Timeout(services.query_seconds + MORE_S, connect=5)
+    try:
+        with httpx.stream(
+            "POST", f"{services.sql_url}/{path}", json=asked, auth=services.reader, timeout=timeout,
+            headers={wire.HEADER: "1", "Accept": accepts}, trust_env=False,
+        ) as answer:  # fmt: skip
+            if not answer.is_success:
+                raise _refusal(answer)
+            return take(answer)
+    except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+        raise _AwayError(str(error) or type(error).__name__) from error
+    except httpx.TimeoutException as error:
+        raise UnreachableError(
+            "the SQL server does not answer",
+            f"{services.sql_url}: nothing came for {services.query_seconds + MORE_S:g} s", _LOGS,
+        ) from error  # fmt: skip
+    except httpx.HTTPError as error:
+        raise _LostError(str(error) or type(error).__name__) from error
+
+
+def _refusal(answer: httpx.Response) -> Exception:
+    answer.read()
+    try:
+        told = answer.json()
+    except ValueError:
+        told = None
+    if not isinstance(told, dict) or "what" not in told:
+        kind = UsageError if answer.status_code < 500 else TwinlakeError
+        return kind(f"the SQL server answered {answer.status_code}", answer.text[:500], _LOGS)
+    if "error" not in told:
+        told = {**told, "error": "UsageError" if answer.status_code < 500 else "TwinlakeError"}
+    if answer.status_code == 503 and "retry-after" in answer.headers:
+        return _StartingError(f"{told['what']}: {told.get('why', '')}")
+    return error_of(told)
+
+
+def _json(take: Take[T], most: int | None) -> Callable[[httpx.Response], T]:
+    """Reads an answer whose rows are its last member, each on a line of its own."""
+    given = 0
+
+    def rows(lines: Iterator[bytes], names: list[str]) -> Iterator[Row]:
+        nonlocal given
+        for line in lines:
+            if line == b"]}":
+                return
+            given += most is None  # what was given away cannot be given again
+            # each row's own names would be most of what a wide row takes
+            yield dict(zip(names, json.loads(line.removesuffix(b",")).values(), strict=True))
+        raise _LostError("the answer broke off")
+
+    def read(answer: httpx.Response) -> T:
+        lines = _lines(_bounded(answer, most))
+        first = next(lines, b"")
+        if not first.endswith(b"["):  # written again on the way
+            found = json.loads(first + b"".join(lines))
+            return take(found, iter(found.pop("rows")))
+        head = json.loads(first + b"]}")
+        del head["rows"]
+        try:
+            return take(head, rows(lines, [column["name"] for column in head["columns"]]))
+        except (httpx.HTTPError, _LostError) as error:
+            if not given:
+                raise
+            raise UnreachableError(
+                "the answer broke off", f"after {given:,} rows: {error or type(error).__name__}",
+                f"the rows so far are not all; {_LOGS}, then ask again",
+            ) from error  # fmt: skip
+
+    return read
+
+
+def _lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Not by what else ends a line in Unicode; without empty ones."""
+    rest = b""
+    for piece in pieces:
+        *whole, rest = (rest + piece).split(b"\n")
+        yield from filter(None, whole)
+    if rest:
+        yield rest
+
+
+def _bounded(answer: httpx.Response, most: int | None = MOST_TEXT) -> Iterator[bytes]:
+    had, slowest_s = 0, 0.0
+    try:
+        for piece in answer.iter_bytes():
+            had += len(piece)
+            if most is not None and had > most:
+                raise UsageError(
+                    "the answer was not read", f"it has more than {most:,} bytes, which are kept in memory",
+                    "ask for fewer rows or columns; `twinlake query --json` keeps none of them",
+                )  # fmt: skip
+            given = time.monotonic()
+            yield piece
+            slowest_s = max(slowest_s, time.monotonic() - given)
+    except httpx.HTTPError as error:
+        if slowest_s < wire.SLOW_S:
+            raise
+        raise UnreachableError(
+            "the answer broke off",
+            f"nothing of it was taken for {slowest_s:.0f} s, and the server cuts off who takes nothing for "
+            f"{wire.SLOW_S:g} s",
+            "take the rows at once, into a file for example; or ask for fewer",
+        ) from error
+
+
+def _arrow(answer: httpx.Response) -> pa.Table:
+    import pyarrow as pa
+
+    body = io.BufferedReader(_Body(_bounded(answer, MOST_ARROW)))
+    with pa.ipc.open_stream(pa.PythonFile(body, "r")) as stream:
+        found = stream.read_all()
+    body.read()  # without its end it is not whole
+    return found
+
+
+class _Body(io.RawIOBase):
+    """The pieces as a file."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if not self._rest:
+            self._rest = memoryview(next(self._pieces, b""))
+        count = min(len(buffer), len(self._rest))
+        buffer[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
+        return count

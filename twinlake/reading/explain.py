@@ -1,0 +1,142 @@
+"""Explain: which records, of which topics, partitions, offsets and batches, are behind a row of a view."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from twinlake.base import quote
+from twinlake.base.as_json import to_json
+from twinlake.base.errors import NotFoundError, UsageError
+from twinlake.base.times import EPOCH, parse_moment
+from twinlake.kinds.windows import micros
+from twinlake.lake.log.relations import moment_sql
+from twinlake.reading.past_tables import Behind, PastTables
+from twinlake.topics import coordinate
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+SAMPLE = 20
+"""So many records are listed one by one."""
+_SIMPLE = ("string", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "date", "boolean")
+_PARTITION = ("_epoch", "_partition")
+_SHOWN = quote.names((*coordinate.KEY, coordinate.TIMESTAMP, "_batch"))
+_COUNTED = (
+    "count(*) AS records", "min(_offset) AS first_offset", "max(_offset) AS last_offset",
+    "count(DISTINCT _batch) AS batches", "min(_batch) AS first_batch", "max(_batch) AS last_batch",
+    "min(_timestamp) AS first_appended", "max(_timestamp) AS last_appended",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """The row of a table with this key, each value as text, None for NULL; where the live release is now, or
+    as of a moment."""
+
+    table: str
+    key: Mapping[str, str | None]
+    as_of: str | None = None
+
+
+def explain(past: PastTables, asked: Question) -> dict[str, Any]:
+    """The row; by topic and partition how many records are behind it, with offsets, batches and times; a
+    sample of them; and the one that decided it, where one did.
+
+    NotFoundError without such a table or row, UsageError for a key that is none of its.
+    """
+    with past.texts(asked.as_of, {asked.table.lower()}) as made:
+        version = next((one for one in made.versions if one.table == asked.table), None)
+        if version is None:
+            release = made.past.release
+            why = f"release {release.number} has: {', '.join(sorted(release.tables))}"
+            raise NotFoundError(f"there is no table {asked.table!r}", why, "name one of them")
+        shown = made.shown(version)
+        types = dict(past.spark.sql(shown.sql).dtypes)
+        keys = {name: types[name] for name in shown.definition.view_keys}
+        rows = f"(SELECT * FROM ({shown.sql}) WHERE {_condition(past.spark, asked, keys)})"
+        behind = list(made.behind(version, rows))
+    found = past.spark.sql(f"SELECT * FROM {rows} LIMIT 1").collect()
+    if not found:
+        remedy = f"see which keys there are: SELECT * FROM serve.{asked.table}"
+        raise NotFoundError(f"{asked.table} has no row with this key", _told(asked.key), remedy)
+    partitions, records = _records(past.spark, behind)
+    decided_by = shown.definition.decided_by
+    decided = _decided(past.spark, behind[0], decided_by) if decided_by else None
+    return {
+        "table": asked.table, "version": version.name, **made.told, "row": to_json(found[0]),
+        "partitions": partitions, "decided": decided, "records": records,
+    }  # fmt: skip
+
+
+def _condition(spark: SparkSession, asked: Question, keys: Mapping[str, str]) -> str:
+    """That a row has the key."""
+    if set(asked.key) != set(keys):
+        columns = ", ".join(f"{name} ({type_})" for name, type_ in keys.items())
+        told = _told(asked.key)
+        what = f"{told} is not a key of {asked.table}" if told else f"no key of {asked.table} is given"
+        remedy = f"give {' '.join(f'--key {name}=...' for name in keys)}"
+        raise UsageError(what, f"its key columns are {columns}", remedy)
+    values = {name: _value(name, asked.key[name], type_) for name, type_ in keys.items()}
+    given = {name: value for name, value in values.items() if asked.key[name] is not None}
+    columns = ", ".join(f"{value} AS {quote.name(name)}" for name, value in given.items())
+    (cast,) = spark.sql(f"SELECT {columns or 'true'}").collect()
+    for name in given:
+        if cast[name] is None:
+            why = f"its type is {keys[name]}"
+            raise UsageError(f"{asked.key[name]!r} is no value of {name}", why, "mend the value")
+    return " AND ".join(f"{quote.name(name)} <=> {value}" for name, value in values.items())
+
+
+def _value(name: str, text: str | None, type_: str) -> str:
+    if text is None:
+        return f"CAST(NULL AS {type_})"
+    if type_ == "timestamp":
+        return moment_sql(micros(parse_moment(text) - EPOCH))
+    if type_.split("(")[0] not in _SIMPLE:
+        raise UsageError(f"{name} cannot be given as text", f"it is {type_}", "ask for another table's row")
+    return f"try_cast({quote.string(text)} AS {type_})"
+
+
+def _records(spark: SparkSession, behind: list[Behind]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """By topic and partition what there is, and the first records of each topic, each record once."""
+    from pyspark.sql import functions as F
+
+    partitions: list[dict[str, Any]] = []
+    records: list[dict[str, Any]] = []
+    for topic in dict.fromkeys(name for name, *_ in behind):
+        parts: list[DataFrame] = [
+            spark.sql(f"SELECT {_SHOWN}, {_id(unique)} AS `_id` FROM ({sql})")
+            for name, _, sql, unique in behind
+            if name == topic
+        ]
+        found = reduce(lambda one, other: one.union(other), parts).distinct()
+        through = [" < ".join(way) for name, way, *_ in behind if name == topic]
+        counted = found.groupBy(*_PARTITION).agg(*map(F.expr, _COUNTED)).orderBy(*_PARTITION)
+        partitions += [{"topic": topic, "through": through, **_plain(row)} for row in counted.collect()]
+        sample = found.orderBy(*coordinate.KEY).limit(SAMPLE).collect()
+        records += [{"topic": topic, **_plain(row)} for row in sample]
+    return partitions, records
+
+
+def _decided(spark: SparkSession, behind: Behind, decided_by: tuple[str, ...]) -> dict[str, Any]:
+    """The record that is the greatest of those behind the row."""
+    topic, _, sql, unique = behind
+    newest = ", ".join(f"{one} DESC" for one in decided_by)
+    records = f"SELECT {_SHOWN}, {_id(unique)} AS `_id` FROM ({sql})"
+    (row,) = spark.sql(f"{records} ORDER BY {newest} LIMIT 1").collect()
+    return {"topic": topic, **_plain(row)}
+
+
+def _id(unique: str | None) -> str:
+    return f"CAST({quote.name(unique)} AS string)" if unique else "CAST(NULL AS string)"
+
+
+def _plain(row: Row) -> dict[str, Any]:
+    return {name.removeprefix("_"): to_json(value) for name, value in row.asDict().items()}
+
+
+def _told(key: Mapping[str, str | None]) -> str:
+    return ", ".join(name if value is None else f"{name}={value}" for name, value in key.items())

@@ -1,0 +1,307 @@
+"""Query: the HTTP endpoint of the SQL server, for `twinlake query` and whoever waits until it has followed.
+
+It asks for the readers' user and password (HTTP Basic), `/status` excepted. A web page cannot use it: a
+request needs the header X-Twinlake-Query and a loopback Host. One statement, a limited number of rows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+from fastapi.security import HTTPBasic
+from pydantic import Field
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from twinlake.base import http_errors
+from twinlake.base.errors import BusyError, NotFoundError, TwinlakeError, UsageError
+from twinlake.base.http_errors import LimitedBody, error_response
+from twinlake.base.strict import Strict
+from twinlake.config.settings import Settings
+from twinlake.lake.catalog.plans import Plans
+from twinlake.reading import as_of, wire
+from twinlake.reading.explain import Question
+from twinlake.reading.followed import Followed
+from twinlake.reading.protection import Protection
+from twinlake.reading.reader import Reader
+
+journal = structlog.get_logger(__name__)
+
+LOOPBACK = {"127.0.0.1", "localhost", "[::1]"}
+DEFAULT_LIMIT = 10_000
+LARGEST_LIMIT = 1_000_000
+LONGEST_SQL = 100_000
+AT_ONCE = 4
+LONG_AT_ONCE = 4
+"""Long statements have turns of their own, so that short ones find theirs."""
+LONG_S = 5.0
+"""What runs longer is a long statement."""
+WAIT_S = 30.0
+LARGEST_BODY = 8 << 20
+LOOK_S = 0.2
+"""So often it is looked whether the client still waits, and whether a statement is a long one by now."""
+
+BASIC = HTTPBasic(realm="Twinlake", auto_error=False)
+REPORT_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
+
+
+class Asked(Strict):
+    """The body of POST /query."""
+
+    sql: str = Field(min_length=1, max_length=LONGEST_SQL)
+    limit: int = Field(default=DEFAULT_LIMIT, ge=1, le=LARGEST_LIMIT)
+    as_of: str | None = Field(default=None, max_length=as_of.LONGEST)
+
+
+class AskedWhy(Strict):
+    """The body of POST /explain."""
+
+    table: str = Field(max_length=200)
+    key: dict[str, Annotated[str, Field(max_length=10_000)] | None] = Field(max_length=100)
+    as_of: str | None = Field(default=None, max_length=as_of.LONGEST)
+
+
+class Turns:
+    """So many statements at once; who waits for a turn takes no thread, so that nobody else has to wait.
+
+    A statement that has become a long one goes on in one of as many other turns. Where all of those are taken
+    it keeps its own until somebody waits for it.
+    """
+
+    def __init__(self, at_once: int, long_at_once: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._at_once = at_once
+        self._clock = clock
+        self._free = asyncio.Semaphore(at_once)
+        self._free_long = long_at_once
+        self._waiting = 0
+        self._over: list[Turn] = []
+
+    @asynccontextmanager
+    async def one(self, request: Request) -> AsyncIterator[Turn]:
+        """BusyError when none is free in time; a client that has left gives up its place."""
+        self._waiting += 1
+        try:
+            await self._wait(request)
+        finally:
+            self._waiting -= 1
+        turn = Turn(since=self._clock())
+        try:
+            yield turn
+        finally:
+            if turn.is_over:
+                self._over.remove(turn)
+            if turn.is_long:
+                self._free_long += 1
+            else:
+                self._free.release()
+
+    def look(self, turn: Turn) -> None:
+        """To be called now and then while its statement runs: it may become long, or be over."""
+        if turn.is_long or turn.is_over or self._clock() - turn.since < LONG_S:
+            return
+        if self._free_long:
+            self._free_long -= 1
+            self._free.release()
+            turn.is_long = True
+        elif self._waiting > self._ending():
+            turn.over_at = self._clock()
+            self._over.append(turn)
+
+    def _ending(self) -> int:
+        """How many were told lately; in the place of one that goes on for all that, another has to end."""
+        return sum(self._clock() - (turn.over_at or 0) < LONG_S for turn in self._over)
+
+    async def _wait(self, request: Request) -> None:
+        waiting = asyncio.ensure_future(self._free.acquire())
+        until = self._clock() + WAIT_S
+        while not (await asyncio.wait({waiting}, timeout=LOOK_S))[0]:
+            if self._clock() > until or await request.is_disconnected():
+                if not waiting.cancel():  # it came in the last moment, and nobody takes it
+                    self._free.release()
+                why = f"{self._at_once} others are running since {WAIT_S:g} s"
+                raise BusyError("the query was not started", why, "ask again later")
+
+
+@dataclass(eq=False)
+class Turn:
+    """One statement's; times are by the clock of its Turns, and who is over has to end the statement."""
+
+    since: float
+    is_long: bool = False
+    over_at: float | None = None
+
+    @property
+    def is_over(self) -> bool:
+        return self.over_at is not None
+
+
+class Guard:
+    """Turns away, before their bodies are read, who comes from elsewhere or does not show who he is.
+
+    It is no middleware of Starlette's own class: behind one of those nobody sees that a client has left.
+    """
+
+    def __init__(self, app: ASGIApp, admits: Callable[[str, str], bool]) -> None:
+        self._app = app
+        self._admits = admits
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refused = await self._refused(Request(scope)) if scope["type"] == "http" else None
+        await (refused or self._app)(scope, receive, send)
+
+    async def _refused(self, request: Request) -> JSONResponse | None:
+        host = re.sub(r":\d+$", "", request.headers.get("host", ""))
+        if host not in LOOPBACK:
+            why, remedy = "this endpoint is for loopback only", "ask it as 127.0.0.1 or localhost"
+            return error_response(403, UsageError(f"host {host!r} is not served", why, remedy))
+        if request.url.path == "/status":
+            return None
+        with suppress(HTTPException):  # it is no Basic authorization at all
+            given = await BASIC(request)
+            asked = (given.username, given.password) if given else ("", "")
+            if await run_in_threadpool(self._admits, *asked):
+                return None
+        unknown = UsageError(
+            "the request was refused", "its user or password is missing or wrong",
+            "take sql_user and sql_password from services.json",
+        )  # fmt: skip
+        return JSONResponse(unknown.to_json(), 401, headers=BASIC.make_authenticate_headers())
+
+
+class Sent(StreamingResponse):
+    """An answer on its way; it has no turn any more. A client that takes nothing of it for SLOW_S, or not all
+    of it in time, is cut off: without the end of its body, which every client sees."""
+
+    def __init__(
+        self, pieces: Iterator[bytes], close: Callable[[], None], longest_s: float, type_: str
+    ) -> None:
+        super().__init__(pieces, media_type=type_)
+        self._close = close
+        self._longest_s = longest_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await run_in_threadpool(self._close)
+
+    async def stream_response(self, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        try:
+            async with asyncio.timeout(self._longest_s):
+                async for piece in self.body_iterator:
+                    async with asyncio.timeout(wire.SLOW_S):
+                        await send({"type": "http.response.body", "body": piece, "more_body": True})
+        except TimeoutError:
+            journal.warning("a client that takes its answer too slowly was cut off")
+            return
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def build_app(
+    reader: Reader,
+    followed: Callable[[], Followed],
+    settings: Settings,
+    admits: Callable[[str, str], bool],
+    broken: Callable[[], TwinlakeError | None] = lambda: None,
+) -> FastAPI:
+    """Status, query and the reports of plans; `admits` judges user and password for all but the first.
+
+    `broken` says why the process is about to end.
+    """
+    longest_s = settings.configuration.limits.query_seconds
+    app = FastAPI(title="Twinlake SQL server", docs_url=None, redoc_url=None, openapi_url=None)
+
+    app.add_middleware(LimitedBody, most=LARGEST_BODY)
+    app.add_middleware(Guard, admits=admits)  # asked first: a stranger's body is not read
+
+    def status_of(error: TwinlakeError) -> int:
+        return 404 if isinstance(error, NotFoundError) else 400 if isinstance(error, UsageError) else 503
+
+    http_errors.install(app, status_of, "see `twinlake logs sql`")
+
+    statements = ThreadPoolExecutor(AT_ONCE + LONG_AT_ONCE, thread_name_prefix="statement")
+    turns = Turns(AT_ONCE, LONG_AT_ONCE)
+
+    @app.get("/status")
+    async def status() -> dict[str, Any]:
+        now = followed()
+        held = Protection.of_this_process(settings).to_json()
+        ends = broken()
+        return {
+            "release": now.release,
+            "ready": now.ready and not ends,
+            "error": now.error,
+            "broken": ends and ends.to_json(),
+            "protection": held,
+            "no_report": reader.no_report(),
+        }
+
+    async def in_turn(request: Request, answer: Callable[[threading.Event], Response]) -> Response:
+        if request.headers.get(wire.HEADER) != "1":
+            why = "it has no header X-Twinlake-Query: 1"
+            return error_response(403, UsageError("the query was refused", why, "send that header"))
+        if not (now := followed()).ready:
+            if now.error:
+                what, remedy = "the SQL server cannot follow the lake", "see `twinlake logs sql`"
+                raise BusyError(what, now.error, remedy)
+            why = "it has not read yet what is live"
+            starting = BusyError("the SQL server is starting", why, "ask again in a few seconds")
+            return JSONResponse(starting.to_json(), 503, {"Retry-After": "1"})
+        left = threading.Event()
+        async with turns.one(request) as turn:
+            reading = asyncio.get_running_loop().run_in_executor(statements, answer, left)
+            while not (await asyncio.wait({reading}, timeout=LOOK_S))[0]:
+                turns.look(turn)
+                if turn.is_over or await request.is_disconnected():
+                    left.set()
+            if turn.is_over and reading.exception():
+                why = f"{LONG_AT_ONCE} others run longer than {LONG_S:g} s, and more wait for their turns"
+                raise BusyError("the query was stopped", why, "ask again later")
+            return await reading
+
+    @app.post("/query")
+    async def query(asked: Asked, request: Request) -> Response:
+        def answer(left: threading.Event) -> Response:
+            found = reader.answer(asked.sql, asked.limit, left, asked.as_of)
+            try:
+                if request.headers.get("accept") == wire.ARROW:
+                    return Sent(found.arrow(), found.close, longest_s, wire.ARROW)
+                return Sent(reader.json(found), found.close, longest_s, "application/json")
+            except BaseException:
+                found.close()
+                raise
+
+        return await in_turn(request, answer)
+
+    @app.post("/explain")
+    async def why(asked: AskedWhy, request: Request) -> Response:
+        question = Question(table=asked.table, key=asked.key, as_of=asked.as_of)
+        return await in_turn(request, lambda left: JSONResponse(reader.explain(question, left)))
+
+    @app.get("/reports/{plan}")
+    def report(plan: str) -> HTMLResponse:
+        page = Plans(settings.lake).report(plan)
+        if page is None:
+            raise NotFoundError(
+                f"plan {plan} has no report", "it was not compared yet", "run `twinlake diff`"
+            )
+        return HTMLResponse(page, headers=REPORT_HEADERS)
+
+    return app

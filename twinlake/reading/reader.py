@@ -1,0 +1,240 @@
+"""Reader: runs one statement at a time for whoever asks, each in a session of its own over the shared views.
+
+A statement ends with its time, with the server, and with the client that asked for it; what is cancelled is
+interrupted. A short one finds a task slot beside long ones: see `java/twinlake/reading/FairSlots`.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import uuid4
+
+from twinlake.base.errors import BusyError, TwinlakeError, UsageError
+from twinlake.base.location import Location
+from twinlake.config.configuration import Limits
+from twinlake.lake.delta.read_errors import damage_in
+from twinlake.reading.answer import Answer, Answers
+from twinlake.reading.explain import Question, explain
+from twinlake.reading.followed import Followed
+from twinlake.reading.past_tables import PastTables
+from twinlake.reading.reports import Reports
+from twinlake.reading.views import SERVE
+from twinlake.spark.session import cancel
+from twinlake.topics.change import RELEASE_WIDER
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+T = TypeVar("T")
+_AGAIN_S = 0.5
+"""A statement may begin a job after it was cancelled, or miss an interrupt: it is tried till it has ended."""
+
+
+class Reader:
+    """Runs statements for readers, each in a session of its own over the shared views."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        lake: Location,
+        followed: Callable[[], Followed],
+        release: Callable[[], int | None],
+        past: PastTables | None = None,
+        longest_s: float = Limits().query_seconds,
+        answers: Answers | None = None,
+        reports: Reports | None = None,
+    ) -> None:
+        """`release` is that of this thread's last statement; without `past` nobody reads AS OF a moment,
+        without `reports` nothing is known of the lake server."""
+        self._spark = spark
+        self._lake = lake
+        self._followed = followed
+        self._longest_s = longest_s
+        self._release = release
+        self._past = past
+        self._answers = answers or Answers(spark)
+        self._reports = reports
+        jvm: Any = spark._jvm
+        self._views = jvm.twinlake.reading.NamedViews
+        self._ending = jvm.twinlake.reading.Ending
+
+    def answer(self, sql: str, limit: int, left: threading.Event, as_of: str | None = None) -> Answer:
+        """At most `limit` rows, and what is known of them: the release, which of the tables do not keep up
+        with their logs, for how long nobody has reported that, and with `as_of` (tables are as they were
+        then) which release, at which position, and what was computed from the log.
+
+        `left` is set when nobody waits for the answer any more. UsageError says what is wrong with the
+        statement. The answer is to be closed.
+        """
+
+        def read() -> Answer:
+            with self._bound(as_of, sql) as past:
+                frame = self._spark.newSession().sql(sql)
+                release = past["as_of"]["release"] if past else self._release()
+                freshness = self._freshness([] if past else self._views.of(frame._jdf))
+                found = self._answers.of(frame.limit(limit + 1).toDF(*_unique(frame.columns)), limit)
+            found.known |= {"release": release, **freshness, **past}
+            return found
+
+        return self._in_words(lambda: self._in_time(left, read))
+
+    def read(self, sql: str, limit: int, left: threading.Event, as_of: str | None = None) -> dict[str, Any]:
+        """The same, its rows in memory: for few of them."""
+        found = self.answer(sql, limit, left, as_of)
+        try:
+            rows = self._in_words(lambda: [row for piece in found.rows() for row in piece])
+        finally:
+            found.close()
+        return {"columns": found.columns, "rows": rows, **found.facts}
+
+    def json(self, answer: Answer) -> Iterator[bytes]:
+        """An answer as JSON, in pieces; UsageError, at once, for what cannot be shown."""
+        return self._in_words(answer.json)
+
+    def explain(self, asked: Question, left: threading.Event) -> dict[str, Any]:
+        """The records behind a row of a view, see `reading/explain.py`; it ends like a statement."""
+        if self._past is None:
+            raise UsageError("the question was refused", "nobody reads tables as they were here")
+        past = self._past
+        found = self._in_words(lambda: self._in_time(left, lambda: explain(past, asked)))
+        views = [] if asked.as_of else [f"{SERVE}.{asked.table}"]
+        return {**found, **self._freshness(views)}
+
+    def no_report(self) -> dict[str, Any] | None:
+        """For how long the lake server has not reported; None where it has lately."""
+        return self._reports.missing() if self._reports else None
+
+    def _freshness(self, views: Iterable[str]) -> dict[str, Any]:
+        """What readers of these views should know of how fresh they are."""
+        versions = self._followed().versions(views)
+        stalled = self._reports.stalled(versions) if self._reports else []
+        return {"stalled": stalled, "no_report": self.no_report()}
+
+    def _in_words(self, work: Callable[[], T]) -> T:
+        """The same, its errors in words for who has asked."""
+        from py4j.protocol import Py4JJavaError
+        from pyspark.errors import PySparkException
+
+        try:
+            return work()
+        except (PySparkException, Py4JJavaError) as error:
+            raise damage_in(error, self._lake) or self._failed(error) from error
+        except UnicodeError as error:
+            raise UsageError(
+                "the query failed", f"a text is not UTF-8: {error}"[:300], "select it as hex(...)"
+            ) from error
+        except (OverflowError, ValueError) as error:  # Python knows the years 1 to 9999
+            why = f"a value, of a date or time for instance, cannot be shown: {error}"[:300]
+            raise UsageError("the query failed", why, "select it as text: cast(... AS string)") from error
+
+    def _failed(self, error: Exception) -> TwinlakeError:
+        from pyspark.errors import UnsupportedOperationException
+
+        why = re.sub(r"\bas_of_[0-9a-f]{16}\b", "serve", _message(error))  # the name that was asked for
+        if "OneRelease$Busy" in str(error):
+            return BusyError("the query was not started", why, "ask again in a moment")
+        if "StackOverflowError" in why:
+            deep = "something is nested or repeated too deeply, by a pattern such as (a|b)* for instance"
+            return UsageError("the query failed", deep, "take shorter values, or a simpler pattern")
+        if isinstance(error, UnsupportedOperationException):
+            why, _, remedy = why.partition(". Use ")
+            remedy = f"use {remedy}" if remedy else "correct the statement"
+            return UsageError("the query was refused", why, remedy)
+        if RELEASE_WIDER in why:
+            why, _, _ = why.partition(f": {RELEASE_WIDER}")
+            return UsageError("the query failed", why, f"leave out its column, or {RELEASE_WIDER}")
+        if "TABLE_OR_VIEW_NOT_FOUND" not in why:
+            return UsageError("the query failed", why, "correct the statement")
+        followed = self._followed()
+        if followed.release is None and followed.error:
+            what = "the query failed: the release log cannot be followed"
+            return BusyError(what, followed.error, "see `twinlake status`")
+        if followed.release is None:
+            return UsageError(
+                "the query failed",
+                f"{why} Nothing has been released yet: only topics have views, see SHOW VIEWS IN serve.",
+                "`twinlake up` makes the first release; `twinlake status` shows the live one",
+            )
+        there = "see what there is with SHOW VIEWS IN serve; a topic has its views once its log is opened"
+        return UsageError("the query failed", why, f"{there}, see `twinlake status`")
+
+    def _in_time(self, left: threading.Event, work: Callable[[], T]) -> T:
+        with self._ended_in_time(left) as late:
+            try:
+                return work()
+            except Exception as error:
+                if late.is_set():
+                    raise BusyError(
+                        "the query was stopped",
+                        f"it ran longer than {self._longest_s:g} s",
+                        "ask for less, use JDBC for long queries, or set query_seconds in [limits] of "
+                        "twinlake.toml",
+                    ) from error
+                raise
+
+    @contextmanager
+    def _bound(self, as_of: str | None, sql: str) -> Iterator[dict[str, Any]]:
+        """What the answer tells of the moment beside the rows; nothing for one that reads what is live."""
+        if as_of is None:
+            yield {}
+        elif self._past is None:
+            raise UsageError("the query was refused", "nobody reads tables as they were here")
+        else:
+            with self._past.bound(as_of, sql) as told:
+                yield {"as_of": {"asked": as_of, **told}}
+
+    @contextmanager
+    def _ended_in_time(self, left: threading.Event) -> Iterator[threading.Event]:
+        """Cancels what this thread does when nobody waits for it, or too long; the event says so."""
+        context, tag = self._spark.sparkContext, f"query-{uuid4().hex}"
+        late, ended = threading.Event(), threading.Event()
+
+        def watch() -> None:
+            if not left.wait(self._longest_s):
+                late.set()
+            while not ended.wait(_AGAIN_S):
+                cancel(context, tag)
+                self._ending.cancel(tag)
+
+        context.addJobTag(tag)
+        context.setInterruptOnCancel(True)
+        self._ending.begin(tag)
+        watcher = threading.Thread(target=watch, name=f"watch {tag}", daemon=True)
+        watcher.start()
+        try:
+            yield late
+        finally:
+            ended.set()
+            self._ending.ended(tag)
+            left.set()
+            context.removeJobTag(tag)
+            watcher.join()
+
+
+def _unique(names: list[str]) -> list[str]:
+    """Rows are objects: a second column of the same name gets a number that no other column has."""
+    taken, numbers, made = set(names), dict[str, int](), list[str]()
+    for name in names:
+        shown, number = name, numbers.get(name, 1)
+        while number > 1 and shown in taken:
+            shown, number = f"{name}_{number}", number + 1
+        taken.add(shown)
+        numbers[name] = max(number, 2)
+        made.append(shown)
+    return made
+
+
+def _message(error: Exception) -> str:
+    """What Spark says, without its plans and JVM stack traces; of what it waited for, why that failed."""
+    while "Exception thrown in awaitResult" in str(error) and (cause := getattr(error, "_cause", None)):
+        error = cause
+    raised = getattr(error, "java_exception", None)  # of a kind that PySpark does not know
+    while raised and "ExecutionException" in raised.getClass().getName() and raised.getCause():
+        raised = raised.getCause()
+    text = str((raised.getMessage() or raised.toString()) if raised else error)
+    text, _, _ = text.partition("\n\nJVM stacktrace:")
+    return re.split(r";\n|\nTo tolerate|\nIf you did not qualify", text.strip())[0].strip()

@@ -1,0 +1,282 @@
+"""Check: loads every definition, contract and schema, and tells everything that is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from twinlake.base.errors import ContractError, DefinitionError, TwinlakeError
+from twinlake.base.location import Location
+from twinlake.config.settings import sources_of
+from twinlake.definitions.fingerprint import fingerprint
+from twinlake.definitions.loader import defined, shown_path
+from twinlake.kinds.analysis import columns, problems, warnings
+from twinlake.kinds.dependencies import ordered, unknown
+from twinlake.kinds.kind import Kind
+from twinlake.lake import formats
+from twinlake.lake.log import in_force
+from twinlake.releases.checked import Checked, Found, rests_on
+from twinlake.releases.view_names import refused_tables
+from twinlake.topics.contract import Contract
+from twinlake.topics.contract_file import load_contract
+from twinlake.topics.schema import FILE_NAME
+from twinlake.topics.topic import Topic, contract_file, load_topic, topic_names
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(kw_only=True)
+class Report:
+    """What was found: one entry per topic and table that could be loaded, every problem and warning."""
+
+    topics: list[dict[str, Any]] = field(default_factory=list)
+    tables: list[dict[str, Any]] = field(default_factory=list)
+    problems: list[TwinlakeError] = field(default_factory=list)
+    warnings: list[TwinlakeError] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        return not self.problems
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "ok": self.ok, "topics": self.topics, "tables": self.tables,
+            "problems": [problem.to_json() for problem in self.problems],
+            "warnings": [warning.to_json() for warning in self.warnings],
+        }  # fmt: skip
+
+
+def check(
+    project: Path,
+    start_spark: Callable[[], SparkSession],
+    examples: Sequence[str] = (),
+    checked: Checked | None = None,
+    lake: Location | None = None,
+) -> Report:
+    """Everything in `project`, and these examples of the gallery; and whether the lake could go on with it.
+
+    Spark is started only when there is a definition worth analysing, about which `checked` knows nothing.
+    """
+    report, start_spark = Report(), cache(start_spark)
+    sources = sources_of(project, examples)
+    _refuse_schema_names(sources, report)
+    named = topic_names(*sources)
+    topics = {name: topic for name in named if (topic := _topic(name, sources, report))}
+    tables = _tables(examples, report)
+    contracts = _contracts(sources, topics, report)
+    _sets_match(sources, tables, contracts, lake, report)
+    loaded = [table for table in tables if _inputs_known(table, topics, named, report)]
+    listed = _ordered(loaded, tables, report)
+    sound = Sound(start_spark, checked or Checked())
+    for table in listed:
+        if all(name in sound.tables for name in table.reads):  # what is wrong with others is told already
+            check_table(table, topics, contracts.get(table.name), report, sound)
+    sound.checked.save()
+    if lake is not None:
+        _against(lake, topics, start_spark, report)
+    return report
+
+
+@dataclass(frozen=True)
+class Sound:
+    """The sound definitions so far, and what their findings rest on. Spark is started by its first use."""
+
+    spark: Callable[[], SparkSession]
+    checked: Checked = field(default_factory=Checked)
+    tables: dict[str, Kind] = field(default_factory=dict)
+    fingerprints: dict[str, str] = field(default_factory=dict)
+    rest_on: dict[str, str] = field(default_factory=dict)
+
+
+def _against(
+    lake: Location, topics: Mapping[str, Topic], start_spark: Callable[[], SparkSession], report: Report
+) -> None:
+    from twinlake.releases.stranded import stranded
+
+    try:
+        formats.refuse_other(lake)
+        report.problems.extend(one.refused for one in stranded(lake, topics, start_spark))
+    except (TwinlakeError, OSError) as error:
+        why = error.what if isinstance(error, TwinlakeError) else str(error)
+        what = f"what the files change for the lake {lake} is not known: {why}"
+        report.warnings.append(TwinlakeError(what, "", "the lake server looks again when it starts"))
+
+
+def check_table(
+    table: Kind, topics: Mapping[str, Topic], contract: Contract | None, report: Report, sound: Sound
+) -> None:
+    """One definition: row-local, deterministic, typed, and in agreement with its contract.
+
+    `sound` has the definitions before it, which it may read; it is added to them where it is sound itself.
+    """
+    key = rests_on(table, topics, sound.tables, sound.rest_on)
+    found = sound.checked.get(key)
+    if found is None:
+        spark = sound.spark()
+        wrong = list(problems(table, topics, spark, sound.tables))
+        report.problems.extend(wrong)
+        if wrong:
+            return
+        found = Found.of(
+            fingerprint(table, topics, spark, sound.tables, sound.fingerprints),
+            columns(table, topics, spark, sound.tables),
+            warnings(table, topics, spark, sound.tables),
+        )
+        sound.checked.put(key, found)
+    sound.tables[table.name], sound.rest_on[table.name] = table, key
+    sound.fingerprints[table.name] = found.fingerprint
+    report.warnings.extend(found.errors(table.name))
+    disagreements = [] if contract is None else _disagreements(table, list(found.columns), contract)
+    report.problems.extend(disagreements)
+    if not disagreements:
+        report.tables.append({
+            "name": table.name, "kind": table.kind, "inputs": list(table.inputs), "reads": list(table.reads),
+            "fingerprint": found.fingerprint,
+            "columns": [{"name": name, "type": type_} for name, type_ in found.columns],
+        })  # fmt: skip
+
+
+def _tables(examples: Sequence[str], report: Report) -> tuple[Kind, ...]:
+    try:
+        return defined(examples)
+    except TwinlakeError as error:
+        report.problems.append(error)
+        return ()
+
+
+def _refuse_schema_names(sources: Sequence[Path], report: Report) -> None:
+    """Nobody reads a schema under another name: its fields would be missing, without a word."""
+    for path in sorted(path for source in sources for path in (source / "schemas").glob("[!.]*")):
+        if not FILE_NAME.fullmatch(path.name):
+            why = "the file name is not <topic>.v<N>.avsc, like orders.v2.avsc"
+            report.problems.append(ContractError(path, "", why, "rename the file"))
+
+
+def _topic(name: str, sources: Sequence[Path], report: Report) -> Topic | None:
+    try:
+        topic = load_topic(name, *sources)
+    except TwinlakeError as error:
+        report.problems.append(error)
+        return None
+    report.topics.append({
+        "name": name, "schema": topic.newest.number, "contract": topic.contract.version,
+        "fingerprint": topic.contract.fingerprint,
+    })  # fmt: skip
+    return topic
+
+
+def _contracts(sources: Sequence[Path], topics: dict[str, Topic], report: Report) -> dict[str, Contract]:
+    found = {name: topic.contract for name, topic in topics.items()}
+    known_topics = topic_names(*sources)
+    for path in sorted(path for source in sources for path in (source / "contracts").glob("*.y*ml")):
+        if path.suffix != ".yaml":
+            report.problems.append(
+                ContractError(path, "", "a contract's file name ends in .yaml", "rename it")
+            )
+        elif path.stem not in known_topics:
+            try:
+                found[path.stem] = load_contract(path)
+            except TwinlakeError as error:
+                report.problems.append(error)
+    return found
+
+
+def _sets_match(
+    sources: Sequence[Path],
+    tables: tuple[Kind, ...],
+    contracts: Mapping[str, Contract],
+    lake: Location | None,
+    report: Report,
+) -> None:
+    """Topics, tables, contracts and files in jobs/tables name the same; no table is named as a view."""
+    names: set[str] = set()
+    for table in tables:
+        if table.name in names:
+            report.problems.append(table.error("another table in TABLES has this name"))
+        names.add(table.name)
+        if table.place and Path(table.place.file).stem != table.name:
+            report.problems.append(
+                table.error(f"the file is not named {table.name}.py", "rename one of them")
+            )
+        contract = contract_file(table.name, *sources)
+        if not contract.exists():
+            report.problems.append(
+                ContractError(contract, "", f"table {table.name} has no contract", "write it")
+            )
+    topics = set(topic_names(*sources))
+    active = () if lake is None else _active(lake)
+    report.problems.extend(refused_tables(tables, sorted({*topics, *active})))
+    if not tables:
+        return
+    known = names | topics
+    for path in sorted(path for source in sources for path in (source / "contracts").glob("*.yaml")):
+        if path.stem not in known and path.stem in contracts:  # one that is torn says no more whose it is
+            report.problems.append(
+                ContractError(path, "", "there is no topic and no table of this name", "remove it")
+            )
+    for path in sorted((sources[0] / "jobs" / "tables").glob("*.py")):
+        if path.stem not in names and path.stem != "__init__":
+            why = "it is not listed in TABLES"
+            report.problems.append(
+                DefinitionError(path.stem, shown_path(str(path)), 1, why, "list it in __init__.py")
+            )
+
+
+def _active(lake: Location) -> list[str]:
+    """The topics that the lake works with; none where it cannot be looked at, which is told otherwise."""
+    with suppress(OSError, TwinlakeError):
+        return in_force.topics_in_force(lake)
+    return []
+
+
+def _inputs_known(table: Kind, topics: Mapping[str, Topic], named: Sequence[str], report: Report) -> bool:
+    """Whether all its topics are loaded; one whose files are there has an error of its own already."""
+    unknown = [name for name in table.inputs if name not in topics]
+    for name in unknown:
+        if name not in named:
+            why = f"input {name!r} is not a topic"
+            report.problems.append(table.error(why, f"known: {', '.join(named)}"))
+    return not unknown
+
+
+def _ordered(checked: list[Kind], tables: tuple[Kind, ...], report: Report) -> list[Kind]:
+    """Those that can be analysed, each after those that it reads; what is wrong with the others is told."""
+    listed = {table.name: table for table in tables}
+    left = []
+    for table in checked:
+        found = list(unknown(table, listed))
+        report.problems.extend(found)
+        if not found:
+            left.append(table)
+    while True:
+        names = {table.name for table in left}
+        if (known := [table for table in left if names.issuperset(table.reads)]) != left:
+            left = known
+            continue
+        try:
+            return ordered(left)
+        except DefinitionError as error:  # a cycle; who reads one of its tables cannot be analysed either
+            report.problems.append(error)
+            left = [table for table in left if table.name != error.table]
+
+
+def _disagreements(table: Kind, shown: list[tuple[str, str]], contract: Contract) -> list[DefinitionError]:
+    """Where the view and its contract differ; columns that its kind implies may be left out."""
+    promised = [(column.name, column.type) for column in contract.columns]
+    shown = [(name, type_) for name, type_ in shown if name not in table.implied or contract.column(name)]
+    if shown == promised:
+        return []
+    missing = [f"{name} {type_}" for name, type_ in promised if (name, type_) not in shown]
+    more = [f"{name} {type_}" for name, type_ in shown if (name, type_) not in promised]
+    told = []
+    if missing:
+        told.append(f"{contract.file} promises {', '.join(missing)}")
+    if more:
+        told.append(f"the view has {', '.join(more)}")
+    why = "; ".join(told) or f"the columns are in another order than in {contract.file}"
+    return [table.error(why, "change the definition or the contract")]

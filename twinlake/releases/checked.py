@@ -1,0 +1,88 @@
+"""Checked: what `twinlake check` has found of sound definitions, kept until something of theirs changes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from twinlake.base.errors import DefinitionError
+from twinlake.base.files import replace_file
+from twinlake.config.settings import PROJECT
+from twinlake.definitions.premises import hashed, newest, premises
+from twinlake.kinds.kind import Kind
+from twinlake.topics.topic import Topic
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """Of a sound definition: its view's columns, and each warning as (file, line, why, remedy)."""
+
+    fingerprint: str
+    columns: tuple[tuple[str, str], ...]
+    warnings: tuple[tuple[str, int, str, str], ...] = ()
+
+    @classmethod
+    def of(
+        cls, fingerprint: str, columns: Iterable[tuple[str, str]], warnings: Iterable[DefinitionError]
+    ) -> Found:
+        told = tuple((one.file, one.line, one.why_text, one.remedy) for one in warnings)
+        return cls(fingerprint=fingerprint, columns=tuple(columns), warnings=told)
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> Found:
+        return cls(
+            fingerprint=told["fingerprint"],
+            columns=tuple((name, type_) for name, type_ in told["columns"]),
+            warnings=tuple((file, line, why, remedy) for file, line, why, remedy in told["warnings"]),
+        )
+
+    def errors(self, table: str) -> list[DefinitionError]:
+        """The warnings as they were given first."""
+        return [DefinitionError(table, file, line, why, remedy) for file, line, why, remedy in self.warnings]
+
+
+class Checked:
+    """By what each finding rests on. Without a file, only for as long as it lives."""
+
+    def __init__(self, file: Path | None = None) -> None:
+        self._file = file
+        self._known: dict[str, Any] = {}
+        self._found: dict[str, Found] = {}
+        if file is not None:
+            with suppress(OSError, ValueError):  # it is found out again
+                told = json.loads(file.read_text())
+                self._known = told if isinstance(told, dict) else {}
+
+    def get(self, key: str) -> Found | None:
+        found = self._found.get(key)
+        if found is None and key in self._known:
+            with suppress(KeyError, TypeError, ValueError):
+                found = self._found[key] = Found.from_json(self._known[key])
+        return found
+
+    def put(self, key: str, found: Found) -> None:
+        self._found[key] = found
+
+    def save(self) -> None:
+        """For the next check; not where nobody may write."""
+        if self._file is None or self._found.keys() <= self._known.keys():
+            return
+        kept = newest(self._known, {key: asdict(found) for key, found in self._found.items()})
+        with suppress(OSError):
+            replace_file(self._file, json.dumps(kept))
+
+
+def rests_on(
+    table: Kind, topics: Mapping[str, Topic], tables: Mapping[str, Kind], upstream: Mapping[str, str]
+) -> str:
+    """The name of all that is said of a definition by its text and its premises. What it imports is in it
+    already: a definition is data. `upstream` is this of the tables that it reads."""
+    place = table.place
+    file = PROJECT / place.file if place else None
+    text = hashlib.sha256(file.read_bytes()).hexdigest() if file and file.is_file() else ""
+    return hashed([premises(table, topics, tables, upstream, {}), place and [place.file, place.line], text])

@@ -1,0 +1,229 @@
+"""Compare: blue and green of one table at one position, each read as it was when it was pinned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from twinlake.base.as_json import to_json
+from twinlake.base.job import Run
+from twinlake.batch.diff import ColumnDiff, Diff, Differing, Side, diff
+from twinlake.batch.failing_view import readable_side
+from twinlake.batch.pinned import computed_at, side
+from twinlake.lake.catalog.failing_record import is_of_data
+from twinlake.lake.catalog.feed import Feed, LogView, Opened, Readable, computed_version, feeds, open_version
+from twinlake.lake.catalog.version import Pin, Version
+from twinlake.lake.delta import delta
+from twinlake.lake.open_lake import OpenLake
+from twinlake.speed.advance import standing
+
+SHOWN = 20
+"""So many differing rows of each sort are kept as samples."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedVersion:
+    """Which version was compared, and the Delta version it was pinned at (none for a view kind)."""
+
+    version: str
+    delta_version: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedColumn:
+    """`changed` counts common rows where the two sides differ; totals only where a total means something."""
+
+    name: str
+    type: str
+    changed: int
+    blue_total: str | None = None
+    green_total: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """One differing row; `columns` are the ones that differ (empty where a side is missing)."""
+
+    kind: str  # changed | only_blue | only_green
+    key: dict[str, Any]
+    blue: dict[str, Any] | None
+    green: dict[str, Any] | None
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """The result for one table; `common` counts the keys that both sides have."""
+
+    table: str
+    blue: ComparedVersion
+    green: ComparedVersion
+    position: dict[str, int]
+    keys: tuple[str, ...]
+    common: int
+    changed: int
+    only_blue: int
+    only_green: int
+    columns: tuple[ComparedColumn, ...] = ()
+    columns_only_blue: tuple[str, ...] = ()
+    columns_only_green: tuple[str, ...] = ()
+    samples: tuple[Sample, ...] = ()
+    blue_raises: str | None = None
+    """What raises when blue is read, a view kind: columns that do are NULL in it here."""
+
+    @property
+    def equal(self) -> bool:
+        return not (
+            self.blue_raises or self.changed or self.only_blue or self.only_green
+            or self.columns_only_blue or self.columns_only_green
+        )  # fmt: skip
+
+    def to_json(self) -> dict[str, Any]:
+        return {**to_json(asdict(self)), "equal": self.equal}
+
+
+def compare(lake: OpenLake, blue: Version, green: Version, run: Run) -> Comparison:
+    """Both versions of a table, brought to one position. StalledVersionError if green does not get there.
+
+    A blue one that is stalled is compared where it stands: the release may be what resolves it. One that can
+    never go on is taken as the logs make it.
+    """
+    run.progress(0, 2, "steps", f"bringing both versions of {green.table} to one position")
+    if blue not in lake.versions.usable():
+        pin = lake.versions.pin(green, run)
+        run.progress(1, 2, "steps", f"comparing {green.table} with what {blue} would show", span=1)
+        return compare_pinned(computed_at(_computed(lake, blue), pin), (lake.versions.opened(green), pin))
+    if (stopped := _where_it_stopped(lake, blue)) is not None:
+        run.progress(1, 2, "steps", f"comparing {green.table} where {blue} is stalled", span=1)
+        return compare_pinned(stopped, computed_at(lake.versions.opened(green), stopped[1]))
+    pins = lake.versions.pin_together([blue, green], run)
+    run.progress(1, 2, "steps", f"comparing {green.table}", span=1)
+    opened = [lake.versions.opened(version) for version in (blue, green)]
+    return compare_pinned((opened[0], pins[0]), (opened[1], pins[1]))
+
+
+def _where_it_stopped(lake: OpenLake, version: Version) -> tuple[Readable, Pin] | None:
+    """A stalled version as Delta has it, without its owner; None for one that goes on.
+
+    One that reads a stalled version is taken as the logs make it, up to where that one has come.
+    """
+    health = {(one.table, one.version): one for one in lake.versions.health() if one.stalled}
+    stalled = health.get((version.table, version.name))
+    if stalled is None:
+        return None
+    opened = _without_owner(lake, version)
+    if version.reads:
+        return computed_at(opened, _where_it_is_read(lake, opened, stalled.position))
+    if not isinstance(opened, Feed):
+        return None
+    newest = delta.newest_version(opened.path)
+    stands = standing(opened)
+    if delta.newest_version(opened.path) != newest:
+        return None  # it goes on meanwhile
+    return opened, Pin(
+        version=version, delta_version=newest, position={opened.topic: stands.position},
+        watermarks={opened.topic: stands.watermark}, clocks={opened.topic: stands.clocks},
+        step=stands.step, segment=stands.segment,
+    )  # fmt: skip
+
+
+def _where_it_is_read(lake: OpenLake, opened: Opened, position: Mapping[str, int]) -> Pin:
+    """The view of a stalled version: as far as the last of those that it reads, and at the watermark there.
+
+    Without that what it shows of the time before the watermark would be nothing at all, on both sides.
+    """
+    at, watermarks = dict(position), dict[str, int | None]()
+    clocks: dict[str, dict[str, int | None]] = {}
+    stands = [(feed.topic, standing(feed)) for feed in feeds(opened)]
+    for topic, one in sorted(stands, key=lambda found: found[1].position, reverse=True):  # the last one tells
+        at[topic], watermarks[topic], clocks[topic] = one.position, one.watermark, one.clocks
+    for topic in at.keys() - watermarks.keys():  # it reads the log itself, which stands at its end
+        metadata = lake.logs[topic].metadata()
+        watermarks[topic], clocks[topic] = metadata.get("watermark"), metadata.get("clocks", {})
+    return Pin(version=opened.version, position=at, watermarks=watermarks, clocks=clocks)
+
+
+def _without_owner(lake: OpenLake, version: Version) -> Opened:
+    """The version and what it reads; an owner that is stalled would raise its error."""
+    reads = {
+        table: _without_owner(lake, lake.versions.get(table, name)) for table, name in version.reads.items()
+    }
+    return open_version(lake.path, version, lake.logs, reads)
+
+
+def _computed(lake: OpenLake, version: Version) -> Readable:
+    """The version as the logs alone make it; nothing of its own rows is looked at."""
+    reads = {table: _computed(lake, lake.versions.get(table, name)) for table, name in version.reads.items()}
+    return computed_version(version, lake.logs, reads)
+
+
+def compare_pinned(blue: tuple[Readable, Pin], green: tuple[Readable, Pin]) -> Comparison:
+    """The difference of two pinned versions of one table; the pins must be at the same position."""
+    (blue_opened, blue_pin), (green_opened, green_pin) = blue, green
+    for topic in blue_pin.position.keys() & green_pin.position.keys():
+        if blue_pin.position[topic] != green_pin.position[topic]:
+            raise ValueError(f"pinned at different positions: {blue_pin.position} and {green_pin.position}")
+    old, new = side(blue_opened, blue_pin), side(green_opened, green_pin)
+    raises = None
+    try:
+        found = _differing(blue_opened, green_opened, old, new)
+    except Exception as error:  # the release may be what resolves it
+        if not is_of_data(error) or not isinstance(blue_opened, LogView):
+            raise
+        if (readable := readable_side(blue_opened, blue_pin)) is None:
+            raise
+        old, raises = readable
+        found = _differing(blue_opened, green_opened, old, new)
+    keys = green_opened.definition.view_keys
+    return Comparison(
+        table=green_opened.definition.name,
+        blue=ComparedVersion(version=blue_pin.version.name, delta_version=blue_pin.delta_version),
+        green=ComparedVersion(version=green_pin.version.name, delta_version=green_pin.delta_version),
+        position=green_pin.position,
+        keys=keys,
+        common=found.common,
+        changed=found.changed,
+        only_blue=found.only_left,
+        only_green=found.only_right,
+        columns=tuple(_column(column) for column in found.columns),
+        columns_only_blue=tuple(name for name in old.types if name not in new.types),
+        columns_only_green=tuple(name for name in new.types if name not in old.types),
+        samples=tuple(_sample(row, keys, (tuple(old.types), tuple(new.types))) for row in found.rows),
+        blue_raises=raises,
+    )
+
+
+def _differing(blue: Readable, green: Readable, old: Side, new: Side) -> Diff:
+    keys = green.definition.view_keys
+    if blue.definition.view_keys == keys:
+        return diff(old, new, keys, shown=SHOWN, totals=True)
+    return _disjoint(old, new)
+
+
+def _disjoint(old: Side, new: Side) -> Diff:
+    """Rows with other keys never meet: all there is to say is how many each side has."""
+    return Diff(
+        common=0, changed=0, only_left=old.rows.count(), only_right=new.rows.count(), columns=(), rows=()
+    )
+
+
+def _column(column: ColumnDiff) -> ComparedColumn:
+    blue, green = column.types
+    totals = column.totals or (None, None)
+    shown = [None if total is None else str(to_json(total)) for total in totals]
+    return ComparedColumn(
+        name=column.name, type=blue if blue == green else f"{blue} -> {green}", changed=column.changed,
+        blue_total=shown[0], green_total=shown[1],
+    )  # fmt: skip
+
+
+def _sample(row: Differing, keys: tuple[str, ...], shown: tuple[tuple[str, ...], tuple[str, ...]]) -> Sample:
+    """The row as a person reads it: the columns of each side that are shown, without scales."""
+    kind = {"changed": "changed", "only_left": "only_blue", "only_right": "only_green"}[row.sort]
+    blue, green = (
+        None if side is None else {name: to_json(side[name]) for name in names}
+        for side, names in zip((row.left, row.right), shown, strict=True)
+    )
+    key = {name: to_json(row.known[name]) for name in keys}
+    return Sample(kind=kind, key=key, blue=blue, green=green, columns=row.columns)

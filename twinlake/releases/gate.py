@@ -1,0 +1,175 @@
+"""Gate: what must hold before a plan's green versions may go live. It judges them, not their differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from twinlake.base.errors import TimedOutError
+from twinlake.base.job import Run
+from twinlake.base.times import format_moment, parse_moment
+from twinlake.base.waiting import wait_for
+from twinlake.batch.certify import new_certificate
+from twinlake.batch.failing_view import raising
+from twinlake.lake.catalog import release_log
+from twinlake.lake.catalog.failing_record import REMEDY
+from twinlake.lake.catalog.feed import Feed, LogView
+from twinlake.lake.catalog.plans import Plan
+from twinlake.lake.catalog.version import Pin, Version
+from twinlake.lake.open_lake import OpenLake
+from twinlake.releases.build import certify_first, green_version
+from twinlake.releases.expectations import expectation_checks
+from twinlake.releases.gate_checks import (
+    Check,
+    Gate,
+    certificate_check,
+    columns_check,
+    is_recent,
+    lag_check,
+    production_check,
+)
+from twinlake.topics.contract_file import load_contract
+from twinlake.topics.topic import contract_file
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+LAG_PATIENCE_S = 30.0
+"""The gate waits so long for a green version that is just catching up."""
+_OF_CONTRACT = ("columns", "readable", "expectation")
+LOG_WAIT_S = 60.0
+"""A busy ingest takes a micro-batch or two to reach what the broker has now; one that stands still never."""
+
+
+def ask(lake: OpenLake, plan: Plan, run: Run, recent: bool = False) -> Gate:
+    """The gate of a plan, stored beside it.
+
+    With `recent`, what the contracts expect is not asked again of a version that met it a few minutes ago at
+    the position where it still is; production, certificates and lags are asked every time. Over empty logs
+    there is nothing to compare, and no row to ask about: columns and production decide.
+    """
+    met = _recently_met(lake, plan) if recent else {}
+    live = release_log.live(lake.path)
+    checks = [production_check(plan, live)]
+    asked_of: dict[str, list[Any]] = {}
+    for number, change in enumerate(plan.switched):
+        run.check_cancelled()
+        run.progress(number, len(plan.switched), "tables", f"asking about {change.table}")
+        green = green_version(lake, plan, change.table)
+        if green is None:
+            detail = f"it is not built: run `twinlake build {plan.id}`"
+            checks.append(Check(table=change.table, name="version", passed=False, detail=detail))
+            continue
+        broker_lag = _broker_lag(lake, green, run)
+        if live is None:
+            certify_first(lake, green, run)  # its logs may have been empty when it was built
+        checks += [recent_certificate(lake, green, run), broker_lag, _lag(lake, green, run)]
+        pin = lake.versions.pin(green, run)
+        asked_of[change.table] = [green.name, pin.position]
+        known = met.get(change.table)
+        if known and known[0] == asked_of[change.table]:
+            checks += known[1]
+        else:
+            checks += _contract_checks(lake, green, pin)
+    gate = Gate(plan=plan.id, at=format_moment(lake.clock()), checks=tuple(checks), asked_of=asked_of)
+    lake.plans.save_gate(plan.id, gate.to_json())
+    return gate
+
+
+def recent_certificate(lake: OpenLake, version: Version, run: Run) -> Check:
+    """An equal certificate that has become old is made again; a missing or unequal one is not."""
+    now = lake.clock()
+    found = lake.certificates.newest(version.table, version.name)
+    if found is None and not any(lake.logs[topic].end() for topic in version.topics):
+        detail = "its logs are empty: there is nothing to compare"
+        return Check(table=version.table, name="certificate", passed=True, detail=detail)
+    if found and found.equal and not is_recent(_age_seconds(found.created_at, now)):
+        new_certificate(lake, version, run)
+        now = lake.clock()
+        found = lake.certificates.newest(version.table, version.name)
+    return certificate_check(version, found, _age_seconds(found.created_at, now) if found else 0.0)
+
+
+def _age_seconds(text: str, now: datetime) -> float:
+    return (now - parse_moment(text)).total_seconds()
+
+
+def _broker_lag(lake: OpenLake, version: Version, run: Run) -> Check:
+    """The version's logs get what the broker has now: a topic that stands still must not look fresh."""
+    ends = {topic: lake.ingests[topic].broker_ends() for topic in version.topics}
+
+    def asked() -> Check:
+        behind = {topic: lake.ingests[topic].behind(held) for topic, held in ends.items()}
+        told = ", ".join(
+            f"{records:,} records of topic {topic}" for topic, records in behind.items() if records
+        )
+        if not told:
+            detail = "its logs have what the broker has"
+            return Check(table=version.table, name="lag", passed=True, detail=detail)
+        errors = [error.what for topic in ends if (error := lake.ingests[topic].error)]
+        detail = "; ".join([f"{told} are not in the log after {LOG_WAIT_S:g} s", *errors])
+        return Check(table=version.table, name="lag", passed=False, detail=detail)
+
+    return _patiently(asked, f"the logs of {version}", LOG_WAIT_S, run)
+
+
+def _lag(lake: OpenLake, version: Version, run: Run) -> Check:
+    def asked() -> Check:
+        health = next(
+            one for one in lake.versions.health() if (one.table, one.version) == (version.table, version.name)
+        )
+        return lag_check(health)
+
+    return _patiently(asked, f"{version} to catch up", LAG_PATIENCE_S, run)
+
+
+def _patiently(asked: Callable[[], Check], what: str, limit_s: float, run: Run) -> Check:
+    """The check as soon as it passes, or as it is when the time is over."""
+
+    def passed() -> Check | None:
+        check = asked()
+        return check if check.passed else None
+
+    try:
+        return wait_for(what, passed, limit_s, run, every_s=0.5)
+    except TimedOutError:
+        return asked()
+
+
+def _recently_met(lake: OpenLake, plan: Plan) -> dict[str, tuple[list[Any], list[Check]]]:
+    """By table, of what its contract was asked in a gate that passed not long ago, and the checks."""
+    gate = lake.plans.gate(plan.id, Gate)
+    if not gate or not gate.passed:
+        return {}
+    if not is_recent(_age_seconds(gate.at, lake.clock())):
+        return {}
+    return {
+        table: (of, [check for check in gate.checks if check.table == table and check.name in _OF_CONTRACT])
+        for table, of in gate.asked_of.items()
+    }
+
+
+def _contract_checks(lake: OpenLake, green: Version, pin: Pin) -> list[Check]:
+    contract = load_contract(contract_file(green.table, *lake.settings.sources))
+    opened = lake.versions.opened(green)
+    view = opened.view(pin)
+    columns = columns_check(opened.definition, contract, dict(view.dtypes))
+    if not columns.passed or not any(pin.position.values()):
+        return [columns]
+    found, kept = [columns], view
+    if isinstance(opened, Feed) or opened.reads:
+        kept = view.persist()  # small beside the logs, and asked once for each expectation
+    try:
+        if isinstance(opened, LogView):
+            found.append(_readable(opened, pin, kept))
+        return [*found, *expectation_checks(contract, kept)] if found[-1].passed else found
+    finally:
+        kept.unpersist()
+
+
+def _readable(view: LogView, pin: Pin, rows: DataFrame) -> Check:
+    """A version of a view kind computes nothing before it is read: here all of it is, as the pin has it."""
+    found = raising(view, pin, rows)
+    detail = f"{found.words}; {REMEDY}" if found else "no expression raises"
+    return Check(table=view.definition.name, name="readable", passed=found is None, detail=detail)

@@ -1,0 +1,73 @@
+"""Reading from Python: a table from the SQL server, as Arrow or as Spark's rows.
+
+It asks as `twinlake query` does: it reads no file of the lake, and can only read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from twinlake.base import quote
+from twinlake.base.errors import UsageError
+from twinlake.config.settings import Settings
+from twinlake.reading import client, wire
+from twinlake.services.supervise.alive import check_sql_server_is_supervised
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+MOST_ROWS = 1_000_000
+"""More is not read at once: `where` and `columns` ask for less, JDBC for more."""
+
+
+@overload
+def read(
+    table: str, *, as_of: str | None = None, columns: Iterable[str] | None = None, where: str | None = None,
+    home: str | Path | None = None, spark: None = None,
+) -> pa.Table: ...  # fmt: skip
+@overload
+def read(
+    table: str, *, as_of: str | None = None, columns: Iterable[str] | None = None, where: str | None = None,
+    home: str | Path | None = None, spark: SparkSession,
+) -> DataFrame: ...  # fmt: skip
+def read(
+    table: str, *, as_of: str | None = None, columns: Iterable[str] | None = None, where: str | None = None,
+    home: str | Path | None = None, spark: SparkSession | None = None,
+) -> pa.Table | DataFrame:  # fmt: skip
+    """A view of the live release; with `as_of` ("release:3", "position:orders=120", or a time such as
+    "2026-01-31T12:00:00Z") the table as it was.
+
+    `where` is SQL over the view's columns. `home` is the state folder, else $TWINLAKE_HOME's. With `spark`
+    the rows are a DataFrame of that session. TwinlakeError says what is wrong, as with more than MOST_ROWS
+    rows, why, and what to do.
+    """
+    settings = Settings.of(os.environ if home is None else {"TWINLAKE_HOME": str(home)})
+    sql = f"SELECT {_shown(columns)} FROM serve.{quote.name(table)}"
+    if where is not None:
+        sql += f" WHERE {quote.expression(where)}"
+    waiting = client.Waiting(check=lambda: check_sql_server_is_supervised(settings))
+    found = client.ask_arrow(settings.services(), sql, MOST_ROWS, as_of, waiting)
+    if told(found)["truncated"]:
+        why = f"it has more than {MOST_ROWS:,} rows"
+        raise UsageError(f"{table} was not read", why, "ask for less with `where`, or use JDBC")
+    return found if spark is None else spark.createDataFrame(found)
+
+
+def _shown(columns: Iterable[str] | None) -> str:
+    if columns is None:
+        return "*"
+    names = [columns] if isinstance(columns, str) else [*columns]  # a text is not the list of its letters
+    if not names:
+        raise UsageError("no column is named", "columns is empty", "leave it out for all of them")
+    return quote.names(names)
+
+
+def told(found: pa.Table) -> dict[str, Any]:
+    """What was told of a table that was read: the release and, where that was asked, what it is as of."""
+    answer: dict[str, Any] = json.loads(found.schema.metadata[wire.METADATA.encode()])
+    return answer

@@ -1,0 +1,104 @@
+"""The lake server's process: `python -m twinlake.server --home HOME --port PORT`.
+
+The token comes from HOME/services.json (mode 600); the log goes to stderr, one JSON object a line. An error
+that keeps it from starting is told in plain words at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+from twinlake.base import breakpoints, service_log
+from twinlake.base.errors import TwinlakeError
+from twinlake.base.http_errors import Protocol
+from twinlake.base.times import utc_now
+from twinlake.config.configuration_file import overrides
+from twinlake.config.settings import Settings
+from twinlake.lake.storage.fit import refuse_unfit
+from twinlake.server import lock
+from twinlake.server.api import build_app
+from twinlake.server.lake_server import LakeServer, lake_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def serve(settings: Settings, port: int) -> int:
+    """Run until SIGTERM. /health answers at once and says when the server is ready."""
+    refuse_unfit(settings.lake, utc_now())
+    held = lock.take(settings.lake)
+    sessions: list[SparkSession] = []
+
+    def session(settings: Settings) -> SparkSession:
+        spark = lake_session(settings)
+        sessions.append(spark)
+        if not settings.configuration.spark.is_given:
+            server.watch(spark)
+        return spark
+
+    server = LakeServer(settings, utc_now, session)
+    app = build_app(server, settings.services().api_token)
+    web = uvicorn.Server(
+        uvicorn.Config(
+            app, host="127.0.0.1", port=port, log_level="warning", log_config=None, access_log=False,
+            http=Protocol,
+        )
+    )
+    failed: list[BaseException] = []
+
+    def begin() -> None:
+        try:
+            server.start()
+        except BaseException as error:
+            failed.append(error)
+            web.should_exit = True
+
+    def ending(number: int, frame: FrameType | None) -> None:
+        """uvicorn raises the signal again when it has ended: without this the process dies before `stop`."""
+        web.should_exit = True
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, ending)
+    threading.Thread(target=begin, name="start", daemon=True).start()
+    web.run()
+    server.stop()
+    for spark in sessions:
+        spark.stop()
+    held.close()
+    if failed:
+        raise failed[0]
+    return 0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m twinlake.server", description=__doc__)
+    parser.add_argument("--home", type=Path, required=True)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--settings", type=Path, help="the twinlake.toml in force; HOME's own unless given")
+    parser.add_argument("--breakpoints", type=Path, help="for tests: see twinlake/base/breakpoints.py")
+    given = parser.parse_args(arguments)
+    if given.breakpoints:
+        breakpoints.honour(given.breakpoints)
+    service_log.start()
+    os.environ["TZ"] = "UTC"  # PySpark collects timestamps in the process's zone
+    time.tzset()
+    try:
+        settings = Settings(home=given.home, overrides=overrides(os.environ), in_force=given.settings)
+        return serve(settings, given.port)
+    except TwinlakeError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,124 @@
+"""The lake server's HTTP API on loopback. Every request but /health carries the bearer token."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, Protocol
+
+from fastapi import FastAPI, Query, Request
+from fastapi.responses import JSONResponse, Response
+from pydantic import BeforeValidator, Field
+
+from twinlake.base import http_errors
+from twinlake.base.errors import NotFoundError, TwinlakeError, UsageError
+from twinlake.base.http_errors import LimitedBody
+from twinlake.base.strict import Plain
+from twinlake.base.version import VERSION
+from twinlake.server.jobs import Jobs
+
+LONGEST_WAIT_S = 60.0
+MOST_WAITS = 20
+"""More are answered at once: the threads that wait are those that everybody else needs, too."""
+LARGEST_BODY = 4 << 20
+TOKEN = "take api_token from the lake server's services.json; for an Airflow elsewhere see docs/airflow.md"
+
+
+def _digits(text: Any) -> Any:
+    """A query string has texts alone; pydantic would take `1.0`, `+1` and `1_0` for numbers."""
+    if isinstance(text, str) and not (text.isascii() and text.isdigit()):
+        raise ValueError("it is not a whole number")
+    return text
+
+
+Digits = Annotated[int, BeforeValidator(_digits)]
+
+
+class Served(Protocol):
+    """What the API shows: the lake server."""
+
+    ready: bool
+    lake_id: str
+    jobs: Jobs
+
+    @property
+    def error(self) -> TwinlakeError | None:
+        """Why it is about to end."""
+
+    def status(self) -> dict[str, Any]: ...
+
+
+class NewJob(Plain):
+    kind: str = Field(max_length=40)
+    params: dict[str, Any] = Field(default_factory=dict)
+    key: str | None = Field(default=None, min_length=1, max_length=300)
+
+
+def build_app(server: Served, token: str) -> FastAPI:
+    waits = threading.BoundedSemaphore(MOST_WAITS)
+    app = FastAPI(title="Twinlake lake server", openapi_url=None, docs_url=None, redoc_url=None)
+    # the one added last is asked first: a stranger's body is not read
+    app.add_middleware(LimitedBody, most=LARGEST_BODY)
+
+    @app.middleware("http")
+    async def _admit(request: Request, go_on: Callable[[Request], Awaitable[Response]]) -> Response:
+        given = request.headers.get("authorization", "").encode()
+        if request.url.path != "/health" and not secrets.compare_digest(given, f"Bearer {token}".encode()):
+            return _error(401, "the token is missing or wrong", "", TOKEN)
+        return await go_on(request)
+
+    def status_of(error: TwinlakeError) -> int:
+        return 404 if isinstance(error, NotFoundError) else 400 if isinstance(error, UsageError) else 409
+
+    http_errors.install(app, status_of, "see `twinlake logs lake`")
+
+    @app.get("/health")
+    def health() -> dict[str, Any]:
+        """Whether it is ready, which lake it serves, by which version of Twinlake, why it is about to end."""
+        error = server.error.to_json() if server.error else None
+        return {
+            "ready": server.ready and not error,
+            "lake_id": server.lake_id,
+            "version": VERSION,
+            "error": error,
+        }
+
+    @app.get("/status")
+    def status() -> dict[str, Any]:
+        """Topics, versions, the live release, the newest certificate of each of its tables."""
+        return server.status()
+
+    @app.post("/jobs", status_code=202)
+    def submit(asked: NewJob) -> dict[str, Any]:
+        """Takes a job and answers with it before it is done."""
+        return server.jobs.submit(asked.kind, asked.params, asked.key).to_json()
+
+    @app.get("/jobs")
+    def jobs(
+        limit: Annotated[Digits, Query(ge=1, le=1000)] = 100,
+        key: Annotated[str | None, Query(min_length=1, max_length=300)] = None,
+    ) -> list[dict[str, Any]]:
+        """The newest jobs first; with `key` the one that has it, or none."""
+        return [job.to_json() for job in server.jobs.list(key)[:limit]]
+
+    @app.get("/jobs/{id}")
+    def job(id: str, wait: float = Query(default=0, ge=0, le=LONGEST_WAIT_S)) -> dict[str, Any]:
+        """One job; waits so many seconds for its end, unless too many wait already."""
+        if not waits.acquire(blocking=False):
+            return server.jobs.wait(id, 0).to_json()
+        try:
+            return server.jobs.wait(id, wait).to_json()
+        finally:
+            waits.release()
+
+    @app.post("/jobs/{id}/cancel")
+    def cancel(id: str) -> dict[str, Any]:
+        """Asks a job to end where it safely can."""
+        return server.jobs.cancel(id).to_json()
+
+    return app
+
+
+def _error(status: int, what: str, why: str, remedy: str) -> Response:
+    return JSONResponse(UsageError(what, why, remedy).to_json(), status)

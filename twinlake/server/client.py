@@ -1,0 +1,190 @@
+"""LakeClient: how commands and Airflow tasks ask the lake server and follow a job to its end. No Spark."""
+
+from __future__ import annotations
+
+import re
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import httpx
+
+from twinlake.base.errors import (
+    NotFoundError,
+    TimedOutError,
+    TwinlakeError,
+    UnreachableError,
+    UsageError,
+    error_of,
+)
+from twinlake.base.job import Job
+from twinlake.base.version import VERSION, fits
+from twinlake.base.waiting import wait_for
+from twinlake.config.settings import Services
+
+TIMEOUT_S = 30.0
+WAIT_S = 2.0
+"""One look at a job waits so long for a change; progress is shown as often."""
+AGAIN_S = 0.1
+_TOKEN = re.compile(r"[!-~]*")
+TOLD_S = 5.0
+AWAY_BEHIND_A_PROXY = (502, 503, 504)
+"""What a proxy says when the server that it stands before does not answer."""
+AWAY_S = 120.0
+"""A restarting lake server is waited for so long while a job is followed."""
+
+
+class LakeClient:
+    """`ca_file` has the certificates that an https address is trusted by; the system's unless given."""
+
+    def __init__(
+        self, url: str, token: str, transport: httpx.BaseTransport | None = None, ca_file: str | None = None
+    ) -> None:
+        if not _TOKEN.fullmatch(token):  # httpx would say so with the token, in a form that no log masks
+            raise UsageError(
+                "the lake server's token cannot be sent",
+                "it has an end of line, or other characters that no token has",
+                "give the `api_token` of services.json alone",
+            )
+        self._http = httpx.Client(
+            base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=TIMEOUT_S,
+            transport=transport, trust_env=False, verify=_trusted(ca_file) if _is_tls(url) else True,
+        )  # fmt: skip
+
+    @classmethod
+    def of(cls, services: Services) -> LakeClient:
+        if not services.api_url:
+            raise UnreachableError(
+                "the lake server is not running", "it has no address", "start it with `twinlake up`"
+            )
+        return cls(services.api_url, services.api_token)
+
+    def refuse_other_version(self, remedy: str) -> None:
+        """UsageError, with this remedy, where the server is of a version that this client does not know."""
+        told = self._ask("GET", "/health")
+        theirs = str(told.get("version") or "an older one") if isinstance(told, dict) else "none"
+        if not fits(theirs):
+            raise UsageError(
+                "this code and the lake server do not understand each other",
+                f"its version is {VERSION}, that of the lake server {theirs}",
+                remedy,
+            )
+
+    def status(self) -> dict[str, Any]:
+        """What the server knows now: topics, versions, release, certificates."""
+        return self._ask("GET", "/status")
+
+    def submit(self, kind: str, params: Mapping[str, Any], key: str | None = None) -> Job:
+        """Ask for a job; the same key finds the same job, or starts a failed one again."""
+        asked = {"kind": kind, "params": dict(params), **({"key": key} if key else {})}
+        return Job.from_json(self._ask("POST", "/jobs", json=asked))
+
+    def jobs(self, limit: int = 100) -> list[Job]:
+        """Newest first."""
+        return [Job.from_json(told) for told in self._ask("GET", "/jobs", params={"limit": limit})]
+
+    def find(self, key: str) -> Job | None:
+        """The job that has this key, as it is; it is not started again."""
+        found = self._ask("GET", "/jobs", params={"key": key})
+        return Job.from_json(found[0]) if found else None
+
+    def job(self, id: str, wait_s: float = 0) -> Job:
+        """The job now, or after so many seconds if it has not ended before."""
+        return Job.from_json(self._ask("GET", f"/jobs/{_checked(id)}", params={"wait": wait_s}))
+
+    def cancel(self, id: str) -> Job:
+        return Job.from_json(self._ask("POST", f"/jobs/{_checked(id)}/cancel"))
+
+    def follow(self, id: str, on_progress: Callable[[Job], None] = lambda job: None) -> Job:
+        """The job once it has ended, however it did.
+
+        A server that restarts meanwhile is waited for; the job is then found as it was left.
+        """
+        shown: Any = None
+        while True:
+            job = self._job_of_restarting_server(id)
+            if (job.state, job.progress) != shown:
+                on_progress(job)
+                shown = (job.state, job.progress)
+            else:
+                time.sleep(AGAIN_S)  # it may have been answered at once
+            if job.ended:
+                return job
+
+    def _job_of_restarting_server(self, id: str) -> Job:
+        try:
+            return wait_for(
+                "the lake server to come back", lambda: self.job(id, WAIT_S), AWAY_S, every_s=1,
+                unready=(UnreachableError,), remedy="see `twinlake status` and `twinlake logs lake`",
+            )  # fmt: skip
+        except TimedOutError as error:
+            raise UnreachableError(error.what, error.why, error.remedy) from error
+
+    def _ask(self, method: str, path: str, **more: Any) -> Any:
+        try:
+            answer = self._http.request(method, path, **more)
+        except httpx.HTTPError as error:
+            if (untrusted := _untrusted(error)) is not None:
+                raise UsageError(
+                    "the certificate of the lake server's address is not trusted",
+                    f"{self._http.base_url}: {untrusted.verify_message}",
+                    "name the file with the certificates to trust (`ca_file`), or mend the address",
+                ) from error
+            raise UnreachableError(
+                "the lake server does not answer",
+                f"{self._http.base_url}: {error or type(error).__name__}",
+                "see `twinlake status` and `twinlake logs lake`, or start it with `twinlake up`",
+            ) from error
+        try:
+            told = answer.json()
+        except ValueError as error:
+            away = answer.status_code in AWAY_BEHIND_A_PROXY
+            raise (UnreachableError if away else TwinlakeError)(
+                f"the lake server answered {answer.status_code}, which is not JSON",
+                answer.text[:300],
+                f"see what answers at {self._http.base_url}",
+            ) from error
+        if answer.is_success:
+            return told
+        raise error_of(told if isinstance(told, dict) else {"what": f"it answered {answer.status_code}"})
+
+
+def _is_tls(url: str) -> bool:
+    return url.lower().startswith("https:")
+
+
+def _trusted(ca_file: str | None) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except OSError as error:  # an SSLError is one, too
+        raise UsageError(
+            f"the certificates in {ca_file} cannot be read", error.strerror or str(error),
+            "name a file with certificates in PEM",
+        ) from error  # fmt: skip
+
+
+def _untrusted(error: BaseException) -> ssl.SSLCertVerificationError | None:
+    """What the TLS library said, somewhere below what httpx makes of it."""
+    at: BaseException | None = error
+    while at is not None and not isinstance(at, ssl.SSLCertVerificationError):
+        at = at.__cause__ or at.__context__
+    return at
+
+
+def _checked(id: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", id):
+        raise NotFoundError(f"there is no job {id!r}", "that is no id of a job", "see `twinlake jobs list`")
+    return id
+
+
+def now_and_then(tell: Callable[[Job], None]) -> Callable[[Job], None]:
+    """For logs: tells of every new state, and of progress every `TOLD_S` seconds."""
+    told: dict[str, Any] = {"state": None, "at": 0.0}
+
+    def tell_if_due(job: Job) -> None:
+        if job.state != told["state"] or time.monotonic() - told["at"] >= TOLD_S:
+            told.update(state=job.state, at=time.monotonic())
+            tell(job)
+
+    return tell_if_due

@@ -1,0 +1,179 @@
+"""The kinds of jobs that have a topic, a table or a changelog stand still, and go on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import structlog
+from pydantic import Field
+
+from twinlake.base.errors import NotFoundError, TwinlakeError, UsageError
+from twinlake.base.job import Run
+from twinlake.base.times import format_moment
+from twinlake.base.waiting import holding
+from twinlake.lake.catalog.feed import stores_rows
+from twinlake.lake.catalog.paused import Kind, Paused
+from twinlake.lake.catalog.version import Version
+from twinlake.lake.open_lake import OpenLake
+from twinlake.server.job_kinds import JobKind, Name, Params
+
+INGEST_WAIT_S = 300.0
+journal = structlog.get_logger(__name__)
+
+
+class ResumeParams(Params):
+    name: Name
+    by: str = Field(min_length=1, max_length=200)
+    kind: Kind | None = None
+
+
+class PauseParams(ResumeParams):
+    reason: str | None = Field(default=None, min_length=1, max_length=500)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pausing:
+    """What stands still now, or goes on; `changed` is False where it did so before. `paused` is as `/status`
+    shows it, `position` where the versions of a table stand."""
+
+    kind: Kind
+    name: str
+    changed: bool
+    paused: Paused | None = None
+    position: Mapping[str, dict[str, int]] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        paused = self.paused.to_json() if self.paused else None
+        return {**vars(self), "paused": paused}
+
+
+def do_pause(lake: OpenLake, params: PauseParams, run: Run) -> Pausing:
+    """Have a topic, a table or a changelog stand still until it is resumed, over every restart."""
+    kind, name = _pausable(lake, params.name, params.kind), params.name
+    now = format_moment(lake.clock())
+    made = Paused(kind=kind, name=name, since=now, by=params.by, reason=params.reason)
+    if kind == "table":
+        return _pause_table(lake, made, run)
+    if before := lake.pauses.of(kind, name):
+        return Pausing(kind=kind, name=name, changed=False, paused=before)
+    if kind == "topic":
+        _pause_topic(lake, made, run)
+    else:
+        lake.pauses.put(made)
+        lake.changelogs.stand_still(name, run)
+    journal.info("paused", **made.to_json())
+    return Pausing(kind=kind, name=name, changed=True, paused=made)
+
+
+def do_resume(lake: OpenLake, params: ResumeParams, run: Run) -> Pausing:
+    """Have what was paused go on from where it stands; nothing is left out."""
+    kinds = [one.kind for one in lake.pauses.all() if one.name == params.name]
+    if params.kind:
+        kinds = [kind for kind in kinds if kind == params.kind]
+    if not kinds:
+        known = _kinds_of(lake, params.name, params.kind)
+        if not known:
+            raise _unknown(lake, params.name, params.kind)
+        return Pausing(kind=known[0], name=params.name, changed=False)
+    kind = _one_of(kinds, params.name)
+    if kind == "topic":
+        with holding(lake.ingest_lock, "another change of its ingest to end", INGEST_WAIT_S, run):
+            lake.pauses.drop(kind, params.name)
+            if ingest := lake.ingests.get(params.name):  # else its files are gone, or wrong
+                ingest.start()
+    else:
+        lake.pauses.drop(kind, params.name)
+    if kind == "table":
+        lake.versions.go_on(params.name)
+    journal.info("resumed", kind=kind, name=params.name, by=params.by)
+    return Pausing(kind=kind, name=params.name, changed=True)
+
+
+def _pause_topic(lake: OpenLake, made: Paused, run: Run) -> None:
+    ingest = lake.ingests[made.name]
+    with holding(lake.ingest_lock, "another change of its ingest to end", INGEST_WAIT_S, run):
+        lake.pauses.put(made)  # first: killed from here on, it stands still after the next start
+        try:
+            ingest.stop()
+        except TwinlakeError:  # it goes on, and is not said to stand still
+            lake.pauses.drop(made.kind, made.name)
+            raise
+
+
+def _pause_table(lake: OpenLake, made: Paused, run: Run) -> Pausing:
+    """What is built later takes steps: the release of another definition may be why the table is paused."""
+    versions = [version for version in _stored(lake) if version.table == made.name]
+    before = lake.pauses.of("table", made.name)
+    changed = before is None or any(lake.pauses.of_version(version) is None for version in versions)
+    if changed:
+        made = replace(made, versions=tuple(version.name for version in versions))
+        lake.pauses.put(made)
+        journal.info("paused", **made.to_json())
+    position = {version.name: lake.versions.stand_still(version, run) for version in versions}
+    paused = lake.pauses.of("table", made.name)
+    return Pausing(kind="table", name=made.name, changed=changed, paused=paused, position=position)
+
+
+def _pausable(lake: OpenLake, name: str, kind: Kind | None) -> Kind:
+    if kinds := _kinds_of(lake, name, kind):
+        return _one_of(kinds, name)
+    views = [version for version in lake.versions.living() if version.table == name]
+    if views and kind in (None, "table"):
+        reads = ", ".join([*(f"table {one}" for one in views[0].reads),
+                           *(f"topic {one}" for one in views[0].topics)])  # fmt: skip
+        raise UsageError(
+            f"table {name} cannot be paused", "it stores no rows: it shows what it reads, as that is now",
+            f"pause what it reads: {reads}",
+        )  # fmt: skip
+    raise _unknown(lake, name, kind)
+
+
+def _one_of(kinds: list[Kind], name: str) -> Kind:
+    if len(kinds) > 1:
+        flags = " or ".join(f"--{kind}" for kind in kinds)
+        raise UsageError(
+            f"{name} is the name of more than one thing", f"there is a {' and a '.join(kinds)} of that name",
+            f"say which is meant: {flags} (in a job: kind)",
+        )  # fmt: skip
+    return kinds[0]
+
+
+def _unknown(lake: OpenLake, name: str, kind: Kind | None) -> NotFoundError:
+    known = _known(lake, kind).items()
+    told = "; ".join(f"{one}s: {', '.join(sorted(names)) or 'none'}" for one, names in known)
+    what = kind or "topic, table or changelog"
+    return NotFoundError(f"there is no {what} {name!r} that can be paused", told, "name one of them")
+
+
+def _kinds_of(lake: OpenLake, name: str, kind: Kind | None) -> list[Kind]:
+    return [one for one, names in _known(lake, kind).items() if name in names]
+
+
+def _known(lake: OpenLake, kind: Kind | None) -> dict[Kind, set[str]]:
+    """By kind, or of one, what can be paused."""
+    found: dict[Kind, set[str]] = {
+        "topic": set(lake.ingests),
+        "table": {version.table for version in _stored(lake)},
+        "changelog": {one["table"] for one in lake.changelogs.status()},
+    }
+    return {one: names for one, names in found.items() if kind in (None, one)}
+
+
+def _stored(lake: OpenLake) -> list[Version]:
+    """The living versions that take steps."""
+    found = []
+    for version in lake.versions.living():
+        with suppress(TwinlakeError):  # one that could not be opened takes none
+            if stores_rows(version):
+                lake.versions.open_segment(version)
+                found.append(version)
+    return found
+
+
+KINDS = {
+    "pause": JobKind(params=PauseParams, handler=do_pause, urgent=True),
+    "resume": JobKind(params=ResumeParams, handler=do_resume, urgent=True),
+}

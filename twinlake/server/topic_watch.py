@@ -1,0 +1,154 @@
+"""TopicWatch: what is wrong around a topic and stops no batch: its configuration, clocks that have jumped.
+
+The topic is read on: what has come is right. `twinlake status` says what is wrong for as long as it is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime, timedelta
+
+import structlog
+
+from twinlake.base.errors import TwinlakeError
+from twinlake.base.times import EPOCH, Clock, format_duration, format_moment, from_micros
+from twinlake.ingest.log_end import LogEnd
+from twinlake.kinds.windows import micros
+from twinlake.lake.log.log_clock import CLOCKS_APART
+from twinlake.topics.kafka import LOG_APPEND_TIME, POLICY, RETENTION, TIMESTAMPS
+
+SETTINGS_S = 60.0
+NEAR = 0.75
+"""An unread record that is older than this share of its topic's retention is warned of."""
+LATE_COMMIT = timedelta(minutes=20)
+"""A record may be appended so long before it can be read: the longest transaction that brokers allow by
+default takes 15 minutes."""
+_CLOCKS = (
+    "set the clock that is wrong right (NTP; `timedatectl` shows this machine's). What was read while it was "
+    "wrong keeps its times; verdicts go by Kafka's"
+)
+journal = structlog.get_logger(__name__)
+
+
+class TopicWatch:
+    """Its `look` is called every second, by one thread; `warnings` may be read from any."""
+
+    def __init__(self, topic: str, clock: Clock, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self.warnings: tuple[TwinlakeError, ...] = ()
+        self._topic = topic
+        self._clock, self._monotonic = clock, monotonic
+        self._settings: tuple[TwinlakeError, ...] = ()
+        self._asked_at: float | None = None
+        self._before: tuple[datetime, Mapping[int, int]] | None = None
+        self._behind: TwinlakeError | None = None
+
+    def look(
+        self,
+        end: LogEnd,
+        ends: Mapping[int, int],
+        settings: Callable[[], Mapping[str, str]],
+        since: Callable[[int], Mapping[int, int]],
+    ) -> None:
+        """`ends` are the broker's, asked just now, `end` is the log's; `settings` asks for the topic's,
+        `since` for the first offsets of a time or later (in microseconds; -1 where there are none)."""
+        now = self._clock()
+        if self._asked_at is None or self._monotonic() - self._asked_at >= SETTINGS_S:
+            self._asked_at = self._monotonic()
+            try:
+                told = settings()
+                aging = self._aging(end, ends, told, since, now)
+                self._settings = (*_unfit(self._topic, told), *aging)
+            except TwinlakeError as error:  # what was found before may be so still
+                journal.warning("the topic's settings are unknown", topic=self._topic, why=str(error))
+        self._compare_new_record(end)
+        self._before = now, dict(ends)
+        behind = (self._behind,) if self._behind else ()
+        found = (*self._settings, *_ahead(self._topic, end, now), *behind)
+        for warning in found:
+            if warning.what not in {one.what for one in self.warnings}:
+                journal.warning(warning.what, topic=self._topic, why=warning.why, remedy=warning.remedy)
+        self.warnings = found
+
+    def _aging(
+        self,
+        end: LogEnd,
+        ends: Mapping[int, int],
+        settings: Mapping[str, str],
+        since: Callable[[int], Mapping[int, int]],
+        now: datetime,
+    ) -> Iterator[TwinlakeError]:
+        """Records that are not read, and that Kafka is about to delete: of a paused topic, or a slow one."""
+        kept_ms = int(settings.get(RETENTION, -1))
+        unread = {number: at for number, to in ends.items() if (at := end.offsets.get(number, 0)) < to}
+        if kept_ms <= 0 or not unread:
+            return
+        limit = now - timedelta(milliseconds=kept_ms) * NEAR
+        first = since(micros(limit - EPOCH))
+        if any(number in first and not 0 <= first[number] <= at for number, at in unread.items()):
+            alter = f"kafka-configs.sh --alter --entity-type topics --entity-name {self._topic} --add-config"
+            yield TwinlakeError(
+                f"Kafka will soon delete records of topic {self._topic} that are not read yet",
+                f"the oldest was appended before {format_moment(limit)}, and the topic keeps its records for "
+                f"{format_duration(timedelta(milliseconds=kept_ms))} ({RETENTION}={kept_ms})",
+                f"have it read (`twinlake resume {self._topic} --topic` where it is paused), or kept longer: "
+                f"{alter} {RETENTION}=... (with the cluster's --bootstrap-server)",
+            )
+
+    def _compare_new_record(self, end: LogEnd) -> None:
+        """A record that the broker had not at the last look was appended since: its time is about now."""
+        if self._before is None:
+            return
+        asked_at, ends = self._before
+        times = [
+            end.seen[partition]
+            for partition, had in ends.items()
+            if end.offsets.get(partition, 0) > had and partition in end.seen
+        ]
+        if not times:
+            return
+        newest = from_micros(max(times))
+        self._behind = None if newest >= asked_at - LATE_COMMIT else TwinlakeError(
+            f"Kafka's clock is behind this machine's, by the records of topic {self._topic}",
+            f"the newest was appended after {format_moment(asked_at)} by this machine's clock, and has the "
+            f"time {format_moment(newest)}: one of the two has jumped",
+            _CLOCKS,
+        )  # fmt: skip
+
+
+def _ahead(topic: str, end: LogEnd, now: datetime) -> Iterator[TwinlakeError]:
+    newest = from_micros(max(end.seen.values())) if end.seen else now
+    if newest > now + CLOCKS_APART:
+        yield TwinlakeError(
+            f"Kafka's clock is ahead of this machine's, by the records of topic {topic}",
+            f"the newest has the time {format_moment(newest)}, and this machine's clock says "
+            f"{format_moment(now)}: one of the two has jumped",
+            _CLOCKS,
+        )
+    added = from_micros(end.ingested_at) if end.ingested_at is not None else now
+    if added > now + CLOCKS_APART:
+        yield TwinlakeError(
+            f"the log of topic {topic} was written by a clock that was ahead of this machine's",
+            f"its newest batch was added at {format_moment(added)}, and the clock says {format_moment(now)}: "
+            "until then all batches have that time, windows by processing time stand still, and AS OF a time "
+            "in between is refused",
+            "see that this machine's clock is right (`timedatectl`); if it is, name positions in AS OF until "
+            "that time has come",
+        )
+
+
+def _unfit(topic: str, settings: Mapping[str, str]) -> Iterator[TwinlakeError]:
+    alter = f"kafka-configs.sh --alter --entity-type topics --entity-name {topic} --add-config"
+    if "compact" in (policy := settings.get(POLICY, "")):
+        yield TwinlakeError(
+            f"topic {topic} is compacted ({POLICY}={policy})",
+            "Kafka removes records that have a newer one of their key, read or not, and nobody can say later "
+            "that there were any",
+            f"{alter} {POLICY}=delete (with the cluster's --bootstrap-server)",
+        )
+    if (kind := settings.get(TIMESTAMPS, LOG_APPEND_TIME)) != LOG_APPEND_TIME:
+        yield TwinlakeError(
+            f"topic {topic} has timestamps that producers set ({TIMESTAMPS}={kind})",
+            "lateness and watermark are measured by the broker's clock: the topic stops at the next record",
+            f"{alter} {TIMESTAMPS}={LOG_APPEND_TIME} (with the cluster's --bootstrap-server)",
+        )

@@ -1,0 +1,51 @@
+"""What services.json says: where each part listens or is given, and the secrets that go with it."""
+
+from __future__ import annotations
+
+import secrets
+
+from twinlake.config import registry_access
+from twinlake.config.settings import Services
+from twinlake.services import airflow, broker, given, lock, registry, sql
+from twinlake.services.part import Context
+from twinlake.services.ports import HOST
+
+
+def addresses(context: Context) -> Services:
+    """Every address by the ports as they are; secrets that exist are kept, missing ones made."""
+    ports, told = context.ports, context.settings.configuration
+    return Services(
+        bootstrap_servers=told.kafka.bootstrap_servers or f"{HOST}:{ports['broker']}",
+        registry_url=told.registry.url or registry.url(ports["registry"]),
+        registry_access=registry_access.given(told.registry),
+        api_url=f"http://{HOST}:{ports['lake']}",
+        api_token=context.services.api_token or secrets.token_urlsafe(32),
+        sql_user=sql.USER,
+        sql_password=context.services.sql_password or secrets.token_urlsafe(24),
+        sql_url=f"http://{HOST}:{ports['sql']}",
+        jdbc_url=f"jdbc:hive2://{HOST}:{ports['jdbc']}/",
+        airflow_url=told.airflow.url or f"http://{HOST}:{ports['airflow']}",
+        airflow_user="" if told.airflow.is_given else airflow.USER,
+        airflow_password="" if told.airflow.is_given else airflow.password(context),
+        lake=str(context.settings.lake),
+        kafka_access=lock.shown(context),
+        cluster_id=_cluster_id(context),
+        given=list(told.given),
+        settings=told.digest,
+        query_seconds=float(told.limits.query_seconds),
+    )
+
+
+def publish(context: Context) -> Services:
+    """Writes services.json as it must be now, and for the SQL server the hash of its readers' password."""
+    services = addresses(context)
+    services.save(context.settings.services_file)
+    sql.hand_over(services, context.folders)
+    return services
+
+
+def _cluster_id(context: Context) -> str:
+    if not context.settings.configuration.kafka.is_given:
+        return broker.cluster_id(context)
+    file = given.cluster_file(context.folders)
+    return file.read_text() if file.exists() else ""  # it was not asked yet

@@ -1,0 +1,89 @@
+"""The lock of the embedded broker: by which door who gets in. What each may do then is in `rights.py`.
+
+With `security = "SASL_SSL"` and no Kafka of one's own, the broker speaks TLS only. Producer, ingest and
+changelog are users with passwords (SCRAM) and no more rights than they need; the supervisor has a certificate
+and a listener of its own, and is, beside the broker itself, the only one who may do everything.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+
+from twinlake.config.configuration import SASL_SSL, SCRAM, SSL
+from twinlake.config.kafka_access import ROLES, KafkaAccess, given
+from twinlake.config.settings import Settings
+from twinlake.services.certificates import BROKER, SUPERVISOR, Certificates
+from twinlake.services.part import Context
+from twinlake.services.ports import HOST
+
+
+def is_locked(settings: Settings) -> bool:
+    """Whether a broker is embedded, and locked."""
+    kafka = settings.configuration.kafka
+    return not kafka.is_given and kafka.security == SASL_SSL
+
+
+def certificates(context: Context) -> Certificates:
+    return Certificates(context.folders.of("kafka") / "tls")
+
+
+def shown(context: Context) -> dict[str, dict[str, str]]:
+    """What each role shows of itself, for services.json; passwords that exist are kept, missing ones made."""
+    if not is_locked(context.settings):
+        return given(context.settings.configuration.kafka)
+    kept, authority = context.services.kafka_access, str(certificates(context).authority)
+    return {
+        role: {
+            "security": SASL_SSL, "mechanism": SCRAM, "username": role, "ca_file": authority,
+            "password": _kept(kept.get(role, {}), role) or secrets.token_urlsafe(24),
+        }
+        for role in ROLES
+    }  # fmt: skip
+
+
+def supervisor_access(context: Context) -> KafkaAccess:
+    """How the supervisor gets in, to look whether the broker answers and to make topics."""
+    if not is_locked(context.settings):
+        return context.services.kafka("ingest")
+    held = certificates(context)
+    return KafkaAccess(
+        bootstrap_servers=f"{HOST}:{context.ports['broker_admin']}", security=SSL,
+        ca_file=str(held.authority), certificate_file=str(held.certificate(SUPERVISOR)),
+        key_file=str(held.key(SUPERVISOR)),
+    )  # fmt: skip
+
+
+def listeners(context: Context) -> str:
+    """The lines of the broker's settings that say who is let in by which door."""
+    ports = context.ports
+    if not is_locked(context.settings):
+        return f"""listeners=PLAINTEXT://{HOST}:{ports["broker"]},CONTROLLER://{HOST}:{ports["controller"]}
+advertised.listeners=PLAINTEXT://{HOST}:{ports["broker"]}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+inter.broker.listener.name=PLAINTEXT
+"""
+    doors = f"CLIENTS://{HOST}:{ports['broker']},BROKERS://{HOST}:{ports['broker_admin']}"
+    held = certificates(context)
+    return f"""listeners={doors},CONTROLLER://{HOST}:{ports["controller"]}
+advertised.listeners={doors}
+listener.security.protocol.map=CLIENTS:SASL_SSL,BROKERS:SSL,CONTROLLER:SSL
+inter.broker.listener.name=BROKERS
+sasl.enabled.mechanisms={SCRAM}
+listener.name.clients.{SCRAM.lower()}.sasl.jaas.config=\
+org.apache.kafka.common.security.scram.ScramLoginModule required;
+ssl.keystore.type=PEM
+ssl.keystore.location={held.pair(BROKER)}
+ssl.truststore.type=PEM
+ssl.truststore.location={held.authority}
+listener.name.brokers.ssl.client.auth=required
+listener.name.controller.ssl.client.auth=required
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+allow.everyone.if.no.acl.found=false
+super.users=User:CN={BROKER};User:CN={SUPERVISOR}
+"""
+
+
+def _kept(told: Mapping[str, str], role: str) -> str:
+    """The password of a user of this broker, not of a Kafka of one's own that was used before."""
+    return told.get("password", "") if told.get("username") == role else ""

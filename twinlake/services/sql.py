@@ -1,0 +1,168 @@
+"""The SQL server: the readers' door, kept from the lake's files and all secrets where root can do so."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+
+from twinlake.base.errors import TwinlakeError, UsageError
+from twinlake.base.files import replace_file
+from twinlake.base.passwords import hashed
+from twinlake.config.settings import Services
+from twinlake.services.confine import NOBODY
+from twinlake.services.folders import Folders
+from twinlake.services.http import get_json
+from twinlake.services.lake import make_local_lake, spark_environment
+from twinlake.services.part import Command, Context, Part
+
+USER = "analyst"
+READER = "nobody"
+"""Who the SQL server is for a lake's store that asks for names; it needs to read there, and nothing more."""
+
+
+def parts() -> tuple[Part, ...]:
+    return (
+        Part(
+            name="sql", service="sql", ports=("sql", "jdbc"),
+            prepare=_prepare, command=_command, probe=_probe, note=protection, error=not_following,
+        ),
+    )  # fmt: skip
+
+
+def namespaces() -> tuple[str, ...]:
+    """The words that give a child a file system view of its own, () where this process may not."""
+    private = ("unshare", "--mount", "--propagation", "private")
+    if not (shutil.which("unshare") and shutil.which("setpriv")):
+        return ()
+    words = private if is_root() else (*private, "--user", "--map-root-user")
+    tried = subprocess.run([*words, "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True)
+    return words if tried.returncode == 0 else ()
+
+
+def is_root() -> bool:
+    return os.geteuid() == 0
+
+
+def protection(context: Context) -> str:
+    """In words, what keeps the running SQL server from writing the lake; it is asked itself."""
+    try:
+        told = get_json(f"{context.services.sql_url}/status")["protection"]
+    except (httpx.HTTPError, OSError, KeyError, ValueError):
+        return ""
+    holds = [
+        _WRITES_LAKE[told["writes_lake"]],
+        "sees no secrets" if not told["sees_secrets"] else "WARNING: can read services.json",
+        "has no capabilities" if not told["has_capabilities"] else "WARNING: has capabilities",
+    ]
+    return f"user {told['user']}, {', '.join(holds)}"
+
+
+_WRITES_LAKE = {
+    False: "cannot write the lake", True: "WARNING: can write the lake",
+    None: f"its account {READER} of the lake's store decides whether it can write the lake",
+}  # fmt: skip
+
+
+def not_following(context: Context) -> TwinlakeError | None:
+    """Why the running SQL server is about to end, cannot follow the lake, or hears nothing of its server, as
+    it says itself; the probe tells of one away."""
+    try:
+        told = get_json(f"{context.services.sql_url}/status")
+        broken, why, missing = told.get("broken"), told["error"], told.get("no_report")
+    except (httpx.HTTPError, OSError, KeyError, ValueError):
+        return None
+    if broken:
+        return TwinlakeError(broken["what"], broken["why"], broken["remedy"])
+    if why is None and missing:
+        return TwinlakeError(
+            "readers are told that their tables may be old", missing["why"],
+            "see whether the lake server runs (`twinlake status`), and what it says (`twinlake logs lake`)",
+        )  # fmt: skip
+    if why is None:
+        return None
+    return TwinlakeError(
+        "the SQL server cannot follow the lake, readers may see what is old", why,
+        "mend what it names: it is tried again every second; `twinlake logs sql` has the whole error",
+    )  # fmt: skip
+
+
+def hand_over(services: Services, folders: Folders) -> None:
+    """The hash of the readers' password, in a file that the SQL server may read and not write."""
+    password_file(folders).parent.mkdir(mode=0o755, exist_ok=True)
+    replace_file(password_file(folders), hashed(*services.reader))
+
+
+def password_file(folders: Folders) -> Path:
+    return folders.of("access") / "sql"
+
+
+def _prepare(context: Context) -> None:
+    if not (context.in_container or namespaces() or unconfined_file(context.folders).exists()):
+        raise unconfined_error(context.folders)
+    make_local_lake(context)
+    scratch = context.folders.of("sql")
+    scratch.mkdir(exist_ok=True)
+    if is_root():
+        for folder, _, files in os.walk(scratch):
+            for path in (folder, *(os.path.join(folder, file) for file in files)):
+                os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+        scratch.chmod(0o700)
+        if not (context.in_container or namespaces()):  # it comes to the lake by the home itself
+            home = context.settings.home
+            os.chown(home, -1, NOBODY)
+            home.chmod(stat.S_IMODE(home.stat().st_mode) | stat.S_IXGRP)
+
+
+def unconfined_error(folders: Folders) -> UsageError:
+    return UsageError(
+        "the SQL server was not started",
+        "this system gives it no file system view of its own (unshare --mount), "
+        "so it could write the lake and read services.json",
+        f"run `twinlake up` as root, allow user namespaces, or accept it: touch {unconfined_file(folders)}",
+    )
+
+
+def unconfined_file(folders: Folders) -> Path:
+    """Where it exists, the operator has accepted a SQL server that nothing but its own rules hold back."""
+    return folders.home / "accept-unconfined-sql"
+
+
+def _command(context: Context) -> Command:
+    lake, home, scratch = context.settings.lake, str(context.settings.home), str(context.folders.of("sql"))
+    access = password_file(context.folders)
+    limits = context.settings.configuration.limits  # it sees no settings itself
+    server = (
+        sys.executable, "-m", "twinlake.reading", "--home", home, "--port", str(context.ports["sql"]),
+        "--jdbc-port", str(context.ports["jdbc"]), "--scratch", scratch, "--password-file", str(access),
+        "--query-seconds", str(limits.query_seconds), "--jdbc-seconds", str(limits.jdbc_seconds),
+        "--memory", limits.sql_memory,
+        "--lake", context.settings.configuration.lake.uri,
+    )  # fmt: skip
+    environ = {
+        **spark_environment(context), "TMPDIR": scratch, "HOME": scratch, "HADOOP_USER_NAME": READER,
+    }  # fmt: skip
+    if context.in_container:
+        return Command(arguments=server, environ=environ)
+    become = ("--become", str(NOBODY)) if is_root() else ()
+    drop = (sys.executable, "-m", "twinlake.services.confine", *become)
+    if not namespaces():
+        return Command(arguments=(*drop, "--", *server) if is_root() else server, environ=environ)
+    view = (
+        "--home", home, "--write", scratch, *(("--read", str(lake)) if isinstance(lake, Path) else ()),
+        "--read", str(access.parent), "--read", str(context.settings.project),
+        "--read", str(context.java_home), "--read", sys.base_prefix,
+    )  # fmt: skip
+    return Command(arguments=(*namespaces(), *drop, *view, "--", *server), environ=environ)
+
+
+def _probe(context: Context) -> str:
+    status = get_json(f"{context.services.sql_url}/status")
+    if not status.get("ready"):
+        raise ConnectionError(f"it answers, but is not ready: {status}")
+    return context.services.jdbc_url

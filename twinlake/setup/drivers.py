@@ -1,0 +1,36 @@
+"""Brings readers' drivers here, for the tests that connect with them: `python -m twinlake.setup.drivers`.
+
+They are in an environment and a folder of their own: no version of theirs meets one of the product's.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from twinlake.config.settings import PROJECT
+from twinlake.setup import jars
+
+LIST = Path(__file__).with_name("drivers.txt")
+FOLDER = PROJECT / ".jars" / "drivers"
+_BUILDS = "setuptools"
+"""Two of them are only there as sources."""
+
+
+def main() -> None:
+    """The pinned packages of drivers.txt and the jars of jars_drivers.txt, in a fresh environment."""
+    jars.main(["drivers"])
+    environment = FOLDER / "python"
+    shutil.rmtree(environment, ignore_errors=True)
+    subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
+    pinned = [line for line in LIST.read_text().splitlines() if line and not line.startswith("#")]
+    for wanted in ([line for line in pinned if line.startswith(_BUILDS)], pinned):
+        install = ["install", "--quiet", "--no-deps", "--no-build-isolation"]
+        subprocess.run([str(environment / "bin" / "python"), "-m", "pip", *install, *wanted], check=True)
+    (FOLDER / ".complete").touch()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The edge to Spark: sessions, clusters, the JVM below, plans that are prepared once."""

@@ -1,0 +1,202 @@
+"""Owns the reading of `contracts/*.yaml`: the standard's JSON Schema first, then our own rules."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable
+from decimal import Decimal, InvalidOperation
+from functools import cache, lru_cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jsonschema import Draft201909Validator
+
+from twinlake.base.errors import ContractError
+from twinlake.topics import topic_properties
+from twinlake.topics.contract import JSON, Column, Contract, Rule
+from twinlake.topics.contract_column import column_type
+from twinlake.topics.spark_type import is_nested
+from twinlake.topics.verdict import ABOVE_MAXIMUM, BELOW_MINIMUM, EMPTY, MISSING, NOT_ALLOWED, TOO_LONG
+
+_OPTIONS = {
+    "string": {"minLength", "maxLength"},
+    "integer": {"minimum", "maximum"},
+    "number": {"minimum", "maximum"},
+}
+_UNENFORCED = ("quality", "relationships", "encryptedName")
+
+
+class _Strict(yaml.SafeLoader):
+    """YAML in which a key given twice is an error, not the last one's silent victory."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: set[Any] = set()
+        for key, _ in node.value:
+            if key.value in seen:
+                raise yaml.YAMLError(f"key {key.value!r} is given twice, line {key.start_mark.line + 1}")
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+@cache
+def _standard() -> Draft201909Validator:
+    text = resources.files("open_data_contract_standard").joinpath("schema.json").read_text()
+    return Draft201909Validator(json.loads(text))
+
+
+def says_json(path: Path) -> bool:
+    """Whether the file is the contract of a topic in JSON, whatever else may be wrong with it.
+
+    Asked of every contract whenever topics are listed: only one that may say so is read as YAML, and once.
+    """
+    try:
+        text = path.read_text()
+    except (OSError, ValueError):
+        return False  # who loads it says what is wrong
+    return "format" in text and JSON in text and _says_json(text)
+
+
+@lru_cache(maxsize=64)
+def _says_json(text: str) -> bool:
+    try:
+        found = yaml.load(text, _Strict)["customProperties"]
+        return any((one["property"], one["value"]) == ("format", JSON) for one in found)
+    except (ValueError, yaml.YAMLError, LookupError, TypeError):
+        return False  # no contract of a topic; who loads it says what is wrong
+
+
+def load_contract(path: Path) -> Contract:
+    """Read and validate one contract; anything wrong raises ContractError with file and path."""
+    try:
+        document = yaml.load(path.read_text(), _Strict)
+    except FileNotFoundError as error:
+        raise ContractError(
+            path, "", "there is no such contract", "write it; each topic and table has one"
+        ) from error
+    except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ContractError(path, "", f"it cannot be read as YAML: {error}", "repair the file") from error
+    return parse_contract(document, name=path.stem, file=str(path))
+
+
+def parse_contract(document: Any, *, name: str, file: str) -> Contract:
+    """The contract in a parsed YAML document."""
+    errors = sorted(
+        _standard().iter_errors(document), key=lambda error: (-len(error.absolute_path), error.message)
+    )
+    if errors:
+        first = errors[0]
+        _refuse_untyped(document, first.absolute_path, file)
+        raise ContractError(
+            file,
+            _path(first.absolute_path),
+            first.message,
+            "see https://bitol-io.github.io/open-data-contract-standard",
+        )
+    for key in ("name", "schema", "description"):
+        if not document.get(key):
+            raise ContractError(file, key, "it is missing")
+    if document["name"] != name:
+        raise ContractError(file, "name", f"it is {document['name']!r}, but the file is named {name!r}")
+    if not document["apiVersion"].startswith("v3."):
+        raise ContractError(file, "apiVersion", "Twinlake reads version 3 of the standard only")
+    if len(document["schema"]) != 1:
+        raise ContractError(file, "schema", "it must describe exactly one object")
+    object_ = document["schema"][0]
+    if object_["name"] != name:
+        raise ContractError(file, "schema[0].name", f"it is {object_['name']!r}, not {name!r}")
+    if object_.get("quality"):
+        raise ContractError(
+            file, "schema[0].quality", "Twinlake does not enforce it", "write the rule at a property"
+        )
+    if not object_.get("properties"):
+        raise ContractError(file, "schema[0].properties", "it is missing")
+    columns, rules, unique = _properties(object_["properties"], file)
+    custom = topic_properties.read(document.get("customProperties", []), columns, unique, file)
+    contract = Contract(
+        name=name, version=document["version"], file=file, columns=columns, rules=rules,
+        unique=unique, **custom,
+    )  # fmt: skip
+    topic_properties.refuse_inconsistent(contract, file)
+    return contract
+
+
+def _refuse_untyped(document: Any, path: Any, file: str) -> None:
+    """Without logicalType the standard's schema asks for every type's options: say what is missing."""
+    parts = list(path)
+    if len(parts) >= 4 and parts[0] == "schema" and parts[2] == "properties":
+        one = document["schema"][parts[1]]["properties"][parts[3]]
+        if isinstance(one, dict) and "logicalType" not in one:
+            raise ContractError(file, f"{_path(parts[:4])}.logicalType", "it is missing")
+
+
+def _path(parts: Any) -> str:
+    text = ""
+    for part in parts:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
+    return text
+
+
+def _properties(found: list[Any], file: str) -> tuple[tuple[Column, ...], tuple[Rule, ...], str | None]:
+    columns: list[Column] = []
+    rules: list[Rule] = []
+    unique: str | None = None
+    for index, one in enumerate(found):
+        path = f"schema[0].properties[{index}]"
+        for key in _UNENFORCED:
+            if key in one:
+                raise ContractError(file, f"{path}.{key}", "Twinlake does not enforce it", "remove it")
+        name = one["name"]
+        if any(column.name.lower() == name.lower() for column in columns):
+            raise ContractError(file, f"{path}.name", f"{name!r} is used twice (case is ignored)")
+        kind, logical = column_type(one, file, path)
+        columns.append(
+            Column(
+                name=name, type=kind, required=one.get("required", False), key=one.get("primaryKey", False)
+            )
+        )
+        rules.extend(_rules(one, name, logical, file, path))
+        if one.get("unique"):
+            if is_nested(kind):
+                raise ContractError(file, f"{path}.unique", f"{kind} is no id", "make a plain column unique")
+            if unique is not None:
+                raise ContractError(
+                    file, f"{path}.unique", f"{unique!r} is unique already; one column can be"
+                )
+            unique = name
+    return tuple(columns), tuple(rules), unique
+
+
+def _rules(one: dict[str, Any], name: str, logical: str, file: str, path: str) -> list[Rule]:
+    rules = [Rule(column=name, code=MISSING)] if one.get("required") else []
+    options = one.get("logicalTypeOptions", {})
+    for key, value in options.items():
+        where = f"{path}.logicalTypeOptions.{key}"
+        if key not in _OPTIONS.get(logical, set()):
+            raise ContractError(file, where, f"Twinlake does not enforce it for {logical}", "remove it")
+        if key == "minLength":
+            if value != 1:
+                raise ContractError(file, where, "only 1 (not empty) is enforced")
+            rules.append(Rule(column=name, code=EMPTY))
+        elif key == "maxLength":
+            rules.append(Rule(column=name, code=TOO_LONG, value=int(value)))
+        else:
+            code = BELOW_MINIMUM if key == "minimum" else ABOVE_MAXIMUM
+            rules.append(Rule(column=name, code=code, value=_number(value, file, where)))
+    if "enum" in one:
+        values = [entry["value"] for entry in one["enum"]]
+        if logical != "string" or not all(isinstance(value, str) for value in values):
+            raise ContractError(file, f"{path}.enum", "it is enforced for strings only")
+        rules.append(Rule(column=name, code=NOT_ALLOWED, value=tuple(values)))
+    return rules
+
+
+def _number(value: Any, file: str, path: str) -> Decimal:
+    try:
+        number = Decimal(str(value))
+    except InvalidOperation as error:
+        raise ContractError(file, path, f"{value!r} is no number") from error
+    if isinstance(value, bool) or not number.is_finite():
+        raise ContractError(file, path, f"{value!r} is no finite number")
+    return Decimal(f"{number:f}")

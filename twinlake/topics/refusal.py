@@ -1,0 +1,185 @@
+"""Refusal: what is heard of a cluster that does not let a client in, or not do something, in words of ours.
+
+librdkafka goes on trying whatever happens; what its connections run into it only tells its `error_cb`. So a
+client is given an Ear, and whoever waits for it asks the Ear now and then.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import ssl
+import time
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from confluent_kafka import KafkaError, KafkaException
+
+from twinlake.base.address import host_and_port
+from twinlake.base.errors import DeniedError
+from twinlake.config.configuration import PLAINTEXT, SASL_SSL, SSL
+from twinlake.config.kafka_access import KafkaAccess
+
+ASK_S = 0.5
+"""Between two questions whether what is waited for was refused."""
+RIGHTS = "rights"
+"""The fact of an error that says which rights are missing."""
+_UNKNOWN = (
+    "_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "ILLEGAL_SASL_STATE", "UNSUPPORTED_SASL_MECHANISM",
+)  # fmt: skip
+_PROTOCOL = ("security.protocol", "connecting to a PLAINTEXT broker listener")
+_PASSING = (*_PROTOCOL, "Local:", "Disconnected", "reset by peer")
+"""A broker that is just ending makes a client say this as well: it is believed once the time is up."""
+_JAVA = re.compile(r"(\w*(Authentication|Authorization|SslHandshake|SSLHandshake)\w*Exception): ([^\n]*)")
+
+
+class Client(Protocol):
+    """A Producer or an AdminClient."""
+
+    def poll(self, timeout: float = ..., /) -> int: ...
+
+    def list_topics(self, topic: str | None = ..., timeout: float = ...) -> Any: ...
+
+
+@dataclass
+class Ear:
+    """The `error_cb` of one client; it hears while the client is polled."""
+
+    access: KafkaAccess
+    doing: str = ""
+    """What the client is for, and the rights that takes, as `refusal` wants them."""
+    rights: str = ""
+    _heard: list[KafkaError] = field(default_factory=list)
+
+    def __call__(self, error: KafkaError) -> None:
+        self._heard = [*self._heard[-9:], error]
+
+    def forget(self) -> None:
+        """The client has been let in."""
+        self._heard = []
+
+    @property
+    def last(self) -> str:
+        """What went wrong last, as librdkafka says it; empty for nothing."""
+        return self._heard[-1].str() if self._heard else ""
+
+    def refuse(self, *, time_is_up: bool = False) -> None:
+        """Raises the refusal, if there is one."""
+        refused = self.refusal(time_is_up=time_is_up)
+        try:
+            if refused:
+                raise refused
+        finally:
+            del refused  # else error and frame hold each other, and keep the client alive
+
+    def refusal(self, *, time_is_up: bool = False) -> DeniedError | None:
+        """The newest refusal of those heard; before the time is up only one that cannot be a broker's end."""
+        for error in reversed(self._heard):
+            if any(words in error.str() for words in _PASSING) and not time_is_up:
+                continue
+            if refused := refusal(error, self.access, self.doing, self.rights):
+                return refused
+        if time_is_up and self.access.security == PLAINTEXT and (server := _speaking_tls(self.access)):
+            return _other_protocol(self.access, f"{server} speaks TLS, and closes what does not")
+        return None
+
+
+def metadata(client: Client, ear: Ear, topic: str | None, limit_s: float) -> Any:
+    """What the cluster says of the topic (None: of all), once it lets the client in.
+
+    DeniedError as soon as it refuses, KafkaException when it has not answered in time.
+    """
+    until = time.monotonic() + limit_s
+    while True:
+        left = until - time.monotonic()
+        try:
+            found = client.list_topics(topic, timeout=max(0.05, min(ASK_S, left)))
+        except KafkaException:
+            client.poll(0)
+            ear.refuse(time_is_up=left <= ASK_S)
+            if left <= ASK_S:
+                raise
+        else:
+            ear.forget()
+            return found
+
+
+def unusable(error: KafkaException, access: KafkaAccess) -> DeniedError:
+    """librdkafka makes no client of this."""
+    return _distrust(access, error.args[0].str())
+
+
+def refusal(error: KafkaError, access: KafkaAccess, doing: str = "", rights: str = "") -> DeniedError | None:
+    """The error as a refusal, None for one of another kind.
+
+    `doing` says what was tried ("write topic 'orders'"), `rights` what it takes ("WRITE on topic orders").
+    """
+    name, why = error.name(), error.str()
+    if name in _UNKNOWN:
+        return _stranger(access, why)
+    if any(words in why for words in _PROTOCOL):
+        return _other_protocol(access, why)
+    if name == "_SSL" or "SSL routines" in why:
+        return _distrust(access, why)
+    if name.endswith("_AUTHORIZATION_FAILED"):
+        return _no_right(access, why, doing or "do that", rights)
+    return None
+
+
+def refusal_in_java(text: str, access: KafkaAccess, doing: str, rights: str) -> DeniedError | None:
+    """The same for what Kafka's Java client has said, within a longer text."""
+    if not (found := _JAVA.search(text)):
+        return None
+    why = f"{found[1]}: {found[3]}"[:400]
+    if found[2] == "Authorization":
+        return _no_right(access, why, doing, rights)
+    return _distrust(access, why) if "ssl" in found[1].lower() else _stranger(access, why)
+
+
+def _speaking_tls(access: KafkaAccess) -> str:
+    """The first of the servers that does; librdkafka says no more of it than that it went away."""
+    asking = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    asking.check_hostname, asking.verify_mode = False, ssl.CERT_NONE  # nothing is told, nothing is believed
+    for server in map(str.strip, access.bootstrap_servers.split(",")):
+        try:
+            host, port = host_and_port(server)
+            with socket.create_connection((host, port), timeout=2) as wire:
+                asking.wrap_socket(wire, server_hostname=host).close()
+            return server
+        except (OSError, ValueError):
+            continue
+    return ""
+
+
+def _stranger(access: KafkaAccess, why: str) -> DeniedError:
+    return DeniedError(
+        f"Kafka at {access.bootstrap_servers} does not let {access.who} in", why,
+        "put the right user, password and mechanism into [kafka] of twinlake.toml and the file that "
+        "password_file names; for the broker that Twinlake runs itself: `twinlake down`, then `twinlake up`",
+    )  # fmt: skip
+
+
+def _distrust(access: KafkaAccess, why: str) -> DeniedError:
+    trusted = access.ca_file or "the authorities that this system trusts"
+    return DeniedError(
+        f"no trusted connection to Kafka at {access.bootstrap_servers}", f"{why} (trusted: {trusted})",
+        "have ca_file in [kafka] of twinlake.toml name the authority that signed the broker's certificate, "
+        "for the address as it is written there; a broker that asks for a client's certificate needs "
+        "certificate_file and key_file",
+    )  # fmt: skip
+
+
+def _other_protocol(access: KafkaAccess, why: str) -> DeniedError:
+    return DeniedError(
+        f"Kafka at {access.bootstrap_servers} does not speak {access.security}", why,
+        f"set security in [kafka] of twinlake.toml to what that listener speaks: {SASL_SSL}, {SSL} or "
+        "PLAINTEXT",
+    )  # fmt: skip
+
+
+def _no_right(access: KafkaAccess, why: str, doing: str, rights: str) -> DeniedError:
+    return DeniedError(
+        f"{access.who} may not {doing} of Kafka at {access.bootstrap_servers}", why,
+        f"have somebody who administers that cluster give it {rights or 'the right'}: docs/security.md has "
+        "what each user needs", {RIGHTS: rights},
+    )  # fmt: skip

@@ -1,0 +1,134 @@
+"""Owns a topic: its name, its contract and its schemas, read together and in agreement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from twinlake.base.errors import ContractError, NotFoundError
+from twinlake.config.settings import PROJECT
+from twinlake.topics import coordinate, record_key
+from twinlake.topics.change import REMEDY, breaking
+from twinlake.topics.contract import JSON, Contract
+from twinlake.topics.contract_file import load_contract, says_json
+from twinlake.topics.default_value import default_sql
+from twinlake.topics.schema import FILE_NAME, Field, Schema, load_schema, parse_schema
+
+
+@dataclass(frozen=True, kw_only=True)
+class Topic:
+    """A Kafka topic as this project knows it; `schemas` is ordered, the newest last."""
+
+    name: str
+    contract: Contract
+    schemas: tuple[Schema, ...]
+
+    @property
+    def newest(self) -> Schema:
+        """The reader schema: every row is shown with its fields and defaults."""
+        return self.schemas[-1]
+
+    @property
+    def columns(self) -> tuple[tuple[str, str], ...]:
+        """(name, Spark type) of every column of the rows that definitions read."""
+        fields = tuple((field.name, field.type) for field in self.newest.fields)
+        return fields + record_key.columns(self.contract) + coordinate.READ
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; `from_json` is its exact inverse."""
+        avro = self.schemas if self.contract.format != JSON else ()  # JSON's is made of the contract
+        schemas = [{"number": one.number, "file": one.file, "avro": one.avro} for one in avro]
+        return {"name": self.name, "contract": self.contract.to_json(), "schemas": schemas}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Topic:
+        contract = Contract.from_json(stored["contract"])
+        if contract.format == JSON:
+            return json_topic(stored["name"], contract)
+        schemas = tuple(parse_schema(topic=stored["name"], **one) for one in stored["schemas"])
+        return cls(name=stored["name"], contract=contract, schemas=schemas)
+
+
+def json_topic(name: str, contract: Contract) -> Topic:
+    """A topic whose shape is its contract's: a field that a record leaves out is NULL."""
+    fields = tuple(
+        Field(name=one.name, avro=one.type, type=one.type, nullable=not one.required, has_default=True)
+        for one in contract.columns
+    )
+    shape = Schema(topic=name, number=1, file=contract.file, fields=fields, avro={})
+    return Topic(name=name, contract=contract, schemas=(shape,))
+
+
+def topic_names(*sources: Path) -> tuple[str, ...]:
+    """Every topic that has a schema file in one of these folders (without any, in the project), or a contract
+    that says JSON."""
+    avro = {found["topic"] for found in (FILE_NAME.fullmatch(path.name) for path in _files(sources)) if found}
+    folders = [source / "contracts" for source in sources or (PROJECT,)]
+    json = {path.stem for folder in folders for path in folder.glob("*.yaml") if says_json(path)}
+    return tuple(sorted(avro | json))
+
+
+def load_topic(name: str, *sources: Path) -> Topic:
+    """The topic of that name in these folders; ContractError when its files are wrong or disagree."""
+    found = [path for path in _files(sources) if (m := FILE_NAME.fullmatch(path.name)) and m["topic"] == name]
+    if says_json(contract_file(name, *sources)):
+        if found:
+            why = f"{contract_file(name, *sources)} says that the topic is JSON: the contract is its schema"
+            raise ContractError(found[0], "", why, "remove the file")
+        return json_topic(name, _topic_contract(name, sources))
+    if not found:
+        raise NotFoundError(
+            f"there is no topic {name!r}",
+            f"there is no schemas/{name}.v1.avsc",
+            "known: " + ", ".join(topic_names(*sources)),
+        )
+    schemas = tuple(sorted(map(load_schema, found), key=lambda schema: schema.number))
+    for expected, schema in enumerate(schemas, start=1):
+        if schema.number != expected:
+            raise ContractError(
+                schema.file, "", f"version {expected} of topic {name} is missing", "add the file"
+            )
+    for schema in schemas:
+        _refuse_defaults(schema)
+    for index, after in enumerate(schemas):
+        for before in schemas[:index]:
+            if wrong := breaking(before.fields, after):
+                raise ContractError(after.file, *wrong, remedy=REMEDY)
+    contract = _topic_contract(name, sources)
+    topic = Topic(name=name, contract=contract, schemas=schemas)
+    if disagreement := contract.disagreement(topic.newest):
+        raise ContractError(
+            contract.file, *disagreement, remedy="change the contract, or add a schema version"
+        )
+    return topic
+
+
+def _refuse_defaults(schema: Schema) -> None:
+    for index, field in enumerate(schema.fields):
+        try:
+            default_sql(field)
+            if field.has_default and field.default is None and not field.nullable:
+                raise ValueError(f"null is no {field.type}: make the type a union with null")
+        except ValueError as error:
+            raise ContractError(schema.file, f"fields[{index}].default", str(error)) from error
+
+
+def _topic_contract(name: str, sources: tuple[Path, ...]) -> Contract:
+    contract = load_contract(contract_file(name, *sources))
+    if not contract.is_topic:
+        raise ContractError(
+            contract.file, "customProperties", "eventTime is missing", "a topic's contract needs it"
+        )
+    return contract
+
+
+def contract_file(name: str, *sources: Path) -> Path:
+    """Where the contract of a topic or table is, or should be."""
+    files = [source / "contracts" / f"{name}.yaml" for source in sources or (PROJECT,)]
+    return next((file for file in files if file.exists()), files[0])
+
+
+def _files(sources: tuple[Path, ...]) -> list[Path]:
+    return sorted(path for source in sources or (PROJECT,) for path in (source / "schemas").glob("*.avsc"))
