@@ -39,7 +39,7 @@ from twinlake.base.defaults import KEPT_RELEASES
 def maintain() -> None:
     @lake_task
     def retire() -> dict[str, Any]:
-        """Feed no more what none of the kept releases uses; its files go six hours later."""
+        """MaintainedVersion no more what none of the kept releases uses; its files go six hours later."""
         keep = get_current_context()["params"]["keep"]
         return run_job("retire", {} if keep is None else {"keep": keep})
 

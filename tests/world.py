@@ -19,7 +19,7 @@ from twinlake.kinds.kind import Moment, StoredKind
 from twinlake.kinds.latest import Latest
 from twinlake.kinds.windows import ALL
 from twinlake.lake.catalog.certificates import Certificate
-from twinlake.lake.catalog.feed import Feed, open_version
+from twinlake.lake.catalog.maintained_version import MaintainedVersion, open_version
 from twinlake.lake.catalog.segments import Closed
 from twinlake.lake.catalog.version import Pin
 from twinlake.lake.delta import delta
@@ -40,7 +40,7 @@ class World:
     runs: int = 0
     log: MemoryLog = field(init=False)
     orders: Orders = field(init=False)
-    feed: Feed = field(init=False)
+    feed: MaintainedVersion = field(init=False)
     at: Standing = field(init=False)
 
     def __post_init__(self) -> None:
@@ -50,7 +50,7 @@ class World:
     def restart(self) -> None:
         """What a new process does: read where the version stands, close what is open."""
         opened = open_version(self.lake, version_of(self.table, self.build), {self.log.topic.name: self.log})
-        assert isinstance(opened, Feed)
+        assert isinstance(opened, MaintainedVersion)
         self.feed = opened
         self.at = standing(self.feed)
         if self.at.steps_open:

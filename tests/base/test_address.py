@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from twinlake.base.address import host_and_port, is_loopback, silence
+from twinlake.base.address import connection_error, host_and_port, is_loopback
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_nobody_there_is_told_with_the_system_s_reason() -> None:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         server = f"127.0.0.1:{bound.getsockname()[1]}"
-        assert silence(server, 2) == "Connection refused"
+        assert connection_error(server, 2) == "Connection refused"
         bound.listen()
-        assert silence(server, 2) == ""
-    assert "invalid literal" in silence("nobody", 2)
+        assert connection_error(server, 2) == ""
+    assert "invalid literal" in connection_error("nobody", 2)

@@ -7,7 +7,7 @@ import tomllib
 import pytest
 
 from twinlake.base import version
-from twinlake.base.version import VERSION, fits
+from twinlake.base.version import VERSION, is_compatible
 from twinlake.config.settings import PROJECT
 
 
@@ -23,4 +23,4 @@ def test_versions_fit_that_differ_in_the_last_number_only(
 ) -> None:
     monkeypatch.setattr(version, "VERSION", "1.2.3")
 
-    assert fits(other) == fit
+    assert is_compatible(other) == fit

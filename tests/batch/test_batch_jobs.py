@@ -25,7 +25,7 @@ from twinlake.base.waiting import wait_for
 from twinlake.batch import maintain
 from twinlake.batch.rebuild import rebuild
 from twinlake.kinds.evidence import SEGMENT
-from twinlake.lake.catalog.feed import Feed
+from twinlake.lake.catalog.maintained_version import MaintainedVersion
 from twinlake.lake.catalog.segments import batch_epoch
 from twinlake.lake.catalog.version import Version
 from twinlake.lake.delta import delta
@@ -54,9 +54,9 @@ class Sales:
         return self.lake.server.lake.version(SALES)
 
     @property
-    def feed(self) -> Feed:
+    def feed(self) -> MaintainedVersion:
         opened = self.versions.opened(self.version)
-        assert isinstance(opened, Feed)
+        assert isinstance(opened, MaintainedVersion)
         return opened
 
     def append(self, count: int = 100) -> None:

@@ -26,7 +26,7 @@ from twinlake.batch.staged import Staged
 from twinlake.kinds.kind import Kind
 from twinlake.kinds.windows import ALL, Windows
 from twinlake.lake.catalog.certificates import Certificate, Outcome
-from twinlake.lake.catalog.feed import Feed, open_version
+from twinlake.lake.catalog.maintained_version import MaintainedVersion, open_version
 from twinlake.lake.catalog.segments import Closed
 from twinlake.lake.log.log import Log
 from twinlake.topics.topic import load_topic
@@ -307,7 +307,7 @@ def test_of_the_log_only_files_are_read_that_may_have_rows_of_the_windows(
     for _ in range(6):
         write_batch(log, 50)
     feed = open_version(tmp_path, version_of(SALES), {"orders": log})
-    assert isinstance(feed, Feed)
+    assert isinstance(feed, MaintainedVersion)
     times = log.all(0, 6).groupBy("batch").agg({"event.ordered_at": "min"}).sort("batch").collect()
     third = times[2][1].replace(second=0, microsecond=0, tzinfo=UTC)
     windows = Windows.between(third, third + MINUTE)

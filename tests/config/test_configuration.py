@@ -41,8 +41,8 @@ def test_without_a_file_everything_is_as_it_was_before_there_was_one(tmp_path: P
     found = Settings(home=tmp_path).configuration
 
     assert found == Configuration()
-    assert not (found.kafka.is_given or found.registry.is_given or found.airflow.is_given)
-    assert not found.spark.is_given and found.spark.master == "local[*]" and found.origins == {}
+    assert not (found.kafka.is_external or found.registry.is_external or found.airflow.is_external)
+    assert not found.spark.is_external and found.spark.master == "local[*]" and found.origins == {}
 
 
 def test_what_the_file_says_is_read_and_where_it_says_so_is_kept(tmp_path: Path) -> None:

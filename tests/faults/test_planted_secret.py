@@ -34,8 +34,8 @@ from twinlake.config.kafka_access import ROLES
 from twinlake.lake.catalog.plans import Plans
 from twinlake.server.client import LakeClient
 from twinlake.services import rights
+from twinlake.services.broker_security import certificates, supervisor_access
 from twinlake.services.certificates import BROKER, SUPERVISOR
-from twinlake.services.lock import certificates, supervisor_access
 from twinlake.services.supervise.control import context_of
 
 EXAMPLE, OTHER_TOPIC = "devices", "readings"

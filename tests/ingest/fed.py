@@ -12,7 +12,7 @@ from twinlake.base.job import Run
 from twinlake.batch.verify import verify
 from twinlake.kinds.analysis import columns
 from twinlake.kinds.kind import Kind, Moment, StoredKind
-from twinlake.lake.catalog.feed import Feed, open_version
+from twinlake.lake.catalog.maintained_version import MaintainedVersion, open_version
 from twinlake.lake.catalog.version import Pin
 from twinlake.lake.delta import delta
 from twinlake.lake.log.fresh_rows import FreshRows, NewRows
@@ -57,7 +57,7 @@ class Fed:
         self.table = table
         self.fresh: list[bool] = []
         self.at = Standing()
-        self.feed: Feed | None = None
+        self.feed: MaintainedVersion | None = None
         self.log: Log | None = None
 
     def run(self) -> Log:
@@ -71,7 +71,7 @@ class Fed:
         if self.feed is None or self.log is not log:  # a new process
             self.log = log
             opened = open_version(log.lake, self.version, {log.topic.name: log})
-            assert isinstance(opened, Feed)
+            assert isinstance(opened, MaintainedVersion)
             self.feed = opened
         if rows is not None:
             self.fresh.append(isinstance(rows, FreshRows))

@@ -11,7 +11,7 @@ import pytest
 from twinlake.base.errors import StoppedTopicError
 from twinlake.ingest.decide import Decision
 from twinlake.ingest.log_end import LogEnd
-from twinlake.lake.log.log_clock import IDLE, risen
+from twinlake.lake.log.log_clock import IDLE, advance_watermark
 
 SECOND = 1_000_000
 ENDS = {0: {0: 10, 1: 5}}
@@ -56,10 +56,10 @@ def test_an_empty_log_starts_where_the_topic_starts() -> None:
 
 def test_the_watermark_is_the_least_of_active_partitions_and_never_goes_back() -> None:
     idle = int(IDLE.total_seconds()) * SECOND
-    assert risen(None, {0: 100, 1: 100}, {}) is None
-    assert risen(None, {0: 100, 1: 100}, {0: 90, 1: 40}) == 40
-    assert risen(70, {0: 100, 1: 100}, {0: 90, 1: 40}) == 70
-    assert risen(70, {0: 101 + idle, 1: 100}, {0: 90, 1: 40}) == 90
+    assert advance_watermark(None, {0: 100, 1: 100}, {}) is None
+    assert advance_watermark(None, {0: 100, 1: 100}, {0: 90, 1: 40}) == 40
+    assert advance_watermark(70, {0: 100, 1: 100}, {0: 90, 1: 40}) == 70
+    assert advance_watermark(70, {0: 101 + idle, 1: 100}, {0: 90, 1: 40}) == 90
 
 
 def test_a_clock_that_was_ahead_in_one_partition_makes_the_others_idle_until_its_next_record() -> None:

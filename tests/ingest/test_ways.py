@@ -14,9 +14,9 @@ from confluent_kafka import Producer
 from tests.ingest.stage import Stage, frame, order
 from tests.ingest.test_verdicts import with_amount
 from twinlake.ingest import ingest
-from twinlake.ingest.look import Look
+from twinlake.ingest.scan import Scan
 from twinlake.lake.log.log import BATCH, COLUMNS, Log
-from twinlake.spark.kept_plan import TooLargeError
+from twinlake.spark.prepared_plan import TooLargeError
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 NESTED = {"type": "map", "values": {"type": "array", "items": ["null", {
@@ -58,22 +58,22 @@ def test_the_log_has_the_same_rows_and_columns_either_way(
 
     in_two_passes = []
 
-    def bare(self: Look, *arguments: Any) -> pa.Table:
+    def bare(self: Scan, *arguments: Any) -> pa.Table:
         in_two_passes.append(self)
         return look_bare(self, *arguments)
 
     def too_large(*_: Any) -> pa.Table:
         raise TooLargeError
 
-    look_bare = Look.bare
-    monkeypatch.setattr(Look, "bare", bare)
+    look_bare = Scan.bare
+    monkeypatch.setattr(Scan, "bare", bare)
     small = stage.run(stage.lake_of(tmp_path / "small"))
     assert not in_two_passes
     with monkeypatch.context() as changed:
         changed.setattr(ingest, "IN_MEMORY_BYTES", 0)
         large = stage.run(stage.lake_of(tmp_path / "large"))
     assert len(in_two_passes) >= large.end() > 0
-    monkeypatch.setattr(Look, "whole", too_large)
+    monkeypatch.setattr(Scan, "whole", too_large)
     refused = stage.run(stage.lake_of(tmp_path / "refused"))
 
     assert len(logged(small)) == 39

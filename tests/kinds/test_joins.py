@@ -28,7 +28,7 @@ from twinlake.kinds.rolling import Rolling
 from twinlake.kinds.row_local import refused
 from twinlake.kinds.store import Store
 from twinlake.kinds.windows import Tumbling, Windows
-from twinlake.spark.kept_plan import ArrowFile, KeptPlan, computed
+from twinlake.spark.prepared_plan import ArrowFile, PreparedPlan, computed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -163,8 +163,8 @@ def test_rows_are_kept_and_merged_by_kept_plans(spark: SparkSession, tmp_path: P
     log, orders = MemoryLog(spark, tmp_path), Orders(1)
     for count in (5, 30):
         log.append(orders.batch(count))
-    partial = KeptPlan(spark, log.no_rows().schema, HITS.partial)
-    merge = KeptPlan(spark, HITS.partial(log.no_rows()).schema, HITS.merge)
+    partial = PreparedPlan(spark, log.no_rows().schema, HITS.partial)
+    merge = PreparedPlan(spark, HITS.partial(log.no_rows()).schema, HITS.merge)
 
     for after, to in ((0, 1), (1, 2), (2, 2)):
         rows = log.rows(after, to)

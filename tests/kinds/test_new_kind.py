@@ -33,7 +33,7 @@ from twinlake.kinds.measures import all as measures
 from twinlake.kinds.measures.measure import Measure, Part, state_column
 from twinlake.kinds.windows import ALL, Windows
 from twinlake.lake.catalog import release_log
-from twinlake.lake.catalog.feed import LogView
+from twinlake.lake.catalog.maintained_version import LogView
 from twinlake.lake.catalog.version import Pin
 
 if TYPE_CHECKING:

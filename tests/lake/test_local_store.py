@@ -13,7 +13,7 @@ from tests.lake.stores import RULES
 from twinlake.base.errors import UnreachableError, UsageError
 from twinlake.base.location import Location
 from twinlake.lake.storage import store
-from twinlake.lake.storage.fit import refuse_unfit
+from twinlake.lake.storage.fit import check_store
 from twinlake.lake.storage.local_store import LocalStore
 
 
@@ -27,7 +27,7 @@ def now() -> datetime:
 
 
 def test_a_store_that_a_lake_may_be_in_is_left_as_it_was(tmp_path: Path) -> None:
-    refuse_unfit(tmp_path / "lake", now())
+    check_store(tmp_path / "lake", now())
 
     assert store.tree(tmp_path / "lake") == {}
 
@@ -42,14 +42,14 @@ def test_a_store_that_publishes_a_name_twice_is_refused(
     monkeypatch.setattr(LocalStore, "put_if_absent", overwriting)
 
     with pytest.raises(UsageError, match="the lake cannot be in") as told:
-        refuse_unfit(tmp_path, now())
+        check_store(tmp_path, now())
     assert "one name twice" in told.value.why and store.tree(tmp_path) == {}
 
 
 @pytest.mark.parametrize(("apart_s", "words"), [(600, "behind"), (-600, "ahead")])
 def test_a_store_whose_clock_is_minutes_away_is_refused(tmp_path: Path, apart_s: int, words: str) -> None:
     with pytest.raises(UsageError, match=rf"(599|600|601) s {words}"):
-        refuse_unfit(tmp_path, now() + timedelta(seconds=apart_s))
+        check_store(tmp_path, now() + timedelta(seconds=apart_s))
 
 
 def test_a_file_system_without_links_is_refused_with_what_it_needs(
@@ -61,5 +61,5 @@ def test_a_file_system_without_links_is_refused_with_what_it_needs(
     monkeypatch.setattr(os, "link", unsupported)
 
     with pytest.raises(UnreachableError, match="cannot be written") as told:
-        refuse_unfit(tmp_path, now())
+        check_store(tmp_path, now())
     assert "hard links" in told.value.remedy and store.tree(tmp_path) == {}

@@ -18,7 +18,7 @@ from twinlake.batch.maintain import clean_up_session, drop_old_commits
 from twinlake.batch.rebuild import chunks
 from twinlake.kinds.evidence import SEGMENT
 from twinlake.kinds.windows import ALL
-from twinlake.lake.catalog.feed import Feed, open_version
+from twinlake.lake.catalog.maintained_version import MaintainedVersion, open_version
 from twinlake.lake.catalog.segments import Closed
 from twinlake.lake.catalog.version import Pin
 from twinlake.lake.delta import delta
@@ -68,7 +68,7 @@ def story(log: Log, build: int, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """A version built from the log's beginning: where each step ended, whether it was a small one,
     how far it then lagged, and in how many ranges the end of it would be rebuilt and certified."""
     feed = open_version(log.path.parents[1], version_of(SALES, build), {"orders": log})
-    assert isinstance(feed, Feed)
+    assert isinstance(feed, MaintainedVersion)
     small: list[bool] = []
 
     def spy(which: bool, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -133,7 +133,7 @@ def test_rows_that_are_at_hand_are_taken_in_memory_however_many(
     log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     feed = open_version(log.path.parents[1], version_of(SALES, 9), {"orders": log})
-    assert isinstance(feed, Feed)
+    assert isinstance(feed, MaintainedVersion)
     monkeypatch.setattr(module, "SMALL_RECORDS", 0)
     monkeypatch.setattr(module, "arranged", lambda *_: pytest.fail("they are read again"))
     rows = FreshRows(log, log.all(0, 1).select(*COLUMNS).toArrow())

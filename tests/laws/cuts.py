@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tests.laws.histories import History, Record
 from tests.laws.tables import stored, view_text
-from twinlake.spark.kept_plan import ArrowFile, KeptPlan, computed
+from twinlake.spark.prepared_plan import ArrowFile, PreparedPlan, computed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -90,8 +90,8 @@ def wrong_ranges(table: Any, rows: DataFrame, ranges: Sequence[Windows], cell: s
 
 def wrong_kept_plans(spark: SparkSession, table: Any, batches: Sequence[DataFrame]) -> list[int]:
     """The batches of which kept plans of the partial and the merge say something else than fresh ones."""
-    partial = KeptPlan(spark, batches[0].schema, table.partial)
-    merge = KeptPlan(spark, table.partial(batches[0]).schema, table.merge)
+    partial = PreparedPlan(spark, batches[0].schema, table.partial)
+    merge = PreparedPlan(spark, table.partial(batches[0]).schema, table.merge)
     found = []
     for number, rows in enumerate(batches):
         fresh = computed(table.partial(rows.coalesce(1)))

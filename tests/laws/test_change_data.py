@@ -35,7 +35,7 @@ from twinlake.kinds.all import from_json
 from twinlake.kinds.barriers import Barriers, Snapshot, SourcePlace
 from twinlake.kinds.kind import Moment
 from twinlake.kinds.latest import Latest
-from twinlake.spark.kept_plan import ArrowFile, KeptPlan
+from twinlake.spark.prepared_plan import ArrowFile, PreparedPlan
 from twinlake.topics.topic import json_topic
 
 if TYPE_CHECKING:
@@ -96,8 +96,8 @@ def shown(
 ) -> dict[tuple[int, str], dict[int, int]]:
     """The view of each history, over cut and merged states and over one partial."""
     empty = spark.createDataFrame(arrow([]))
-    partial = KeptPlan(spark, empty.schema, table.partial)
-    merge = KeptPlan(spark, table.partial(empty).schema, table.merge)
+    partial = PreparedPlan(spark, empty.schema, table.partial)
+    merge = PreparedPlan(spark, table.partial(empty).schema, table.merge)
     sides = {}
     for seed, mirror in enumerate(many):
         records = first_of_each(mirror.sent)

@@ -17,7 +17,7 @@ from twinlake.batch.merge import merge_small
 from twinlake.batch.verify import verify
 from twinlake.kinds.derived import Derived
 from twinlake.lake.catalog.certificates import Certificate
-from twinlake.lake.catalog.feed import Feed, LogView, open_version
+from twinlake.lake.catalog.maintained_version import LogView, MaintainedVersion, open_version
 from twinlake.lake.catalog.version import Pin
 from twinlake.lake.delta import delta
 from twinlake.speed.advance import advance, close, standing
@@ -32,7 +32,7 @@ BATCHES, PAIRS = 6, 3
 class Fed:
     """A stored version advanced by random cuts, its segments merged now and then, with its pins."""
 
-    feed: Feed
+    feed: MaintainedVersion
     pins: dict[int, Pin] = field(default_factory=dict)
 
     def advance(self, draw: random.Random) -> None:
@@ -105,9 +105,9 @@ def twin(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, draw: ra
     return Twin(logs=logs, fed=fed, views=views)
 
 
-def feed_of(lake: Path, table: Any, logs: dict[str, Any]) -> Feed:
+def feed_of(lake: Path, table: Any, logs: dict[str, Any]) -> MaintainedVersion:
     opened = open_version(lake, version_of(table), logs)
-    assert isinstance(opened, Feed)
+    assert isinstance(opened, MaintainedVersion)
     return opened
 
 

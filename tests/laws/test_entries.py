@@ -26,7 +26,7 @@ from twinlake.kinds.measures.measure import Measure
 from twinlake.kinds.measures.multisets import Quantile, TopK
 from twinlake.kinds.rolling import Rolling
 from twinlake.kinds.windows import Hopping
-from twinlake.spark.kept_plan import ArrowFile, KeptPlan, computed
+from twinlake.spark.prepared_plan import ArrowFile, PreparedPlan, computed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -157,8 +157,8 @@ def test_kept_plans_of_entries_say_what_fresh_ones_say(
     spark: SparkSession, many: list[History], table: Aggregate
 ) -> None:
     batches = [packed(spark, part) for part in (many[:1], many[1:60])]
-    partial = KeptPlan(spark, batches[0].schema, table.partial)
-    merge = KeptPlan(spark, table.partial(batches[0]).schema, table.merge)
+    partial = PreparedPlan(spark, batches[0].schema, table.partial)
+    merge = PreparedPlan(spark, table.partial(batches[0]).schema, table.merge)
 
     for rows in batches:
         fresh = computed(table.partial(rows.coalesce(1)))

@@ -15,8 +15,8 @@ from tests.longer import some
 from twinlake.base.waiting import wait_for
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.latest import Latest
-from twinlake.spark import kept_plan
-from twinlake.spark.kept_plan import ArrowFile, KeptPlan, TooLargeError, computed
+from twinlake.spark import prepared_plan
+from twinlake.spark.prepared_plan import ArrowFile, PreparedPlan, TooLargeError, computed
 from twinlake.spark.session import cancel
 
 
@@ -45,9 +45,9 @@ def test_a_kept_plan_says_of_each_batch_what_a_fresh_one_says(
     spark: SparkSession, table: Aggregate | Latest, batches: list[DataFrame], is_adaptive: bool
 ) -> None:
     schema, session = batches[0].schema, adaptive(spark) if is_adaptive else spark
-    partial = KeptPlan(session, schema, table.partial)
+    partial = PreparedPlan(session, schema, table.partial)
     states = table.partial(batches[0]).schema
-    merge = KeptPlan(session, states, table.merge)
+    merge = PreparedPlan(session, states, table.merge)
 
     for rows in batches:
         fresh = computed(table.partial(rows.coalesce(1)))
@@ -64,32 +64,37 @@ def test_a_plan_with_an_exchange_is_refused(spark: SparkSession) -> None:
 
     for session in (spark, adaptive(spark)):
         with pytest.raises(Exception, match="an exchange cannot be kept"):
-            KeptPlan(session, schema, lambda source: source.repartition(2).groupBy("id").count())
+            PreparedPlan(session, schema, lambda source: source.repartition(2).groupBy("id").count())
 
 
 def test_a_name_of_an_exchange_is_none(spark: SparkSession) -> None:
     texts = [f"'{number} Stock Exchange at great length' AS ExchangeRate{number}" for number in range(200)]
-    plan = KeptPlan(spark, spark.range(0).schema, lambda source: source.selectExpr("id", *texts))
+    plan = PreparedPlan(spark, spark.range(0).schema, lambda source: source.selectExpr("id", *texts))
     assert plan.run(ArrowFile(spark, pa.table({"id": [5]}))).num_columns == 201
 
     with pytest.raises(Exception, match="an exchange cannot be kept"):  # however deep in a wide plan
-        KeptPlan(spark, spark.range(0).schema, lambda source: source.repartition(2).selectExpr("id", *texts))
+        PreparedPlan(
+            spark, spark.range(0).schema, lambda source: source.repartition(2).selectExpr("id", *texts)
+        )
 
 
 def test_a_result_that_is_too_large_says_so(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan, rows = KeptPlan(spark, spark.range(0).schema, lambda source: source), pa.table({"id": [5] * 1_000})
+    plan, rows = (
+        PreparedPlan(spark, spark.range(0).schema, lambda source: source),
+        pa.table({"id": [5] * 1_000}),
+    )
 
-    monkeypatch.setattr(kept_plan, "MOST_BYTES", 8_000)
+    monkeypatch.setattr(prepared_plan, "MOST_BYTES", 8_000)
     with pytest.raises(TooLargeError, match="8,000 bytes"):
         plan.run(ArrowFile(spark, rows))
-    monkeypatch.setattr(kept_plan, "MOST_BYTES", 12_000)
+    monkeypatch.setattr(prepared_plan, "MOST_BYTES", 12_000)
     assert plan.run(ArrowFile(spark, rows)).num_rows == 1_000
 
 
 def test_a_plan_that_is_kept_waits_for_no_slot_of_the_scheduler(spark: SparkSession) -> None:
     """Spark takes none away: a rebuild's tasks hold them for seconds."""
     context, endless = spark.sparkContext, spark.range(0, 1 << 60, 1, 64).selectExpr("sum(id % 7)")
-    plan = KeptPlan(spark, spark.range(0).schema, lambda source: source.selectExpr("id + 1 AS next"))
+    plan = PreparedPlan(spark, spark.range(0).schema, lambda source: source.selectExpr("id + 1 AS next"))
 
     def hold() -> None:
         context.addJobTag("held")
@@ -110,7 +115,7 @@ def test_a_plan_that_is_kept_waits_for_no_slot_of_the_scheduler(spark: SparkSess
 
 
 def test_nothing_is_left_of_a_run_that_fails_and_the_next_one_is_right(spark: SparkSession) -> None:
-    plan = KeptPlan(spark, spark.range(0).schema, lambda source: source.selectExpr("10 / id AS tenth"))
+    plan = PreparedPlan(spark, spark.range(0).schema, lambda source: source.selectExpr("10 / id AS tenth"))
     rows = [ArrowFile(spark, pa.table({"id": [id]})) for id in (0, 5)]
     given = {one.path for one in rows}
     gc.collect()  # a traceback is a cycle: what failed in another test may still hold its files

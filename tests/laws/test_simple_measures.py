@@ -23,7 +23,7 @@ from twinlake.kinds.measures.measure import Measure, Part
 from twinlake.kinds.measures.picks import ArgMax, ArgMin, First, Last
 from twinlake.kinds.measures.sets import CollectSet
 from twinlake.kinds.measures.spread import Stddev, Variance
-from twinlake.spark.kept_plan import ArrowFile, KeptPlan, computed
+from twinlake.spark.prepared_plan import ArrowFile, PreparedPlan, computed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -113,8 +113,8 @@ def test_merged_states_have_the_columns_of_partial_ones_in_their_order(spark: Sp
 
 def test_kept_plans_of_all_measures_say_what_fresh_ones_say(spark: SparkSession, many: list[History]) -> None:
     batches = [packed(spark, part) for part in (many[:1], many[1:20], many[20:])]
-    partial = KeptPlan(spark, batches[0].schema, TABLE.partial)
-    merge = KeptPlan(spark, TABLE.partial(batches[0]).schema, TABLE.merge)
+    partial = PreparedPlan(spark, batches[0].schema, TABLE.partial)
+    merge = PreparedPlan(spark, TABLE.partial(batches[0]).schema, TABLE.merge)
 
     for rows in batches:
         kept = partial.run(ArrowFile(spark, computed(rows)))

@@ -28,7 +28,7 @@ from twinlake.reading import client, query, wire
 from twinlake.reading.answer import Answers
 from twinlake.reading.followed import Followed
 from twinlake.reading.reader import Reader, _unique
-from twinlake.spark import kept_plan
+from twinlake.spark import prepared_plan
 from twinlake.spark.session import scratch_folder
 
 _BOOLEANS = ", ".join(f"(id + {number}) % 3 = 0 AS c{number}" for number in range(1_000))
@@ -73,11 +73,11 @@ def door(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
     serving.join(30)
 
 
-@pytest.mark.parametrize("small", [kept_plan.SMALL_BYTES, 0], ids=["in this thread", "by tasks"])
+@pytest.mark.parametrize("small", [prepared_plan.SMALL_BYTES, 0], ids=["in this thread", "by tasks"])
 def test_values_are_the_same_whoever_computes_them(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, small: int
 ) -> None:
-    monkeypatch.setattr(kept_plan, "SMALL_BYTES", small)
+    monkeypatch.setattr(prepared_plan, "SMALL_BYTES", small)
     columns = ", ".join(f"{text} AS c{number}" for number, (text, _) in enumerate(VALUES))
     sql = f"SELECT {columns} FROM range(0, 3, 1, 1)"  # a second and a third row: no offset is 0
 

@@ -16,7 +16,7 @@ from twinlake.base.errors import UsageError
 from twinlake.reading.answer import Answers
 from twinlake.reading.followed import Followed
 from twinlake.reading.reader import Reader, _message
-from twinlake.spark import kept_plan
+from twinlake.spark import prepared_plan
 
 SORTED = """
     SELECT k, max(struct(time, id)).id AS newest, max_by(name, time) AS name
@@ -30,7 +30,7 @@ SORTED = """
 def test_a_sort_that_was_begun_in_this_thread_is_done_by_tasks_where_it_is_too_large(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    monkeypatch.setattr(kept_plan, "SMALL_BYTES", most)
+    monkeypatch.setattr(prepared_plan, "SMALL_BYTES", most)
     answer = Answers(spark).of(spark.sql(SORTED), 1_000)
     found = answer.found.to_pylist()
     answer.close()

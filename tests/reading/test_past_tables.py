@@ -27,7 +27,7 @@ from twinlake.kinds.sessions import Sessions
 from twinlake.kinds.store import Store
 from twinlake.lake import formats
 from twinlake.lake.catalog import release_log
-from twinlake.lake.catalog.feed import Feed, open_version
+from twinlake.lake.catalog.maintained_version import MaintainedVersion, open_version
 from twinlake.lake.catalog.release_log import Release
 from twinlake.lake.catalog.version import Version
 from twinlake.lake.log.log import Log
@@ -91,7 +91,7 @@ class History:
     def _advanced(self, version: Version, draw: random.Random) -> set[int]:
         """The positions at which it stood, some of them left out by longer steps."""
         feed = open_version(self.lake, version, {"orders": self.log})
-        assert isinstance(feed, Feed)
+        assert isinstance(feed, MaintainedVersion)
         at, stood = Standing(), set()
         for to in sorted({*draw.sample(range(1, BATCHES), 2), BATCHES}):
             at = advance(feed, at, to)

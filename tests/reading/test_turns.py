@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from twinlake.base.errors import BusyError
-from twinlake.reading.query import LONG_S, Turn, Turns
+from twinlake.reading.query import LONG_S, QueryQueue, Turn
 
 
 class Client:
@@ -27,7 +27,7 @@ def test_a_statement_that_has_become_long_leaves_its_turn_to_others() -> None:
     now = [0.0]
 
     async def asked() -> list[Turn]:
-        turns = Turns(1, 1, clock=lambda: now[0])
+        turns = QueryQueue(1, 1, clock=lambda: now[0])
         async with turns.one(CLIENT) as first:
             turns.look(first)
             seen = [replace(first)]
@@ -45,7 +45,7 @@ def test_of_further_long_statements_as_many_end_as_others_wait() -> None:
     now = [0.0]
 
     async def asked() -> tuple[list[bool], list[bool]]:
-        turns = Turns(2, 1, clock=lambda: now[0])
+        turns = QueryQueue(2, 1, clock=lambda: now[0])
         async with turns.one(CLIENT) as first:
             now[0] += LONG_S
             turns.look(first)
@@ -68,7 +68,7 @@ def test_in_the_place_of_a_long_statement_that_does_not_end_another_has_to() -> 
     now = [0.0]
 
     async def asked() -> list[list[bool]]:
-        turns, seen = Turns(2, 0, clock=lambda: now[0]), []
+        turns, seen = QueryQueue(2, 0, clock=lambda: now[0]), []
         async with turns.one(CLIENT) as first, turns.one(CLIENT) as second:
             now[0] += LONG_S
             short = turns.one(CLIENT)
@@ -88,7 +88,7 @@ def test_a_long_statement_that_has_ended_makes_room_for_another() -> None:
     now = [0.0]
 
     async def asked() -> list[bool]:
-        turns, long = Turns(1, 1, clock=lambda: now[0]), []
+        turns, long = QueryQueue(1, 1, clock=lambda: now[0]), []
         for _ in range(3):
             async with turns.one(CLIENT) as turn:
                 now[0] += LONG_S
@@ -101,7 +101,7 @@ def test_a_long_statement_that_has_ended_makes_room_for_another() -> None:
 
 def test_who_leaves_in_the_moment_in_which_a_turn_is_free_does_not_keep_it() -> None:
     async def asked() -> Turn:
-        turns = Turns(1, 0)
+        turns = QueryQueue(1, 0)
         first = turns.one(CLIENT)
         await first.__aenter__()
 
@@ -121,7 +121,7 @@ def test_who_leaves_in_the_moment_in_which_a_turn_is_free_does_not_keep_it() -> 
     assert not asyncio.run(asked()).is_over
 
 
-def over(turns: Turns, running: Iterable[Turn]) -> list[bool]:
+def over(turns: QueryQueue, running: Iterable[Turn]) -> list[bool]:
     for turn in running:
         turns.look(turn)
     return [turn.is_over for turn in running]

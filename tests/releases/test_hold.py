@@ -21,8 +21,8 @@ from twinlake.lake.catalog import release_log
 from twinlake.lake.catalog.release_log import Release
 from twinlake.lake.catalog.version import Version
 from twinlake.releases import promote
-from twinlake.speed.hold import Hold
 from twinlake.speed.owner import Owner
+from twinlake.speed.pause import Hold
 from twinlake.speed.versions import Versions
 
 TABLE = sales_per_region.TABLE

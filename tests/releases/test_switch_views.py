@@ -23,7 +23,7 @@ from twinlake.lake.catalog.release_log import Release
 from twinlake.lake.catalog.version import Version
 from twinlake.lake.open_lake import Held
 from twinlake.releases import promote
-from twinlake.speed.hold import Hold
+from twinlake.speed.pause import Hold
 from twinlake.speed.versions import Versions
 
 

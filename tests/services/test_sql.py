@@ -10,7 +10,7 @@ import pytest
 
 from tests.broker import free_port
 from twinlake.base.errors import UsageError
-from twinlake.base.passwords import fits
+from twinlake.base.passwords import verify
 from twinlake.config.settings import Services
 from twinlake.services import sql
 from twinlake.services.addresses import publish
@@ -21,9 +21,9 @@ def test_it_is_handed_a_hash_and_never_the_password(context: Context) -> None:
     services = publish(context)
     line = sql.password_file(context.folders).read_text()
 
-    assert fits(line, *services.reader)
-    assert not fits(line, services.sql_user, services.sql_password + "x")
-    assert not fits(line, "root", services.sql_password)
+    assert verify(line, *services.reader)
+    assert not verify(line, services.sql_user, services.sql_password + "x")
+    assert not verify(line, "root", services.sql_password)
     assert services.sql_password not in line
 
 

@@ -47,7 +47,7 @@ def test_a_table_below_that_is_there_and_held_is_not_waited_for(
 ) -> None:
     there, comes = version_of(held), version_of(slow)  # type: ignore[arg-type]
     versions.advance_to(VIEW, {"orders": 0}, RUN)  # both are open
-    monkeypatch.setattr("twinlake.speed.awaited.STILL_S", 30.0)
+    monkeypatch.setattr("twinlake.speed.wait_progress.STILL_S", 30.0)
     monkeypatch.setattr("twinlake.speed.versions.ANSWER_WAIT_S", 30.0)
     late = versions.owner(comes).hold(2)
     late.at.result(30)

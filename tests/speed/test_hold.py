@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from twinlake.speed.hold import Held, Hold
 from twinlake.speed.mailbox import ClosedMailboxError, Mailbox
+from twinlake.speed.pause import Held, Hold
 
 
 def stand(mailbox: Mailbox, hold: Hold):

@@ -282,7 +282,7 @@ def test_a_wait_for_a_version_that_stands_still_says_where_and_ends(
     versions.advance_to(version, {"orders": 1}, RUN)
 
     with versions.hold([version], 300, RUN), monkeypatch.context() as impatient:
-        impatient.setattr("twinlake.speed.awaited.STILL_S", 1.0)
+        impatient.setattr("twinlake.speed.wait_progress.STILL_S", 1.0)
         impatient.setattr("twinlake.speed.versions.ANSWER_WAIT_S", 1.0)
         offered(versions, log, orders, 1)
         with pytest.raises(TimedOutError, match=f"{version} has stood at batch 1 for 1 s"):

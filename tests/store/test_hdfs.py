@@ -27,7 +27,7 @@ from twinlake.lake.delta import delta
 from twinlake.lake.delta.appender import Appender
 from twinlake.lake.delta.ledger import Ledger
 from twinlake.lake.storage import store
-from twinlake.lake.storage.fit import refuse_unfit
+from twinlake.lake.storage.fit import check_store
 from twinlake.reading.live import LiveTables
 from twinlake.server import lease
 
@@ -145,7 +145,7 @@ def test_a_ledger_goes_on_beside_what_a_killed_writer_has_left(lake: Remote) -> 
 
 
 def test_a_server_may_be_in_it_and_a_second_one_is_refused(lake: Remote) -> None:
-    refuse_unfit(lake, datetime.now(UTC))
+    check_store(lake, datetime.now(UTC))
     held = lease.take(lake, beat_s=0.1, silent_s=3)
 
     with pytest.raises(BusyError, match=f"process {os.getpid()} on"):
@@ -171,7 +171,7 @@ def test_a_store_that_does_not_answer_is_told_in_words() -> None:
     began = time.monotonic()
 
     with pytest.raises(UnreachableError, match="cannot be written"):
-        refuse_unfit(Remote("hdfs://127.0.0.1:1/lake"), datetime.now(UTC))
+        check_store(Remote("hdfs://127.0.0.1:1/lake"), datetime.now(UTC))
     assert time.monotonic() - began < 60
 
 

@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from twinlake.config.kafka_access import KafkaAccess
-from twinlake.topics.refusal import Ear, refusal, refusal_in_java
+from twinlake.topics.refusal import ErrorCollector, refusal, refusal_in_java
 
 ACCESS = KafkaAccess(bootstrap_servers="here:1", security="SASL_SSL", username="ann", password="secret")
 PLAIN = "Disconnected while requesting ApiVersion: might be caused by incorrect security.protocol"
@@ -44,7 +44,7 @@ def test_a_broker_that_is_away_refuses_nobody(code: int) -> None:
 
 
 def test_what_a_broker_that_ends_makes_a_client_say_is_believed_when_time_is_up() -> None:
-    ear = Ear(ACCESS)
+    ear = ErrorCollector(ACCESS)
     ear(
         KafkaError(
             KafkaError._AUTHENTICATION, "SaslAuthenticateRequest failed: Local: Broker transport failure"
@@ -56,7 +56,7 @@ def test_what_a_broker_that_ends_makes_a_client_say_is_believed_when_time_is_up(
 
 
 def test_who_was_let_in_was_not_refused() -> None:
-    ear = Ear(ACCESS)
+    ear = ErrorCollector(ACCESS)
     ear(KafkaError(KafkaError._AUTHENTICATION, "invalid credentials"))
     refused_before = ear.refusal()
     ear.forget()

@@ -17,7 +17,7 @@ from pyspark import SparkContext
 
 from twinlake.batch import due, maintain
 from twinlake.batch.maintain import vacuum
-from twinlake.lake.catalog import certificates, feed, runs
+from twinlake.lake.catalog import certificates, maintained_version, runs
 from twinlake.lake.delta import checkpoints, ledger
 from twinlake.lake.log import log
 from twinlake.server.__main__ import main
@@ -38,7 +38,7 @@ def lapse(day_s: float) -> None:
     due.WHOLE_EVERY = timedelta(seconds=day_s)
     ledger.COMPACT_ABOVE_FILES, certificates.KEEP, runs.KEEP_ENDED = 20, 20, 20
     checkpoints.EVERY_COMMITS = 10
-    for properties in (log.PROPERTIES, feed.PROPERTIES):
+    for properties in (log.PROPERTIES, maintained_version.PROPERTIES):
         properties["delta.checkpointInterval"] = "10"
 
 

@@ -20,7 +20,7 @@ def is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-def silence(server: str, wait_s: float) -> str:
+def connection_error(server: str, wait_s: float) -> str:
     """Why nobody answers at `host:port`; empty where somebody listens."""
     try:
         socket.create_connection(host_and_port(server), timeout=wait_s).close()

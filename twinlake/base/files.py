@@ -30,7 +30,7 @@ _NO_ROOM_BYTES = 1 << 20
 def replace_file(path: Path, content: str | bytes, mode: int = READABLE) -> None:
     """Writes `content` beside `path` (in a folder made where it is missing), syncs it, renames, syncs the
     folder. Raises OSError or, of a full disk, FullDiskError, with the old content left as it was."""
-    with telling_of_a_full_disk(path.parent):
+    with raising_disk_full(path.parent):
         _replace(path, content, mode)
 
 
@@ -73,7 +73,7 @@ def named_secret(file: Path, section: str) -> str:
 
 
 @contextmanager
-def telling_of_a_full_disk(folder: Path) -> Iterator[None]:
+def raising_disk_full(folder: Path) -> Iterator[None]:
     """Raises FullDiskError in the place of what another program, or this one, raised for want of room."""
     try:
         yield

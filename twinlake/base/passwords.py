@@ -1,4 +1,4 @@
-"""Passwords: the line a door is given instead of the password itself, and whether a password fits it.
+"""Passwords: the line a door is given instead of the password itself, and whether a password verify it.
 
 `user:iterations:salt:hash`, the last two in hexadecimal; the hash is PBKDF2 with HMAC-SHA-256 (RFC 8018).
 `reading/java/twinlake/reading/Passwords.java` reads the same line for JDBC.
@@ -20,7 +20,7 @@ def hashed(user: str, password: str) -> str:
     return f"{user}:{ITERATIONS}:{salt.hex()}:{_hash(password, salt, ITERATIONS).hex()}\n"
 
 
-def fits(line: str, user: str, password: str) -> bool:
+def verify(line: str, user: str, password: str) -> bool:
     """Whether it is this user's line and password; takes as long for a wrong one."""
     expected_user, iterations, salt, expected = line.strip().split(":")
     found = _hash(password, bytes.fromhex(salt), int(iterations))

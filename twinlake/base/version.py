@@ -6,6 +6,6 @@ VERSION = "0.1.0"
 """The first two numbers change when clients and lake server no longer understand each other."""
 
 
-def fits(other: str) -> bool:
+def is_compatible(other: str) -> bool:
     """Whether a client and a lake server of these versions understand each other."""
     return other.split(".")[:2] == VERSION.split(".")[:2]

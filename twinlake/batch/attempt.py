@@ -19,7 +19,7 @@ from twinlake.batch.due import Scope
 from twinlake.definitions.fingerprint import STATE_CODE
 from twinlake.kinds.windows import Windows
 from twinlake.lake.catalog.certificates import NOTHING, Outcome
-from twinlake.lake.catalog.feed import Feed
+from twinlake.lake.catalog.maintained_version import MaintainedVersion
 from twinlake.lake.catalog.segments import Closed, batch_epoch
 from twinlake.lake.delta import delta
 from twinlake.lake.storage import store
@@ -35,7 +35,9 @@ class Attempt:
     `scope` is what is rebuilt, `parts` its chunks once `cut` has been called; an earlier attempt's are kept.
     """
 
-    def __init__(self, file: Location, job: str, feed: Feed, closed: Closed, asked: Asked) -> None:
+    def __init__(
+        self, file: Location, job: str, feed: MaintainedVersion, closed: Closed, asked: Asked
+    ) -> None:
         """Goes on where an earlier attempt ended, at the moment it had pinned, or begins at `closed`.
 
         It begins anew if the version is another or something else was asked for, if old records may be read
@@ -83,7 +85,7 @@ class Attempt:
         self.next_epoch += 1
         self._save(None)
 
-    def _take_over(self, stored: dict[str, Any], job: str, feed: Feed) -> None:
+    def _take_over(self, stored: dict[str, Any], job: str, feed: MaintainedVersion) -> None:
         replacing, outcome = stored["replacing"], _outcome(stored["outcome"])
         done, next_epoch = stored["done"], stored["next_epoch"]
         if replacing and _made(feed, job, next_epoch):
@@ -124,7 +126,7 @@ class Attempt:
         store.replace(self._file, json.dumps(state))
 
 
-def _made(feed: Feed, job: str, epoch: int) -> bool:
+def _made(feed: MaintainedVersion, job: str, epoch: int) -> bool:
     """Whether the table's commit with that number may be this job's.
 
     After some hours its file is cleaned up, and with it who made it: rather a difference is told twice than

@@ -19,7 +19,7 @@ from twinlake.kinds.kind import grid_of
 from twinlake.kinds.windows import Windows, window_range
 from twinlake.lake.catalog.certificates import Certificate, Work
 from twinlake.lake.catalog.failing_record import REMEDY
-from twinlake.lake.catalog.feed import Feed, LogView, Opened, feeds
+from twinlake.lake.catalog.maintained_version import LogView, MaintainedVersion, Opened, feeds
 from twinlake.lake.catalog.segments import Closed
 from twinlake.lake.catalog.version import Pin, Version
 from twinlake.lake.open_lake import OpenLake
@@ -90,7 +90,7 @@ def verify_version(lake: OpenLake, version: Version, run: Run, asked: Asked) -> 
             return _not_due(lake, version)
         scope = found
     made = new_certificate(lake, version, run, pin, scope)
-    if made.equal or not asked.repair or not isinstance(opened, Feed):
+    if made.equal or not asked.repair or not isinstance(opened, MaintainedVersion):
         return _ended(Certified(certificate=made, first_window=_first_window(opened, windows)), opened)
     return rebuild_version(lake, version, run, replace(asked, only_due=False))
 
@@ -103,7 +103,7 @@ def rebuild_version(lake: OpenLake, version: Version, run: Run, asked: Asked) ->
     """
     opened = lake.versions.opened(version)
     windows = asked.windows(opened)
-    if not isinstance(opened, Feed):
+    if not isinstance(opened, MaintainedVersion):
         return verify_version(lake, version, run, Asked(only_due=asked.only_due))
     begun = store.exists(lake.staging(run.id))  # what an attempt has repaired is not to be forgotten
     if asked.only_due and not begun and grid_of(opened.definition) is None:
@@ -147,7 +147,7 @@ def difference_error(made: Certificate, whose: str, remedy: str) -> DifferenceEr
 def _first_window(opened: Opened, windows: Windows) -> str | None:
     """By the statistics of its files, which Delta writes for every window's start."""
     grid = grid_of(opened.definition)
-    if windows.is_all or grid is None or not isinstance(opened, Feed):
+    if windows.is_all or grid is None or not isinstance(opened, MaintainedVersion):
         return None
     starts = [least for file in opened.appender.files().values() if (least := file.least(grid.column))]
     return format_moment(min(map(parse_moment, starts))) if starts else None
@@ -176,7 +176,9 @@ def _not_due(lake: OpenLake, version: Version) -> Certified:
     return Certified(certificate=newest, due=False)
 
 
-def _rebuild(lake: OpenLake, feed: Feed, windows: Windows | None, repair: bool, run: Run) -> Rebuilt:
+def _rebuild(
+    lake: OpenLake, feed: MaintainedVersion, windows: Windows | None, repair: bool, run: Run
+) -> Rebuilt:
     """With the lane held from before the segment is closed until the last replace; None: what is due."""
     version, staging = feed.version, lake.staging(run.id)
 
@@ -220,7 +222,7 @@ def _ended(found: Certified, opened: Opened) -> Certified | Failed:
     remedy = "find the cause; `twinlake rebuild` with --repair replaces what is stored by what the log gives"
     if found.replaced:
         remedy = "find what changes the table beside the lake server; the difference came back after a repair"
-    if not isinstance(opened, Feed):
+    if not isinstance(opened, MaintainedVersion):
         remedy = _remedy_of_view(opened, {one["cause"] for one in made.differences})
     return Failed(error=difference_error(made, f"{made.table} {made.version}", remedy), result=found)
 

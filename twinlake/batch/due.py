@@ -16,7 +16,7 @@ from twinlake.base.times import parse_moment
 from twinlake.kinds.kind import grid_of, is_stored
 from twinlake.kinds.windows import ALL, Windows
 from twinlake.lake.catalog.certificates import Base, Certificate
-from twinlake.lake.catalog.feed import Feed, Opened
+from twinlake.lake.catalog.maintained_version import MaintainedVersion, Opened
 from twinlake.lake.catalog.version import Pin
 from twinlake.lake.delta import delta
 
@@ -74,7 +74,7 @@ def gained(opened: Opened, since: Mapping[str, int], to: Mapping[str, int]) -> W
     from pyspark.sql import functions as F
 
     grid = grid_of(opened.definition)
-    if grid is None or not isinstance(opened, Feed) or since == to:
+    if grid is None or not isinstance(opened, MaintainedVersion) or since == to:
         return Windows(())
     rows = opened.log.rows(since[opened.topic], to[opened.topic])
     starts = opened.definition.partial(rows).select(F.unix_micros(grid.column).alias("start")).distinct()
@@ -87,7 +87,7 @@ def rewritten(opened: Opened, since: int | None, to: Pin) -> Windows:
     All of them where commits are gone that would tell; none for a view kind, which has no rows.
     """
     windows = Windows(())
-    if not isinstance(opened, Feed) or since is None or to.delta_version is None:
+    if not isinstance(opened, MaintainedVersion) or since is None or to.delta_version is None:
         return windows
     for version in range(since + 1, to.delta_version + 1):
         made = delta.commit(opened.path, version)

@@ -16,7 +16,7 @@ from twinlake.batch.diff import Side
 from twinlake.batch.pinned import side
 from twinlake.kinds.expression import Stage
 from twinlake.lake.catalog.failing_record import FailingRecord, first_failing, is_of_data
-from twinlake.lake.catalog.feed import LogView
+from twinlake.lake.catalog.maintained_version import LogView
 from twinlake.lake.catalog.version import Pin
 from twinlake.topics import coordinate
 

@@ -21,7 +21,7 @@ from twinlake.base.location import Location
 from twinlake.base.times import parse_moment
 from twinlake.base.waiting import holding
 from twinlake.lake.catalog import release_log
-from twinlake.lake.catalog.feed import Feed
+from twinlake.lake.catalog.maintained_version import MaintainedVersion
 from twinlake.lake.catalog.version import Version, stored_versions
 from twinlake.lake.delta import delta
 from twinlake.lake.delta.kept_commits import KEEP_COMMITS_S
@@ -159,7 +159,7 @@ def maintain(lake: OpenLake, table: str | None = None, run: Run | None = None) -
         opened
         for version in lake.versions.living()
         if table in (None, version.table) and (version.table, version.name) not in stalled
-        if isinstance(opened := lake.versions.opened(version), Feed)
+        if isinstance(opened := lake.versions.opened(version), MaintainedVersion)
     ]
     logs = list(lake.logs.values()) if table is None else []
     with holding(_one_at_a_time, "another clean-up to end", OTHER_WAIT_S, run):

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from urllib.parse import unquote
 
 from twinlake.kinds.evidence import SEGMENT
-from twinlake.lake.catalog.feed import Feed
+from twinlake.lake.catalog.maintained_version import MaintainedVersion
 from twinlake.lake.catalog.segments import Segment, arranged, batch_epoch, segments
 from twinlake.lake.delta import delta
-from twinlake.lake.delta.growth import first_to_merge
-from twinlake.spark.kept_plan import TooLargeError
+from twinlake.lake.delta.merge_policy import first_to_merge
+from twinlake.spark.prepared_plan import TooLargeError
 
 FILE_BYTES = 128 << 20
 SMALL_BYTES = 16 << 20
 """Up to so many bytes are merged in memory, by a kept plan and a commit of our own; more by Spark's Delta."""
 
 
-def merge_small(feed: Feed, open_segment: int) -> tuple[int, int] | None:
+def merge_small(feed: MaintainedVersion, open_segment: int) -> tuple[int, int] | None:
     """Merge the small closed segments, in the lane that the caller holds; the range that was merged."""
     chosen = choose([segment for segment in segments(feed) if segment.number < open_segment])
     if not chosen:
@@ -33,7 +33,7 @@ def choose(closed: Sequence[Segment]) -> Sequence[Segment]:
     return chosen if len(chosen) > 1 or files > files_for(size) else []
 
 
-def merge_segments(feed: Feed, closed: Sequence[Segment], epoch: int) -> delta.Commit:
+def merge_segments(feed: MaintainedVersion, closed: Sequence[Segment], epoch: int) -> delta.Commit:
     """Replace these neighbouring closed segments by their merged rows as the last one of them.
 
     One commit, which takes `epoch`, the lane's next number.

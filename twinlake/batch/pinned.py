@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twinlake.batch.diff import Side
 from twinlake.kinds.equality import scale_of
-from twinlake.lake.catalog.feed import LogView, Readable, as_computed
+from twinlake.lake.catalog.maintained_version import LogView, Readable, as_computed
 from twinlake.lake.catalog.version import Pin
 
 

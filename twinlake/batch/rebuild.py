@@ -27,7 +27,7 @@ from twinlake.batch.verify import begin, compare, within
 from twinlake.kinds.evidence import ROWS, SEGMENT, TELLS
 from twinlake.kinds.windows import ALL, Windows
 from twinlake.lake.catalog.certificates import NOTHING, Certificate
-from twinlake.lake.catalog.feed import Feed
+from twinlake.lake.catalog.maintained_version import MaintainedVersion
 from twinlake.lake.catalog.segments import Closed, segment_of
 from twinlake.lake.delta import delta
 from twinlake.lake.delta.table_state import LiveFile
@@ -55,7 +55,7 @@ class Rebuilt:
 
 
 def rebuild(
-    feed: Feed,
+    feed: MaintainedVersion,
     closed: Closed,
     open_segment: Callable[[], int],
     run: Run,
@@ -130,7 +130,9 @@ def rebuild(
     )
 
 
-def chunks(feed: Feed, closed: Closed, windows: Windows, chunk_records: int = CHUNK_RECORDS) -> list[Windows]:
+def chunks(
+    feed: MaintainedVersion, closed: Closed, windows: Windows, chunk_records: int = CHUNK_RECORDS
+) -> list[Windows]:
     """The windows to compare and replace one after another, about as many stored rows in each part.
 
     Tables without windows are one chunk; where no window is asked for there is none.
@@ -151,7 +153,7 @@ def chunks(feed: Feed, closed: Closed, windows: Windows, chunk_records: int = CH
     return list(windows.cut([moment for moment in moments if moment]))
 
 
-def closed_rows(feed: Feed, closed: Closed, windows: Windows) -> DataFrame:
+def closed_rows(feed: MaintainedVersion, closed: Closed, windows: Windows) -> DataFrame:
     """The stored partial rows of the closed segments at the pinned Delta version, limited to the windows.
 
     After an earlier chunk of this rebuild the pinned version still tells the truth about the other windows.
@@ -208,7 +210,9 @@ def replace_closed(
     raise AssertionError("the last try returns or raises")
 
 
-def _replaced(feed: Feed, closed: Closed, windows: Windows) -> tuple[dict[str, int], dict[str, int]]:
+def _replaced(
+    feed: MaintainedVersion, closed: Closed, windows: Windows
+) -> tuple[dict[str, int], dict[str, int]]:
     """The live files of closed segments that have rows of these windows only, and those that may have others
     too: paths, as Delta's log writes them, and bytes."""
     whole, partly = {}, {}
@@ -223,7 +227,7 @@ def _replaced(feed: Feed, closed: Closed, windows: Windows) -> tuple[dict[str, i
     return whole, partly
 
 
-def _span(feed: Feed, file: LiveFile) -> tuple[datetime, datetime] | None:
+def _span(feed: MaintainedVersion, file: LiveFile) -> tuple[datetime, datetime] | None:
     """Between which starts of windows its rows are; None where that is not known of every row."""
     grid = feed.definition.cells
     least, greatest = (file.least(grid.column), file.greatest(grid.column)) if grid else (None, None)

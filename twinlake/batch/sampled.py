@@ -10,7 +10,7 @@ from twinlake.batch.diff import Diff, Side, diff
 from twinlake.batch.pinned import side
 from twinlake.batch.touched import only
 from twinlake.lake.catalog.certificates import SHOWN
-from twinlake.lake.catalog.feed import LogView
+from twinlake.lake.catalog.maintained_version import LogView
 from twinlake.lake.catalog.version import Pin
 from twinlake.lake.delta.local_rows import local_rows
 

@@ -20,7 +20,7 @@ from twinlake.base.location import Location
 from twinlake.batch.merge import files_for
 from twinlake.batch.verify import within
 from twinlake.kinds.windows import Windows
-from twinlake.lake.catalog.feed import Feed
+from twinlake.lake.catalog.maintained_version import MaintainedVersion
 from twinlake.lake.catalog.segments import Closed
 from twinlake.lake.storage import store
 
@@ -33,7 +33,7 @@ CHUNK = "_chunk"
 class Staged:
     """States of the feed's definition, sorted as its files are."""
 
-    def __init__(self, feed: Feed, place: Location) -> None:
+    def __init__(self, feed: MaintainedVersion, place: Location) -> None:
         self.feed = feed
         self._place = place
         self._folder = place

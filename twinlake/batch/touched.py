@@ -16,7 +16,7 @@ from deltalake.exceptions import DeltaError
 from twinlake.base import quote
 from twinlake.base.location import Location
 from twinlake.batch.diff import Side
-from twinlake.lake.catalog.feed import Feed, LogView, Readable
+from twinlake.lake.catalog.maintained_version import LogView, MaintainedVersion, Readable
 from twinlake.lake.catalog.version import Pin
 from twinlake.lake.delta import delta
 from twinlake.lake.delta.data_file import rows_in
@@ -52,22 +52,22 @@ def is_known(opened: Readable, pin: Pin) -> bool:
 
 def _names_all(opened: Readable, pin: Pin) -> bool:
     """Whether the pin has one of every version that is read."""
-    return isinstance(opened, Feed) or (
+    return isinstance(opened, MaintainedVersion) or (
         isinstance(opened, LogView)
         and all(name in pin.reads and _names_all(one, pin.reads[name]) for name, one in opened.reads.items())
     )
 
 
-def _stored(opened: Readable, pin: Pin) -> Iterator[tuple[Feed, Pin]]:
+def _stored(opened: Readable, pin: Pin) -> Iterator[tuple[MaintainedVersion, Pin]]:
     """Every stored version that the pinned one is made of, with its pin."""
-    if isinstance(opened, Feed):
+    if isinstance(opened, MaintainedVersion):
         yield opened, pin
     elif isinstance(opened, LogView):
         for name, read in opened.reads.items():
             yield from _stored(read, pin.reads[name])
 
 
-def touched(feed: Feed, old: Pin, new: Pin) -> DataFrame | None:
+def touched(feed: MaintainedVersion, old: Pin, new: Pin) -> DataFrame | None:
     """The values of `by` of all rows of the view that may differ between two pins of the version, each once.
 
     None where the files do not tell: the table is not kept by such columns, a commit between the pins or a
@@ -100,7 +100,7 @@ def only(side: Side, keys: DataFrame) -> Side:
     return Side(rows=side.rows.join(F.broadcast(named), on, "left_semi"), scales=side.scales)
 
 
-def _files(feed: Feed, old: Pin, new: Pin) -> list[Location] | None:
+def _files(feed: MaintainedVersion, old: Pin, new: Pin) -> list[Location] | None:
     """The data files of the steps after one pin and up to the other; None where they are not all known."""
     assert old.delta_version is not None and new.delta_version is not None
     assert old.step is not None and new.step is not None

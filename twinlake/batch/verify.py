@@ -20,7 +20,7 @@ from twinlake.kinds.evidence import HASH_HIGH, HASH_LOW, NAMES, ROWS, SEGMENT, T
 from twinlake.kinds.kind import Moment
 from twinlake.kinds.windows import Windows
 from twinlake.lake.catalog.certificates import NOTHING, RAISES, SHOWN, Base, Certificate, Outcome, Work
-from twinlake.lake.catalog.feed import Feed, LogView, Opened
+from twinlake.lake.catalog.maintained_version import LogView, MaintainedVersion, Opened
 from twinlake.lake.catalog.version import Pin
 from twinlake.lake.delta.local_rows import local_rows
 from twinlake.topics import coordinate
@@ -74,7 +74,7 @@ def counted(states: DataFrame) -> dict[str, int]:
     return {name: int(found[name] or 0) for name in NAMES}
 
 
-def _elsewhere(feed: Feed, pin: Pin, base: Base, evidence: Mapping[str, int]) -> Outcome:
+def _elsewhere(feed: MaintainedVersion, pin: Pin, base: Base, evidence: Mapping[str, int]) -> Outcome:
     """Whether all rows together have counted what they had at the base, and the log's records since, once."""
     since, to = base.position[feed.topic], pin.position[feed.topic]
     fresh = counted(feed.definition.partial(feed.log.rows(since, to))) if since < to else {}
@@ -85,7 +85,7 @@ def _elsewhere(feed: Feed, pin: Pin, base: Base, evidence: Mapping[str, int]) ->
     return Outcome(rows_compared=0, differing=1, differences=(found,))
 
 
-def within(feed: Feed, windows: Windows) -> str:
+def within(feed: MaintainedVersion, windows: Windows) -> str:
     """The condition on stored rows that they lie in these windows."""
     grid = feed.definition.cells
     return windows.predicate(grid.column) if grid else "true"
@@ -114,7 +114,7 @@ def begin(kind: Work, pin: Pin, run: Run, created_at: str, scope: Scope = WHOLE)
     )
 
 
-def compare(feed: Feed, speed_rows: DataFrame, batch: DataFrame) -> Outcome:
+def compare(feed: MaintainedVersion, speed_rows: DataFrame, batch: DataFrame) -> Outcome:
     """Merge the stored rows (`_segment` among their columns) and compare them with the batch's states."""
     scales = feed.definition.scales(feed.state_types)
     speed = feed.definition.merge(speed_rows.drop(SEGMENT))
@@ -207,7 +207,7 @@ def _key(row: Row, keys: Sequence[str]) -> dict[str, Any]:
     return {name: to_json(row[name]) for name in keys}
 
 
-def _differences(feed: Feed, rows: Sequence[Differing]) -> list[dict[str, Any]]:
+def _differences(feed: MaintainedVersion, rows: Sequence[Differing]) -> list[dict[str, Any]]:
     """The differing keys, with what a reader sees on both sides, and the class of the cause."""
     keys = feed.definition.state_keys
     speed = _seen(feed, [row.left for row in rows if row.left is not None])
@@ -233,7 +233,7 @@ def _difference(
     }  # fmt: skip
 
 
-def _seen(feed: Feed, states: Sequence[Row]) -> dict[str, dict[str, Any]]:
+def _seen(feed: MaintainedVersion, states: Sequence[Row]) -> dict[str, dict[str, Any]]:
     """What a reader of the view would see if these merged states were all, by the view's key; nothing for a
     hidden row."""
     from pyspark.sql import functions as F
@@ -257,7 +257,7 @@ def _seen(feed: Feed, states: Sequence[Row]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _key_text(feed: Feed, row: dict[str, Any]) -> str:
+def _key_text(feed: MaintainedVersion, row: dict[str, Any]) -> str:
     return json.dumps({name: to_json(row[name]) for name in feed.definition.view_keys}, sort_keys=True)
 
 

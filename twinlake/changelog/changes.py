@@ -18,7 +18,7 @@ from twinlake.changelog.destination import GROUPS
 from twinlake.changelog.form import Form
 from twinlake.changelog.position import Position
 from twinlake.config.kafka_access import KafkaAccess
-from twinlake.lake.catalog.feed import Feed, Opened
+from twinlake.lake.catalog.maintained_version import MaintainedVersion, Opened
 from twinlake.lake.catalog.version import Pin
 from twinlake.lake.open_lake import LivingVersions
 
@@ -58,7 +58,7 @@ def find_changes(
         found = changes(side(before, old), side(opened, pin), keys)
         return Changes(way=ALL_KEYS, records=form.of_changes(found))
     left, right = exact_side(opened, old), exact_side(opened, pin)
-    by = touched(opened, old, pin) if isinstance(opened, Feed) else None
+    by = touched(opened, old, pin) if isinstance(opened, MaintainedVersion) else None
     if by is None:
         return Changes(way=ALL_KEYS, records=form.of_changes(changes(left, right, keys)))
     return Changes(way=TOUCHED, records=form.of_changes(changes(only(left, by), only(right, by), keys)))

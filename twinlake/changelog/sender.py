@@ -24,7 +24,7 @@ from twinlake.changelog.form import Form, registered
 from twinlake.changelog.position import Position, pin_json
 from twinlake.kinds.kind import is_stored
 from twinlake.lake.catalog import release_log
-from twinlake.lake.catalog.feed import Opened
+from twinlake.lake.catalog.maintained_version import Opened
 from twinlake.lake.catalog.paused import Paused
 from twinlake.lake.catalog.version import Pin, Version
 from twinlake.lake.delta.read_errors import damage_in

@@ -19,8 +19,8 @@ from twinlake.config.configuration import Configuration
 from twinlake.config.configuration_example import example, own_first
 from twinlake.config.settings import Settings
 from twinlake.lake import formats
-from twinlake.lake.storage.fit import refuse_unfit
-from twinlake.services import given, sql
+from twinlake.lake.storage.fit import check_store
+from twinlake.services import external, sql
 from twinlake.services.checks import (
     airflow as check_airflow,
 )
@@ -108,7 +108,7 @@ def checks(settings: Settings) -> Iterator[Finding]:
 
 def _of_given(settings: Settings, services: Collection[str]) -> Iterator[Finding]:
     if "broker" in services:
-        file = given.cluster_file(folders_of(settings))
+        file = external.cluster_file(folders_of(settings))
         remembered = settings.services().cluster_id if settings.services_file.exists() else ""
         before = file.read_text() if file.exists() else remembered
         yield from check_kafka.findings(settings, utc_now, before)
@@ -187,7 +187,7 @@ def _lake(settings: Settings) -> str:
     """Its format; where it is in a place of its own, the store there is tried out first."""
     if not settings.configuration.lake.uri:
         return formats.described(settings.lake)
-    refuse_unfit(settings.lake, utc_now())
+    check_store(settings.lake, utc_now())
     told = "can be written, publishes a name once, and its clock is right"
     return f"{told}; {formats.described(settings.lake)}"
 

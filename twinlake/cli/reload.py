@@ -42,7 +42,7 @@ def reload_command(key: KEY = None, as_json: AS_JSON = False) -> None:
 
 
 def _is_locked(settings: Settings) -> bool:
-    from twinlake.services.lock import is_locked
+    from twinlake.services.broker_security import is_locked
 
     return is_locked(settings)
 

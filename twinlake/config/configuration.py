@@ -198,7 +198,7 @@ class Kafka(Login):
     changelog: Login | None = section(Login, "changelogs have a login of their own")
 
     @property
-    def is_given(self) -> bool:
+    def is_external(self) -> bool:
         """Whether there is a Kafka of one's own."""
         return bool(self.bootstrap_servers)
 
@@ -223,7 +223,7 @@ class Registry:
     ca_file: Path | None = authority("PEM, who has signed its certificate")
 
     @property
-    def is_given(self) -> bool:
+    def is_external(self) -> bool:
         return bool(self.url)
 
 
@@ -243,7 +243,7 @@ class Spark:
     )
 
     @property
-    def is_given(self) -> bool:
+    def is_external(self) -> bool:
         """Whether there is a cluster of one's own."""
         return not self.master.startswith("local")
 
@@ -269,7 +269,7 @@ class Airflow:
     ca_file: Path | None = authority("PEM, who has signed its certificate")
 
     @property
-    def is_given(self) -> bool:
+    def is_external(self) -> bool:
         return bool(self.url)
 
 
@@ -354,10 +354,10 @@ class Configuration:
     def given(self) -> tuple[str, ...]:
         """The services that are used and not started."""
         services = {
-            "broker": self.kafka.is_given, "registry": self.registry.is_given,
-            "airflow": self.airflow.is_given,
+            "broker": self.kafka.is_external, "registry": self.registry.is_external,
+            "airflow": self.airflow.is_external,
         }  # fmt: skip
-        return tuple(name for name, is_given in services.items() if is_given)
+        return tuple(name for name, is_external in services.items() if is_external)
 
     @property
     def digest(self) -> str:

@@ -176,8 +176,8 @@ class _Reading:
     def _inner(self, kind: type, name: str, found: Any) -> Any:
         head = f"{_variable(name)}_"
         made = self._section(kind, name, {} if found is None else found)
-        is_given = found is not None or any(variable.startswith(head) for variable in self.environ)
-        return made if is_given else None
+        is_external = found is not None or any(variable.startswith(head) for variable in self.environ)
+        return made if is_external else None
 
     def _value(self, one: Field[Any], name: str, found: Mapping[str, Any]) -> dict[str, Any]:
         variable = _variable(name)
@@ -274,7 +274,7 @@ def _lacking(made: Configuration, reading: _Reading) -> Iterator[str]:
         "kafka.changelog": made.kafka.changelog,
     }
     for name, login in logins.items():
-        if made.kafka.is_given and made.kafka.security == SASL_SSL and login and not login.password:
+        if made.kafka.is_external and made.kafka.security == SASL_SSL and login and not login.password:
             yield (f"{reading.place(name)}: {SASL_SSL} needs a password: password_file, or "
                    f"{_variable(name)}_PASSWORD in the environment")  # fmt: skip
     if made.registry.username and not made.registry.password:
@@ -288,7 +288,7 @@ def _of_kafka(kafka: Kafka, reading: _Reading) -> Iterator[str]:
         if login := getattr(kafka, role):
             logins[f"kafka.{role}"] = login
     security = reading.place("kafka.security")
-    if not kafka.is_given:
+    if not kafka.is_external:
         if kafka.security == SSL:
             yield f"{security}: the broker that is started here knows {PLAINTEXT} and {SASL_SSL}"
         for name, login in logins.items():
@@ -322,7 +322,7 @@ def _of_kafka(kafka: Kafka, reading: _Reading) -> Iterator[str]:
 
 def _of_registry(registry: Registry, reading: _Reading) -> Iterator[str]:
     at = reading.place("registry")
-    if not registry.is_given:
+    if not registry.is_external:
         if registry.username or registry.password or registry.ca_file:
             yield f"{at}: url is missing; the registry that is started here asks for nothing"
         return

@@ -15,7 +15,7 @@ import structlog
 
 from twinlake.lake.delta import data_file
 from twinlake.lake.delta.appender import Appender
-from twinlake.lake.delta.growth import first_to_merge
+from twinlake.lake.delta.merge_policy import first_to_merge
 from twinlake.lake.log.log import Log
 
 EVERY_BATCHES = 32

@@ -36,11 +36,11 @@ def unchecked(end_marker: bytes, wrapped: bool) -> tuple[tuple[str, ...], tuple[
 
 def undecodable(topic: Topic, end_marker: bytes, closely: bool = False) -> str:
     """Reasons why the bytes of a value are no event, as text; NULL where they are one. `closely` as in
-    `json_sql.doubts`."""
+    `json_sql.type_errors`."""
     bad = []
     for field in topic.newest.fields:
         doc = json_sql.member(_DOC, field.name)
-        for code, path, wrong in json_sql.doubts(doc, parse(field.type), field.name, closely):
+        for code, path, wrong in json_sql.type_errors(doc, parse(field.type), field.name, closely):
             bad.append(f"CASE WHEN {wrong} THEN '{verdict.reason(code, path)}' END")
     broken = (
         f"{_END} IS NULL OR {_END} <> '{end_marker.hex()}' OR NOT {_TEXT} RLIKE '^[ \\\\t\\\\n\\\\r]*\\\\{{' "
@@ -96,7 +96,7 @@ def _kept(doc: str, kept: Type, promised: Type | None) -> str:
     """SQL of a value of the log's type. Nobody has looked at what the contract does not promise: it is NULL
     where it is anything else."""
     if promised is None:
-        wrong = (f"coalesce({one}, false)" for _, _, one in json_sql.doubts(doc, kept, ""))
+        wrong = (f"coalesce({one}, false)" for _, _, one in json_sql.type_errors(doc, kept, ""))
         return f"CASE WHEN NOT ({' OR '.join(wrong)}) THEN {json_sql.value(doc, kept)} END"
     if not (isinstance(kept, Struct) and isinstance(promised, Struct)):
         return json_sql.value(doc, kept)

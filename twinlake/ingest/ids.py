@@ -10,7 +10,7 @@ from twinlake.base import quote
 from twinlake.ingest.duplicates import Seen
 from twinlake.ingest.first_pass import id_hash, identity
 from twinlake.lake.log.log import Log
-from twinlake.spark.kept_plan import computed
+from twinlake.spark.prepared_plan import computed
 from twinlake.topics.record_key import KEY
 
 if TYPE_CHECKING:

@@ -28,9 +28,9 @@ from twinlake.ingest.failure import explained
 from twinlake.ingest.log_end import LogEnd, missing, producer_time
 from twinlake.ingest.log_rows import log_rows
 from twinlake.ingest.log_table import log_table
-from twinlake.ingest.look import Look
 from twinlake.ingest.pace import BATCH_SECONDS, RECORDS_PER_BATCH, Pace
 from twinlake.ingest.replay import Replayed, replay
+from twinlake.ingest.scan import Scan
 from twinlake.ingest.unreadable import Unreadable, schemas_met, stops_at, waiting
 from twinlake.ingest.writer_schema import Writer
 from twinlake.ingest.writers import Writers
@@ -39,7 +39,7 @@ from twinlake.lake.delta.in_commit import in_commit
 from twinlake.lake.log.fresh_rows import FreshFiles, FreshRows, NewRows
 from twinlake.lake.log.log import BATCH, Log
 from twinlake.lake.log.log_fields import kept_as
-from twinlake.spark.kept_plan import TooLargeError
+from twinlake.spark.prepared_plan import TooLargeError
 from twinlake.topics.kafka import Kafka
 from twinlake.topics.registry import Registry
 from twinlake.topics.topic import Topic
@@ -110,7 +110,7 @@ class Ingest:
         self.on_batch = self._pace.outside(on_batch)
         self._limit = source.Limit(spark, self._pace.next_records)
         self._compaction = Compaction(log)
-        self._look = Look(spark, topic, end_marker=secrets.token_bytes(8))
+        self._look = Scan(spark, topic, end_marker=secrets.token_bytes(8))
         self._turn = threading.Lock()
         self.replaying = threading.Lock()
         self._ending = threading.Event()

@@ -16,7 +16,7 @@ from twinlake.kinds.clock import LOG_APPEND_TIME, PROCESSING_TIME
 from twinlake.kinds.windows import micros
 from twinlake.lake.invariants import LogState
 from twinlake.lake.log.log import BATCH
-from twinlake.lake.log.log_clock import risen
+from twinlake.lake.log.log_clock import advance_watermark
 from twinlake.lake.log.log_fields import names_kept
 from twinlake.lake.self_check import refuse_broken_log
 from twinlake.topics import kafka
@@ -161,8 +161,8 @@ class LogEnd:
             seen=seen,
             event_times=event_times,
             counted=counted,
-            watermark=risen(self.watermark, counted, event_times),
-            appended_at=risen(self.appended_at, seen, seen),
+            watermark=advance_watermark(self.watermark, counted, event_times),
+            appended_at=advance_watermark(self.appended_at, seen, seen),
             counts={**self.counts, **more},
             schemas={**self.schemas, **kept},
             schema_hashes={**self.schema_hashes, **{w.id: schema_hash(w.avro) for w in writers}},
@@ -199,7 +199,7 @@ class LogEnd:
             batch=self.batch + 1,
             event_times=event_times,
             counted=counted,
-            watermark=risen(self.watermark, counted, event_times),
+            watermark=advance_watermark(self.watermark, counted, event_times),
             counts=dict(counts),
             schemas={**self.schemas, **kept},
             schema_hashes={**self.schema_hashes, **{w.id: schema_hash(w.avro) for w in writers}},

@@ -26,15 +26,15 @@ from twinlake.ingest.decide import Decision, decide, is_unreadable
 from twinlake.ingest.duplicates import Seen
 from twinlake.ingest.log_end import LogEnd
 from twinlake.ingest.log_table import log_table
-from twinlake.ingest.look import Look
-from twinlake.ingest.nearby import Nearby
+from twinlake.ingest.replay_dedup import Nearby
+from twinlake.ingest.scan import Scan
 from twinlake.ingest.unreadable import schemas_met
 from twinlake.ingest.writer_schema import Writer
 from twinlake.ingest.writers import Writers
 from twinlake.lake.log.log import REPLAY, Log
 from twinlake.lake.log.quarantine import listed_sql, refuse_unknown
 from twinlake.lake.log.relations import relation_sql
-from twinlake.spark.kept_plan import ArrowFile, computed
+from twinlake.spark.prepared_plan import ArrowFile, computed
 from twinlake.topics.topic import Topic
 from twinlake.topics.verdict import VALID, VERDICTS
 
@@ -136,7 +136,7 @@ class _Replay:
         self._log, self._topic = door.log, door.topic
         within = door.topic.contract.unique_within
         self._horizon = first_pass.micros(within) if within else 0
-        self._look = Look(door.spark, door.topic, end_marker=secrets.token_bytes(8))
+        self._look = Scan(door.spark, door.topic, end_marker=secrets.token_bytes(8))
 
     def done(self) -> Replayed:
         with self._door.paused(self._run) as end:

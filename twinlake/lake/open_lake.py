@@ -15,7 +15,7 @@ from twinlake.base.times import Clock
 from twinlake.config.settings import Settings
 from twinlake.lake.catalog import release_log
 from twinlake.lake.catalog.certificates import Certificates
-from twinlake.lake.catalog.feed import Opened, stores_rows
+from twinlake.lake.catalog.maintained_version import Opened, stores_rows
 from twinlake.lake.catalog.paused import Pauses
 from twinlake.lake.catalog.plans import Plans
 from twinlake.lake.catalog.runs import Runs
@@ -67,7 +67,7 @@ class LivingVersions(Protocol):
         """Make a version living: its JSON first, then its table and its feed. Twice changes nothing."""
 
     def retire(self, version: Version, at: str) -> None:
-        """Feed it no more. Its files stay; BusyError while somebody holds its lane."""
+        """Maintain it no more. Its files stay; BusyError while somebody holds its lane."""
 
     def opened(self, version: Version) -> Opened:
         """The version ready to be computed or read, or the error that stalls it."""

@@ -24,7 +24,7 @@ import structlog
 from twinlake.base import quote, service_log
 from twinlake.base.errors import TwinlakeError
 from twinlake.base.http_errors import Protocol
-from twinlake.base.passwords import fits
+from twinlake.base.passwords import verify
 from twinlake.config.configuration import Configuration, Lake, Limits
 from twinlake.config.settings import PROJECT, Settings
 from twinlake.reading.views import SERVE
@@ -93,7 +93,7 @@ def main(arguments: list[str] | None = None) -> int:
         return follower.followed
 
     def admits(user: str, password: str) -> bool:
-        return fits(given.password_file.read_text(encoding="utf-8"), user, password)
+        return verify(given.password_file.read_text(encoding="utf-8"), user, password)
 
     past = PastTables(spark, settings.lake)
     reader = Reader(

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from twinlake.base.errors import BusyError, UsageError
 from twinlake.reading import json_rows, wire
-from twinlake.spark.kept_plan import small
+from twinlake.spark.prepared_plan import small
 from twinlake.spark.session import scratch_folder
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from twinlake.kinds.all import from_json
 from twinlake.kinds.clock import OF_THE_LOG
 from twinlake.kinds.kind import Kind, Moment, is_stored
 from twinlake.lake import formats
-from twinlake.lake.catalog.feed import read_by
+from twinlake.lake.catalog.maintained_version import read_by
 from twinlake.lake.catalog.release_log import Release, releases, releases_path
 from twinlake.lake.catalog.version import Version, load, unknown, version_file
 from twinlake.lake.delta import delta

@@ -9,7 +9,7 @@ from datetime import datetime
 from twinlake.base.errors import NotFoundError, UsageError
 from twinlake.base.location import Location
 from twinlake.base.times import format_moment, parse_moment
-from twinlake.lake.catalog.feed import stores_rows
+from twinlake.lake.catalog.maintained_version import stores_rows
 from twinlake.lake.catalog.release_log import Release, releases
 from twinlake.lake.catalog.version import Version, load, version_file
 from twinlake.lake.delta import delta

@@ -22,7 +22,7 @@ from twinlake.base.times import Clock, utc_now
 from twinlake.kinds.all import from_json
 from twinlake.kinds.kind import Kind, Moment, StoredKind, is_stored
 from twinlake.lake import formats
-from twinlake.lake.catalog.feed import moment_at, read_by
+from twinlake.lake.catalog.maintained_version import moment_at, read_by
 from twinlake.lake.catalog.version import Pin, Version, load, version_file
 from twinlake.lake.delta import kept_commits
 from twinlake.lake.delta.table_state import TableState

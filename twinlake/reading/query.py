@@ -77,7 +77,7 @@ class AskedWhy(Strict):
     as_of: str | None = Field(default=None, max_length=as_of.LONGEST)
 
 
-class Turns:
+class QueryQueue:
     """So many statements at once; who waits for a turn takes no thread, so that nobody else has to wait.
 
     A statement that has become a long one goes on in one of as many other turns. Where all of those are taken
@@ -140,7 +140,7 @@ class Turns:
 
 @dataclass(eq=False)
 class Turn:
-    """One statement's; times are by the clock of its Turns, and who is over has to end the statement."""
+    """One statement's; times are by the clock of its QueryQueue, and who is over has to end the statement."""
 
     since: float
     is_long: bool = False
@@ -237,7 +237,7 @@ def build_app(
     http_errors.install(app, status_of, "see `twinlake logs sql`")
 
     statements = ThreadPoolExecutor(AT_ONCE + LONG_AT_ONCE, thread_name_prefix="statement")
-    turns = Turns(AT_ONCE, LONG_AT_ONCE)
+    turns = QueryQueue(AT_ONCE, LONG_AT_ONCE)
 
     @app.get("/status")
     async def status() -> dict[str, Any]:

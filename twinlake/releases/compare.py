@@ -12,7 +12,15 @@ from twinlake.batch.diff import ColumnDiff, Diff, Differing, Side, diff
 from twinlake.batch.failing_view import readable_side
 from twinlake.batch.pinned import computed_at, side
 from twinlake.lake.catalog.failing_record import is_of_data
-from twinlake.lake.catalog.feed import Feed, LogView, Opened, Readable, computed_version, feeds, open_version
+from twinlake.lake.catalog.maintained_version import (
+    LogView,
+    MaintainedVersion,
+    Opened,
+    Readable,
+    computed_version,
+    feeds,
+    open_version,
+)
 from twinlake.lake.catalog.version import Pin, Version
 from twinlake.lake.delta import delta
 from twinlake.lake.open_lake import OpenLake
@@ -115,7 +123,7 @@ def _where_it_stopped(lake: OpenLake, version: Version) -> tuple[Readable, Pin] 
     opened = _without_owner(lake, version)
     if version.reads:
         return computed_at(opened, _where_it_is_read(lake, opened, stalled.position))
-    if not isinstance(opened, Feed):
+    if not isinstance(opened, MaintainedVersion):
         return None
     newest = delta.newest_version(opened.path)
     stands = standing(opened)

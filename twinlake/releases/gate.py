@@ -14,7 +14,7 @@ from twinlake.batch.certify import new_certificate
 from twinlake.batch.failing_view import raising
 from twinlake.lake.catalog import release_log
 from twinlake.lake.catalog.failing_record import REMEDY
-from twinlake.lake.catalog.feed import Feed, LogView
+from twinlake.lake.catalog.maintained_version import LogView, MaintainedVersion
 from twinlake.lake.catalog.plans import Plan
 from twinlake.lake.catalog.version import Pin, Version
 from twinlake.lake.open_lake import OpenLake
@@ -158,7 +158,7 @@ def _contract_checks(lake: OpenLake, green: Version, pin: Pin) -> list[Check]:
     if not columns.passed or not any(pin.position.values()):
         return [columns]
     found, kept = [columns], view
-    if isinstance(opened, Feed) or opened.reads:
+    if isinstance(opened, MaintainedVersion) or opened.reads:
         kept = view.persist()  # small beside the logs, and asked once for each expectation
     try:
         if isinstance(opened, LogView):

@@ -24,7 +24,7 @@ from twinlake.base.http_errors import Protocol
 from twinlake.base.times import utc_now
 from twinlake.config.configuration_file import overrides
 from twinlake.config.settings import Settings
-from twinlake.lake.storage.fit import refuse_unfit
+from twinlake.lake.storage.fit import check_store
 from twinlake.server import lock
 from twinlake.server.api import build_app
 from twinlake.server.lake_server import LakeServer, lake_session
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 def serve(settings: Settings, port: int) -> int:
     """Run until SIGTERM. /health answers at once and says when the server is ready."""
-    refuse_unfit(settings.lake, utc_now())
+    check_store(settings.lake, utc_now())
     held = lock.take(settings.lake)
     sessions: list[SparkSession] = []
 
     def session(settings: Settings) -> SparkSession:
         spark = lake_session(settings)
         sessions.append(spark)
-        if not settings.configuration.spark.is_given:
+        if not settings.configuration.spark.is_external:
             server.watch(spark)
         return spark
 

@@ -19,7 +19,7 @@ from twinlake.base.errors import (
     error_of,
 )
 from twinlake.base.job import Job
-from twinlake.base.version import VERSION, fits
+from twinlake.base.version import VERSION, is_compatible
 from twinlake.base.waiting import wait_for
 from twinlake.config.settings import Services
 
@@ -64,7 +64,7 @@ class LakeClient:
         """UsageError, with this remedy, where the server is of a version that this client does not know."""
         told = self._ask("GET", "/health")
         theirs = str(told.get("version") or "an older one") if isinstance(told, dict) else "none"
-        if not fits(theirs):
+        if not is_compatible(theirs):
             raise UsageError(
                 "this code and the lake server do not understand each other",
                 f"its version is {VERSION}, that of the lake server {theirs}",

@@ -145,7 +145,7 @@ class LakeServer:
         spark = self._session(self.settings)
         delta.refuse_overwriting_store(spark, self.settings.lake)
         given = self.settings.configuration.spark
-        if given.is_given:
+        if given.is_external:
             executors = Executors(spark, given)
             executors.begin()
             self._executors = executors

@@ -14,7 +14,7 @@ from twinlake.base.errors import NotFoundError, TwinlakeError, UsageError
 from twinlake.base.job import Run
 from twinlake.base.times import format_moment
 from twinlake.base.waiting import holding
-from twinlake.lake.catalog.feed import stores_rows
+from twinlake.lake.catalog.maintained_version import stores_rows
 from twinlake.lake.catalog.paused import Kind, Paused
 from twinlake.lake.catalog.version import Version
 from twinlake.lake.open_lake import OpenLake

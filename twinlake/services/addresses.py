@@ -6,7 +6,7 @@ import secrets
 
 from twinlake.config import registry_access
 from twinlake.config.settings import Services
-from twinlake.services import airflow, broker, given, lock, registry, sql
+from twinlake.services import airflow, broker, broker_security, external, registry, sql
 from twinlake.services.part import Context
 from twinlake.services.ports import HOST
 
@@ -25,10 +25,10 @@ def addresses(context: Context) -> Services:
         sql_url=f"http://{HOST}:{ports['sql']}",
         jdbc_url=f"jdbc:hive2://{HOST}:{ports['jdbc']}/",
         airflow_url=told.airflow.url or f"http://{HOST}:{ports['airflow']}",
-        airflow_user="" if told.airflow.is_given else airflow.USER,
-        airflow_password="" if told.airflow.is_given else airflow.password(context),
+        airflow_user="" if told.airflow.is_external else airflow.USER,
+        airflow_password="" if told.airflow.is_external else airflow.password(context),
         lake=str(context.settings.lake),
-        kafka_access=lock.shown(context),
+        kafka_access=broker_security.shown(context),
         cluster_id=_cluster_id(context),
         given=list(told.given),
         settings=told.digest,
@@ -45,7 +45,7 @@ def publish(context: Context) -> Services:
 
 
 def _cluster_id(context: Context) -> str:
-    if not context.settings.configuration.kafka.is_given:
+    if not context.settings.configuration.kafka.is_external:
         return broker.cluster_id(context)
-    file = given.cluster_file(context.folders)
+    file = external.cluster_file(context.folders)
     return file.read_text() if file.exists() else ""  # it was not asked yet

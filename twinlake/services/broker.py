@@ -9,7 +9,7 @@ import uuid
 from pathlib import Path
 
 from twinlake.base.files import SECRET, replace_file
-from twinlake.services.lock import certificates, is_locked, listeners, supervisor_access
+from twinlake.services.broker_security import certificates, is_locked, listeners, supervisor_access
 from twinlake.services.part import Command, Context, Part
 from twinlake.services.ports import HOST
 from twinlake.topics.kafka import Kafka

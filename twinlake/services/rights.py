@@ -27,7 +27,7 @@ from confluent_kafka.admin import (
 from twinlake.base.errors import DeniedError, UnreachableError
 from twinlake.base.waiting import wait_for
 from twinlake.config.kafka_access import ROLES
-from twinlake.services.lock import supervisor_access
+from twinlake.services.broker_security import supervisor_access
 from twinlake.services.part import Context
 from twinlake.topics.kafka import Kafka
 
@@ -38,7 +38,7 @@ ANSWER_S = 20.0
 ITERATIONS = 8192
 
 
-def admit(context: Context, topics: Iterable[str]) -> None:
+def apply_acls(context: Context, topics: Iterable[str]) -> None:
     """Gives the broker the users with their passwords, and each of them its rights, no more and no fewer.
 
     Returns once all of them get in.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from twinlake.services.lock import is_locked, supervisor_access
+from twinlake.services.broker_security import is_locked, supervisor_access
 from twinlake.services.part import Context, Part
-from twinlake.services.rights import admit
+from twinlake.services.rights import apply_acls
 from twinlake.topics.kafka import Kafka
 from twinlake.topics.registering import register
 from twinlake.topics.topic import load_topic, topic_names
@@ -25,7 +25,7 @@ def prepare(context: Context) -> None:
     registry = Registry(context.services.registry())
     sources = context.settings.sources
     if is_locked(context.settings):
-        admit(context, topic_names(*sources))
+        apply_acls(context, topic_names(*sources))
     for name in topic_names(*sources):
         topic = load_topic(name, *sources)
         register(registry, topic)

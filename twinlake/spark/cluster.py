@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from twinlake.base.address import host_and_port, is_loopback, silence
+from twinlake.base.address import connection_error, host_and_port, is_loopback
 from twinlake.base.errors import UnreachableError, UsageError
 from twinlake.config.configuration import PLAINTEXT, SECRET_FILE, names_secret
 
@@ -81,12 +81,12 @@ def _is_of(name: str, known: str) -> bool:
 
 def refuse_open(given: Spark) -> None:
     """UsageError where others reach the driver's ports, and nothing asks who they are."""
-    if not given.is_given and given.conf.get(AUTHENTICATE, "true") != "true":
+    if not given.is_external and given.conf.get(AUTHENTICATE, "true") != "true":
         raise UsageError(
             f"[spark] conf may not set {AUTHENTICATE} to {given.conf[AUTHENTICATE]} without a cluster",
             "every user of this machine could run programs as the lake server", "remove it",
         )  # fmt: skip
-    advertised = given.advertised_host if given.is_given else LOOPBACK
+    advertised = given.advertised_host if given.is_external else LOOPBACK
     far = [host for host in {advertised, given.conf.get(BIND, advertised)} if not is_loopback(host)]
     if far and AUTHENTICATE not in given.conf:
         raise UsageError(
@@ -163,9 +163,9 @@ def check_master(configuration: Configuration, wait_s: float = ANSWER_S) -> str:
     given = configuration.spark
     refuse(given.conf)
     refuse_open(given)
-    if not given.is_given:
+    if not given.is_external:
         return f"{given.master}: inside the lake server"
-    if not is_loopback(given.advertised_host) and not configuration.kafka.is_given:
+    if not is_loopback(given.advertised_host) and not configuration.kafka.is_external:
         raise UsageError(
             "executors on other machines cannot read this machine's own Kafka",
             f"it listens on its loopback interface, they reach the lake server by {given.advertised_host}",
@@ -181,7 +181,7 @@ def check_master(configuration: Configuration, wait_s: float = ANSWER_S) -> str:
     if not given.master.startswith(STANDALONE):
         return f"{given.master}: asked when the lake server starts"
     masters = given.master.removeprefix(STANDALONE).split(",")
-    refused = [f"{one}: {why}" for one in masters if (why := silence(one, wait_s))]
+    refused = [f"{one}: {why}" for one in masters if (why := connection_error(one, wait_s))]
     if len(refused) == len(masters):
         raise UnreachableError(
             f"no Spark master answers at {given.master}", "; ".join(refused),

@@ -171,11 +171,11 @@ def session(
     if given:
         spark_cluster.refuse(given.conf)
         spark_cluster.refuse_open(given)
-        if given.is_given:
+        if given.is_external:
             conf |= spark_cluster.cluster_conf(given, jars, _LIMITS, settings.lake)
         secrets = spark_cluster.secrets(given)
         conf = spark_cluster.merged(conf, given.conf)
-    if not (given and given.is_given):
+    if not (given and given.is_external):
         # whoever reaches its ports could run programs as this user; each driver makes its secret, in memory
         conf[spark_cluster.AUTHENTICATE] = "true"
         # a stack that overflows in a task (a regular expression over a long value) ends its statement or job,
@@ -204,7 +204,7 @@ def _started(conf: dict[str, str], secrets: dict[str, str], given: Spark | None)
             SparkContext.getOrCreate(SparkConf().setAll([*secrets.items()]))
         return SparkSession.builder.config(map=conf).getOrCreate()
     except (Py4JError, PySparkException) as error:
-        if given and given.is_given:
+        if given and given.is_external:
             raise spark_cluster.not_taken(given, error) from error
         raise
 
@@ -217,7 +217,7 @@ def cancel(context: SparkContext, tag: str) -> None:
     """Ends what threads with this job tag have asked Spark for, in its tasks and in threads of their own."""
     java: Any = context._jvm
     context.cancelJobsWithTag(tag)
-    java.twinlake.lake.ThisThread.cancel(tag)
+    java.twinlake.lake.InlineTask.cancel(tag)
 
 
 def _ask_callers(spark: SparkSession) -> None:

@@ -16,14 +16,14 @@ from twinlake.base.breakpoints import Point
 from twinlake.base.errors import LostVersionError
 from twinlake.base.location import Location
 from twinlake.kinds.evidence import SEGMENT
-from twinlake.lake.catalog.feed import Feed
+from twinlake.lake.catalog.maintained_version import MaintainedVersion
 from twinlake.lake.catalog.segments import arranged
 from twinlake.lake.delta import delta
 from twinlake.lake.invariants import LogState, VersionState, never_ahead_of_log, same_history
 from twinlake.lake.log.fresh_rows import FreshFiles, FreshRows, NewRows
 from twinlake.lake.log.log import Log
 from twinlake.lake.self_check import refuse_broken_version
-from twinlake.spark.kept_plan import TooLargeError, computed
+from twinlake.spark.prepared_plan import TooLargeError, computed
 from twinlake.topics.verdict import rows_in
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Standing:
         )  # fmt: skip
 
 
-def standing(feed: Feed) -> Standing:
+def standing(feed: MaintainedVersion) -> Standing:
     """Read from Delta where the version stands; LostVersionError for a version ahead of its log, or
     of one that has other batches of these numbers by now.
 
@@ -113,7 +113,7 @@ def last_standing(path: Location, topic: str) -> Standing:
     return _read(found, topic) if found else Standing()
 
 
-def advance(feed: Feed, at: Standing, to: int, rows: NewRows | None = None) -> Standing:
+def advance(feed: MaintainedVersion, at: Standing, to: int, rows: NewRows | None = None) -> Standing:
     """One step: the partial of the batches in (at.position, to], from `rows` where the caller has them.
 
     Returns where the version stands then. SilentSkipError when Delta knew the step already.
@@ -158,7 +158,7 @@ def history_of(told: Mapping[str, Any]) -> str:
     return hashlib.sha256(meaning.encode()).hexdigest()[:16]
 
 
-def _in_memory(feed: Feed, after: int, to: int, rows: NewRows | None) -> pa.Table | None:
+def _in_memory(feed: MaintainedVersion, after: int, to: int, rows: NewRows | None) -> pa.Table | None:
     """The partial of these rows, None where there are too many bytes of it."""
     try:
         if isinstance(rows, FreshRows):
@@ -169,14 +169,14 @@ def _in_memory(feed: Feed, after: int, to: int, rows: NewRows | None) -> pa.Tabl
         return None
 
 
-def _read_rows(feed: Feed, after: int, to: int, rows: NewRows | None) -> DataFrame:
+def _read_rows(feed: MaintainedVersion, after: int, to: int, rows: NewRows | None) -> DataFrame:
     """The rows of these batches, read from storage by the schema that the version was made with."""
     if isinstance(rows, FreshFiles):
         return feed.log.rows_of(rows.files)
     return feed.log.rows(after, to)
 
 
-def close(feed: Feed, at: Standing) -> Standing:
+def close(feed: MaintainedVersion, at: Standing) -> Standing:
     """Close the open segment by an empty append that takes the next step number.
 
     Only after this commit may anyone treat the segment as closed.
@@ -188,7 +188,7 @@ def close(feed: Feed, at: Standing) -> Standing:
     return closed
 
 
-def _told(feed: Feed, kind: str, at: Standing) -> dict[str, Any]:
+def _told(feed: MaintainedVersion, kind: str, at: Standing) -> dict[str, Any]:
     """The metadata of a step or a close: all that a later start needs to go on."""
     return {"kind": kind, **asdict(at), "position": {feed.topic: at.position}}
 

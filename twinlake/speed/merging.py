@@ -10,7 +10,7 @@ import structlog
 
 from twinlake.base.errors import BusyError
 from twinlake.base.location import Location
-from twinlake.lake.catalog.feed import Feed
+from twinlake.lake.catalog.maintained_version import MaintainedVersion
 from twinlake.lake.catalog.version import Version
 from twinlake.lake.delta.damages import Damages
 from twinlake.lake.delta.read_errors import damage_in
@@ -25,7 +25,7 @@ class Merging:
     def __init__(
         self,
         lake: Location,
-        merge: Callable[[Feed, int], object],
+        merge: Callable[[MaintainedVersion, int], object],
         lane: Callable[[Version], AbstractContextManager[None]],
         damages: Damages,
         prepare: Callable[[], None],

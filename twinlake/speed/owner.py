@@ -16,7 +16,7 @@ from twinlake.base.errors import StalledVersionError, TwinlakeError, first_lines
 from twinlake.base.location import Location
 from twinlake.base.waiting import answer
 from twinlake.lake.catalog.failing_record import FailingRecord, failing_record, is_of_data
-from twinlake.lake.catalog.feed import Feed, open_version
+from twinlake.lake.catalog.maintained_version import MaintainedVersion, open_version
 from twinlake.lake.catalog.paused import Paused
 from twinlake.lake.catalog.segments import Closed
 from twinlake.lake.catalog.version import Pin, Version
@@ -28,8 +28,8 @@ from twinlake.lake.log.log import Log
 from twinlake.lake.storage import store
 from twinlake.spark.session import scratch_folder
 from twinlake.speed.advance import LONG_RECORDS, Standing, advance, close, cuts, last_standing, standing
-from twinlake.speed.hold import Hold
 from twinlake.speed.mailbox import ClosedMailboxError, Mailbox
+from twinlake.speed.pause import Hold
 
 STEPS_PER_SEGMENT = 50
 SEGMENT_S = 60.0
@@ -77,7 +77,7 @@ class Owner:
         self._long_records = long_records
         self._on_closed = on_closed
         self._damages = damages or Damages()
-        self._feed: Feed | None = None
+        self._feed: MaintainedVersion | None = None
         self._closed_at = 0.0  # on the monotonic clock
         self._target = 0
         self._planned: list[int] = []
@@ -158,7 +158,7 @@ class Owner:
         """Close the open segment and pin what is closed by it."""
         return self._mailbox.ask(self._close_for_batch)
 
-    def feed(self) -> Feed:
+    def feed(self) -> MaintainedVersion:
         """The version ready to be computed, or the error that stalls it."""
         if self._feed is None:
             answer(self._mailbox.ask(lambda: None), f"{self.version} to be opened", OPEN_WAIT_S)
@@ -190,7 +190,7 @@ class Owner:
     def _open_now(self) -> None:
         try:
             feed = open_version(self._lake, self.version, {self._topic: self.log})
-            assert isinstance(feed, Feed)  # versions of view kinds have no owner
+            assert isinstance(feed, MaintainedVersion)  # versions of view kinds have no owner
             at = standing(feed)
         except Exception:
             # readers are served what it has: it is shown where that ends, and not at 0
@@ -220,7 +220,7 @@ class Owner:
             self._close(self._feed)
             self._on_closed(self)
 
-    def _close(self, feed: Feed) -> None:
+    def _close(self, feed: MaintainedVersion) -> None:
         self.standing, self._closed_at = close(feed, self.standing), time.monotonic()
 
     def _blame(self, error: Exception, to: int) -> None:

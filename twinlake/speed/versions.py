@@ -15,7 +15,7 @@ from twinlake.base.errors import BusyError, NotFoundError, TimedOutError, Twinla
 from twinlake.base.job import Run
 from twinlake.base.location import Location
 from twinlake.base.waiting import answer, wait_for
-from twinlake.lake.catalog.feed import Feed, Opened, open_version, stores_rows
+from twinlake.lake.catalog.maintained_version import MaintainedVersion, Opened, open_version, stores_rows
 from twinlake.lake.catalog.paused import Pauses
 from twinlake.lake.catalog.segments import Closed
 from twinlake.lake.catalog.version import Health, Pin, Version, read_versions
@@ -24,11 +24,11 @@ from twinlake.lake.log.fresh_rows import NewRows
 from twinlake.lake.log.log import Log
 from twinlake.speed import health
 from twinlake.speed.advance import SMALL_RECORDS
-from twinlake.speed.awaited import POLL_S, awaited
-from twinlake.speed.hold import Held
 from twinlake.speed.lags import End, Lags
 from twinlake.speed.merging import Merging
 from twinlake.speed.owner import Owner, PassedError
+from twinlake.speed.pause import Held
+from twinlake.speed.wait_progress import POLL_S, awaited
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ class Versions:
         self,
         lake: Location,
         logs: Mapping[str, Log],
-        merge: Callable[[Feed, int], object],
+        merge: Callable[[MaintainedVersion, int], object],
         damages: Damages | None = None,
         broken: Mapping[str, TwinlakeError] = NONE_BROKEN,
         pauses: Pauses | None = None,

@@ -51,7 +51,7 @@ def member(doc: str, name: str) -> str:
     return f"try_variant_get({doc}, '$.{name}', 'variant')"
 
 
-def doubts(
+def type_errors(
     doc: str, type_: Type, path: str, closely: bool = False, depth: int = 0
 ) -> Iterator[tuple[str, str, str]]:
     """(reason code, path, SQL that is TRUE where it applies) for each way not to be of the type.
@@ -66,14 +66,16 @@ def doubts(
     yield verdict.WRONG_TYPE, path, f"({found} NOT LIKE '{sort}%' AND {found} <> 'VOID')"
     if isinstance(type_, Struct):
         for name, inner in type_.fields:
-            yield from doubts(member(doc, name), inner, f"{path}.{name}" if path else name, closely, depth)
+            yield from type_errors(
+                member(doc, name), inner, f"{path}.{name}" if path else name, closely, depth
+            )
         return
     inner, values = (
         (type_.element, _items(doc)) if isinstance(type_, Array)
         else (type_.value, f"map_values({_entries(doc)})")
     )  # fmt: skip
     each = f"x{depth}"
-    for code, where, wrong in doubts(each, inner, f"{path}[]", closely, depth + 1):
+    for code, where, wrong in type_errors(each, inner, f"{path}[]", closely, depth + 1):
         yield code, where, f"exists({values}, {each} -> {wrong})"
 
 

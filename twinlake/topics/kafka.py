@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetS
 
 from twinlake.base.errors import TwinlakeError, UnreachableError
 from twinlake.config.kafka_access import KafkaAccess
-from twinlake.topics.refusal import ASK_S, Ear, metadata, refusal, unusable
+from twinlake.topics.refusal import ASK_S, ErrorCollector, metadata, refusal, unusable
 
 LOG_APPEND_TIME = "LogAppendTime"
 TIMESTAMPS, POLICY, RETENTION = "message.timestamp.type", "cleanup.policy", "retention.ms"
@@ -38,7 +38,7 @@ class Kafka:
 
     def __init__(self, access: KafkaAccess) -> None:
         self.access = access
-        self._ear = Ear(access)
+        self._ear = ErrorCollector(access)
         options: dict[str, Any] = {
             **access.client(), "socket.timeout.ms": int(TIMEOUT_S * 1000), "client.id": "twinlake",
             "log_level": 0, "error_cb": self._ear,

@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from twinlake.base.errors import DeniedError, TwinlakeError, UnreachableError
 from twinlake.config.kafka_access import KafkaAccess
-from twinlake.topics.refusal import Ear, metadata, refusal, unusable
+from twinlake.topics.refusal import ErrorCollector, metadata, refusal, unusable
 
 if TYPE_CHECKING:
     from twinlake.topics.sample_orders import Draw
@@ -85,7 +85,7 @@ def produce(
     """
     clock = clock or Clock()
     failures: list[KafkaError] = []
-    ear = Ear(access, *_writing(topic))
+    ear = ErrorCollector(access, *_writing(topic))
     producer = _connect(ear, topic, linger_ms=5 if rate else 20)
     sent = Sent()
 
@@ -130,7 +130,7 @@ def produce(
     return sent
 
 
-def _connect(ear: Ear, topic: str, linger_ms: int) -> Producer:
+def _connect(ear: ErrorCollector, topic: str, linger_ms: int) -> Producer:
     options = {**SETTINGS, **ear.access.client(), "linger.ms": linger_ms, "error_cb": ear, "log_level": 2}
     try:
         producer = Producer(options)
@@ -163,7 +163,7 @@ def _writing(topic: str) -> tuple[str, str]:
 
 
 @contextmanager
-def _telling(ear: Ear, topic: str) -> Iterator[None]:
+def _telling(ear: ErrorCollector, topic: str) -> Iterator[None]:
     """What librdkafka cannot get over it raises from any call, and never sends again."""
     try:
         yield

@@ -1,7 +1,7 @@
 """Refusal: what is heard of a cluster that does not let a client in, or not do something, in words of ours.
 
 librdkafka goes on trying whatever happens; what its connections run into it only tells its `error_cb`. So a
-client is given an Ear, and whoever waits for it asks the Ear now and then.
+client is given an ErrorCollector, and whoever waits for it asks that one now and then.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Client(Protocol):
 
 
 @dataclass
-class Ear:
+class ErrorCollector:
     """The `error_cb` of one client; it hears while the client is polled."""
 
     access: KafkaAccess
@@ -84,7 +84,7 @@ class Ear:
         return None
 
 
-def metadata(client: Client, ear: Ear, topic: str | None, limit_s: float) -> Any:
+def metadata(client: Client, ear: ErrorCollector, topic: str | None, limit_s: float) -> Any:
     """What the cluster says of the topic (None: of all), once it lets the client in.
 
     DeniedError as soon as it refuses, KafkaException when it has not answered in time.
@@ -106,7 +106,7 @@ def metadata(client: Client, ear: Ear, topic: str | None, limit_s: float) -> Any
 
 def unusable(error: KafkaException, access: KafkaAccess) -> DeniedError:
     """librdkafka makes no client of this."""
-    return _distrust(access, error.args[0].str())
+    return _untrusted_certificate(access, error.args[0].str())
 
 
 def refusal(error: KafkaError, access: KafkaAccess, doing: str = "", rights: str = "") -> DeniedError | None:
@@ -116,11 +116,11 @@ def refusal(error: KafkaError, access: KafkaAccess, doing: str = "", rights: str
     """
     name, why = error.name(), error.str()
     if name in _UNKNOWN:
-        return _stranger(access, why)
+        return _authentication_failed(access, why)
     if any(words in why for words in _PROTOCOL):
         return _other_protocol(access, why)
     if name == "_SSL" or "SSL routines" in why:
-        return _distrust(access, why)
+        return _untrusted_certificate(access, why)
     if name.endswith("_AUTHORIZATION_FAILED"):
         return _no_right(access, why, doing or "do that", rights)
     return None
@@ -133,7 +133,11 @@ def refusal_in_java(text: str, access: KafkaAccess, doing: str, rights: str) -> 
     why = f"{found[1]}: {found[3]}"[:400]
     if found[2] == "Authorization":
         return _no_right(access, why, doing, rights)
-    return _distrust(access, why) if "ssl" in found[1].lower() else _stranger(access, why)
+    return (
+        _untrusted_certificate(access, why)
+        if "ssl" in found[1].lower()
+        else _authentication_failed(access, why)
+    )
 
 
 def _speaking_tls(access: KafkaAccess) -> str:
@@ -151,7 +155,7 @@ def _speaking_tls(access: KafkaAccess) -> str:
     return ""
 
 
-def _stranger(access: KafkaAccess, why: str) -> DeniedError:
+def _authentication_failed(access: KafkaAccess, why: str) -> DeniedError:
     return DeniedError(
         f"Kafka at {access.bootstrap_servers} does not let {access.who} in", why,
         "put the right user, password and mechanism into [kafka] of twinlake.toml and the file that "
@@ -159,7 +163,7 @@ def _stranger(access: KafkaAccess, why: str) -> DeniedError:
     )  # fmt: skip
 
 
-def _distrust(access: KafkaAccess, why: str) -> DeniedError:
+def _untrusted_certificate(access: KafkaAccess, why: str) -> DeniedError:
     trusted = access.ca_file or "the authorities that this system trusts"
     return DeniedError(
         f"no trusted connection to Kafka at {access.bootstrap_servers}", f"{why} (trusted: {trusted})",

@@ -23,8 +23,8 @@ from twinlake.base.errors import DeniedError
 from twinlake.config.configuration import Role
 from twinlake.config.kafka_access import ROLES, KafkaAccess
 from twinlake.config.settings import Services, Settings
+from twinlake.services.broker_security import certificates, supervisor_access
 from twinlake.services.certificates import SUPERVISOR, Certificates
-from twinlake.services.lock import certificates, supervisor_access
 from twinlake.services.supervise.control import context_of
 from twinlake.topics.kafka import Kafka
 from twinlake.topics.produce import produce

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from twinlake.kinds import evidence
-from twinlake.lake.catalog.feed import Feed
+from twinlake.lake.catalog.maintained_version import MaintainedVersion
 from twinlake.lake.catalog.version import Pin
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Closed:
     """How many records of the log that is."""
 
 
-def segments(feed: Feed) -> list[Segment]:
+def segments(feed: MaintainedVersion) -> list[Segment]:
     """The version's segments that hold rows, oldest first."""
     found: dict[int, dict[str, int]] = {}
     for path, file in feed.appender.files().items():
@@ -47,12 +47,12 @@ def segment_of(path: str) -> int:
     return int(path.partition("/")[0].removeprefix(f"{evidence.SEGMENT}="))
 
 
-def batch_epoch(feed: Feed) -> int:
+def batch_epoch(feed: MaintainedVersion) -> int:
     """The number the next batch commit must take; read it only while holding the version's lane."""
     return feed.appender.transaction(feed.batch_lane) + 1
 
 
-def arranged(feed: Feed, rows: DataFrame, segment: int) -> DataFrame:
+def arranged(feed: MaintainedVersion, rows: DataFrame, segment: int) -> DataFrame:
     """States as rows of a segment, sorted so that files prune by window and key; the feed's columns."""
     from pyspark.sql import functions as F
 

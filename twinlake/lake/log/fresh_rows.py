@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from twinlake.lake.log.log import EVENT, Log, ddl
-from twinlake.spark.kept_plan import ArrowFile
+from twinlake.spark.prepared_plan import ArrowFile
 from twinlake.topics import record_key
 from twinlake.topics.contract import DELETE
 from twinlake.topics.spark_type import is_record

@@ -37,7 +37,9 @@ class LogClock:
     clocks: dict[str, int | None]
 
 
-def risen(before: int | None, seen: Mapping[int, int], event_times: Mapping[int, int]) -> int | None:
+def advance_watermark(
+    before: int | None, seen: Mapping[int, int], event_times: Mapping[int, int]
+) -> int | None:
     """A watermark after one more batch. Monotone; the least over active partitions: an idle one does not hold
     it, a new one not set it back. `seen` are Kafka's times by partition: for the watermark of event time, of
     the records that count for it, so that one which does not cannot keep its partition active."""
@@ -112,9 +114,9 @@ def folded(rows: Iterable[Mapping[str, Any]]) -> LogClock:
                 event_times[partition] = max(time, event_times.get(partition, time))
                 # copies count as if they had been valid at first
                 counted[partition] = at if row["seen"] is not None else max(at, counted.get(partition, at))
-        watermark = risen(watermark, counted, event_times)
+        watermark = advance_watermark(watermark, counted, event_times)
         if read:
-            appended = risen(appended, seen, seen)
+            appended = advance_watermark(appended, seen, seen)
         ingested = max((row["ingested"] for row in batch if row["ingested"] is not None), default=ingested)
     return LogClock(watermark=watermark, clocks={LOG_APPEND_TIME: appended, PROCESSING_TIME: ingested})
 

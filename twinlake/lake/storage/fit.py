@@ -13,7 +13,7 @@ CLOCKS_APART_S = 120.0
 """What is old enough to be deleted is told by the store's clock, what is in use by this machine's."""
 
 
-def refuse_unfit(lake: Location, now: datetime) -> None:
+def check_store(lake: Location, now: datetime) -> None:
     """UsageError of a store where one name can be taken twice, or whose clock is minutes from `now`;
     UnreachableError of one that does not answer, or lets nobody write."""
     probe = lake / f".probe-{uuid4()}"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
 
-from twinlake.base.address import silence
+from twinlake.base.address import connection_error
 from twinlake.base.errors import DeniedError, TwinlakeError, UnreachableError, UsageError
 from twinlake.base.times import Clock
 from twinlake.config.configuration import Kafka as KafkaSettings
@@ -57,7 +57,7 @@ def _refuse_silent(servers: str) -> None:
     """At once, and with the reason of each address; the client would only say that none has answered."""
     silent = []
     for server in map(str.strip, servers.split(",")):
-        why = silence(server, CONNECT_S)
+        why = connection_error(server, CONNECT_S)
         if not why:
             return
         silent.append(f"{server}: {why}")

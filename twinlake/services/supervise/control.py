@@ -16,7 +16,7 @@ from typing import Any
 from twinlake.base.errors import TimedOutError, UnreachableError, UsageError
 from twinlake.base.waiting import wait_for
 from twinlake.config.settings import Services, Settings
-from twinlake.services import given
+from twinlake.services import external
 from twinlake.services.all import all_parts, service_names
 from twinlake.services.folders import Folders, folders_of
 from twinlake.services.part import Context, Part
@@ -200,8 +200,8 @@ def _wait(
             if is_ready and (answer := _answer(context, its_parts)) is not None:
                 del pending[service]
                 moved = time.monotonic()
-                is_given = all(part.given for part in its_parts)
-                yield Ready(service=service, answer=answer, seconds=moved - began, given=is_given)
+                is_external = all(part.given for part in its_parts)
+                yield Ready(service=service, answer=answer, seconds=moved - began, given=is_external)
                 continue
             for part, its_record in zip(its_parts, records, strict=True):
                 tried = its_record.restarts - before[part.name]
@@ -257,7 +257,7 @@ def _end_all(folders: Folders, say: Callable[[str], None]) -> None:
     record.want(folders, ())
     end(record.load(folders, "supervisor").identity, folders.mark("supervisor"), 10)
     record.forget(folders, "supervisor")
-    left = {part.name: part for part in (*given.parts(), *all_parts())}  # whichever were wanted
+    left = {part.name: part for part in (*external.parts(), *all_parts())}  # whichever were wanted
     with ThreadPoolExecutor(8) as pool:
         while left:
             needed = {need for part in left.values() for need in part.needs}

@@ -55,7 +55,7 @@ public final class FairSlots extends SparkListener {
   public static void share(SparkContext context) {
     FairSlots slots = new FairSlots(context);
     context.addSparkListener(slots);
-    Thread looking = new Thread(slots::lookOnAndOn, "fair slots");
+    Thread looking = new Thread(slots::watch, "fair slots");
     looking.setDaemon(true);
     looking.start();
   }
@@ -115,7 +115,7 @@ public final class FairSlots extends SparkListener {
     return pool == null ? "stage " + stage : pool;
   }
 
-  private void lookOnAndOn() {
+  private void watch() {
     while (!context.isStopped()) {
       look(System.nanoTime());
       try {

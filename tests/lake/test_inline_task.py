@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from twinlake.base.waiting import wait_for
-from twinlake.spark import kept_plan
-from twinlake.spark.kept_plan import small
+from twinlake.spark import prepared_plan
+from twinlake.spark.prepared_plan import small
 from twinlake.spark.session import cancel
 
 
@@ -51,7 +51,7 @@ def test_what_needs_more_than_this_thread_is_left_to_spark(
 
     assert small(many) is None
     assert small(many.groupBy().count()) is None
-    monkeypatch.setattr(kept_plan, "SMALL_BYTES", 500)
+    monkeypatch.setattr(prepared_plan, "SMALL_BYTES", 500)
     assert small(other.range(0, 1000, 1, 1)) is None
 
 

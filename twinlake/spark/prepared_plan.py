@@ -45,7 +45,7 @@ class ArrowFile:
             stream.write_table(rows)
 
 
-class KeptPlan:
+class PreparedPlan:
     """What `build` makes of a relation with the columns of `schema`; it may have no exchange in it.
 
     It is computed in the calling thread: what Spark's scheduler adds costs more than a small batch, and a
@@ -72,7 +72,7 @@ class KeptPlan:
         columns = session.parseDataType(schema.json())
         source = DataFrame(self._slots.relation(session, self._slot, columns), spark)
         # one partition, and Spark knows it: nothing has to be exchanged to group
-        self._plan = java.twinlake.lake.KeptPlan.of(build(source.coalesce(1))._jdf)
+        self._plan = java.twinlake.lake.PreparedPlan.of(build(source.coalesce(1))._jdf)
 
     def run(self, rows: ArrowFile | DataFrame) -> pa.Table:
         """The result over these rows, which have the schema's columns in its order; a relation's plan is one
@@ -94,9 +94,9 @@ class Newest:
 
     def __init__(self) -> None:
         self._made_for: object = None
-        self._plan: KeptPlan | None = None
+        self._plan: PreparedPlan | None = None
 
-    def plan(self, made_for: object, make: Callable[[], KeptPlan]) -> KeptPlan:
+    def plan(self, made_for: object, make: Callable[[], PreparedPlan]) -> PreparedPlan:
         if self._plan is None or made_for != self._made_for:
             self._plan, self._made_for = make(), made_for
         return self._plan
@@ -105,7 +105,7 @@ class Newest:
 def computed(rows: DataFrame) -> pa.Table:
     """A relation that is needed once. `toArrow` refuses null structs with fields declared as not null."""
     java: Any = rows.sparkSession._jvm
-    return _computed(rows.sparkSession, lambda file: java.twinlake.lake.KeptPlan.once(rows._jdf, file))
+    return _computed(rows.sparkSession, lambda file: java.twinlake.lake.PreparedPlan.once(rows._jdf, file))
 
 
 def small(rows: DataFrame) -> pa.Table | None:
@@ -116,7 +116,7 @@ def small(rows: DataFrame) -> pa.Table | None:
     `twinlake.spark.session.cancel` with one of this thread's job tags ends it, as it ends Spark's tasks.
     """
     java: Any = rows.sparkSession._jvm
-    found = java.twinlake.lake.KeptPlan.small(rows._jdf, SMALL_BYTES)
+    found = java.twinlake.lake.PreparedPlan.small(rows._jdf, SMALL_BYTES)
     if found is None:
         return None
     with pa.ipc.open_stream(found) as stream:

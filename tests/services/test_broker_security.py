@@ -15,8 +15,8 @@ from twinlake.config.kafka_access import ROLES, KafkaAccess
 from twinlake.config.settings import Services
 from twinlake.services import certificates as made
 from twinlake.services.addresses import addresses
+from twinlake.services.broker_security import listeners, supervisor_access
 from twinlake.services.certificates import BROKER, SUPERVISOR, Certificates
-from twinlake.services.lock import listeners, supervisor_access
 from twinlake.services.part import Context
 from twinlake.services.rights import rights
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twinlake.ingest.duplicates import Seen
-from twinlake.ingest.nearby import Nearby
+from twinlake.ingest.replay_dedup import Nearby
 
 HORIZON = 10
 RECORDS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 40)), max_size=20)

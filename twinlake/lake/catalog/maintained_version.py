@@ -1,4 +1,4 @@
-"""A version ready to be computed or read: a Feed has rows of its own, a LogView reads what others have."""
+"""A version that is computed or read: a MaintainedVersion has rows of its own, a LogView those of others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from twinlake.lake.log import fresh_rows
 from twinlake.lake.log.fresh_rows import FreshRows
 from twinlake.lake.log.log import Log, late_after
 from twinlake.lake.log.relations import moment_sql, relation_sql
-from twinlake.spark.kept_plan import KeptPlan, Newest
+from twinlake.spark.prepared_plan import Newest, PreparedPlan
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,7 +42,7 @@ _PRUNING = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Feed:
+class MaintainedVersion:
     """A version of a stored kind: its definition, its log, its Delta table."""
 
     version: Version
@@ -98,8 +98,8 @@ class Feed:
         """`definition.partial` of them, sorted, by a plan that is made once; the states' columns."""
         columns, read = self.log.columns(), self.log.read
 
-        def make() -> KeptPlan:
-            return KeptPlan(
+        def make() -> PreparedPlan:
+            return PreparedPlan(
                 self.spark,
                 fresh_rows.schema(self.log, read),
                 lambda source: self.sorted(self.definition.partial(source.selectExpr(*columns))),
@@ -110,8 +110,8 @@ class Feed:
     def merged(self, files: Iterable[str]) -> pa.Table:
         """`definition.merge` of these data files (paths below the table), like `partial_of`."""
 
-        def make() -> KeptPlan:
-            return KeptPlan(
+        def make() -> PreparedPlan:
+            return PreparedPlan(
                 self.spark, self.states, lambda source: self.sorted(self.definition.merge(source))
             )
 
@@ -227,14 +227,14 @@ class LogView:
             return self.spark.sql(text)
 
 
-Opened = Feed | LogView
+Opened = MaintainedVersion | LogView
 Readable = Opened | Computed
 NOTHING_READ: Mapping[str, Readable] = {}
 
 
-def feeds(opened: Readable) -> list[Feed]:
+def feeds(opened: Readable) -> list[MaintainedVersion]:
     """The stored versions whose rows it is made of: itself, or those that it reads in the end, each once."""
-    if isinstance(opened, Feed):
+    if isinstance(opened, MaintainedVersion):
         return [opened]
     if isinstance(opened, Computed):
         return []
@@ -244,7 +244,7 @@ def feeds(opened: Readable) -> list[Feed]:
 
 def as_computed(opened: Readable) -> Computed | LogView:
     """The version as its definition, and those upstream, make it of the logs alone."""
-    if isinstance(opened, Feed):
+    if isinstance(opened, MaintainedVersion):
         return Computed(version=opened.version, definition=opened.definition, log=opened.log)
     return opened.computed if isinstance(opened, LogView) else opened
 
@@ -302,7 +302,9 @@ def open_version(
             f"the table of {version} has other columns than its definition makes",
             f"they differ in {', '.join(sorted({name for name, _ in changed}))}: Twinlake itself has changed",
         )
-    return Feed(version=version, definition=definition, log=log, path=path, appender=appender, schema=schema)
+    return MaintainedVersion(
+        version=version, definition=definition, log=log, path=path, appender=appender, schema=schema
+    )
 
 
 def read_by(version: Version, logs: Mapping[str, Log]) -> dict[str, Log]:

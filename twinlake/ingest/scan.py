@@ -10,7 +10,7 @@ from twinlake.ingest import first_pass, source
 from twinlake.ingest.unreadable import Unreadable
 from twinlake.ingest.writer_schema import Writer
 from twinlake.ingest.writers import Writers
-from twinlake.spark.kept_plan import ArrowFile, KeptPlan, Newest, computed
+from twinlake.spark.prepared_plan import ArrowFile, Newest, PreparedPlan, computed
 from twinlake.topics import verdict
 from twinlake.topics.contract import JSON
 from twinlake.topics.topic import Topic
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-class Look:
+class Scan:
     """`end_marker` as in `first_pass.selections`."""
 
     def __init__(self, spark: SparkSession, topic: Topic, end_marker: bytes) -> None:
@@ -32,7 +32,7 @@ class Look:
 
     def whole(self, records: DataFrame, writers: Writers, event: Mapping[str, str]) -> pa.Table:
         """What a batch says of itself, and all that the log stores of it, in one job: in memory."""
-        return self._by_kept_plan(records, lambda: records.schema, writers, event, nullcontext())
+        return self._by_prepared_plan(records, lambda: records.schema, writers, event, nullcontext())
 
     def again(self, records: ArrowFile, writers: Writers, event: Mapping[str, str]) -> pa.Table:
         """The same of records that the log has; the file has the columns of `source.COLUMNS`."""
@@ -42,13 +42,13 @@ class Look:
 
             return StructType.fromDDL(", ".join(map(" ".join, source.COLUMNS.items())))
 
-        return self._by_kept_plan(records, columns, writers, event)
+        return self._by_prepared_plan(records, columns, writers, event)
 
     def bare(self, records: DataFrame, writers: Writers) -> pa.Table:
         """What a batch too large for that says of itself; the log's columns are made by a second pass."""
         return _twice(lambda closely: computed(self._over(records, writers, closely)), self._topic, writers)
 
-    def _by_kept_plan(
+    def _by_prepared_plan(
         self,
         records: ArrowFile | DataFrame,
         columns: Callable[[], StructType],
@@ -56,11 +56,11 @@ class Look:
         event: Mapping[str, str],
         *turns: AbstractContextManager[Any],
     ) -> pa.Table:
-        """`columns` are those of the records, asked when a plan is made; `turns` as KeptPlan has them."""
+        """`columns` are those of the records, asked when a plan is made; `turns` as PreparedPlan has them."""
 
         def look(closely: bool) -> pa.Table:
-            def make() -> KeptPlan:
-                return KeptPlan(
+            def make() -> PreparedPlan:
+                return PreparedPlan(
                     self._spark, columns(), lambda slot: self._over(slot, writers, closely, event), *turns
                 )
 

@@ -23,13 +23,13 @@ import scala.jdk.javaapi.CollectionConverters;
  * A relation over slots, planned and compiled once, computed again whenever it is run, in the calling thread: a small
  * batch costs less than planning it. Not with an exchange in it.
  */
-public final class KeptPlan {
+public final class PreparedPlan {
   private final RDD<byte[]> batches;
   private final StructType columns;
   private final String zone;
   private final Properties settings = new Properties();
 
-  private KeptPlan(org.apache.spark.sql.classic.Dataset<Row> relation) {
+  private PreparedPlan(org.apache.spark.sql.classic.Dataset<Row> relation) {
     batches = relation.toArrowBatchRdd();
     // a null struct has nulls in its fields, whatever they are declared as: other readers of Arrow mind
     columns = relation.schema().asNullable();
@@ -38,10 +38,10 @@ public final class KeptPlan {
     settings.putAll(CollectionConverters.asJava(session.getAllConfs()));
   }
 
-  public static KeptPlan of(Dataset<Row> relation) {
+  public static PreparedPlan of(Dataset<Row> relation) {
     org.apache.spark.sql.classic.Dataset<Row> planned = (org.apache.spark.sql.classic.Dataset<Row>) relation;
     refuseExchange(planned.queryExecution().executedPlan());
-    return new KeptPlan(planned);
+    return new PreparedPlan(planned);
   }
 
   private static void refuseExchange(SparkPlan part) {
@@ -51,12 +51,12 @@ public final class KeptPlan {
     if (part instanceof AdaptiveSparkPlanExec) {
       refuseExchange(((AdaptiveSparkPlanExec) part).initialPlan());
     }
-    CollectionConverters.asJava(part.children()).forEach(KeptPlan::refuseExchange);
+    CollectionConverters.asJava(part.children()).forEach(PreparedPlan::refuseExchange);
   }
 
   /** Computes a relation that is needed once, of whatever plan, by Spark's scheduler. */
   public static void once(Dataset<Row> relation, String file) throws IOException {
-    KeptPlan plan = new KeptPlan((org.apache.spark.sql.classic.Dataset<Row>) relation);
+    PreparedPlan plan = new PreparedPlan((org.apache.spark.sql.classic.Dataset<Row>) relation);
     byte[][] computed = (byte[][]) plan.batches.collect();
     try (OutputStream out = Files.newOutputStream(Path.of(file))) {
       plan.write(CollectionConverters.asScala(Arrays.asList(computed).iterator()), out);
@@ -75,14 +75,14 @@ public final class KeptPlan {
    * (more than one partition, a shuffle), or has more than so many bytes.
    */
   public static byte[] small(Dataset<Row> relation, long mostBytes) throws Exception {
-    KeptPlan plan = new KeptPlan((org.apache.spark.sql.classic.Dataset<Row>) relation);
+    PreparedPlan plan = new PreparedPlan((org.apache.spark.sql.classic.Dataset<Row>) relation);
     ByteArrayOutputStream found = new ByteArrayOutputStream();
-    return ThisThread.can(plan.batches) && plan.computedHere(found, mostBytes) ? found.toByteArray() : null;
+    return InlineTask.can(plan.batches) && plan.computedHere(found, mostBytes) ? found.toByteArray() : null;
   }
 
   private boolean computedHere(OutputStream out, long mostBytes) throws Exception {
     long[] left = {mostBytes};
-    ThisThread.compute(
+    InlineTask.compute(
         batches, settings, found -> write(found.takeWhile(batch -> (left[0] -= batch.length) >= 0), out));
     return left[0] >= 0;
   }

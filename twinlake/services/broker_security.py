@@ -21,7 +21,7 @@ from twinlake.services.ports import HOST
 def is_locked(settings: Settings) -> bool:
     """Whether a broker is embedded, and locked."""
     kafka = settings.configuration.kafka
-    return not kafka.is_given and kafka.security == SASL_SSL
+    return not kafka.is_external and kafka.security == SASL_SSL
 
 
 def certificates(context: Context) -> Certificates:

@@ -21,9 +21,9 @@ import scala.jdk.javaapi.CollectionConverters;
  * <p>A task that the scheduler runs costs more than a small batch: the plan is serialized, and read back with all
  * that its expressions prepare. And it waits for a slot, which a rebuild may hold for seconds: Spark takes none away.
  */
-public final class ThisThread {
+public final class InlineTask {
   private static final AtomicLong NUMBERS = new AtomicLong(Long.MIN_VALUE); // far from those of the scheduler
-  private static final Set<ThisThread> RUNNING = ConcurrentHashMap.newKeySet();
+  private static final Set<InlineTask> RUNNING = ConcurrentHashMap.newKeySet();
 
   private final Thread thread = Thread.currentThread();
   private final TaskContextImpl task;
@@ -35,14 +35,14 @@ public final class ThisThread {
     void of(scala.collection.Iterator<T> elements) throws Exception;
   }
 
-  private ThisThread(TaskContextImpl task, Set<String> tags) {
+  private InlineTask(TaskContextImpl task, Set<String> tags) {
     this.task = task;
     this.tags = tags;
   }
 
   /** Interrupts what threads with this job tag compute here, as Spark does with the tasks of a job. */
   public static void cancel(String tag) {
-    for (ThisThread one : RUNNING) {
+    for (InlineTask one : RUNNING) {
       if (one.tags.contains(tag)) {
         one.interrupt();
       }
@@ -71,7 +71,7 @@ public final class ThisThread {
         new TaskContextImpl(
             0, 0, 0, number, 0, 1, memory, settings, spark.metricsSystem(), TaskMetrics$.MODULE$.empty(), 1,
             Map$.MODULE$.empty());
-    ThisThread running = new ThisThread(task, CollectionConverters.asJava(rows.sparkContext().getJobTags()));
+    InlineTask running = new InlineTask(task, CollectionConverters.asJava(rows.sparkContext().getJobTags()));
     spark.blockManager().registerTask(number);
     TaskContext$.MODULE$.setTaskContext(task);
     RUNNING.add(running);
