@@ -27,7 +27,10 @@ USES_SERVICES = ("chaos", "cluster", "faults", "kill", "reading", "store", "tour
 LONG = ("chaos", "faults", "store", "tour", "week")
 """Whole folders that `make faults` runs, and `make test` does not; of others it runs what is marked so."""
 
-THROUGH_ALL = "tests/ingest/test_reload.py::test_topics_come_change_and_go_while_everything_is_read"
+THROUGH_ALL = (
+    "tests/ingest/test_through_all.py::"
+    "test_records_of_a_topic_are_in_its_log_and_the_valid_ones_in_the_view_of_a_table"
+)
 """A real broker, a log, a table, its view and a lake server, in the seconds of `make quick`."""
 
 

@@ -15,7 +15,7 @@ from twinlake.cli import dags
 from twinlake.cli.app import build_app
 from twinlake.config.settings import PROJECT
 
-HEAVY = ("pyspark", "tables", "kinds", "lake/", "topics", "cli")
+HEAVY = ("pyspark", "tables", "kinds", "lake/", "topics", "cli/")
 
 
 def shown(folder: Path) -> set[str]:

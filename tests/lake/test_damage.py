@@ -647,7 +647,7 @@ def test_nobody_asks_spark_or_deltalake_for_a_table_without_that_look() -> None:
     found = {
         file.relative_to(PROJECT).as_posix()
         for file in (PROJECT / "twinlake").rglob("*.py")
-        if asking.search(file.read_text())
+        if asking.search(file.read_text()) and "setup" not in file.parts  # which has no lake
     }
 
     assert found == {

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 import pytest
 from pyspark.sql import SparkSession
 
@@ -46,6 +47,7 @@ class SqlServer:
     jdbc_port: int = 0
     more: tuple[str, ...] = ()
     """Further arguments."""
+    program: tuple[str, ...] = ("-m", "twinlake.reading")
     _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     @property
@@ -61,7 +63,7 @@ class SqlServer:
         self.scratch.mkdir(exist_ok=True)
         (self.scratch / "password").write_text(hashed("analyst", PASSWORD))
         arguments = [
-            sys.executable, "-m", "twinlake.reading", "--home", str(self.home),
+            sys.executable, *self.program, "--home", str(self.home),
             "--port", str(self.port), "--jdbc-port", str(self.jdbc_port), "--scratch", str(self.scratch),
             "--password-file", str(self.scratch / "password"), *self.more,
         ]  # fmt: skip
@@ -76,6 +78,11 @@ class SqlServer:
         assert self._process is not None
         self._process.kill()
         self._process.wait()
+
+    def jvm(self) -> psutil.Process:
+        assert self._process is not None
+        below = psutil.Process(self._process.pid).children()
+        return next(process for process in below if process.name() == "java")
 
     def status(self) -> dict[str, Any]:
         found: dict[str, Any] = httpx.get(f"{self.url}/status", timeout=5, trust_env=False).json()

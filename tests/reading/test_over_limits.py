@@ -13,6 +13,7 @@ import twinlake
 from benchmarks.beside import HEAVY
 from tests.reading.conftest import ALL, Released, SqlServer, connected
 from tests.reading.test_doors import message
+from twinlake import remote
 from twinlake.base.errors import BusyError, TwinlakeError, UsageError
 from twinlake.cli.app import build_app
 from twinlake.config.settings import Settings
@@ -38,7 +39,7 @@ def test_rows_over_the_limit_are_counted_out_and_named(
     asked = "SELECT order_id FROM serve.orders"
     found = client.ask(sql.services, asked, limit=5)
     told = command(asked, "--limit", "5")
-    monkeypatch.setattr(twinlake, "MOST_ROWS", 5)
+    monkeypatch.setattr(remote, "MOST_ROWS", 5)
     with pytest.raises(UsageError) as read:
         twinlake.read("orders", home=sql.home)
     with closing(jdbc()) as connection:

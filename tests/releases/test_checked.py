@@ -97,7 +97,7 @@ def test_what_was_found_is_told_again_without_spark(project: Project, known: Rep
 
 
 CHANGES: dict[str, Callable[[Project], None]] = {
-    "its text": lambda project: project.edit("latest_order.py", "\nfrom jobs", "\n\nfrom jobs"),
+    "its text": lambda project: project.edit("latest_order.py", "\nfrom twinlake", "\n\nfrom twinlake"),
     "what it imports": lambda project: project.edit("helper.py", "cancelled", "pending"),
     "a rule of its topic": lambda project: project.edit("contracts/orders.yaml", "minimum: 0", "minimum: 1"),
     "when its topic is late": lambda project: project.edit("contracts/orders.yaml", "3 hours", "4 hours"),

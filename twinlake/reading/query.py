@@ -36,6 +36,7 @@ from twinlake.reading.explain import Question
 from twinlake.reading.followed import Followed
 from twinlake.reading.protection import Protection
 from twinlake.reading.reader import Reader
+from twinlake.spark.session import is_jvm_lost
 
 journal = structlog.get_logger(__name__)
 
@@ -214,6 +215,12 @@ class Sent(StreamingResponse):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
+def _starting(why: str) -> JSONResponse:
+    """Our clients ask again."""
+    error = BusyError("the SQL server is starting", why, "ask again in a few seconds")
+    return JSONResponse(error.to_json(), 503, {"Retry-After": "1"})
+
+
 def build_app(
     reader: Reader,
     followed: Callable[[], Followed],
@@ -261,9 +268,7 @@ def build_app(
             if now.error:
                 what, remedy = "the SQL server cannot follow the lake", "see `twinlake logs sql`"
                 raise BusyError(what, now.error, remedy)
-            why = "it has not read yet what is live"
-            starting = BusyError("the SQL server is starting", why, "ask again in a few seconds")
-            return JSONResponse(starting.to_json(), 503, {"Retry-After": "1"})
+            return _starting("it has not read yet what is live")
         left = threading.Event()
         async with turns.one(request) as turn:
             reading = asyncio.get_running_loop().run_in_executor(statements, answer, left)
@@ -274,7 +279,12 @@ def build_app(
             if turn.is_over and reading.exception():
                 why = f"{LONG_AT_ONCE} others run longer than {LONG_S:g} s, and more wait for their turns"
                 raise BusyError("the query was stopped", why, "ask again later")
-            return await reading
+            try:
+                return await reading
+            except Exception as error:
+                if not is_jvm_lost(error):
+                    raise
+                return _starting("its JVM has ended, and the supervisor starts it again")
 
     @app.post("/query")
     async def query(asked: Asked, request: Request) -> Response:

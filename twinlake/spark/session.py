@@ -213,6 +213,18 @@ def _scratch_folder(settings: Settings, name: str) -> Path:
     return settings.run_dir / "spark" / name
 
 
+def is_jvm_lost(error: BaseException) -> bool:
+    """Whether py4j raised it because the JVM has ended; what Java throws or lacks is something else."""
+    from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+
+    if isinstance(error, ConnectionError | Py4JNetworkError):
+        return True
+    # of a call whose connection was reset, py4j says only that it failed
+    is_plain = isinstance(error, Py4JError) and not isinstance(error, Py4JJavaError)
+    text = str(error)
+    return is_plain and text.startswith("An error occurred while calling") and "Trace:" not in text
+
+
 def cancel(context: SparkContext, tag: str) -> None:
     """Ends what threads with this job tag have asked Spark for, in its tasks and in threads of their own."""
     java: Any = context._jvm
