@@ -40,9 +40,9 @@ MAY_IMPORT["setup"] = {"setup", "base", "config", "spark"}
 MAY_IMPORT["services"] = {"services", "base", "config", "spark", "topics", "setup"}
 # what the servers' users need of them: Airflow's tasks, the commands, the demo
 MAY_IMPORT["client"] = {"client", "base", "config"}
-MAY_IMPORT["face"] = {"face", "client", "base", "config", "services"}
+MAY_IMPORT["face"] = {"face", "client", "base", "config", "services", "kinds"}
 MAY_IMPORT["dags"] = {"dags", "client", "base", "config"}
-MAY_IMPORT["jobs"] = {"jobs", "kinds"}
+MAY_IMPORT["jobs"] = {"jobs", "face", "kinds"}
 MAY_IMPORT["oracle"] = {"oracle"}
 MAY_IMPORT["cli"].add("jobs")  # the gallery's examples lie there
 for _above in ("server", "reading", "cli"):

@@ -52,7 +52,7 @@ def read(
         sql += f" WHERE {quote.expression(where)}"
     waiting = client.Waiting(check=lambda: check_sql_server_is_supervised(settings))
     found = client.ask_arrow(settings.services(), sql, MOST_ROWS, as_of, waiting)
-    if told(found)["truncated"]:
+    if metadata(found)["truncated"]:
         why = f"it has more than {MOST_ROWS:,} rows"
         raise UsageError(f"{table} was not read", why, "ask for less with `where`, or use JDBC")
     return found if spark is None else spark.createDataFrame(found)
@@ -67,7 +67,7 @@ def _shown(columns: Iterable[str] | None) -> str:
     return quote.names(names)
 
 
-def told(found: pa.Table) -> dict[str, Any]:
-    """What was told of a table that was read: the release and, where that was asked, what it is as of."""
+def metadata(found: pa.Table) -> dict[str, Any]:
+    """What the server says of a table that was read: its release and, where asked for, its point in time."""
     answer: dict[str, Any] = json.loads(found.schema.metadata[wire.METADATA.encode()])
     return answer

@@ -1,6 +1,6 @@
 """The newest order of each customer."""
 
-from twinlake.kinds.latest import Latest
+from twinlake import Latest
 
 TABLE = Latest(
     name="latest_order",

@@ -1,6 +1,6 @@
 """Every valid order event, as it was sent."""
 
-from twinlake.kinds.events import Events
+from twinlake import Events
 
 TABLE = Events(
     name="orders",

@@ -1,10 +1,6 @@
 """Sales of each region per minute of event time."""
 
-from twinlake.kinds.aggregate import Aggregate
-from twinlake.kinds.measures.counts import Count, CountDistinct
-from twinlake.kinds.measures.extremes import Max, Min
-from twinlake.kinds.measures.totals import Avg, Sum
-from twinlake.kinds.windows import Tumbling
+from twinlake import Aggregate, Avg, Count, CountDistinct, Max, Min, Sum, Tumbling
 
 TABLE = Aggregate(
     name="sales_per_region",

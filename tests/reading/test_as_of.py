@@ -125,7 +125,7 @@ def test_python_reads_the_same_rows_as_arrow_and_in_a_spark_session(door: Door, 
     frame = twinlake.read("paid", home=home, spark=spark)
 
     assert sum(whole["orders"].to_pylist()) == door.records(2)
-    assert twinlake.told(whole)["as_of"]["position"] == {"orders": 2}
+    assert twinlake.metadata(whole)["as_of"]["position"] == {"orders": 2}
     paid = [one for one in door.history.records(2) if one["status"] == "paid" and one["amount"] > 3]
     assert part.column_names == ["customer", "amount"]
     assert sorted(part["amount"].to_pylist()) == sorted(one["amount"] for one in paid)

@@ -76,7 +76,7 @@ def test_an_answer_names_what_is_stalled_or_behind_of_what_it_reads(
         "latest_order"
     ]
     read = twinlake.read("sales_per_region", home=sql.home)
-    assert twinlake.told(read)["stalled"] == [stopped]
+    assert twinlake.metadata(read)["stalled"] == [stopped]
 
 
 def test_while_the_lake_server_does_not_report_every_answer_says_so(
@@ -88,7 +88,7 @@ def test_while_the_lake_server_does_not_report_every_answer_says_so(
         told: list[dict[str, Any] | None] = [
             client.ask(sql.services, "SELECT count(*) FROM serve.orders")["no_report"],
             client.ask(sql.services, "SELECT 1 FROM serve.latest_order", as_of=THEN)["no_report"],
-            twinlake.told(twinlake.read("latest_order", columns=["order_id"], home=sql.home))["no_report"],
+            twinlake.metadata(twinlake.read("latest_order", columns="order_id", home=sql.home))["no_report"],
             client.ask_why(sql.services, "latest_order", {"customer": "c7"}, THEN)["no_report"],
             sql.status()["no_report"],
         ]

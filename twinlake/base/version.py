@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 VERSION = "0.1.0"
-"""The first two numbers change when clients and lake server no longer understand each other."""
+"""The one place of it: `pyproject.toml` reads it here.
+
+The first two numbers change when clients and lake server no longer understand each other.
+"""
 
 
 def is_compatible(other: str) -> bool:

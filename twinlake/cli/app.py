@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from twinlake.base.errors import UsageError
+from twinlake.base.version import VERSION
 
 _COMMANDS = (
     "services", "doctor", "topics", "check", "batch", "jobs", "releases", "query", "quarantine", "changelog",
@@ -17,11 +18,20 @@ _COMMANDS = (
 )  # fmt: skip
 
 
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"twinlake {VERSION}")
+        raise typer.Exit
+
+
 def _choose_home(
     home: Annotated[
         str | None,
         typer.Option(help="the state to work on, such as .twinlake-demo; else $TWINLAKE_HOME or .twinlake"),
     ] = None,
+    _version: Annotated[
+        bool, typer.Option("--version", help="print it, and end", callback=_show_version, is_eager=True)
+    ] = False,
 ) -> None:
     """One definition per table: a speed and a batch layer that are proved equal."""
     if home == "":

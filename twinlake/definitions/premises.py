@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from twinlake.base.version import VERSION
+from twinlake.kinds import plugins
 from twinlake.kinds.dependencies import upstream_topics
 from twinlake.kinds.kind import Kind
 from twinlake.topics.topic import Topic
@@ -32,7 +33,8 @@ def premises(
     session: Mapping[str, str],
 ) -> str:
     """sha256 over the definition, its topics' columns and contracts, the premises of what it reads
-    (`upstream`), the versions of Twinlake, Spark and Delta, and the session's settings.
+    (`upstream`), the versions of Twinlake, of packages with kinds of theirs, of Spark and Delta, and the
+    session's settings.
 
     `tables` are the definitions that it reads.
     """
@@ -40,7 +42,7 @@ def premises(
         "definition": kind.to_json(),
         "topics": {name: _of_topic(topics[name]) for name in upstream_topics(kind, tables)},
         "reads": {name: upstream[name] for name in kind.reads},
-        "code": [code(), *engine()],
+        "code": [code(), *engine(), *plugins.versions()],
         "session": dict(session),
     }
     return hashed(meaning)

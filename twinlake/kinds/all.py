@@ -1,4 +1,4 @@
-"""The only list of kinds."""
+"""The only list of kinds, and those that installed packages bring (entry points `twinlake.kinds`)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from twinlake.base.errors import UsageError
+from twinlake.kinds import plugins
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.as_of_join import AsOfJoin
 from twinlake.kinds.derived import Derived
@@ -26,7 +27,7 @@ _LISTED: tuple[type[Kind], ...] = (
     Rolling,
     Derived,
 )
-KINDS: dict[str, type[Kind]] = {kind.kind: kind for kind in _LISTED}
+KINDS: dict[str, type[Kind]] = plugins.joined("twinlake.kinds", _LISTED)
 """By the name in JSON."""
 
 

@@ -1,4 +1,4 @@
-"""The only list of measures."""
+"""The only list of measures, and those that installed packages bring (entry points `twinlake.measures`)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from twinlake.base.errors import UsageError
+from twinlake.kinds import plugins
 from twinlake.kinds.definition import refuse_keys
 from twinlake.kinds.measures.counts import Count, CountDistinct
 from twinlake.kinds.measures.extremes import Max, Min
@@ -17,13 +18,12 @@ from twinlake.kinds.measures.sets import CollectSet
 from twinlake.kinds.measures.spread import Stddev, Variance
 from twinlake.kinds.measures.totals import Avg, Sum
 
-MEASURES: dict[str, type[Measure]] = {
-    m.kind: m
-    for m in (
-        Count, Sum, Min, Max, Avg, Variance, Stddev, First, Last, ArgMin, ArgMax,
-        CountDistinct, Quantile, TopK, CollectSet,
-    )
-}  # fmt: skip
+_LISTED: tuple[type[Measure], ...] = (
+    Count, Sum, Min, Max, Avg, Variance, Stddev, First, Last, ArgMin, ArgMax, CountDistinct, Quantile, TopK,
+    CollectSet,
+)  # fmt: skip
+MEASURES: dict[str, type[Measure]] = plugins.joined("twinlake.measures", _LISTED)
+"""By the name in JSON."""
 
 
 def from_json(data: Mapping[str, Any]) -> Measure:

@@ -1,8 +1,6 @@
 """The median and the 95th percentile of what is paid with each card, at most 1 % off."""
 
-from twinlake.kinds.aggregate import Aggregate
-from twinlake.kinds.measures.counts import Count
-from twinlake.kinds.measures.multisets import Quantile
+from twinlake import Aggregate, Count, Quantile
 
 TABLE = Aggregate(
     name="card_amounts",

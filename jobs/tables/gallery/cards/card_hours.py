@@ -1,9 +1,6 @@
 """At how many merchants and in how many countries each card was used in each hour, counted exactly."""
 
-from twinlake.kinds.aggregate import Aggregate
-from twinlake.kinds.measures.counts import Count, CountDistinct
-from twinlake.kinds.measures.extremes import Max
-from twinlake.kinds.windows import Tumbling
+from twinlake import Aggregate, Count, CountDistinct, Max, Tumbling
 
 TABLE = Aggregate(
     name="card_hours",

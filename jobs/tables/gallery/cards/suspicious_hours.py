@@ -1,6 +1,6 @@
 """Hours in which a card was used as thieves use one: in many countries, or for far more than usual."""
 
-from twinlake.kinds.derived import Derived
+from twinlake import Derived
 
 TABLE = Derived(
     name="suspicious_hours",

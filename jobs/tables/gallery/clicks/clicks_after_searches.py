@@ -1,6 +1,6 @@
 """Clicks with the searches of the thirty seconds before, and those without any."""
 
-from twinlake.kinds.interval_join import IntervalJoin
+from twinlake import IntervalJoin
 
 TABLE = IntervalJoin(
     name="clicks_after_searches",

@@ -1,6 +1,6 @@
 """Clicks with the profile that the user had at the time, not the one of today."""
 
-from twinlake.kinds.as_of_join import AsOfJoin
+from twinlake import AsOfJoin
 
 TABLE = AsOfJoin(
     name="clicks_with_profile",

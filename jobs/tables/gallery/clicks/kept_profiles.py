@@ -1,7 +1,6 @@
 """Changes of profiles, kept where joins find them."""
 
-from twinlake.kinds.events import Events
-from twinlake.kinds.store import Store
+from twinlake import Events, Store
 
 TABLE = Events(
     name="kept_profiles",

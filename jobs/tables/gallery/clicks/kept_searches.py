@@ -1,7 +1,6 @@
 """Searches, kept in every cell that a click up to thirty seconds later may be in."""
 
-from twinlake.kinds.events import Events
-from twinlake.kinds.store import Store
+from twinlake import Events, Store
 
 TABLE = Events(
     name="kept_searches",

@@ -1,8 +1,6 @@
 """How often each song was played in each minute: what longer times are added up from."""
 
-from twinlake.kinds.aggregate import Aggregate
-from twinlake.kinds.measures.counts import Count
-from twinlake.kinds.windows import Tumbling
+from twinlake import Aggregate, Count, Tumbling
 
 TABLE = Aggregate(
     name="song_minutes",

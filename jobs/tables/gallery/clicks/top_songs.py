@@ -1,6 +1,6 @@
 """The ten songs that were played most in the last five minutes, day and week."""
 
-from twinlake.kinds.derived import Derived
+from twinlake import Derived
 
 TABLE = Derived(
     name="top_songs",

@@ -1,7 +1,6 @@
 """Clicks of each user without a pause of more than thirty minutes; who did not sign in is one user, NULL."""
 
-from twinlake.kinds.measures.counts import Count
-from twinlake.kinds.sessions import Sessions
+from twinlake import Count, Sessions
 
 TABLE = Sessions(
     name="user_sessions",

@@ -1,10 +1,6 @@
 """How warm each device was in each minute, whatever unit it speaks."""
 
-from twinlake.kinds.aggregate import Aggregate
-from twinlake.kinds.measures.counts import Count
-from twinlake.kinds.measures.extremes import Max, Min
-from twinlake.kinds.measures.totals import Avg
-from twinlake.kinds.windows import Tumbling
+from twinlake import Aggregate, Avg, Count, Max, Min, Tumbling
 
 TABLE = Aggregate(
     name="device_minutes",

@@ -2,7 +2,7 @@
 the unit was built beside it from all of history, and made live by one commit: readers of the table and of its
 changelog saw rows of the older devices change, and nothing else."""
 
-from twinlake.kinds.latest import Latest
+from twinlake import Latest
 
 TABLE = Latest(
     name="device_now",

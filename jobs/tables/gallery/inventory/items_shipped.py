@@ -1,7 +1,6 @@
 """How much of each item has come to the store."""
 
-from twinlake.kinds.aggregate import Aggregate
-from twinlake.kinds.measures.totals import Sum
+from twinlake import Aggregate, Sum
 
 TABLE = Aggregate(
     name="items_shipped",

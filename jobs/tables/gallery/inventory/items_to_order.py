@@ -1,6 +1,6 @@
 """Items of which less than 20 are on hand: order so many that 20 are left once all customers have theirs."""
 
-from twinlake.kinds.derived import Derived
+from twinlake import Derived
 
 TABLE = Derived(
     name="items_to_order",

@@ -1,6 +1,6 @@
 """What is on hand and what is owed: by all that came and went, so the order of arrival cannot matter."""
 
-from twinlake.kinds.derived import Derived
+from twinlake import Derived
 
 TABLE = Derived(
     name="stock_on_hand",

@@ -1,6 +1,6 @@
 """Where each parcel was scanned last: fields of a field, and the key. A delivered one is shown no more."""
 
-from twinlake.kinds.latest import Latest
+from twinlake import Latest
 
 TABLE = Latest(
     name="parcel_now",

@@ -1,9 +1,6 @@
 """Scans and weight in each city per hour (UTC); a city is a field of a field."""
 
-from twinlake.kinds.aggregate import Aggregate
-from twinlake.kinds.measures.counts import Count
-from twinlake.kinds.measures.totals import Sum
-from twinlake.kinds.windows import Tumbling
+from twinlake import Aggregate, Count, Sum, Tumbling
 
 TABLE = Aggregate(
     name="scans_per_city",

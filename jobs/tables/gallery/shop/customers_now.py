@@ -1,7 +1,6 @@
 """The customers as their database has them: a deleted one is gone, also where only a new snapshot tells."""
 
-from twinlake.kinds.latest import Latest
-from twinlake.kinds.mirror import mirror
+from twinlake import Latest, mirror
 
 TABLE = Latest(
     name="customers_now",

@@ -1,6 +1,6 @@
 """Each customer with the orders that there are: two mirrors joined, of two databases, each as it is now."""
 
-from twinlake.kinds.derived import Derived
+from twinlake import Derived
 
 TABLE = Derived(
     name="customers_with_orders",

@@ -1,7 +1,6 @@
 """The orders as their database has them."""
 
-from twinlake.kinds.latest import Latest
-from twinlake.kinds.mirror import mirror
+from twinlake import Latest, mirror
 
 TABLE = Latest(
     name="orders_now",

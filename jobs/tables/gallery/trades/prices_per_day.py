@@ -1,10 +1,6 @@
 """Minimum, maximum and average price of each symbol per day (UTC), and what was traded."""
 
-from twinlake.kinds.aggregate import Aggregate
-from twinlake.kinds.measures.counts import Count
-from twinlake.kinds.measures.extremes import Max, Min
-from twinlake.kinds.measures.totals import Avg, Sum
-from twinlake.kinds.windows import Tumbling
+from twinlake import Aggregate, Avg, Count, Max, Min, Sum, Tumbling
 
 TABLE = Aggregate(
     name="prices_per_day",

@@ -1,6 +1,6 @@
 """The ten symbols with the greatest volume of each day, out of the sums per symbol and day."""
 
-from twinlake.kinds.derived import Derived
+from twinlake import Derived
 
 TABLE = Derived(
     name="top_symbols",

@@ -1,9 +1,6 @@
 """Trades in each five seconds, sliding by one: a trade is in five of these windows."""
 
-from twinlake.kinds.aggregate import Aggregate
-from twinlake.kinds.measures.counts import Count
-from twinlake.kinds.measures.totals import Sum
-from twinlake.kinds.windows import Hopping
+from twinlake import Aggregate, Count, Hopping, Sum
 
 TABLE = Aggregate(
     name="trades_in_5_seconds",

@@ -1,6 +1,6 @@
 """What is on the road in each region now: a truck that moves takes its load out of one into the next."""
 
-from twinlake.kinds.derived import Derived
+from twinlake import Derived
 
 TABLE = Derived(
     name="region_merchandise",

@@ -1,6 +1,6 @@
 """Where each truck is now, by its newest report: repeated and late ones change nothing."""
 
-from twinlake.kinds.latest import Latest
+from twinlake import Latest
 
 TABLE = Latest(
     name="truck_now",

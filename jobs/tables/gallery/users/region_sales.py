@@ -1,6 +1,6 @@
 """Sales by the region in which the buyers are now; NULL for those who hide or were never seen."""
 
-from twinlake.kinds.derived import Derived
+from twinlake import Derived
 
 TABLE = Derived(
     name="region_sales",

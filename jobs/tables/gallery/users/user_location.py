@@ -1,6 +1,6 @@
 """Where each user was seen last; NULL where that is hidden."""
 
-from twinlake.kinds.latest import Latest
+from twinlake import Latest
 
 TABLE = Latest(
     name="user_location",

@@ -1,7 +1,6 @@
 """In how many places each user was seen; hidden ones are none."""
 
-from twinlake.kinds.aggregate import Aggregate
-from twinlake.kinds.measures.counts import Count, CountDistinct
+from twinlake import Aggregate, Count, CountDistinct
 
 TABLE = Aggregate(
     name="user_places",

@@ -1,8 +1,6 @@
 """What each user bought: the sums that `region_sales` adds up by where the users are."""
 
-from twinlake.kinds.aggregate import Aggregate
-from twinlake.kinds.measures.counts import Count
-from twinlake.kinds.measures.totals import Sum
+from twinlake import Aggregate, Count, Sum
 
 TABLE = Aggregate(
     name="user_sales",

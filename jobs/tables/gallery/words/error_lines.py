@@ -1,6 +1,6 @@
 """The log lines at level ERROR, whatever their message says."""
 
-from twinlake.kinds.events import Events
+from twinlake import Events
 
 TABLE = Events(
     name="error_lines",

@@ -1,8 +1,6 @@
 """How often each word was said, in small letters."""
 
-from twinlake.kinds.aggregate import Aggregate
-from twinlake.kinds.measures.counts import Count
-from twinlake.kinds.steps import Explode
+from twinlake import Aggregate, Count, Explode
 
 TABLE = Aggregate(
     name="word_count",
