@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 import twinlake
 from tests.reading.conftest import PASSWORD, SqlServer
 from tests.reading.test_past_tables import BATCHES, PAID, SALES, History
-from twinlake.base.errors import UsageError
+from twinlake.base.errors import NotFoundError, UsageError
 from twinlake.reading import client
 
 pytestmark = pytest.mark.faults
@@ -145,6 +145,6 @@ def test_the_door_explains_a_row_and_says_which_tables_there_are(door: Door) -> 
 
     assert sum(one["records"] for one in found["partitions"]) == row["orders"] == found["row"]["orders"]
     for wrong in ("nothing", "serve.sales_per_region", "x; DROP"):
-        with pytest.raises(UsageError, match="no table") as refused:
+        with pytest.raises(NotFoundError, match="no table") as refused:
             client.ask_why(door.server.services, wrong, key)
         assert "sales_per_region" in refused.value.why
