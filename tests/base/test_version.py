@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import tomllib
+import importlib.metadata
 
 import pytest
 
 from twinlake.base import version
 from twinlake.base.version import VERSION, is_compatible
-from twinlake.config.settings import PROJECT
 
 
-def test_the_package_has_the_version_that_the_code_tells() -> None:
-    assert tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["version"] == VERSION
+def test_the_installed_package_has_the_version_that_the_code_says() -> None:
+    assert importlib.metadata.version("twinlake") == VERSION
 
 
 @pytest.mark.parametrize(

@@ -193,7 +193,7 @@ def retire_command(
     key: KEY = None,
     as_json: AS_JSON = False,
 ) -> None:
-    """Maintain no more the versions that no kept release uses; their files are deleted six hours later."""
+    """Stop maintaining the versions that no kept release uses; their files are deleted six hours later."""
     result = _run(load_settings(), "retire", {} if keep is None else {"keep": keep}, key)
     if as_json:
         print_json(result)

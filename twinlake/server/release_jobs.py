@@ -142,7 +142,7 @@ def do_rollback(lake: OpenLake, params: RollbackParams, run: Run) -> Switched:
 
 
 def do_retire(lake: OpenLake, params: RetireParams, run: Run) -> Retired:
-    """Maintain no more what none of the newest releases uses."""
+    """Stop maintaining what none of the newest releases uses."""
     return retire(lake, params.keep, run)
 
 
