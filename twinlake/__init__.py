@@ -4,6 +4,7 @@
 
     TABLE = Aggregate(
         name="sales_per_region", inputs=("orders",), keys=("region",),
+        columns={"region": "region", "ordered_at": "ordered_at", "amount": "amount"},
         window=Tumbling(on="ordered_at", size="1 minute"),
         measures={"orders": Count(), "sales": Sum("amount")},
     )
@@ -84,13 +85,15 @@ _WHERE = {name: f"twinlake.{module}" for module, names in _PLACES.items() for na
 __all__ = sorted(_WHERE)
 
 
-def __getattr__(name: str) -> Any:
-    """The public name, from where it is defined."""
-    if name == "__version__":
-        return import_module("twinlake.base.version").VERSION
-    if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_WHERE[name]), name)
+if not TYPE_CHECKING:  # to a type checker a name that is not listed above is a mistake
+
+    def __getattr__(name: str) -> Any:
+        """The public name, from where it is defined."""
+        if name == "__version__":
+            return import_module("twinlake.base.version").VERSION
+        if name not in _WHERE:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(_WHERE[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -170,7 +170,8 @@ def _counts(numbers: np.ndarray) -> dict[int, int]:
 
 
 def _numbers(found: pa.Table, name: str) -> np.ndarray:
-    return found.column(name).to_numpy().astype(np.int64, copy=False)
+    numbers: np.ndarray = found.column(name).to_numpy().astype(np.int64, copy=False)
+    return numbers
 
 
 def _invalid(text: str) -> Code:

@@ -34,6 +34,7 @@ from twinlake.ingest.scan import Scan
 from twinlake.ingest.unreadable import Unreadable, schemas_met, stops_at, waiting
 from twinlake.ingest.writer_schema import Writer
 from twinlake.ingest.writers import Writers
+from twinlake.kinds.windows import micros
 from twinlake.lake.delta import delta
 from twinlake.lake.delta.in_commit import in_commit
 from twinlake.lake.log.fresh_rows import FreshFiles, FreshRows, NewRows
@@ -228,8 +229,7 @@ class Ingest:
 
     @property
     def _horizon(self) -> int:
-        within = self.topic.contract.unique_within
-        return first_pass.micros(within) if within else 0
+        return micros(within) if (within := self.topic.contract.unique_within) else 0
 
     # -- one micro-batch
 

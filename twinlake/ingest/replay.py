@@ -31,6 +31,7 @@ from twinlake.ingest.scan import Scan
 from twinlake.ingest.unreadable import schemas_met
 from twinlake.ingest.writer_schema import Writer
 from twinlake.ingest.writers import Writers
+from twinlake.kinds.windows import micros
 from twinlake.lake.log.log import REPLAY, Log
 from twinlake.lake.log.quarantine import listed_sql, refuse_unknown
 from twinlake.lake.log.relations import relation_sql
@@ -135,7 +136,7 @@ class _Replay:
         self._door, self._reasons, self._run = door, reasons, run
         self._log, self._topic = door.log, door.topic
         within = door.topic.contract.unique_within
-        self._horizon = first_pass.micros(within) if within else 0
+        self._horizon = micros(within) if within else 0
         self._look = Scan(door.spark, door.topic, end_marker=secrets.token_bytes(8))
 
     def done(self) -> Replayed:

@@ -57,7 +57,8 @@ def schemas_met(looked: pa.Table) -> list[int]:
     """The schema ids of a look at some records, in the order in which the log meets them."""
     ids, partition, offset = (looked.column(name).to_numpy() for name in ("schema_id", "partition", "offset"))
     known, firsts = np.unique(ids[np.lexsort((offset, partition))], return_index=True)
-    return known[np.argsort(firsts)].tolist()
+    met: list[int] = known[np.argsort(firsts)].tolist()
+    return met
 
 
 def stops_at(

@@ -66,7 +66,8 @@ def warnings(
 
 def columns(kind: Kind, topics: Topics, spark: SparkSession, tables: Tables = NONE) -> list[tuple[str, str]]:
     """(name, Spark type) of the view's columns."""
-    return empty_view(kind, topics, spark, tables=tables).dtypes
+    found: list[tuple[str, str]] = empty_view(kind, topics, spark, tables=tables).dtypes
+    return found
 
 
 def empty_rows(
@@ -113,4 +114,5 @@ def _empty_relations(kind: Kind, topics: Topics, spark: SparkSession, tables: Ta
 
 def _states(kind: StoredKind, topics: Topics, spark: SparkSession) -> list[tuple[str, str]]:
     (rows,) = empty_rows(kind, topics, spark).values()
-    return kind.partial(rows).dtypes
+    found: list[tuple[str, str]] = kind.partial(rows).dtypes
+    return found

@@ -99,7 +99,8 @@ Window = Tumbling | Hopping
 
 def window_from_json(data: Mapping[str, Any]) -> Window:
     """The window that `to_json` came from; an unknown key or kind is refused by name."""
-    kind = {"tumbling": Tumbling, "hopping": Hopping}.get(str(data.get("kind")))
+    kinds: dict[str, type[Window]] = {"tumbling": Tumbling, "hopping": Hopping}
+    kind = kinds.get(str(data.get("kind")))
     if kind is None:
         raise UsageError(f"unknown window kind {data.get('kind')!r}", "", "known: tumbling, hopping")
     refuse_keys(data, {"kind", *(one.name for one in fields(kind))}, "window")

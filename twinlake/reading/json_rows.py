@@ -53,7 +53,7 @@ def _refuse_torn_text(found: pa.Table) -> None:
 
 def _count(batch: pa.RecordBatch, at: int, is_small: bool) -> int:
     """So many rows from there are a piece."""
-    count = min(batch.num_rows - at, max(1, PIECE_CELLS // max(1, batch.num_columns)))
+    count: int = min(batch.num_rows - at, max(1, PIECE_CELLS // max(1, batch.num_columns)))
     while count > 1 and not is_small and batch.slice(at, count).nbytes > PIECE_BYTES:
         count //= 2
     return count
@@ -74,14 +74,16 @@ def _values(array: pa.Array, field: pa.Field) -> list[Any]:
     if types.is_list(kind):
         return _inside(array, array.values, _values, kind.value_field)
     if types.is_boolean(kind) or types.is_integer(kind) or types.is_string(kind) or types.is_null(kind):
-        return array.to_pylist()
+        plain: list[Any] = array.to_pylist()
+        return plain
     return [to_json(value) for value in _plain(array)]
 
 
 def _plain(array: pa.Array) -> Iterable[Any]:
     """In Python; of a time outside of its years 1 to 9999 the ISO 8601 text."""
     try:
-        return array.to_pylist()
+        plain: list[Any] = array.to_pylist()
+        return plain
     except (OverflowError, ValueError):
         return map(_known, array)
 

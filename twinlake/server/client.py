@@ -73,7 +73,8 @@ class LakeClient:
 
     def status(self) -> dict[str, Any]:
         """What the server knows now: topics, versions, release, certificates."""
-        return self._ask("GET", "/status")
+        found: dict[str, Any] = self._ask("GET", "/status")
+        return found
 
     def submit(self, kind: str, params: Mapping[str, Any], key: str | None = None) -> Job:
         """Ask for a job; the same key finds the same job, or starts a failed one again."""

@@ -165,7 +165,8 @@ class Sample:
 def _amounts(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Log-normal order amounts in cents, 0.01 to 99,999.99, by the Box-Muller transform."""
     normal = np.sqrt(-2.0 * np.log1p(-first)) * np.cos(2.0 * np.pi * second)
-    return np.clip(np.exp(3.6 + 0.9 * normal) * 100.0, 1, 9_999_999).astype(np.int64)
+    cents: np.ndarray = np.clip(np.exp(3.6 + 0.9 * normal) * 100.0, 1, 9_999_999).astype(np.int64)
+    return cents
 
 
 def _customer_column(customers: np.ndarray) -> Column:

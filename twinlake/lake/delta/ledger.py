@@ -48,7 +48,8 @@ class Ledger:
             return []
         table = _whole(self.path)
         try:
-            return table.to_pyarrow_table().to_pylist()
+            rows: list[Row] = table.to_pyarrow_table().to_pylist()
+            return rows
         except Exception:
             for name in TableState(self.path, appends=False).files:
                 data_file.read(self.path / unquote(name))  # which of them it is

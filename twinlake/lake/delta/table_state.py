@@ -45,7 +45,7 @@ class LiveFile(NamedTuple):
 
     def may_lack(self, column: str) -> bool:
         """Whether rows may have no value of the column, by what the statistics tell."""
-        return self._told("nullCount", column) != 0
+        return bool(self._told("nullCount", column) != 0)
 
     def _told(self, statistic: str, column: str) -> Any:
         return json.loads(self.stats or "{}").get(statistic, {}).get(column)
