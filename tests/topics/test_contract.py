@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -10,20 +11,23 @@ from typing import Any
 
 import pytest
 import yaml
+from jsonschema import Draft201909Validator
 
 from twinlake.base.errors import ContractError
 from twinlake.config.settings import PROJECT
 from twinlake.topics.contract import Rule
 from twinlake.topics.contract_file import load_contract, parse_contract
+from twinlake.topics.contract_schema import contract_schema
 from twinlake.topics.schema import parse_schema
 from twinlake.topics.topic import load_topic
 
 DOCUMENT = yaml.safe_load((PROJECT / "contracts" / "orders.yaml").read_text())
 AMOUNT, ORDERED_AT, STATUS = 5, 6, 4
+EDITOR = Draft201909Validator(contract_schema())
 
 
-def _changed(*path: str | int, to: Any) -> Any:
-    document = copy.deepcopy(DOCUMENT)
+def _changed(*path: str | int, to: Any, document: Any = DOCUMENT) -> Any:
+    document = copy.deepcopy(document)
     inner = document
     for part in path[:-1]:
         inner = inner[part]
@@ -38,6 +42,55 @@ def _property(index: int, key: str, to: Any) -> Any:
     return _changed("schema", 0, "properties", index, key, to=to)
 
 
+WRONG = [
+    (_changed("surprise", to=1), "", "surprise"),
+    (_changed("version", to=...), "", "version"),
+    (_changed("apiVersion", to="v2.2.2"), "apiVersion", "version 3"),
+    (_changed("apiVersion", to="v9"), "apiVersion", "v9"),
+    (_changed("name", to="other"), "name", "named 'orders'"),
+    (_changed("description", to=...), "description", "missing"),
+    (_changed("schema", to=[]), "schema", "missing"),
+    (_changed("schema", 0, "surprise", to=1), "schema[0]", "surprise"),
+    (_changed("schema", 0, "name", to="other"), "schema[0].name", "other"),
+    (_changed("schema", 0, "quality", to=[{"type": "text"}]), "schema[0].quality", "not enforce"),
+    (_property(AMOUNT, "surprise", 1), "schema[0].properties[5]", "surprise"),
+    (_property(AMOUNT, "physicalType", ...), "schema[0].properties[5].physicalType", "missing"),
+    (_property(STATUS, "logicalType", ...), "schema[0].properties[4].logicalType", "missing"),
+    (_property(AMOUNT, "physicalType", "money"), "schema[0].properties[5].physicalType", "money"),
+    (_property(AMOUNT, "logicalType", "string"), "schema[0].properties[5]", "minimum"),
+    (_property(AMOUNT, "quality", []), "schema[0].properties[5].quality", "not enforce"),
+    (_property(AMOUNT, "logicalTypeOptions", {"minimum": "a"}), "schema[0].properties[5]", "'a'"),
+    (
+        _property(AMOUNT, "logicalTypeOptions", {"multipleOf": 2}),
+        "schema[0].properties[5]",
+        "not enforce",
+    ),
+    (_property(AMOUNT, "unique", True), "schema[0].properties[5].unique", "event_id"),
+    (_property(STATUS, "logicalTypeOptions", {"minLength": 2}), "schema[0].properties[4]", "only 1"),
+    (_property(STATUS, "name", "Region"), "schema[0].properties[4].name", "twice"),
+    (_property(ORDERED_AT, "required", False), "customProperties", "required timestamp"),
+    (
+        _changed("customProperties", 0, "property", to="eventtime"),
+        "customProperties[0].property",
+        "unknown",
+    ),
+    (_changed("customProperties", 0, "value", to="nothing"), "customProperties", "nothing"),
+    (_changed("customProperties", 1, to=...), "customProperties", "lateAfter is missing"),
+    (_changed("customProperties", 1, "value", to="soon"), "customProperties[1].value", "soon"),
+    (_changed("customProperties", 1, "value", to="30 days"), "customProperties", "shorter"),
+    (_changed("customProperties", 4, to=...), "customProperties", "uniqueWithin"),
+    (_changed("customProperties", to=...), "customProperties", "eventTime is missing"),
+    ([], "", "object"),
+    (None, "", "object"),
+]
+"""(document, the start of where it is wrong, what is said of it)"""
+BY_MEANING = {
+    "named 'orders'", "other", "event_id", "twice", "required timestamp", "nothing", "lateAfter is missing",
+    "shorter", "uniqueWithin", "eventTime is missing",
+}  # fmt: skip
+"""What is said where the form alone is right."""
+
+
 def test_the_contract_of_orders_says_what_it_promises() -> None:
     contract = load_topic("orders").contract
 
@@ -49,56 +102,64 @@ def test_the_contract_of_orders_says_what_it_promises() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("document", "path", "words"),
-    [
-        (_changed("surprise", to=1), "", "surprise"),
-        (_changed("version", to=...), "", "version"),
-        (_changed("apiVersion", to="v2.2.2"), "apiVersion", "version 3"),
-        (_changed("apiVersion", to="v9"), "apiVersion", "v9"),
-        (_changed("name", to="other"), "name", "named 'orders'"),
-        (_changed("description", to=...), "description", "missing"),
-        (_changed("schema", to=[]), "schema", "missing"),
-        (_changed("schema", 0, "surprise", to=1), "schema[0]", "surprise"),
-        (_changed("schema", 0, "name", to="other"), "schema[0].name", "other"),
-        (_changed("schema", 0, "quality", to=[{"type": "text"}]), "schema[0].quality", "not enforce"),
-        (_property(AMOUNT, "surprise", 1), "schema[0].properties[5]", "surprise"),
-        (_property(AMOUNT, "physicalType", ...), "schema[0].properties[5].physicalType", "missing"),
-        (_property(STATUS, "logicalType", ...), "schema[0].properties[4].logicalType", "missing"),
-        (_property(AMOUNT, "physicalType", "money"), "schema[0].properties[5].physicalType", "money"),
-        (_property(AMOUNT, "logicalType", "string"), "schema[0].properties[5]", "minimum"),
-        (_property(AMOUNT, "quality", []), "schema[0].properties[5].quality", "not enforce"),
-        (_property(AMOUNT, "logicalTypeOptions", {"minimum": "a"}), "schema[0].properties[5]", "'a'"),
-        (
-            _property(AMOUNT, "logicalTypeOptions", {"multipleOf": 2}),
-            "schema[0].properties[5]",
-            "not enforce",
-        ),
-        (_property(AMOUNT, "unique", True), "schema[0].properties[5].unique", "event_id"),
-        (_property(STATUS, "logicalTypeOptions", {"minLength": 2}), "schema[0].properties[4]", "only 1"),
-        (_property(STATUS, "name", "Region"), "schema[0].properties[4].name", "twice"),
-        (_property(ORDERED_AT, "required", False), "customProperties", "required timestamp"),
-        (
-            _changed("customProperties", 0, "property", to="eventtime"),
-            "customProperties[0].property",
-            "unknown",
-        ),
-        (_changed("customProperties", 0, "value", to="nothing"), "customProperties", "nothing"),
-        (_changed("customProperties", 1, to=...), "customProperties", "lateAfter is missing"),
-        (_changed("customProperties", 1, "value", to="soon"), "customProperties[1].value", "soon"),
-        (_changed("customProperties", 1, "value", to="30 days"), "customProperties", "shorter"),
-        (_changed("customProperties", 4, to=...), "customProperties", "uniqueWithin"),
-        (_changed("customProperties", to=...), "customProperties", "eventTime is missing"),
-        ([], "", "object"),
-        (None, "", "object"),
-    ],
-)
+@pytest.mark.parametrize(("document", "path", "words"), WRONG)
 def test_what_is_wrong_is_named_with_file_and_path(document: Any, path: str, words: str) -> None:
     with pytest.raises(ContractError) as caught:
         parse_contract(document, name="orders", file="contracts/orders.yaml")
 
     assert caught.value.file == "contracts/orders.yaml"
     assert caught.value.path.startswith(path) and words in str(caught.value)
+
+
+@pytest.mark.parametrize(("document", "path", "words"), WRONG)
+def test_an_editor_is_told_what_is_wrong_by_form(document: Any, path: str, words: str) -> None:
+    assert EDITOR.is_valid(document) is (words in BY_MEANING)
+
+
+@pytest.mark.parametrize(
+    "file",
+    sorted(
+        file
+        for folder in ("contracts", "examples", "jobs")
+        for file in (PROJECT / folder).rglob("*.yaml")
+        if file.parent.name == "contracts"
+    ),
+    ids=lambda file: file.stem,
+)
+def test_an_editor_takes_every_contract_of_the_project(file: Path) -> None:
+    assert [error.message for error in EDITOR.iter_errors(yaml.safe_load(file.read_text()))] == []
+
+
+def test_an_editor_refuses_nothing_that_is_accepted() -> None:
+    """Whatever is left out of a contract, or is something else."""
+    document = copy.deepcopy(DOCUMENT)
+    columns = document["schema"][0]["properties"]
+    document["schema"][0]["properties"] = [columns[at] for at in (0, STATUS, AMOUNT, ORDERED_AT)]
+
+    unlike = [
+        path for path, document in _edited(document) if not EDITOR.is_valid(document) and _accepted(document)
+    ]
+
+    assert unlike == []
+
+
+def _edited(document: Any) -> Iterator[tuple[str, Any]]:
+    def inside(one: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+        for key in [*one] if isinstance(one, dict) else range(len(one)) if isinstance(one, list) else []:
+            yield (*path, key), one[key]
+            yield from inside(one[key], (*path, key))
+
+    for path, _ in inside(document, ()):
+        for other in (..., "string", 1):
+            yield f"{path} to {other!r}", _changed(*path, to=other, document=document)
+
+
+def _accepted(document: Any) -> bool:
+    try:
+        parse_contract(document, name="orders", file="orders.yaml")
+    except ContractError:
+        return False
+    return True
 
 
 def test_a_key_given_twice_is_refused(tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ _MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(\.\d{1,6})?([Zz]|
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _WORDS = re.compile(r"(\d+)\s*(second|minute|hour|day|week)s?")
 _ISO = re.compile(r"P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d{1,6})?)S)?)?")
+DURATION = rf"^\s*(?:{_WORDS.pattern}|P(?=[\dT]){_ISO.pattern[1:]})\s*$"
+"""A text that may be a duration: what `parse_duration` refuses beyond that is zero or too long."""
 _MICROSECOND = timedelta(microseconds=1)
 
 

@@ -14,7 +14,7 @@ from twinlake.base.version import VERSION
 
 _COMMANDS = (
     "services", "doctor", "topics", "check", "batch", "jobs", "releases", "query", "quarantine", "changelog",
-    "pause", "reload", "gallery", "dags",
+    "pause", "reload", "gallery", "dags", "editor",
 )  # fmt: skip
 
 

@@ -7,14 +7,14 @@ from typing import Any
 from twinlake.base.errors import ContractError
 from twinlake.topics.avro_type import COLUMN_NAME
 
-_LOGICAL = {
+LOGICAL = {
     "string": "string", "boolean": "boolean", "int": "integer", "bigint": "integer", "float": "number",
     "double": "number", "date": "date", "timestamp": "timestamp",
     "binary": "string",  # the standard has no logical type for bytes
 }  # fmt: skip
-_NESTED = {"object": ("struct", "properties"), "array": ("array", "items"), "map": ("map", "map")}
+NESTED = {"object": ("struct", "properties"), "array": ("array", "items"), "map": ("map", "map")}
 """By logical type: the physical type, and the key that says what is inside."""
-_INSIDE = {
+INSIDE = {
     "name", "logicalType", "physicalType", "description", "properties", "items", "map", "id", "tags",
     "businessName", "examples",
 }  # fmt: skip
@@ -26,10 +26,10 @@ def column_type(one: dict[str, Any], file: str, path: str) -> tuple[str, str]:
         if key not in one:
             raise ContractError(file, f"{path}.{key}", "it is missing")
     kind, said = one["physicalType"].replace(" ", ""), one["logicalType"]
-    if said in _NESTED:
+    if said in NESTED:
         return _nested(one, said, kind, file, path), said
     kind = kind.lower()
-    logical = "number" if kind.startswith("decimal(") else _LOGICAL.get(kind)
+    logical = "number" if kind.startswith("decimal(") else LOGICAL.get(kind)
     if logical is None:
         raise ContractError(
             file, f"{path}.physicalType", f"{kind!r} is no Spark SQL type that Twinlake knows"
@@ -41,7 +41,7 @@ def column_type(one: dict[str, Any], file: str, path: str) -> tuple[str, str]:
 
 
 def _nested(one: dict[str, Any], said: str, kind: str, file: str, path: str) -> str:
-    physical, inside = _NESTED[said]
+    physical, inside = NESTED[said]
     if inside not in one:
         raise ContractError(file, f"{path}.{inside}", f"it is missing: {said} says what is inside")
     if said == "object":
@@ -69,7 +69,7 @@ def _nested(one: dict[str, Any], said: str, kind: str, file: str, path: str) -> 
 
 
 def _inner(one: dict[str, Any], file: str, path: str) -> str:
-    if foreign := sorted(set(one) - _INSIDE):
+    if foreign := sorted(set(one) - INSIDE):
         raise ContractError(
             file, f"{path}.{foreign[0]}", "Twinlake does not enforce it inside another", "remove it"
         )

@@ -20,12 +20,15 @@ from twinlake.topics.contract_column import column_type
 from twinlake.topics.spark_type import is_nested
 from twinlake.topics.verdict import ABOVE_MAXIMUM, BELOW_MINIMUM, EMPTY, MISSING, NOT_ALLOWED, TOO_LONG
 
-_OPTIONS = {
+OPTIONS: dict[str, set[str]] = {
     "string": {"minLength", "maxLength"},
     "integer": {"minimum", "maximum"},
     "number": {"minimum", "maximum"},
 }
-_UNENFORCED = ("quality", "relationships", "encryptedName")
+"""By what a property is, the rules of `logicalTypeOptions` that are enforced."""
+UNENFORCED = ("quality", "relationships", "encryptedName")
+NEEDED = ("name", "schema", "description")
+"""What the standard leaves out as one likes, and each of our contracts has."""
 
 
 class _Strict(yaml.SafeLoader):
@@ -40,10 +43,16 @@ class _Strict(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
+def standard() -> dict[str, Any]:
+    """The standard's own JSON Schema, draft 2019-09."""
+    text = resources.files("open_data_contract_standard").joinpath("schema.json").read_text()
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
 @cache
 def _standard() -> Draft201909Validator:
-    text = resources.files("open_data_contract_standard").joinpath("schema.json").read_text()
-    return Draft201909Validator(json.loads(text))
+    return Draft201909Validator(standard())
 
 
 def says_json(path: Path) -> bool:
@@ -94,7 +103,7 @@ def parse_contract(document: Any, *, name: str, file: str) -> Contract:
             first.message,
             "see https://bitol-io.github.io/open-data-contract-standard",
         )
-    for key in ("name", "schema", "description"):
+    for key in NEEDED:
         if not document.get(key):
             raise ContractError(file, key, "it is missing")
     if document["name"] != name:
@@ -144,7 +153,7 @@ def _properties(found: list[Any], file: str) -> tuple[tuple[Column, ...], tuple[
     unique: str | None = None
     for index, one in enumerate(found):
         path = f"schema[0].properties[{index}]"
-        for key in _UNENFORCED:
+        for key in UNENFORCED:
             if key in one:
                 raise ContractError(file, f"{path}.{key}", "Twinlake does not enforce it", "remove it")
         name = one["name"]
@@ -173,7 +182,7 @@ def _rules(one: dict[str, Any], name: str, logical: str, file: str, path: str) -
     options = one.get("logicalTypeOptions", {})
     for key, value in options.items():
         where = f"{path}.logicalTypeOptions.{key}"
-        if key not in _OPTIONS.get(logical, set()):
+        if key not in OPTIONS.get(logical, set()):
             raise ContractError(file, where, f"Twinlake does not enforce it for {logical}", "remove it")
         if key == "minLength":
             if value != 1:

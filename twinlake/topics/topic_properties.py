@@ -33,7 +33,7 @@ TOPIC_PROPERTIES = {
     "unreadableRecords": "unreadable_records",
 }  # fmt: skip
 """Custom property -> what it is called in `Contract`."""
-_CHOICES = {
+CHOICES = {
     "format": FORMATS,
     "nullValues": NULL_VALUES,
     "keyFormat": KEY_FORMATS,
@@ -102,9 +102,9 @@ def _given(found: list[Any], file: str) -> dict[str, Any]:
             raise ContractError(file, f"{path}.property", f"{key!r} is given twice")
         if not isinstance(value, str):
             raise ContractError(file, f"{path}.value", "it must be text")
-        if key in _CHOICES:
-            if value not in _CHOICES[key]:
-                known = ", ".join(_CHOICES[key])
+        if key in CHOICES:
+            if value not in CHOICES[key]:
+                known = ", ".join(CHOICES[key])
                 raise ContractError(file, f"{path}.value", f"{value!r} is no {key}", f"known: {known}")
             custom[TOPIC_PROPERTIES[key]] = value
             continue

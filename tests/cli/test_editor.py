@@ -1,0 +1,32 @@
+"""`twinlake editor-schemas` writes what docs/editor holds, for whom has no checkout."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from twinlake.cli.app import build_app
+from twinlake.cli.editor import schemas
+from twinlake.config.settings import PROJECT
+
+KEPT = PROJECT / "docs" / "editor"
+
+
+def test_the_schemas_of_the_docs_are_what_the_code_makes(tmp_path: Path) -> None:
+    """`twinlake editor-schemas docs/editor` brings them up to date."""
+    done = CliRunner().invoke(build_app(), ["editor-schemas", str(tmp_path / "made")])
+
+    assert done.exit_code == 0, done.output
+    made = {path.name: json.loads(path.read_text()) for path in (tmp_path / "made").iterdir()}
+    assert made == {path.name: json.loads(path.read_text()) for path in KEPT.iterdir()}
+    assert made.keys() == schemas().keys()
+
+
+def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    done = CliRunner().invoke(build_app(), ["editor-schemas", str(tmp_path / "file" / "in")])
+
+    assert "cannot be written" in str(done.exception)

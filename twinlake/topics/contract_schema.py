@@ -1,0 +1,128 @@
+"""Owns the JSON Schema of a contract by which an editor completes and checks it while it is written.
+
+It is the standard's own, narrowed by the same constants by which `topics/contract_file.py` and its neighbours
+refuse. It sees the form alone: what goes with what, and with the schema or the definition, `twinlake check`
+says. So it never refuses what that accepts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twinlake.base.times import DURATION
+from twinlake.topics.contract_column import INSIDE, LOGICAL, NESTED
+from twinlake.topics.contract_file import NEEDED, OPTIONS, UNENFORCED, standard
+from twinlake.topics.topic_properties import CHOICES, TOPIC_PROPERTIES
+
+Schema = dict[str, Any]
+_COLUMN, _FIELD = "TwinlakeColumn", "TwinlakeField"
+
+
+def contract_schema() -> Schema:
+    """Draft 2019-09, complete in itself."""
+    found = standard()
+    definitions = found["$defs"]
+    found["title"] = "A contract of Twinlake"
+    found["description"] = "Open Data Contract Standard 3, as far as Twinlake enforces it"
+    found["required"] = sorted({*found["required"], *NEEDED})
+    version = found["properties"]["apiVersion"]
+    version["enum"] = [one for one in version["enum"] if one.startswith("v3.")]
+    found["properties"]["schema"] |= {"minItems": 1, "maxItems": 1}
+    found["properties"]["customProperties"] = _custom_properties()
+    table = definitions["SchemaObject"]
+    table["required"] = [*table["required"], "properties"]
+    table["properties"]["properties"] |= {"minItems": 1, "items": {"$ref": f"#/$defs/{_COLUMN}"}}
+    table["properties"]["quality"] = {"type": "array", "maxItems": 0, "description": "not enforced"}
+    unenforced = {name: False for name in UNENFORCED}
+    definitions[_COLUMN] = _property("SchemaProperty", {"properties": unenforced})
+    definitions[_FIELD] = _property("SchemaItemProperty", {"propertyNames": {"enum": sorted(INSIDE)}})
+    return found
+
+
+def _custom_properties() -> Schema:
+    """A topic's, each at most once."""
+    duration = {"pattern": DURATION, "examples": ["3 hours", "21 days", "PT15M"]}
+    values: dict[str, Schema] = {
+        name: {"enum": [*CHOICES[name]]} if name in CHOICES else duration for name in TOPIC_PROPERTIES
+    }
+    values["eventTime"] = {"description": "the column with the event's own time"}
+    return {
+        "type": "array",
+        "description": "what Twinlake needs to know of a topic; a table's contract has none",
+        "items": {
+            "allOf": [{"$ref": "#/$defs/CustomProperty"}],
+            "properties": {"property": {"enum": [*TOPIC_PROPERTIES]}, "value": {"type": "string"}},
+            "oneOf": [
+                {"properties": {"property": {"const": name}, "value": value}}
+                for name, value in values.items()
+            ],
+        },
+        "allOf": [
+            {
+                "contains": {"properties": {"property": {"const": name}}, "required": ["property"]},
+                "minContains": 0, "maxContains": 1,
+            }
+            for name in TOPIC_PROPERTIES
+        ],
+    }  # fmt: skip
+
+
+def _property(base: str, more: Schema) -> Schema:
+    """A column, or what is inside of one: both of its types, which must fit, and the rules for them."""
+    physical: dict[str, list[str]] = {}
+    for type_, logical in LOGICAL.items():
+        physical.setdefault(logical, []).append(type_)
+    plain = [
+        _when(logical, {
+            "physicalType": _any_case(types, decimals=logical == "number"),
+            "logicalTypeOptions": {"propertyNames": {"enum": sorted(OPTIONS.get(logical, ()))}},
+            **({} if logical == "string" else {"enum": False}),
+        })
+        for logical, types in physical.items()
+    ]  # fmt: skip
+    field = {"$ref": f"#/$defs/{_FIELD}"}
+    inside = {
+        "properties": {"minItems": 1, "items": {"allOf": [field], "required": ["name"]}},
+        "items": field,
+        "map": {"properties": {"key": {"allOf": [field], "properties": {"logicalType": {"const": "string"}}},
+                               "value": field}},
+    }  # fmt: skip
+    nested = [
+        _when(logical, {
+            "physicalType": {"pattern": rf"^\s*{type_}\s*(<.*>)?\s*$", "examples": [type_]},
+            "logicalTypeOptions": {"maxProperties": 0}, "enum": False, key: inside[key],
+        }, needs=(key,))
+        for logical, (type_, key) in NESTED.items()
+    ]  # fmt: skip
+    length = {"logicalTypeOptions": {"properties": {"minLength": {"const": 1}}}}
+    return {
+        "allOf": [{"$ref": f"#/$defs/{base}"}, *plain, *nested],
+        "required": ["logicalType", "physicalType"],
+        **more,
+        "properties": {
+            "logicalType": {"enum": [*physical, *NESTED]}, **length, **more.get("properties", {}),
+        },
+    }  # fmt: skip
+
+
+def _when(logical: str, properties: Schema, needs: tuple[str, ...] = ()) -> Schema:
+    """These properties of those of one logical type."""
+    return {
+        "if": {"properties": {"logicalType": {"const": logical}}, "required": ["logicalType"]},
+        "then": {"properties": properties, "required": [*needs]},
+    }
+
+
+def _any_case(types: list[str], decimals: bool) -> Schema:
+    """One of these types; a JSON Schema's patterns have no flag for it."""
+    pattern = "|".join(_letters(type_) for type_ in types)
+    if decimals:
+        pattern += rf"|{_letters('decimal')}\s*\(.*"
+    return {
+        "pattern": rf"^\s*({pattern})\s*$",
+        "examples": [*types, *(["decimal(12,2)"] if decimals else [])],
+    }
+
+
+def _letters(type_: str) -> str:
+    return "".join(f"[{letter}{letter.upper()}]" for letter in type_)
