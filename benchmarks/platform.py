@@ -19,8 +19,8 @@ import psutil
 from confluent_kafka import Consumer, TopicPartition
 
 from twinlake.base.waiting import wait_for
-from twinlake.config.configuration_file import without_overrides
 from twinlake.config.settings import Services, Settings
+from twinlake.config.settings_file import without_overrides
 from twinlake.lake.catalog.maintained_version import stores_rows
 from twinlake.lake.catalog.version import stored_versions
 from twinlake.lake.delta import delta

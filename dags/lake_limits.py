@@ -11,7 +11,7 @@ from datetime import timedelta
 from lake_names import WRITTEN
 
 from twinlake.base.errors import UsageError
-from twinlake.config.configuration import Limits
+from twinlake.config.sections import Limits
 from twinlake.config.settings import Settings
 
 
@@ -19,7 +19,7 @@ def _limits() -> Limits:
     if "limits" in WRITTEN:
         return Limits(**WRITTEN["limits"])
     try:
-        return Settings.of(os.environ).configuration.limits
+        return Settings.of(os.environ).values.limits
     except UsageError:  # `twinlake up` says what is wrong there, and starts no Airflow
         return Limits()
 

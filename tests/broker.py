@@ -13,7 +13,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from twinlake.base.waiting import wait_for
-from twinlake.config.kafka_access import KafkaAccess
+from twinlake.config.login import KafkaAccess
 from twinlake.services.ports import free_port
 
 PROJECT = Path(__file__).resolve().parents[1]

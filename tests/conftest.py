@@ -15,8 +15,8 @@ import pytest
 
 from tests import seconds, shards, workers
 from twinlake.base import service_log
-from twinlake.config.configuration_file import overrides
 from twinlake.config.settings import Settings
+from twinlake.config.settings_file import overrides
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

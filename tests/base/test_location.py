@@ -8,7 +8,7 @@ import pytest
 
 from twinlake.base.errors import UsageError
 from twinlake.base.location import Remote, located
-from twinlake.config.configuration import Configuration, Lake
+from twinlake.config.sections import Lake, Values
 from twinlake.config.settings import Settings
 
 LAKE = "hdfs://namenode:8020/data/lake"
@@ -56,7 +56,7 @@ def test_the_lake_is_where_the_settings_say_and_streams_keep_their_checkpoints_h
     tmp_path: Path,
 ) -> None:
     here = Settings(home=tmp_path)
-    elsewhere = Settings(home=tmp_path, told=Configuration(lake=Lake(uri=LAKE)))
+    elsewhere = Settings(home=tmp_path, known_values=Values(lake=Lake(uri=LAKE)))
 
     assert (here.lake, here.checkpoints) == (tmp_path / "lake", tmp_path / "lake" / "checkpoints")
     assert (elsewhere.lake, elsewhere.checkpoints) == (Remote(LAKE), tmp_path / "checkpoints")

@@ -11,7 +11,7 @@ from typing import Any
 import fastavro
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 
-from twinlake.config.kafka_access import KafkaAccess
+from twinlake.config.login import KafkaAccess
 from twinlake.topics.registry import Registry
 
 Row = dict[str, Any]

@@ -18,9 +18,9 @@ from tests.registry import FakeRegistry
 from twinlake.base.errors import UnreachableError
 from twinlake.cli import doctor
 from twinlake.cli.app import build_app
-from twinlake.config.configuration import SECTIONS
-from twinlake.config.configuration_example import DOCUMENT, document, example
+from twinlake.config.sections import SECTIONS
 from twinlake.config.settings import Settings
+from twinlake.config.settings_example import DOCUMENT, document, example
 from twinlake.lake import formats
 
 
@@ -161,11 +161,11 @@ def test_the_example_has_every_key_with_a_value_that_it_may_have() -> None:
 def test_the_example_as_it_stands_changes_nothing(home: Path) -> None:
     (home / "twinlake.toml").write_text(run("--example").stdout)
 
-    assert Settings(home=home).configuration.origins == {}
+    assert Settings(home=home).values.origins == {}
 
 
 def test_the_documentation_has_the_example() -> None:
-    assert DOCUMENT.read_text() == document(), "run `python -m twinlake.config.configuration_example`"
+    assert DOCUMENT.read_text() == document(), "run `python -m twinlake.config.settings_example`"
 
 
 def of_lake(found: dict[str, Any]) -> list[tuple[bool, str]]:

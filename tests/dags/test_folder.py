@@ -11,7 +11,7 @@ import pytest
 
 from tests.dags.airflow_alone import airflow_alone
 from twinlake.cli import dags
-from twinlake.config.configuration import Limits
+from twinlake.config.sections import Limits
 from twinlake.config.settings import PROJECT
 
 DAGS = {"backfill", "batch", "maintain", "release", "reload", "replay", "rollback"}

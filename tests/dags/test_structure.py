@@ -11,7 +11,7 @@ from datetime import timedelta
 from release import MOST_RUNS
 
 from twinlake.base.defaults import KEPT_RELEASES
-from twinlake.config.configuration import Limits
+from twinlake.config.sections import Limits
 from twinlake.config.settings import PROJECT, Services, Settings
 from twinlake.services import airflow
 from twinlake.services.folders import folders_of

@@ -12,8 +12,8 @@ from rich.markup import escape
 from tests.demo.story import Story
 from tests.demo.summary import DemoError, Summary
 from twinlake.base.errors import TwinlakeError
-from twinlake.config.configuration_file import overrides
 from twinlake.config.settings import PROJECT, Settings
+from twinlake.config.settings_file import overrides
 
 HOME = PROJECT / ".twinlake-demo"
 """The demo begins with nothing every time, so no state but its own may be here."""
@@ -24,9 +24,9 @@ def main() -> int:
         del os.environ[name]
     os.environ["TWINLAKE_HOME"] = str(HOME)  # for every command that it runs
     settings = Settings.of(os.environ)
-    if given := settings.configuration.given:
+    if given := settings.values.given:
         sys.exit(f"the demo makes everything anew, and would not spare the {given[0]} that "
-                 f"{settings.configuration_file} names: take it out there")  # fmt: skip
+                 f"{settings.file} names: take it out there")  # fmt: skip
     console = Console(highlight=False, emoji=False)
     console.print(
         f"the demo's state is in {HOME}, and made anew by every demo; no other state is touched",

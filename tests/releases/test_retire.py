@@ -15,7 +15,7 @@ from tests.releases.lake import Lake, order
 from twinlake.base.errors import NotFoundError
 from twinlake.base.times import format_moment, parse_moment, utc_now
 from twinlake.batch.maintain import KEEP_FILES_HOURS, drop_retired
-from twinlake.config.configuration import LONGEST_STATEMENT_S
+from twinlake.config.sections import LONGEST_STATEMENT_S
 from twinlake.lake.catalog.release_log import Release
 from twinlake.lake.catalog.version import Version, load, version_file
 from twinlake.releases.retire import unused

@@ -11,7 +11,7 @@ import pytest
 from cryptography import x509
 
 from twinlake.base.times import utc_now
-from twinlake.config.kafka_access import ROLES, KafkaAccess
+from twinlake.config.login import ROLES, KafkaAccess
 from twinlake.config.settings import Services
 from twinlake.services import certificates as made
 from twinlake.services.addresses import addresses
@@ -23,7 +23,7 @@ from twinlake.services.rights import rights
 
 @pytest.fixture
 def locked(context: Context) -> Context:
-    context.settings.configuration_file.write_text('[kafka]\nsecurity = "SASL_SSL"\n')
+    context.settings.file.write_text('[kafka]\nsecurity = "SASL_SSL"\n')
     return context
 
 
@@ -172,7 +172,7 @@ def test_a_kafka_of_ones_own_is_shown_what_the_settings_say(context: Context) ->
     password = context.folders.home / "password"
     password.write_text("of the settings\n")
     password.chmod(0o600)
-    context.settings.configuration_file.write_text(
+    context.settings.file.write_text(
         '[kafka]\nbootstrap_servers = "kafka:9093"\nsecurity = "SASL_SSL"\nmechanism = "PLAIN"\n'
         f'username = "reader"\npassword_file = "{password}"\n'
         f'[kafka.producer]\nusername = "writer"\npassword_file = "{password}"\n'

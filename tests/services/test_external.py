@@ -18,7 +18,7 @@ import pytest
 from tests.registry import FakeRegistry
 from twinlake.base.errors import DeniedError, TwinlakeError
 from twinlake.base.times import utc_now
-from twinlake.config.kafka_access import KafkaAccess
+from twinlake.config.login import KafkaAccess
 from twinlake.config.settings import Settings
 from twinlake.services.addresses import addresses
 from twinlake.services.all import all_parts
@@ -126,7 +126,7 @@ def test_services_json_says_the_addresses_that_are_used(context: Context) -> Non
     assert found.registry().login == ("u", "hunter2")
     assert found.query_seconds == 7.0
     assert not (home / "kafka").exists() and not (home / "airflow").exists()
-    assert found.settings == given.configuration.digest != Settings(home=home / "x").configuration.digest
+    assert found.settings == given.values.digest != Settings(home=home / "x").values.digest
 
 
 def test_a_registry_is_asked_for_the_rule_and_the_schemas_of_every_topic(

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from twinlake.base.errors import UnreachableError, UsageError
-from twinlake.config.configuration import Configuration, Kafka, Spark
+from twinlake.config.sections import Kafka, Spark, Values
 from twinlake.spark import cluster as spark_cluster
 from twinlake.spark.cluster import (
     SECRET_FILE,
@@ -31,7 +31,7 @@ HERE = Spark(master="spark://127.0.0.1:7077")
 
 
 def of(given: Spark, kafka: Kafka = Kafka()) -> str:
-    return check_master(Configuration(spark=given, kafka=kafka))
+    return check_master(Values(spark=given, kafka=kafka))
 
 
 @pytest.fixture

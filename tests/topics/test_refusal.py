@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError
 
-from twinlake.config.kafka_access import KafkaAccess
+from twinlake.config.login import KafkaAccess
 from twinlake.topics.refusal import ErrorCollector, refusal, refusal_in_java
 
 ACCESS = KafkaAccess(bootstrap_servers="here:1", security="SASL_SSL", username="ann", password="secret")

@@ -17,7 +17,7 @@ from threading import Event
 import pytest
 
 from twinlake.base.errors import DeniedError, UnreachableError
-from twinlake.config.kafka_access import KafkaAccess
+from twinlake.config.login import KafkaAccess
 from twinlake.services.certificates import BROKER, SUPERVISOR, Certificates
 from twinlake.topics import kafka as kafka_module
 from twinlake.topics import produce as produce_module

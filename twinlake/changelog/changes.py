@@ -17,7 +17,7 @@ from twinlake.batch.touched import is_known, is_readable, only, touched
 from twinlake.changelog.destination import GROUPS
 from twinlake.changelog.form import Form
 from twinlake.changelog.position import Position
-from twinlake.config.kafka_access import KafkaAccess
+from twinlake.config.login import KafkaAccess
 from twinlake.lake.catalog.maintained_version import MaintainedVersion, Opened
 from twinlake.lake.catalog.version import Pin
 from twinlake.lake.open_lake import LivingVersions

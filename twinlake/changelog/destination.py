@@ -15,7 +15,7 @@ from twinlake.base import breakpoints
 from twinlake.base.breakpoints import Point
 from twinlake.base.errors import DeniedError, DifferenceError, TwinlakeError, UnreachableError, UsageError
 from twinlake.changelog.position import Position
-from twinlake.config.kafka_access import KafkaAccess
+from twinlake.config.login import KafkaAccess
 from twinlake.topics.kafka import Kafka, KafkaTopic
 from twinlake.topics.refusal import RIGHTS, refusal
 

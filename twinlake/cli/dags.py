@@ -16,7 +16,7 @@ from twinlake.base.errors import UsageError
 from twinlake.base.files import replace_file
 from twinlake.base.version import VERSION
 from twinlake.cli.output import load_settings, say, tell
-from twinlake.config.configuration import Limits
+from twinlake.config.sections import Limits
 
 MARK = ".twinlake.json"
 """What was written into the folder, so that the next version takes away what it has no more; and what its
@@ -41,7 +41,7 @@ def dags_command(
     settings = load_settings()
     files = dag_files(settings.project)
     try:
-        write(files, folder.absolute(), prefix, settings.configuration.limits)
+        write(files, folder.absolute(), prefix, settings.values.limits)
     except OSError as error:
         raise UsageError(
             f"{folder} cannot be written",

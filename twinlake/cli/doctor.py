@@ -15,9 +15,9 @@ import typer
 from twinlake.base.errors import TwinlakeError, UsageError
 from twinlake.base.times import utc_now
 from twinlake.cli.output import console, error_lines, load_settings, print_json, say, show_rows
-from twinlake.config.configuration import Configuration
-from twinlake.config.configuration_example import example, own_first
+from twinlake.config.sections import Values
 from twinlake.config.settings import Settings
+from twinlake.config.settings_example import example, own_first
 from twinlake.lake import formats
 from twinlake.lake.storage.fit import check_store
 from twinlake.services import external, sql
@@ -63,16 +63,16 @@ def doctor(
         return
     settings = load_settings()
     try:
-        told, wrong = settings.configuration, None
+        told, wrong = settings.values, None
         settings.refuse_incomplete()
     except UsageError as error:
-        told, wrong = Configuration(), error
+        told, wrong = Values(), error
     rows = list(shown(told)) if wrong is None else []
     if wrong is None:
         with console.status("asking ..."):
             found = list(checks(settings))
     else:
-        found = [Finding(service="settings", looked_at=str(settings.configuration_file), error=wrong)]
+        found = [Finding(service="settings", looked_at=str(settings.file), error=wrong)]
     sound = not any(one.error for one in found)
     if as_json:
         print_json({
@@ -95,8 +95,8 @@ def check_given(settings: Settings, services: Collection[str]) -> None:
 
 def checks(settings: Settings) -> Iterator[Finding]:
     """Every check of an installation; none starts or changes anything, but the folder of a lake is made."""
-    told = settings.configuration
-    yield tried("settings", str(settings.configuration_file), lambda: _whether_read(settings))
+    told = settings.values
+    yield tried("settings", str(settings.file), lambda: _whether_read(settings))
     yield tried("installation", "Java and jars", lambda: _prerequisites(settings))
     yield tried("installation", str(settings.home), lambda: _room(settings.home))
     yield tried("sql", "what holds the SQL server", lambda: _confinement(settings))
@@ -120,7 +120,7 @@ def _of_given(settings: Settings, services: Collection[str]) -> Iterator[Finding
         yield tried("lake", str(settings.lake), lambda: _lake(settings))
 
 
-def shown(told: Configuration) -> Iterator[tuple[str, str, str]]:
+def shown(told: Values) -> Iterator[tuple[str, str, str]]:
     """Name, value and origin of every setting; of a secret, only whether and where it is given."""
     for one in fields(told):
         section = getattr(told, one.name)
@@ -128,7 +128,7 @@ def shown(told: Configuration) -> Iterator[tuple[str, str, str]]:
             yield from _of_section(one.name, section, told)
 
 
-def _of_section(name: str, section: Any, told: Configuration) -> Iterator[tuple[str, str, str]]:
+def _of_section(name: str, section: Any, told: Values) -> Iterator[tuple[str, str, str]]:
     for one in own_first(type(section)):
         full, value = f"{name}.{one.name}", getattr(section, one.name)
         origin = told.origins.get(full, "default")
@@ -147,9 +147,9 @@ def _of_section(name: str, section: Any, told: Configuration) -> Iterator[tuple[
 
 
 def _whether_read(settings: Settings) -> str:
-    if settings.configuration_file.exists():
-        return f"{len(settings.configuration.origins)} settings are given"
-    if settings.configuration.origins:
+    if settings.file.exists():
+        return f"{len(settings.values.origins)} settings are given"
+    if settings.values.origins:
         return "there is no such file; the environment gives some settings"
     return "there is no such file: every setting has its default, everything is started here"
 
@@ -185,7 +185,7 @@ def _confinement(settings: Settings) -> str:
 
 def _lake(settings: Settings) -> str:
     """Its format; where it is in a place of its own, the store there is tried out first."""
-    if not settings.configuration.lake.uri:
+    if not settings.values.lake.uri:
         return formats.described(settings.lake)
     check_store(settings.lake, utc_now())
     told = "can be written, publishes a name once, and its clock is right"
@@ -209,7 +209,7 @@ def _told(one: Finding, given_services: Collection[str]) -> dict[str, Any]:
 
 
 def _file(settings: Settings) -> str | None:
-    return str(settings.configuration_file) if settings.configuration_file.exists() else None
+    return str(settings.file) if settings.file.exists() else None
 
 
 def _show(

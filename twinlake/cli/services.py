@@ -45,13 +45,13 @@ def up(
     from twinlake.spark.cluster import check_master
 
     settings.refuse_incomplete()
-    given = settings.configuration.given
+    given = settings.values.given
     parts = control.choose(_names(only), _names(without), given)
     missing = {part.service for part in parts} & {"lake", "sql"}  # what the first release takes
     needs_release = "lake" in missing
     with console.status("asking what is given ..."):
         if needs_release:
-            check_master(settings.configuration)
+            check_master(settings.values)
         check_given(settings, [name for name in (*given, "lake") if name in {part.service for part in parts}])
     if needs_release and not _lake_answers(settings):  # one that runs goes on with the files that it has
         from twinlake.cli.check import refuse_stranding
@@ -100,7 +100,7 @@ def status(as_json: Json = False) -> None:
     server cannot follow the lake or hears nothing of the lake server, or the supervisor has ended.
     """
     settings = load_settings()
-    _ = settings.configuration  # what is wrong there is told once, not by every part that asks
+    _ = settings.values  # what is wrong there is told once, not by every part that asks
     parts = control.describe(settings)
     if not parts:
         raise UnreachableError(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from twinlake.base.errors import UsageError
 from twinlake.base.files import named_secret
-from twinlake.config.configuration import Registry
+from twinlake.config.sections import Registry
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,10 +14,10 @@ from typing import Any
 from twinlake.base.errors import UnreachableError, UsageError
 from twinlake.base.files import SECRET, replace_file
 from twinlake.base.location import Location, located
-from twinlake.config import configuration_file
-from twinlake.config.configuration import Configuration, Role
-from twinlake.config.kafka_access import KafkaAccess
+from twinlake.config import settings_file
+from twinlake.config.login import KafkaAccess
 from twinlake.config.registry_access import RegistryAccess
+from twinlake.config.sections import Role, Values
 
 PROJECT = Path(__file__).resolve().parents[2]
 _FOREIGN = re.compile(r"[^!-~]|[%{}\[\]*?]")
@@ -127,7 +127,7 @@ class Settings:
     project: Path = PROJECT
     overrides: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     """What the environment says of `twinlake.toml`'s keys, secrets among it."""
-    told: Configuration | None = field(default=None, repr=False, compare=False)
+    known_values: Values | None = field(default=None, repr=False, compare=False)
     """All that a process needs of it which may not read the file."""
     in_force: Path | None = None
     """The copy of `twinlake.toml` that what runs was started with; the file may have been changed since."""
@@ -143,25 +143,25 @@ class Settings:
                 "or deltalake",
                 "set TWINLAKE_HOME (or --home) to another folder",
             )
-        return cls(home=home, overrides=configuration_file.overrides(environ))
+        return cls(home=home, overrides=settings_file.overrides(environ))
 
     @property
-    def configuration_file(self) -> Path:
+    def file(self) -> Path:
         return self.in_force or self.home / "twinlake.toml"
 
     @cached_property
-    def configuration(self) -> Configuration:
+    def values(self) -> Values:
         """What `twinlake.toml` and the environment say, read once; UsageError names what is wrong there."""
-        return self.told or configuration_file.load(self.configuration_file, self.overrides, self.home)
+        return self.known_values or settings_file.load(self.file, self.overrides, self.home)
 
     def refuse_incomplete(self) -> None:
         """UsageError where something is lacking that services cannot be started without."""
-        configuration_file.refuse_incomplete(self.configuration_file, self.configuration)
+        settings_file.refuse_incomplete(self.file, self.values)
 
     @property
     def lake(self) -> Location:
         """Where logs and tables are: what `[lake] uri` names, or a folder in `home`."""
-        uri = self.configuration.lake.uri
+        uri = self.values.lake.uri
         return located(uri) if uri else self.home / "lake"
 
     @property

@@ -25,7 +25,7 @@ from twinlake.base import quote, service_log
 from twinlake.base.errors import TwinlakeError
 from twinlake.base.http_errors import Protocol
 from twinlake.base.passwords import verify
-from twinlake.config.configuration import Configuration, Lake, Limits
+from twinlake.config.sections import Lake, Limits, Values
 from twinlake.config.settings import PROJECT, Settings
 from twinlake.reading.views import SERVE
 from twinlake.spark import session as spark_edge
@@ -61,8 +61,8 @@ def main(arguments: list[str] | None = None) -> int:
     limits = Limits(
         sql_memory=given.memory, jdbc_seconds=given.jdbc_seconds, query_seconds=given.query_seconds
     )
-    told = Configuration(lake=Lake(uri=given.lake), limits=limits)
-    settings = Settings(home=given.home.absolute(), project=given.project.absolute(), told=told)
+    told = Values(lake=Lake(uri=given.lake), limits=limits)
+    settings = Settings(home=given.home.absolute(), project=given.project.absolute(), known_values=told)
     scratch, password_file = given.scratch.absolute(), given.password_file.absolute()
     spark = session(settings, scratch, given.jdbc_port, password_file, limits)
     end_together(spark.sparkContext._gateway.proc)
@@ -159,7 +159,7 @@ def session(
         "spark.sql.thriftserver.ui.retainedSessions": "20",
         "spark.sql.thriftserver.ui.retainedStatements": "20",
     }
-    own = Settings(home=scratch, project=settings.project, told=settings.told)
+    own = Settings(home=scratch, project=settings.project, known_values=settings.known_values)
     return spark_edge.session(own, "twinlake-sql", memory=limits.sql_memory, cores=SLOTS, more=more)
 
 

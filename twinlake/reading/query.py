@@ -232,7 +232,7 @@ def build_app(
 
     `broken` says why the process is about to end.
     """
-    longest_s = settings.configuration.limits.query_seconds
+    longest_s = settings.values.limits.query_seconds
     app = FastAPI(title="Twinlake SQL server", docs_url=None, redoc_url=None, openapi_url=None)
 
     app.add_middleware(LimitedBody, most=LARGEST_BODY)

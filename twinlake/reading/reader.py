@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from twinlake.base.errors import BusyError, TwinlakeError, UsageError
 from twinlake.base.location import Location
-from twinlake.config.configuration import Limits
+from twinlake.config.sections import Limits
 from twinlake.lake.delta.read_errors import damage_in
 from twinlake.reading.answer import Answer, Answers
 from twinlake.reading.explain import Question, explain

@@ -40,7 +40,7 @@ class Analyses:
         self._current: set[str] = set()
         conf = lake.spark.conf
         names = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled")
-        given = lake.settings.configuration.spark.conf
+        given = lake.settings.values.spark.conf
         self._session = {**given, **{name: str(conf.get(name)) for name in names}}
 
     def proposal(self, table: Kind, before: Upstream) -> Proposal:

@@ -22,8 +22,8 @@ from twinlake.base import breakpoints, service_log
 from twinlake.base.errors import TwinlakeError
 from twinlake.base.http_errors import Protocol
 from twinlake.base.times import utc_now
-from twinlake.config.configuration_file import overrides
 from twinlake.config.settings import Settings
+from twinlake.config.settings_file import overrides
 from twinlake.lake.storage.fit import check_store
 from twinlake.server import lock
 from twinlake.server.api import build_app
@@ -42,7 +42,7 @@ def serve(settings: Settings, port: int) -> int:
     def session(settings: Settings) -> SparkSession:
         spark = lake_session(settings)
         sessions.append(spark)
-        if not settings.configuration.spark.is_external:
+        if not settings.values.spark.is_external:
             server.watch(spark)
         return spark
 

@@ -14,7 +14,7 @@ from twinlake.base.waiting import wait_for
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from twinlake.config.configuration import Spark
+    from twinlake.config.sections import Spark
 
 FIRST_WAIT_S = 120.0
 """A cluster may have to start a machine. Less than `up` waits for the lake server (`start_seconds`): what is

@@ -78,7 +78,7 @@ OnBatch = Callable[[int, NewRows | None], None]
 
 def kafka_ingest(settings: Settings, log: Log, on_batch: OnBatch, clock: Clock) -> TopicIngest:
     """The ingest that reads the topic of this log from Kafka."""
-    limits = settings.configuration.limits
+    limits = settings.values.limits
     return Ingest(
         log.spark, settings, log.topic, log, on_batch, clock,
         records_per_batch=limits.records_per_batch, floor_s=limits.cycle_milliseconds / 1000,
@@ -106,7 +106,7 @@ class LakeServer:
         self._runs = Runs(settings.lake)
         self._changelogs = Changelogs(settings.lake, self.lake_id)
         self.pauses = Pauses(settings.lake)
-        patience_s = settings.configuration.limits.job_minutes_without_progress * 60
+        patience_s = settings.values.limits.job_minutes_without_progress * 60
         self.jobs = Jobs(self._runs, KINDS, self._do, clock, self._cancel_tag, patience_s)
         self._lake: OpenLake | None = None
         self._versions: Versions | None = None
@@ -144,7 +144,7 @@ class LakeServer:
         """Open Spark and the logs, then the versions (which close their segments), then read the topics."""
         spark = self._session(self.settings)
         delta.refuse_overwriting_store(spark, self.settings.lake)
-        given = self.settings.configuration.spark
+        given = self.settings.values.spark
         if given.is_external:
             executors = Executors(spark, given)
             executors.begin()
@@ -328,11 +328,11 @@ class LakeServer:
 
 def lake_session(settings: Settings) -> SparkSession:
     """The lake server's Spark driver, ending with its JVM; the stream's small tasks go before a job's."""
-    check_master(settings.configuration)
+    check_master(settings.values)
     pools = settings.run_dir / "pools.xml"
     replace_file(pools, POOLS)
     drop_scratch(settings, SESSION)
-    turns, given = {"spark.scheduler.allocation.file": pools.as_uri()}, settings.configuration.spark
+    turns, given = {"spark.scheduler.allocation.file": pools.as_uri()}, settings.values.spark
     spark = session(settings, SESSION, more=turns, given=given)
     end_together(spark.sparkContext._gateway.proc)
     return spark

@@ -13,7 +13,7 @@ from twinlake.services.ports import HOST
 
 def addresses(context: Context) -> Services:
     """Every address by the ports as they are; secrets that exist are kept, missing ones made."""
-    ports, told = context.ports, context.settings.configuration
+    ports, told = context.ports, context.settings.values
     return Services(
         bootstrap_servers=told.kafka.bootstrap_servers or f"{HOST}:{ports['broker']}",
         registry_url=told.registry.url or registry.url(ports["registry"]),
@@ -45,7 +45,7 @@ def publish(context: Context) -> Services:
 
 
 def _cluster_id(context: Context) -> str:
-    if not context.settings.configuration.kafka.is_external:
+    if not context.settings.values.kafka.is_external:
         return broker.cluster_id(context)
     file = external.cluster_file(context.folders)
     return file.read_text() if file.exists() else ""  # it was not asked yet

@@ -132,7 +132,7 @@ def forget_old(context: Context, keep: timedelta | None = None) -> None:
     96 runs of `batch` a day would fill both for ever. TwinlakeError in Airflow's words where it refuses.
     """
     if keep is None:
-        keep = timedelta(days=context.settings.configuration.limits.airflow_keep_days)
+        keep = timedelta(days=context.settings.values.limits.airflow_keep_days)
     before = utc_now() - keep
     cleaned = ("--clean-before-timestamp", format_moment(before), "--skip-archive", "--yes")
     _run(context, "db", "clean", *cleaned, "--error-on-cleanup-failure")

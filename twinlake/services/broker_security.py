@@ -10,8 +10,8 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 
-from twinlake.config.configuration import SASL_SSL, SCRAM, SSL
-from twinlake.config.kafka_access import ROLES, KafkaAccess, given
+from twinlake.config.login import ROLES, KafkaAccess, given
+from twinlake.config.sections import SASL_SSL, SCRAM, SSL
 from twinlake.config.settings import Settings
 from twinlake.services.certificates import BROKER, SUPERVISOR, Certificates
 from twinlake.services.part import Context
@@ -20,7 +20,7 @@ from twinlake.services.ports import HOST
 
 def is_locked(settings: Settings) -> bool:
     """Whether a broker is embedded, and locked."""
-    kafka = settings.configuration.kafka
+    kafka = settings.values.kafka
     return not kafka.is_external and kafka.security == SASL_SSL
 
 
@@ -31,7 +31,7 @@ def certificates(context: Context) -> Certificates:
 def shown(context: Context) -> dict[str, dict[str, str]]:
     """What each role shows of itself, for services.json; passwords that exist are kept, missing ones made."""
     if not is_locked(context.settings):
-        return given(context.settings.configuration.kafka)
+        return given(context.settings.values.kafka)
     kept, authority = context.services.kafka_access, str(certificates(context).authority)
     return {
         role: {

@@ -43,5 +43,5 @@ def _registry(context: Context) -> str:
 def _airflow(context: Context) -> str:
     from twinlake.services.checks.airflow import health
 
-    health(context.services.airflow_url, context.settings.configuration.airflow.ca_file)
+    health(context.services.airflow_url, context.settings.values.airflow.ca_file)
     return context.services.airflow_url

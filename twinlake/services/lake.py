@@ -47,7 +47,7 @@ def _command(context: Context) -> Command:
         arguments=(
             sys.executable, "-m", "twinlake.server",
             "--home", str(context.settings.home), "--port", str(context.ports["lake"]),
-            "--settings", str(context.settings.configuration_file),
+            "--settings", str(context.settings.file),
         ),
         environ={**spark_environment(context), **_overrides(context)},
     )  # fmt: skip

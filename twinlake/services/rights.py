@@ -26,7 +26,7 @@ from confluent_kafka.admin import (
 
 from twinlake.base.errors import DeniedError, UnreachableError
 from twinlake.base.waiting import wait_for
-from twinlake.config.kafka_access import ROLES
+from twinlake.config.login import ROLES
 from twinlake.services.broker_security import supervisor_access
 from twinlake.services.part import Context
 from twinlake.topics.kafka import Kafka

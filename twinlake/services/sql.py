@@ -136,13 +136,13 @@ def unconfined_file(folders: Folders) -> Path:
 def _command(context: Context) -> Command:
     lake, home, scratch = context.settings.lake, str(context.settings.home), str(context.folders.of("sql"))
     access = password_file(context.folders)
-    limits = context.settings.configuration.limits  # it sees no settings itself
+    limits = context.settings.values.limits  # it sees no settings itself
     server = (
         sys.executable, "-m", "twinlake.reading", "--home", home, "--port", str(context.ports["sql"]),
         "--jdbc-port", str(context.ports["jdbc"]), "--scratch", scratch, "--password-file", str(access),
         "--query-seconds", str(limits.query_seconds), "--jdbc-seconds", str(limits.jdbc_seconds),
         "--memory", limits.sql_memory,
-        "--lake", context.settings.configuration.lake.uri,
+        "--lake", context.settings.values.lake.uri,
     )  # fmt: skip
     environ = {
         **spark_environment(context), "TMPDIR": scratch, "HOME": scratch, "HADOOP_USER_NAME": READER,

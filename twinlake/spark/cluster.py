@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from twinlake.base.address import connection_error, host_and_port, is_loopback
 from twinlake.base.errors import UnreachableError, UsageError
-from twinlake.config.configuration import PLAINTEXT, SECRET_FILE, names_secret
+from twinlake.config.sections import PLAINTEXT, SECRET_FILE, names_secret
 
 if TYPE_CHECKING:
     from twinlake.base.location import Location
-    from twinlake.config.configuration import Configuration, Spark
+    from twinlake.config.sections import Spark, Values
 
 LOOPBACK = "127.0.0.1"
 STANDALONE = "spark://"
@@ -154,25 +154,25 @@ def secrets(given: Spark) -> dict[str, str]:
     return {**found, SECRET: shown}
 
 
-def check_master(configuration: Configuration, wait_s: float = ANSWER_S) -> str:
+def check_master(values: Values, wait_s: float = ANSWER_S) -> str:
     """That the master can be used, as far as it tells without a driver; in words.
 
     UsageError for settings that cannot be, or another version of Spark; UnreachableError where no master
     listens. What executors run is asked of them when the lake server has some.
     """
-    given = configuration.spark
+    given = values.spark
     refuse(given.conf)
     refuse_open(given)
     if not given.is_external:
         return f"{given.master}: inside the lake server"
-    if not is_loopback(given.advertised_host) and not configuration.kafka.is_external:
+    if not is_loopback(given.advertised_host) and not values.kafka.is_external:
         raise UsageError(
             "executors on other machines cannot read this machine's own Kafka",
             f"it listens on its loopback interface, they reach the lake server by {given.advertised_host}",
             "name a Kafka that they reach too, by `bootstrap_servers` of [kafka] in twinlake.toml",
         )
     is_said = any(name in given.conf for name in (ENCRYPTED, "spark.ssl.rpc.enabled"))
-    if not is_loopback(given.advertised_host) and configuration.kafka.security != PLAINTEXT and not is_said:
+    if not is_loopback(given.advertised_host) and values.kafka.security != PLAINTEXT and not is_said:
         raise UsageError(
             "Kafka's passwords and keys would be readable on the way to the executors",
             f"they are part of what executors are sent, and [spark] conf has no {ENCRYPTED}",

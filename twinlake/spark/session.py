@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    from twinlake.config.configuration import Spark
+    from twinlake.config.sections import Spark
     from twinlake.config.settings import Settings
 
 HOST = "127.0.0.1"

@@ -12,7 +12,7 @@ from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, Top
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec
 
 from twinlake.base.errors import TwinlakeError, UnreachableError
-from twinlake.config.kafka_access import KafkaAccess
+from twinlake.config.login import KafkaAccess
 from twinlake.topics.refusal import ASK_S, ErrorCollector, metadata, refusal, unusable
 
 LOG_APPEND_TIME = "LogAppendTime"

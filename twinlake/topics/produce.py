@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from twinlake.base.errors import DeniedError, TwinlakeError, UnreachableError
-from twinlake.config.kafka_access import KafkaAccess
+from twinlake.config.login import KafkaAccess
 from twinlake.topics.refusal import ErrorCollector, metadata, refusal, unusable
 
 if TYPE_CHECKING:

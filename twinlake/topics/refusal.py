@@ -17,8 +17,8 @@ from confluent_kafka import KafkaError, KafkaException
 
 from twinlake.base.address import host_and_port
 from twinlake.base.errors import DeniedError
-from twinlake.config.configuration import PLAINTEXT, SASL_SSL, SSL
-from twinlake.config.kafka_access import KafkaAccess
+from twinlake.config.login import KafkaAccess
+from twinlake.config.sections import PLAINTEXT, SASL_SSL, SSL
 
 ASK_S = 0.5
 """Between two questions whether what is waited for was refused."""

@@ -20,8 +20,8 @@ from tests.faults.twinlake import files_of
 from tests.oracle.topic import TopicError, client_of, end_offsets, read
 from tests.processes import of_home
 from twinlake.base.errors import DeniedError
-from twinlake.config.configuration import Role
-from twinlake.config.kafka_access import ROLES, KafkaAccess
+from twinlake.config.login import ROLES, KafkaAccess
+from twinlake.config.sections import Role
 from twinlake.config.settings import Services, Settings
 from twinlake.services.broker_security import certificates, supervisor_access
 from twinlake.services.certificates import SUPERVISOR, Certificates
@@ -69,7 +69,7 @@ class Home:
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     made = Home(tmp_path_factory.mktemp("locked") / "home")
-    made.settings.configuration_file.write_text(LOCKED)
+    made.settings.file.write_text(LOCKED)
     try:
         made.do("up", "--only", "broker,registry")
         made.do("produce", "--count", str(SENT))
@@ -261,7 +261,7 @@ def test_secrets_are_in_the_files_that_hold_them_and_nowhere_else(home: Home) ->
 
 def test_a_lake_is_locked_and_opened_again_with_its_records(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
-    file = home.settings.configuration_file
+    file = home.settings.file
     seen: list[tuple[str, int, str]] = []
 
     def note() -> None:
@@ -288,7 +288,7 @@ def test_a_lake_is_locked_and_opened_again_with_its_records(tmp_path: Path) -> N
 def test_a_renewed_authority_is_taken_by_everybody(tmp_path: Path) -> None:
     """As it happens when certificates end: all of them are made anew at the start."""
     home = Home(tmp_path / "home")
-    home.settings.configuration_file.write_text(LOCKED)
+    home.settings.file.write_text(LOCKED)
     try:
         home.do("up", "--only", "broker,registry")
         home.do("down")

@@ -16,7 +16,7 @@ import pytest
 from tests.services.supervise import dummies
 from twinlake.base.errors import UnreachableError
 from twinlake.base.waiting import wait_for
-from twinlake.config.configuration import Configuration
+from twinlake.config.sections import Values
 from twinlake.config.settings import Services, Settings
 from twinlake.services import lake as lake_part
 from twinlake.services.folders import Folders
@@ -180,13 +180,13 @@ def test_what_starts_again_has_the_settings_of_the_supervisors_start(tmp_path: P
     started = supervisor.in_force(Settings(home=tmp_path))
     file.write_text('[lake]\nuri = "file:///srv/two"\n')
 
-    again = Settings(home=tmp_path, in_force=started.configuration_file)
+    again = Settings(home=tmp_path, in_force=started.file)
 
     assert again.lake == Path("/srv/one") == Settings(home=tmp_path, in_force=started.in_force).lake
-    assert again.configuration.airflow.ca_file == tmp_path / "ca.pem", "relative paths begin where they did"
+    assert again.values.airflow.ca_file == tmp_path / "ca.pem", "relative paths begin where they did"
     file.unlink()
     later = supervisor.in_force(Settings(home=tmp_path))
-    assert later.configuration == Configuration() and later.lake == tmp_path / "lake"
+    assert later.values == Values() and later.lake == tmp_path / "lake"
 
 
 def test_the_lake_server_is_told_which_settings_are_in_force(home: Home) -> None:

@@ -21,7 +21,7 @@ _PARTS = ("metadatabase", "scheduler", "dag_processor", "triggerer")
 
 def findings(settings: Settings, clock: Clock) -> Iterator[Finding]:
     """Every check; the first one decides whether there are others."""
-    told = settings.configuration.airflow
+    told = settings.values.airflow
     reached = tried(SERVICE, told.url, lambda: health(told.url, told.ca_file))
     yield reached
     if reached.error:

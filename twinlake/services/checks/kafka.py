@@ -10,9 +10,9 @@ from functools import partial
 from twinlake.base.address import connection_error
 from twinlake.base.errors import DeniedError, TwinlakeError, UnreachableError, UsageError
 from twinlake.base.times import Clock
-from twinlake.config.configuration import Kafka as KafkaSettings
-from twinlake.config.configuration import Role
-from twinlake.config.kafka_access import ROLES, KafkaAccess, given
+from twinlake.config.login import ROLES, KafkaAccess, given
+from twinlake.config.sections import Kafka as KafkaSettings
+from twinlake.config.sections import Role
 from twinlake.config.settings import Settings
 from twinlake.services.checks.finding import Finding, refuse_clock, tried
 from twinlake.topics.kafka import LOG_APPEND_TIME, Kafka, KafkaTopic
@@ -31,7 +31,7 @@ _ALL = {"ALL", "ANY"}
 
 def findings(settings: Settings, clock: Clock, remembered: str = "") -> Iterator[Finding]:
     """Every check, as far as its predecessors let it. `remembered` is the cluster that was met before."""
-    told = settings.configuration.kafka
+    told = settings.values.kafka
     clients: dict[Role, Kafka] = {}
     reached = tried(SERVICE, told.bootstrap_servers, partial(_reach, clients, told, remembered))
     yield reached

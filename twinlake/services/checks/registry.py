@@ -25,7 +25,7 @@ def findings(settings: Settings, clock: Clock) -> Iterator[Finding]:
     """Every check; the first one decides whether there are others."""
     from twinlake.topics.registry import Registry  # here: half a second that no other command needs
 
-    told = settings.configuration.registry
+    told = settings.values.registry
 
     @cache
     def registry() -> Registry:  # made within a look: settings that make no client are found wrong there

@@ -15,8 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from twinlake.base.files import replace_file
-from twinlake.config.configuration_file import overrides
 from twinlake.config.settings import Services, Settings
+from twinlake.config.settings_file import overrides
 from twinlake.services.addresses import addresses, publish
 from twinlake.services.all import all_parts
 from twinlake.services.folders import folders_of
@@ -52,8 +52,8 @@ def main(arguments: Sequence[str]) -> None:
     task, *names = arguments
     context = context_of(Path(os.environ["TWINLAKE_HOME"]))
     if task == "prepare":
-        if given := context.settings.configuration.given:
-            file = context.settings.configuration_file
+        if given := context.settings.values.given:
+            file = context.settings.file
             sys.exit(f"docker-compose.yml runs everything itself, and {file} names a {given[0]}: "
                      "take it out there, or use `twinlake up` on the host")  # fmt: skip
         context.folders.containers.touch()

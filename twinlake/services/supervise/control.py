@@ -127,10 +127,10 @@ def _refuse_other_settings(settings: Settings) -> None:
     if not runs or not settings.services_file.exists():
         return
     was = settings.services().settings
-    if was and was != settings.configuration.digest:
+    if was and was != settings.values.digest:
         raise UsageError(
             "the settings have changed since the services were started",
-            f"{settings.configuration_file.name}, or a variable TWINLAKE_..., is not as it was then",
+            f"{settings.file.name}, or a variable TWINLAKE_..., is not as it was then",
             "`twinlake down`, then `twinlake up`",
         )
 
@@ -207,7 +207,7 @@ def _wait(
                 tried = its_record.restarts - before[part.name]
                 if its_record.failures and tried and (its_record.error or tried >= _ATTEMPTS):
                     raise _failure(folders, part, its_record)
-        if pending and time.monotonic() - moved > settings.configuration.limits.start_seconds:
+        if pending and time.monotonic() - moved > settings.values.limits.start_seconds:
             part = next(iter(pending.values()))[-1]
             raise _failure(folders, part, record.load(folders, part.name))
         time.sleep(0.15)

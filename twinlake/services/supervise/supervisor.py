@@ -19,8 +19,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from twinlake.base.files import SECRET, replace_file
-from twinlake.config.configuration_file import overrides, without_overrides
 from twinlake.config.settings import Services, Settings
+from twinlake.config.settings_file import overrides, without_overrides
 from twinlake.services.addresses import addresses, publish
 from twinlake.services.all import all_parts
 from twinlake.services.folders import Folders, folders_of
@@ -49,7 +49,7 @@ class Supervisor:
         self._parts = {part.name: part for part in parts}
         self._java_home = java_home
         self._keepers: dict[str, Keeper] = {}
-        self._ports = Ports(self.folders.run / "ports.json", settings.configuration.ports.fixed)
+        self._ports = Ports(self.folders.run / "ports.json", settings.values.ports.fixed)
         self._lock = threading.Lock()
         self._services = Services()
         self._write_services()
@@ -122,7 +122,7 @@ def in_force(settings: Settings) -> Settings:
     """
     kept = folders_of(settings).settings_in_force
     try:
-        replace_file(kept, settings.configuration_file.read_bytes(), SECRET)
+        replace_file(kept, settings.file.read_bytes(), SECRET)
     except FileNotFoundError:
         kept.unlink(missing_ok=True)
     return replace(settings, in_force=kept)
@@ -142,7 +142,7 @@ def main(parts: Callable[[Sequence[str]], Sequence[Part]] = all_parts) -> None:
     os.umask(0o022)  # the SQL server reads the lake as another user; secrets set their mode themselves
     me = identity_of(os.getpid())
     record.save(folders, Record(part="supervisor", state="ready", identity=me).become("ready"))
-    wanted = parts(settings.configuration.given)
+    wanted = parts(settings.values.given)
     supervisor = Supervisor(settings, os.environ, find_java(os.environ), wanted)
     signal.signal(signal.SIGTERM, lambda *_: supervisor.ending.set())
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from twinlake.base.errors import UsageError
-from twinlake.config.configuration import SECRET_FILE, SECTIONS, Configuration, Limits, Login
-from twinlake.config.configuration_file import lines_of, load
+from twinlake.config.sections import SECRET_FILE, SECTIONS, Limits, Login, Values
 from twinlake.config.settings import Settings
+from twinlake.config.settings_file import lines_of, load
 
 SASL = 'bootstrap_servers = "k:9093"\nsecurity = "SASL_SSL"\n'
 
@@ -38,9 +38,9 @@ def refused(folder: Path, text: str, environ: dict[str, str] | None = None) -> l
 
 
 def test_without_a_file_everything_is_as_it_was_before_there_was_one(tmp_path: Path) -> None:
-    found = Settings(home=tmp_path).configuration
+    found = Settings(home=tmp_path).values
 
-    assert found == Configuration()
+    assert found == Values()
     assert not (found.kafka.is_external or found.registry.is_external or found.airflow.is_external)
     assert not found.spark.is_external and found.spark.master == "local[*]" and found.origins == {}
 
@@ -219,7 +219,7 @@ def test_a_password_is_needed_by_those_only_who_start_the_services(tmp_path: Pat
         }
     ).refuse_incomplete()  # fmt: skip
 
-    assert Settings(home=tmp_path).configuration.kafka.username == "u", "other commands go on without it"
+    assert Settings(home=tmp_path).values.kafka.username == "u", "other commands go on without it"
     assert "TWINLAKE_KAFKA_PRODUCER_PASSWORD" in told.value.why
 
 

@@ -20,17 +20,17 @@ from twinlake.base.address import is_loopback
 from twinlake.base.errors import UsageError
 from twinlake.base.files import one_line, read_secret
 from twinlake.base.location import located
-from twinlake.config.configuration import (
+from twinlake.config.sections import (
     PLAINTEXT,
     SASL_SSL,
     SECRET_FILE,
     SECTIONS,
     SSL,
-    Configuration,
     Kafka,
     Lake,
     Login,
     Registry,
+    Values,
     names_secret,
 )
 
@@ -58,13 +58,13 @@ def without_overrides(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environ.items() if name not in told}
 
 
-def load(file: Path, environ: Mapping[str, str], folder: Path | None = None) -> Configuration:
+def load(file: Path, environ: Mapping[str, str], folder: Path | None = None) -> Values:
     """The settings of one installation; UsageError names every mistake with its place and its remedy.
 
     Relative paths begin at `folder`, that of the file unless given.
     """
     reading = _Reading(file=file, folder=folder or file.parent, environ=overrides(environ))
-    made = reading.configuration()
+    made = reading.values()
     if not reading.mistakes:
         reading.mistakes += _inconsistent(made, reading)
     if reading.mistakes:
@@ -72,7 +72,7 @@ def load(file: Path, environ: Mapping[str, str], folder: Path | None = None) -> 
     return replace(made, lacks=tuple(_lacking(made, reading)))
 
 
-def refuse_incomplete(file: Path, made: Configuration) -> None:
+def refuse_incomplete(file: Path, made: Values) -> None:
     """UsageError where a secret is lacking that the services cannot be started without."""
     if made.lacks:
         raise _wrong(file, made.lacks)
@@ -101,13 +101,13 @@ class _Reading:
     conf_in_file: Mapping[str, Any] = field(default_factory=dict)
     """Settings of Spark's as far as the file gives them, and not the environment."""
 
-    def configuration(self) -> Configuration:
+    def values(self) -> Values:
         found = self._read()
         self._refuse_unknown(found, SECTIONS, "")
         made = {name: self._section(kind, name, found.get(name, {})) for name, kind in SECTIONS.items()}
         for name in sorted(set(self.environ) - self.known):
             self._wrong(name, f"there is no such setting{_nearest(name, self.known)}")
-        return Configuration(**made, origins=self.origins)
+        return Values(**made, origins=self.origins)
 
     def place(self, name: str) -> str:
         """Where a setting was given, or would have been."""
@@ -249,7 +249,7 @@ def _refuse_file(file: Path, *, is_secret: bool) -> None:
                          f"`chmod 600 {file}`")  # fmt: skip
 
 
-def _inconsistent(made: Configuration, reading: _Reading) -> Iterator[str]:
+def _inconsistent(made: Values, reading: _Reading) -> Iterator[str]:
     """What each key allows, and no installation can mean together."""
     yield from _of_kafka(made.kafka, reading)
     yield from _of_registry(made.registry, reading)
@@ -266,7 +266,7 @@ def _inconsistent(made: Configuration, reading: _Reading) -> Iterator[str]:
             taken[port] = one.name
 
 
-def _lacking(made: Configuration, reading: _Reading) -> Iterator[str]:
+def _lacking(made: Values, reading: _Reading) -> Iterator[str]:
     """Passwords that nobody has given here."""
     logins = {
         "kafka": made.kafka,

@@ -8,7 +8,7 @@ import pytest
 
 from tests.oracle.topic import client_of
 from twinlake.base.errors import UsageError
-from twinlake.config.kafka_access import KafkaAccess
+from twinlake.config.login import KafkaAccess
 from twinlake.config.settings import Services
 
 SECRET = 'pass"word\\'

@@ -1,7 +1,7 @@
 # ruff: noqa: RUF009 -- `key` and its like make a field each time
 """Owns what can be set in `twinlake.toml`: every key with its type, its default, and what it is for.
 
-`configuration_file.py` reads it. A secret stands in a file of its own, or in the environment, never in
+`settings_file.py` reads it. A secret stands in a file of its own, or in the environment, never in
 `twinlake.toml`, which people show each other.
 """
 
@@ -335,7 +335,7 @@ class Limits:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Configuration:
+class Values:
     """All settings of an installation."""
 
     kafka: Kafka = field(default_factory=Kafka)

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from twinlake.base.errors import UsageError
 from twinlake.base.files import named_secret, named_text
-from twinlake.config.configuration import PLAIN, PLAINTEXT, SASL_SSL, SCRAM, Role
-from twinlake.config.configuration import Kafka as KafkaSettings
+from twinlake.config.sections import PLAIN, PLAINTEXT, SASL_SSL, SCRAM, Role
+from twinlake.config.sections import Kafka as KafkaSettings
 
 ROLES: tuple[Role, ...] = ("ingest", "producer", "changelog")
 _LOGIN = {

@@ -1,6 +1,6 @@
-"""Writes a twinlake.toml with every key, commented out, from what `configuration.py` says of each.
+"""Writes a twinlake.toml with every key, commented out, from what `sections.py` says of each.
 
-`python -m twinlake.config.configuration_example` puts it into docs/settings.md.
+`python -m twinlake.config.settings_example` puts it into docs/settings.md.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any
 
-from twinlake.config.configuration import SECTIONS
+from twinlake.config.sections import SECTIONS
 from twinlake.config.settings import PROJECT
 
 DOCUMENT = PROJECT / "docs" / "settings.md"
