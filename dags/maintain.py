@@ -1,54 +1,5 @@
-"""DAG `maintain`: every night feeds no more what no kept release uses, compacts logs, deletes old files."""
+"""The DAG `maintain`, which Airflow shows with what it does."""
 
-from __future__ import annotations
-
-from datetime import timedelta
-from typing import Any
-
-import pendulum
-from airflow.sdk import Param, dag, get_current_context
-from lake_dag import in_common
-from lake_jobs import run_job
-from lake_limits import RUN
-from lake_names import BATCH_POOL, named
-from lake_task import lake_task
-
-from twinlake.base.defaults import KEPT_RELEASES
-
-
-@dag(
-    dag_id=named("maintain"),
-    schedule="30 3 * * *",
-    start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
-    max_active_runs=1,
-    dagrun_timeout=RUN,
-    max_active_tasks=1,
-    params={
-        "keep": Param(
-            None,
-            type=["null", "integer"],
-            exclusiveMinimum=0,  # the form replaces what is typed by a `minimum`, silently
-            title="Keep releases",
-            description="one can roll back to so many of the newest releases, the live one among them; "
-            f"{KEPT_RELEASES} unless given",
-        ),
-    },
-    doc_md=__doc__,
-    **in_common(BATCH_POOL, retry_delay=timedelta(minutes=5)),
-)
-def maintain() -> None:
-    @lake_task
-    def retire() -> dict[str, Any]:
-        """MaintainedVersion no more what none of the kept releases uses; its files go six hours later."""
-        keep = get_current_context()["params"]["keep"]
-        return run_job("retire", {} if keep is None else {"keep": keep})
-
-    @lake_task
-    def clean_up() -> dict[str, Any]:
-        """Compact the logs; delete the files that nobody reads any more."""
-        return run_job("maintain", {})
-
-    retire() >> clean_up()
-
+from twinlake.airflow.maintain import maintain
 
 maintain()

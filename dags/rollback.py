@@ -1,56 +1,5 @@
-"""DAG `rollback`: makes an earlier release live again, in one commit."""
+"""The DAG `rollback`, which Airflow shows with what it does."""
 
-from __future__ import annotations
-
-from datetime import timedelta
-from typing import Any
-
-from airflow.sdk import Param, dag, get_current_context
-from lake_assets import SERVED, announce
-from lake_dag import in_common, reason_field
-from lake_jobs import run_job
-from lake_limits import RUN
-from lake_names import RELEASE_POOL, named
-from lake_task import lake_task
-
-
-@dag(
-    dag_id=named("rollback"),
-    schedule=None,
-    max_active_runs=1,
-    dagrun_timeout=RUN,
-    max_active_tasks=1,
-    params={
-        "to": Param(
-            None,
-            type=["null", "integer"],
-            exclusiveMinimum=0,  # the form replaces what is typed by a `minimum`, silently
-            title="To release",
-            description="empty: the release before the live one",
-        ),
-        "reason": reason_field(
-            "Reason", "kept in the release log; later plans show it beside the tables that they leave out"
-        ),
-    },
-    doc_md=__doc__,
-    **in_common(RELEASE_POOL, retry_delay=timedelta(seconds=10)),
-)
-def rollback() -> None:
-    @lake_task(outlets=[SERVED])
-    def roll_back() -> dict[str, Any]:
-        """Commit the earlier release; its versions were fed all the time, so they are fresh."""
-        context = get_current_context()
-        params, run = context["params"], context["dag_run"]
-        asked: dict[str, Any] = {"approved_by": run.triggering_user_name or "airflow"}
-        if params.get("reason"):
-            asked["reason"] = params["reason"]
-        if params.get("to") is not None:
-            asked["to"] = params["to"]
-        done = run_job("rollback", asked)
-        announce("rolled back", done["tables"], release=done["release"])
-        return done
-
-    roll_back()
-
+from twinlake.airflow.rollback import rollback
 
 rollback()

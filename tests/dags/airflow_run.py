@@ -11,7 +11,6 @@ import sys
 import threading
 from typing import Any
 
-import lake_trigger
 from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
 from airflow.api_fastapi.core_api.datamodels.hitl import UpdateHITLDetailPayload
 from airflow.api_fastapi.core_api.routes.public.hitl import update_hitl_detail
@@ -21,6 +20,8 @@ from airflow.models.hitl import HITLDetail
 from airflow.utils.session import create_session
 from airflow.utils.state import TaskInstanceState
 from sqlalchemy import select
+
+from twinlake.airflow import trigger as lake_trigger
 
 ADA = SimpleAuthManagerUser(username="Ada", role="admin")
 lake_trigger.SETTLED_S = 0  # here no scheduler has to note anything

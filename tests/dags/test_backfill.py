@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from backfill import MOST_CHUNKS, chunks_between, refuse_nothing, repair_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from twinlake.airflow.backfill import MOST_CHUNKS, chunks_between, refuse_nothing, repair_of
 from twinlake.base.errors import UsageError
 from twinlake.base.times import format_moment, parse_moment
 

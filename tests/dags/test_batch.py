@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
-import batch as dag_file
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
+
+from twinlake.airflow import batch as dag_file
 
 INTERVAL = ("2026-03-01T12:00:00Z", "2026-03-01T12:15:00Z")
 LIVE = [

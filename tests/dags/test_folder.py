@@ -65,7 +65,8 @@ def test_all_dags_are_found_without_the_project_and_without_spark(parsed: dict[s
 
 def test_the_dag_that_the_docs_show_is_scheduled_by_the_asset_of_a_table(tmp_path: Path) -> None:
     from airflow.dag_processing.dagbag import DagBag
-    from lake_assets import asset_of
+
+    from twinlake.airflow.assets import asset_of
 
     (shown,) = re.findall(r"```python\n(.*?)```", (PROJECT / "docs" / "airflow.md").read_text(), re.DOTALL)
     (tmp_path / "shown.py").write_text(shown)

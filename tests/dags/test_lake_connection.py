@@ -7,10 +7,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import lake_connection
 import pytest
 from airflow.sdk.exceptions import AirflowNotFoundException
 
+from twinlake.airflow import connection as lake_connection
 from twinlake.base.errors import UsageError
 from twinlake.config.settings import Services
 

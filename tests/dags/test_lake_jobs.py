@@ -11,18 +11,18 @@ from types import SimpleNamespace
 from typing import Any
 
 import httpx
-import lake_connection
-import lake_jobs
-import lake_suggestions
-import lake_task
-import lake_trigger
 import pytest
 import structlog
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskDeferred
-from lake_connection import Lake
-from lake_task import ReportedTask
-from lake_trigger import LakeJobTrigger
 
+from twinlake.airflow import connection as lake_connection
+from twinlake.airflow import jobs as lake_jobs
+from twinlake.airflow import suggestions as lake_suggestions
+from twinlake.airflow import task as lake_task
+from twinlake.airflow import trigger as lake_trigger
+from twinlake.airflow.connection import Lake
+from twinlake.airflow.task import ReportedTask
+from twinlake.airflow.trigger import LakeJobTrigger
 from twinlake.base.errors import UsageError
 from twinlake.base.job import AGAIN
 from twinlake.base.version import VERSION
@@ -104,7 +104,7 @@ def look_often(monkeypatch: pytest.MonkeyPatch) -> None:
 def next_event(trigger: Any) -> dict[str, Any]:
     """What the trigger says at last, after it was kept in a database as Airflow does."""
     path, kept = trigger.serialize()
-    assert path == "lake_trigger.LakeJobTrigger"
+    assert path == "twinlake.airflow.trigger.LakeJobTrigger"
     again = lake_trigger.LakeJobTrigger(**json.loads(json.dumps(kept)))
 
     async def event() -> Any:

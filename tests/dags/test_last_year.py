@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from backfill import chunks_between
+from twinlake.airflow.backfill import chunks_between
 
 
 def test_the_last_hours_of_the_year_9999_are_a_chunk_like_any_other() -> None:

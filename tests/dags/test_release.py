@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import release as dag_file
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from markdown_it import MarkdownIt
 
+from twinlake.airflow import release as dag_file
 from twinlake.base.times import utc_now
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
-from backfill import MOST_HOURS, chunks_between
 
+from twinlake.airflow.backfill import MOST_HOURS, chunks_between
 from twinlake.base.errors import UsageError
 
 ODD = (True, "1", 1.5, float("nan"), float("inf"), 0, -1, [1])

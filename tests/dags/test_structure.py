@@ -8,8 +8,7 @@ import subprocess
 import sys
 from datetime import timedelta
 
-from release import MOST_RUNS
-
+from twinlake.airflow.release import MOST_RUNS
 from twinlake.base.defaults import KEPT_RELEASES
 from twinlake.config.sections import Limits
 from twinlake.config.settings import PROJECT, Services, Settings
@@ -70,7 +69,7 @@ def test_every_task_and_every_run_that_builds_nothing_has_its_limit_from_the_set
 
 
 def test_no_release_and_no_rollback_waits_for_what_is_in_the_pool_of_batch_work(bag) -> None:
-    pools = json.loads((PROJECT / "dags" / "pools.json").read_text())
+    pools = json.loads((PROJECT / "twinlake" / "airflow" / "pools.json").read_text())
     used = {dag.dag_id: {task.pool for task in dag.tasks} for dag in bag.dags.values()}
 
     assert {name: found for name, found in used.items() if found != {"twinlake_batch"}} == {
@@ -92,7 +91,7 @@ def test_release_and_rollback_always_find_a_slot(tmp_path) -> None:
     )  # fmt: skip
     slots = int(airflow.environment(context)["AIRFLOW__CORE__PARALLELISM"])
 
-    pools = json.loads((PROJECT / "dags" / "pools.json").read_text())
+    pools = json.loads((PROJECT / "twinlake" / "airflow" / "pools.json").read_text())
     assert sum(pool["slots"] for pool in pools.values()) <= slots
 
 
@@ -106,7 +105,7 @@ def test_the_triggerer_of_an_airflow_that_is_started_here_finds_the_trigger(tmp_
     )  # fmt: skip
 
     done = subprocess.run(
-        [sys.executable, "-c", "import lake_trigger"], cwd=tmp_path, capture_output=True,
+        [sys.executable, "-c", "import twinlake.airflow.trigger"], cwd=tmp_path, capture_output=True,
         env={**os.environ, **airflow.environment(context)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr.decode()

@@ -20,9 +20,12 @@ from twinlake.config.sections import Limits
 
 MARK = ".twinlake.json"
 """What was written into the folder, so that the next version takes away what it has no more; and what its
-`lake_names.py` and `lake_limits.py` read: the prefix of the DAGs' names, and how long they may take."""
+`twinlake/airflow` reads: the prefix of the DAGs' names, and how long they may take."""
 
 POOLS = "pools.json"
+LIBRARY = Path(__file__).parents[1]
+NO_DAGS = b"twinlake/\n"
+"""What Airflow does not look for DAGs in."""
 
 
 def register(app: typer.Typer) -> None:
@@ -54,23 +57,23 @@ def dags_command(
     tell("and add the connection twinlake_default (docs/airflow.md)")
 
 
-def dag_files(project: Path) -> dict[str, Path]:
+def dag_files(project: Path) -> dict[str, bytes]:
     """By its place in the folder, each file: what is in `dags/`, and what it imports of `twinlake`."""
-    folder = project / "dags"
-    found = {name: folder / name for name in (".airflowignore", POOLS)}
-    left = sorted(folder.glob("*.py"))
-    found |= {file.name: file for file in left}
+    left = sorted((project / "dags").glob("*.py"))
+    files = {file.name: file for file in left}
     while left:
-        for file in _imported(left.pop(), project):
-            place = file.relative_to(project).as_posix()
-            if place not in found:
-                found[place] = file
+        for file in _imported(left.pop()):
+            place = file.relative_to(LIBRARY.parent).as_posix()
+            if place not in files:
+                files[place] = file
                 left.append(file)
+    found = {place: file.read_bytes() for place, file in files.items()}
+    found |= {".airflowignore": NO_DAGS, POOLS: (LIBRARY / "airflow" / POOLS).read_bytes()}
     return dict(sorted(found.items()))
 
 
 def write(
-    files: dict[str, Path], folder: Path, prefix: str | None = None, limits: Limits | None = None
+    files: dict[str, bytes], folder: Path, prefix: str | None = None, limits: Limits | None = None
 ) -> None:
     """The files into the folder, and what the DAGs read there; UsageError where it has others' files in it.
 
@@ -101,8 +104,8 @@ def write(
         "limits": asdict(limits or Limits()),
     }
     replace_file(mark, json.dumps({**told, "files": sorted({*before, *files})}))
-    for place in sorted(files, key=lambda place: (-place.count("/"), not place.startswith((".", "lake_")))):
-        replace_file(folder / place, files[place].read_bytes())
+    for place in sorted(files, key=lambda place: (-place.count("/"), not place.startswith("."))):
+        replace_file(folder / place, files[place])
     for place in set(before) - set(files):
         if _is_within(folder, place):  # somebody may have written it, or made a link on the way
             (folder / place).unlink(missing_ok=True)
@@ -130,7 +133,7 @@ def _made(mark: Path) -> tuple[list[str], str]:
     return files, prefix
 
 
-def _imported(file: Path, project: Path) -> Iterator[Path]:
+def _imported(file: Path) -> Iterator[Path]:
     """The files of the library that a module imports when it runs, their packages included."""
     for node in running(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
@@ -141,7 +144,7 @@ def _imported(file: Path, project: Path) -> Iterator[Path]:
             continue
         for parts in (name.split(".") for name in names if name.split(".")[0] == "twinlake"):
             for end in range(1, len(parts) + 1):
-                module = project.joinpath(*parts[:end])
+                module = LIBRARY.parent.joinpath(*parts[:end])
                 for one in (module / "__init__.py", module.with_suffix(".py")):
                     if one.is_file():
                         yield one

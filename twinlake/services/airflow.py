@@ -19,6 +19,7 @@ from twinlake.services.part import Command, Context, Part
 from twinlake.services.ports import HOST
 
 USER = "admin"
+POOLS = Path(__file__).parents[1] / "airflow" / "pools.json"
 _AUTH_MANAGER = "airflow.api_fastapi.auth.managers.simple.simple_auth_manager.SimpleAuthManager"
 _COMPONENTS = ("scheduler", "dag-processor", "triggerer")
 
@@ -53,7 +54,7 @@ def environment(context: Context) -> dict[str, str]:
         "CORE__EXECUTOR": "LocalExecutor",
         "CORE__FERNET_KEY": "",
         "CORE__LOAD_EXAMPLES": "False",
-        "CORE__PARALLELISM": "7",  # the slots of the pools in dags/pools.json: tests/dags/test_structure.py
+        "CORE__PARALLELISM": "7",  # the slots of the pools in POOLS: tests/dags/test_structure.py
         "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(folder / "passwords.json"),
         "CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
         "CORE__DEFAULT_TIMEZONE": "utc",
@@ -77,8 +78,7 @@ def environment(context: Context) -> dict[str, str]:
         **{f"AIRFLOW__{name}": value for name, value in settings.items()},
         "NO_COLOR": "1",
         "PYSPARK_PYTHON": sys.executable,
-        # the triggerer imports dags/lake_trigger.py by its name
-        "PYTHONPATH": f"{context.settings.project}{os.pathsep}{context.settings.project / 'dags'}",
+        "PYTHONPATH": str(context.settings.project),
         "PYTHONUNBUFFERED": "1",
         "SPARK_LOCAL_IP": HOST,
         "TWINLAKE_HOME": str(context.settings.home),
@@ -102,7 +102,7 @@ def _component(context: Context, component: str) -> Command:
 def _migrate(context: Context) -> None:
     import airflow  # here, because it takes a second that nobody else should wait for
 
-    pools = context.settings.project / "dags" / "pools.json"
+    pools = POOLS
     stamp, made = _folder(context) / "migrated", f"{airflow.__version__} {pools.read_text()}"
     if stamp.exists() and stamp.read_text() == made:
         return

@@ -1,7 +1,8 @@
 """Starts one job of the lake server and waits for its end in Airflow's triggerer, without a worker slot.
 
-The triggerer imports this module by its name, so this folder must be on its PYTHONPATH (docs/airflow.md). A
-user who clears the waiting task, or sets its state, cancels the job; a restart of Airflow does not.
+The triggerer imports this module by its name: an Airflow elsewhere needs the folder of its DAGs on the
+PYTHONPATH of its triggerer (docs/airflow.md). A user who clears the waiting task, or sets its state, cancels
+the job; a restart of Airflow does not.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 from asgiref.sync import sync_to_async
-from lake_connection import lake_server
 
+from twinlake.airflow.connection import lake_server
 from twinlake.base.errors import TwinlakeError, UnreachableError
 from twinlake.base.job import AGAIN, Job
 from twinlake.server.client import AWAY_S, LakeClient, now_and_then
@@ -42,7 +43,7 @@ class LakeJobTrigger(BaseTrigger):
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         told = {"kind": self.kind, "asked": self.asked, "key": self.key, "attempt": self.attempt}
-        return f"lake_trigger.{type(self).__name__}", told
+        return f"{__name__}.{type(self).__name__}", told
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         settled = time.monotonic() + SETTLED_S

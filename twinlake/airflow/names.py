@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-_FOLDER = Path(__file__).with_name(".twinlake.json")
+_FOLDER = Path(__file__).parents[2] / ".twinlake.json"
 WRITTEN: dict[str, Any] = json.loads(_FOLDER.read_text()) if _FOLDER.exists() else {}
 """What `twinlake dags` has written beside the DAGs; this project's own folder has nothing."""
 BATCH_POOL, RELEASE_POOL = "twinlake_batch", "twinlake_release"

@@ -1,6 +1,6 @@
 """How a task runs one job of the lake server: under a key of its own, and deferred until it has ended.
 
-No module in this folder imports Spark: every parse would pay for it, and no task needs it.
+No module of this room imports Spark: every parse would pay for it, and no task needs it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 
 from airflow.sdk import get_current_context
 from airflow.sdk.exceptions import AirflowSkipException, TaskDeferred
-from lake_connection import lake, lake_server
-from lake_suggestions import remember
-from lake_task import ShownError, ShownFailure, event_of_this_run
-from lake_trigger import LakeJobTrigger
 
+from twinlake.airflow.connection import lake, lake_server
+from twinlake.airflow.suggestions import remember
+from twinlake.airflow.task import ShownError, ShownFailure, event_of_this_run
+from twinlake.airflow.trigger import LakeJobTrigger
 from twinlake.base.errors import DifferenceError, NotFoundError, TwinlakeError, UsageError, error_of
 from twinlake.base.job import AGAIN, CancelledError, Job
 from twinlake.server.client import LakeClient
@@ -94,10 +94,10 @@ def _ended(client: LakeClient, kind: str, params: dict[str, Any], key: str) -> J
         if event["stuck"] is not None:
             raise _stuck(job, event["stuck"])
         return job
-    job = client.find(key)
-    if job is not None and job.state == "succeeded":
+    found = client.find(key)
+    if found is not None and found.state == "succeeded":
         return client.submit(kind, params, key=key)  # which refuses what is not the same question
-    attempt = 1 if job is None else job.attempt + (job.state in AGAIN)
+    attempt = 1 if found is None else found.attempt + (found.state in AGAIN)
     raise TaskDeferred(trigger=LakeJobTrigger(kind, params, key, attempt), method_name="resume")
 
 

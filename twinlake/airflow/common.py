@@ -6,7 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import Param
-from lake_limits import TASK
+
+from twinlake.airflow.limits import TASK
 
 
 def in_common(pool: str, retry_delay: timedelta) -> dict[str, Any]:

@@ -8,8 +8,7 @@ from __future__ import annotations
 import os
 from datetime import timedelta
 
-from lake_names import WRITTEN
-
+from twinlake.airflow.names import WRITTEN
 from twinlake.base.errors import UsageError
 from twinlake.config.sections import Limits
 from twinlake.config.settings import Settings

@@ -19,7 +19,7 @@ event_of_this_run: ContextVar[dict[str, Any] | None] = ContextVar("event_of_this
 
 UNKNOWN_TRIGGER = (
     "Airflow's triggerer could not wait for the job: see the lines above. Where it found no module named "
-    "lake_trigger, put the folder of these DAGs on the PYTHONPATH of the triggerer, as docs/airflow.md "
+    "twinlake, put the folder of these DAGs on the PYTHONPATH of the triggerer, as docs/airflow.md "
     "shows, and restart it"
 )
 

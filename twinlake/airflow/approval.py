@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
-from lake_dag import reason_field
-from lake_task import ShownFailure
+
+from twinlake.airflow.common import reason_field
+from twinlake.airflow.task import ShownFailure
 
 REASON = reason_field("Reason", "why it is approved or rejected")
 
