@@ -17,6 +17,7 @@ from jobs.tables import TABLES
 from twinlake.base.errors import ContractError, DefinitionError
 from twinlake.config.settings import PROJECT
 from twinlake.releases import check as module
+from twinlake.releases import findings
 from twinlake.releases.check import Report, Sound, check, check_table
 from twinlake.topics.topic import load_topic
 
@@ -118,7 +119,7 @@ def test_an_expression_that_can_raise_is_warned_of_with_its_line_and_what_to_wri
     check_table(table, {"orders": load_topic("orders")}, None, report, Sound(lambda: spark))
 
     (warning,) = report.warnings
-    assert report.ok and report.to_json()["warnings"] == [warning.to_json()]
+    assert report.ok and report.to_json()["warnings"] == [findings.to_json(warning)]
     assert isinstance(warning, DefinitionError) and warning.file == "jobs/tables/sales_per_region.py"
     assert warning.line > 1 and warning.why_text == (
         "column amount: the table stops for ever at a record for which the divisor is 0"

@@ -139,8 +139,12 @@ class ContractError(UsageError):
 
     exit_code = 1
 
-    def __init__(self, file: Path | str, path: str, why: str, remedy: str = "") -> None:
+    def __init__(
+        self, file: Path | str, path: str, why: str, remedy: str = "", place: tuple[int, int] | None = None
+    ) -> None:
         self.file, self.path, self.why_text = str(file), path, why
+        self.place = place
+        """(line, column) where the file's parser says them; else the path does."""
         facts = {"file": self.file, "path": path, "why": why}
         super().__init__(f"{self.file}: {path or '(top)'}: {why}", "", remedy, facts)
 
@@ -150,8 +154,12 @@ class DefinitionError(UsageError):
 
     exit_code = 1
 
-    def __init__(self, table: str, file: str, line: int, why: str, remedy: str = "") -> None:
+    def __init__(
+        self, table: str, file: str, line: int, why: str, remedy: str = "", column: int | None = None
+    ) -> None:
         self.table, self.file, self.line, self.why_text = table, file, line, why
+        self.column = column
+        """Where the line says it, counted from 1; None for the line as a whole."""
         place = f"{file}:{line}" if file else "(stored definition)"
         facts = {"table": table, "file": file, "line": str(line), "why": why}
         super().__init__(f"{place}: table {table}: {why}", "", remedy, facts)

@@ -39,12 +39,13 @@ def _listed(module: str) -> tuple[Kind, ...]:
     except TwinlakeError:
         raise
     except SyntaxError as error:
-        raise _at(error.filename or "jobs/tables", error.lineno, error.msg) from error
+        raise _at(error.filename or "jobs/tables", error.lineno, error.msg, error.offset) from error
     except (Exception, SystemExit) as error:  # `sys.exit(0)` would pass for a check that found nothing
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "tables" in frame.filename]
         if not frames:
             raise
-        raise _at(frames[-1].filename, frames[-1].lineno, _plain(error)) from error
+        last = frames[-1]
+        raise _at(last.filename, last.lineno, _plain(error), (last.colno or 0) + 1) from error
     if not isinstance(listed, tuple):
         raise _wrong_list(
             module, f"TABLES is {_what(listed)}, not a tuple of definitions: (orders.TABLE, ...)"
@@ -98,5 +99,5 @@ def _plain(error: BaseException) -> str:
     return f"{found[1]} has no field {found[2]}{meant}"
 
 
-def _at(file: str, line: int | None, why: str) -> DefinitionError:
-    return DefinitionError(Path(file).stem, shown_path(file), line or 0, why, REMEDY)
+def _at(file: str, line: int | None, why: str, column: int | None = None) -> DefinitionError:
+    return DefinitionError(Path(file).stem, shown_path(file), line or 0, why, REMEDY, column)

@@ -129,7 +129,8 @@ class Definition:
 
     def error_at_text(self, text: str, why: str, remedy: str = "") -> DefinitionError:
         """An error at the line of this definition in which `text` is written."""
-        return self._error_at(self._line_of(text), why, remedy)
+        line, column = self._place_of(text)
+        return self._error_at(line, why, remedy, column)
 
     def refuse_names(self, what: str, texts: Iterable[str]) -> None:
         """DefinitionError for a name that is none, or that is given twice."""
@@ -163,25 +164,30 @@ class Definition:
         values = {name: getattr(self, name) for name in stored_fields(type(self))}
         return {"kind": self.kind, **{name: _to_json(value) for name, value in values.items()}}
 
-    def _error_at(self, line: int, why: str, remedy: str = "") -> DefinitionError:
+    def _error_at(
+        self, line: int, why: str, remedy: str = "", column: int | None = None
+    ) -> DefinitionError:
         file = self.place.file if self.place else ""
         if Path(file).is_relative_to(PROJECT):
             file = str(Path(file).relative_to(PROJECT))
-        return DefinitionError(self.name, file, line, why, remedy)
+        return DefinitionError(self.name, file, line, why, remedy, column)
 
-    def _line_of(self, text: str) -> int:
+    def _place_of(self, text: str) -> tuple[int, int | None]:
+        """Line and column of the text in this definition; its own line where it is not written so."""
         if self.place is None:
-            return 0
+            return 0, None
         try:
-            tree = ast.parse(Path(self.place.file).read_text())
+            source = Path(self.place.file).read_text()
+            tree = ast.parse(source)
         except (OSError, SyntaxError):
-            return self.place.line
+            return self.place.line, None
         calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and n.lineno == self.place.line]
         for call in calls:
             for node in ast.walk(call):
                 if isinstance(node, ast.Constant) and node.value == text:
-                    return node.lineno
-        return self.place.line
+                    before = source.splitlines()[node.lineno - 1].encode()[: node.col_offset]
+                    return node.lineno, len(before.decode()) + 1
+        return self.place.line, None
 
 
 def _to_json(value: Any) -> Any:

@@ -19,6 +19,7 @@ from twinlake.kinds.dependencies import ordered, unknown
 from twinlake.kinds.kind import Kind
 from twinlake.lake import formats
 from twinlake.lake.log import in_force
+from twinlake.releases import findings
 from twinlake.releases.checked import Checked, Found, rests_on
 from twinlake.releases.view_names import refused_tables
 from twinlake.topics.contract import Contract
@@ -46,8 +47,8 @@ class Report:
     def to_json(self) -> dict[str, Any]:
         return {
             "ok": self.ok, "topics": self.topics, "tables": self.tables,
-            "problems": [problem.to_json() for problem in self.problems],
-            "warnings": [warning.to_json() for warning in self.warnings],
+            "problems": [findings.to_json(problem) for problem in self.problems],
+            "warnings": [findings.to_json(warning) for warning in self.warnings],
         }  # fmt: skip
 
 

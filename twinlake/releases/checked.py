@@ -20,17 +20,17 @@ from twinlake.topics.topic import Topic
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """Of a sound definition: its view's columns, and each warning as (file, line, why, remedy)."""
+    """Of a sound definition: its view's columns, and each warning as (file, line, why, remedy, column)."""
 
     fingerprint: str
     columns: tuple[tuple[str, str], ...]
-    warnings: tuple[tuple[str, int, str, str], ...] = ()
+    warnings: tuple[tuple[str, int, str, str, int | None], ...] = ()
 
     @classmethod
     def of(
         cls, fingerprint: str, columns: Iterable[tuple[str, str]], warnings: Iterable[DefinitionError]
     ) -> Found:
-        told = tuple((one.file, one.line, one.why_text, one.remedy) for one in warnings)
+        told = tuple((one.file, one.line, one.why_text, one.remedy, one.column) for one in warnings)
         return cls(fingerprint=fingerprint, columns=tuple(columns), warnings=told)
 
     @classmethod
@@ -38,12 +38,14 @@ class Found:
         return cls(
             fingerprint=told["fingerprint"],
             columns=tuple((name, type_) for name, type_ in told["columns"]),
-            warnings=tuple((file, line, why, remedy) for file, line, why, remedy in told["warnings"]),
+            warnings=tuple(
+                (file, line, why, remedy, column) for file, line, why, remedy, column in told["warnings"]
+            ),
         )
 
     def errors(self, table: str) -> list[DefinitionError]:
         """The warnings as they were given first."""
-        return [DefinitionError(table, file, line, why, remedy) for file, line, why, remedy in self.warnings]
+        return [DefinitionError(table, *warning) for warning in self.warnings]
 
 
 class Checked:

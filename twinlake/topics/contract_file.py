@@ -38,7 +38,8 @@ class _Strict(yaml.SafeLoader):
         seen: set[Any] = set()
         for key, _ in node.value:
             if key.value in seen:
-                raise yaml.YAMLError(f"key {key.value!r} is given twice, line {key.start_mark.line + 1}")
+                why = f"key {key.value!r} is given twice"
+                raise yaml.MarkedYAMLError(problem=why, problem_mark=key.start_mark)
             seen.add(key.value)
         return super().construct_mapping(node, deep)
 
@@ -85,8 +86,14 @@ def load_contract(path: Path) -> Contract:
             path, "", "there is no such contract", "write it; each topic and table has one"
         ) from error
     except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ContractError(path, "", f"it cannot be read as YAML: {error}", "repair the file") from error
+        why = f"it cannot be read as YAML: {error}"
+        raise ContractError(path, "", why, "repair the file", _place(error)) from error
     return parse_contract(document, name=path.stem, file=str(path))
+
+
+def _place(error: Exception) -> tuple[int, int] | None:
+    mark = getattr(error, "problem_mark", None)
+    return mark and (mark.line + 1, mark.column + 1)
 
 
 def parse_contract(document: Any, *, name: str, file: str) -> Contract:

@@ -87,7 +87,9 @@ def load_schema(path: Path) -> Schema:
     try:
         avro = json.loads(path.read_text())
     except (OSError, ValueError) as error:
-        raise ContractError(path, "", f"it cannot be read as JSON: {error}", "repair the file") from error
+        why = f"it cannot be read as JSON: {error}"
+        place = (error.lineno, error.colno) if isinstance(error, json.JSONDecodeError) else None
+        raise ContractError(path, "", why, "repair the file", place) from error
     return parse_schema(avro, topic=named["topic"], number=int(named["number"]), file=str(path))
 
 
