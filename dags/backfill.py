@@ -1,5 +1,5 @@
-"""The DAG `backfill`, which Airflow shows with what it does."""
+"""The DAG `backfill`: Airflow shows what it does."""
 
-from twinlake.airflow.backfill import backfill
+from twinlake.airflow import backfill_dag
 
-backfill()
+backfill_dag()

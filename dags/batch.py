@@ -1,5 +1,5 @@
-"""The DAG `batch`, which Airflow shows with what it does."""
+"""The DAG `batch`: Airflow shows what it does."""
 
-from twinlake.airflow.batch import batch
+from twinlake.airflow import batch_dag
 
-batch()
+batch_dag()

@@ -1,5 +1,5 @@
-"""The DAG `maintain`, which Airflow shows with what it does."""
+"""The DAG `maintain`: Airflow shows what it does."""
 
-from twinlake.airflow.maintain import maintain
+from twinlake.airflow import maintain_dag
 
-maintain()
+maintain_dag()

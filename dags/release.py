@@ -1,5 +1,5 @@
-"""The DAG `release`, which Airflow shows with what it does."""
+"""The DAG `release`: Airflow shows what it does."""
 
-from twinlake.airflow.release import release
+from twinlake.airflow import release_dag
 
-release()
+release_dag()

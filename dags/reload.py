@@ -1,5 +1,5 @@
-"""The DAG `reload`, which Airflow shows with what it does."""
+"""The DAG `reload`: Airflow shows what it does."""
 
-from twinlake.airflow.reload import reload
+from twinlake.airflow import reload_dag
 
-reload()
+reload_dag()

@@ -1,5 +1,5 @@
-"""The DAG `replay`, which Airflow shows with what it does."""
+"""The DAG `replay`: Airflow shows what it does."""
 
-from twinlake.airflow.replay import replay
+from twinlake.airflow import replay_dag
 
-replay()
+replay_dag()

@@ -1,5 +1,5 @@
-"""The DAG `rollback`, which Airflow shows with what it does."""
+"""The DAG `rollback`: Airflow shows what it does."""
 
-from twinlake.airflow.rollback import rollback
+from twinlake.airflow import rollback_dag
 
-rollback()
+rollback_dag()

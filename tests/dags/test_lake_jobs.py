@@ -15,9 +15,9 @@ import pytest
 import structlog
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskDeferred
 
+from twinlake.airflow import assets as lake_suggestions
 from twinlake.airflow import connection as lake_connection
 from twinlake.airflow import jobs as lake_jobs
-from twinlake.airflow import suggestions as lake_suggestions
 from twinlake.airflow import task as lake_task
 from twinlake.airflow import trigger as lake_trigger
 from twinlake.airflow.connection import Lake

@@ -71,7 +71,7 @@ def plan(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
         monkeypatch.setattr(dag_file, "run_job", answer)
         context = {"params": {"definitions": definitions, "tables": tables}}
         monkeypatch.setattr(dag_file, "get_current_context", lambda: context)
-        return dag_file.release().get_task("plan").python_callable()
+        return dag_file.release_dag().get_task("plan").python_callable()
 
     asked: list[tuple[str, dict[str, Any]]] = []
     run.asked = asked  # type: ignore[attr-defined]

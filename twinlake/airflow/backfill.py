@@ -1,8 +1,4 @@
-"""DAG `backfill`: rebuilds the windows of one table between two times, in chunks.
-
-Unless it is to repair differences, it replaces only what agrees: a chunk in which speed and batch differ
-stays as it is and fails.
-"""
+"""The maker of the DAG `backfill`."""
 
 from __future__ import annotations
 
@@ -11,12 +7,11 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
-from airflow.sdk import Param, dag, get_current_context, task
+from airflow.sdk import DAG, Param, get_current_context, task
 
-from twinlake.airflow.common import in_common, reason_field
+from twinlake.airflow.assets import TABLES, suggestions
+from twinlake.airflow.common import BATCH_POOL, dag_of, reason_field
 from twinlake.airflow.jobs import live_tables, log, run_job
-from twinlake.airflow.names import BATCH_POOL, named
-from twinlake.airflow.suggestions import TABLES, suggestions
 from twinlake.airflow.task import ShownFailure, lake_task
 from twinlake.base.errors import UsageError
 from twinlake.base.times import format_moment, parse_moment
@@ -89,44 +84,13 @@ def refuse_nothing(table: str, start: str, end: str, rebuilt: Iterable[dict[str,
     return rows
 
 
-@dag(
-    dag_id=named("backfill"),
-    schedule=None,
-    max_active_runs=1,
-    max_active_tasks=1,
-    params={
-        "table": Param(
-            type="string",
-            minLength=1,
-            title="Table",
-            examples=suggestions(TABLES),
-            description="a live table that has windows",
-        ),
-        "from": moment("From", "first window start, inclusive"),
-        "to": moment("To", "window starts before this"),
-        # the form replaces what is typed by a `minimum` or `maximum`, silently
-        "chunk_hours": Param(
-            6,
-            type="integer",
-            exclusiveMinimum=0,
-            exclusiveMaximum=MOST_HOURS + 1,
-            title="Hours per chunk",
-            description=f"1 to {MOST_HOURS}",
-        ),
-        "repair": Param(
-            False,
-            type="boolean",
-            title="Repair differences",
-            description=f"off: {DIFFERENCES_STAY}; on: {DIFFERENCES_REPAIRED}",
-        ),
-        "reason": reason_field(
-            "Reason of the repair", "needed where differences are repaired, and kept with the job"
-        ),
-    },
-    doc_md=__doc__,
-    **in_common(BATCH_POOL, retry_delay=timedelta(seconds=15)),
-)
 def backfill() -> None:
+    """DAG `backfill`: rebuilds the windows of one table between two times, in chunks.
+
+    Unless it is to repair differences, it replaces only what agrees: a chunk in which speed and batch differ
+    stays as it is and fails.
+    """
+
     @task(retries=0)
     def chunks() -> list[dict[str, Any]]:
         """What is to be rebuilt; the form has checked the parameters, this checks them again."""
@@ -160,3 +124,44 @@ def backfill() -> None:
             raise ShownFailure(str(error)) from None
 
     found(rebuild.expand(chunk=chunks()))
+
+
+def backfill_dag() -> DAG:
+    """`backfill`, as a DAG of the file that calls this."""
+    return dag_of(
+        backfill,
+        BATCH_POOL,
+        retry_delay=timedelta(seconds=15),
+        schedule=None,
+        max_active_runs=1,
+        max_active_tasks=1,
+        params={
+            "table": Param(
+                type="string",
+                minLength=1,
+                title="Table",
+                examples=suggestions(TABLES),
+                description="a live table that has windows",
+            ),
+            "from": moment("From", "first window start, inclusive"),
+            "to": moment("To", "window starts before this"),
+            # the form replaces what is typed by a `minimum` or `maximum`, silently
+            "chunk_hours": Param(
+                6,
+                type="integer",
+                exclusiveMinimum=0,
+                exclusiveMaximum=MOST_HOURS + 1,
+                title="Hours per chunk",
+                description=f"1 to {MOST_HOURS}",
+            ),
+            "repair": Param(
+                False,
+                type="boolean",
+                title="Repair differences",
+                description=f"off: {DIFFERENCES_STAY}; on: {DIFFERENCES_REPAIRED}",
+            ),
+            "reason": reason_field(
+                "Reason of the repair", "needed where differences are repaired, and kept with the job"
+            ),
+        },
+    )

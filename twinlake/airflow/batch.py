@@ -1,10 +1,4 @@
-"""DAG `batch`: every 15 minutes rebuilds and certifies of each table what its log has gained records for.
-
-Once a day that is all of history; of tables without windows it is all or nothing. A backfill of this DAG
-(`airflow backfill create`, or the button of its page) does instead exactly the windows that start in the data
-interval of each of its runs. It leaves out tables without windows, and fails for an interval before the first
-window of all tables.
-"""
+"""The maker of the DAG `batch`."""
 
 from __future__ import annotations
 
@@ -13,40 +7,26 @@ from datetime import timedelta
 from typing import Any
 
 import pendulum
-from airflow.sdk import CronDataIntervalTimetable, Param, dag, get_current_context, task, task_group
+from airflow.sdk import DAG, CronDataIntervalTimetable, Param, get_current_context, task, task_group
 
 from twinlake.airflow.assets import SERVED, announce
-from twinlake.airflow.common import in_common
+from twinlake.airflow.common import BATCH_POOL, dag_of, run_limit
 from twinlake.airflow.jobs import live_tables, log, run_job
-from twinlake.airflow.limits import RUN
-from twinlake.airflow.names import BATCH_POOL, named
 from twinlake.airflow.task import ShownFailure, lake_task
 from twinlake.base.times import format_moment, parse_moment
 
 DUE, ALL = "due", "all"
 
 
-@dag(
-    dag_id=named("batch"),
-    # with data intervals, which a backfill's runs are about
-    schedule=CronDataIntervalTimetable("*/15 * * * *", timezone="UTC"),
-    start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
-    max_active_runs=1,
-    dagrun_timeout=RUN,
-    max_active_tasks=2,
-    params={
-        "windows": Param(
-            DUE,
-            enum=[DUE, ALL],
-            title="Windows",
-            description=f"{DUE}: those with new records, all of them once a day; {ALL}: all of history now; "
-            "in a backfill those of each run's data interval, whatever is chosen here",
-        )
-    },
-    doc_md=__doc__,
-    **in_common(BATCH_POOL, retry_delay=timedelta(seconds=15)),
-)
 def batch() -> None:
+    """DAG `batch`: every 15 minutes rebuilds and certifies of each table what its log has gained records for.
+
+    Once a day that is all of history; of tables without windows it is all or nothing. A backfill of this DAG
+    (`airflow backfill create`, or the button of its page) does instead exactly the windows that start in the
+    data interval of each of its runs. It leaves out tables without windows, and fails for an interval before
+    the first window of all tables.
+    """
+
     @task
     def tables(stored: bool) -> list[str]:
         """The live tables that store rows, or those that are views; in a backfill those with windows."""
@@ -127,3 +107,27 @@ def summary_lines(
     if left_out := [one["name"] for one in live if not one["windows"]]:
         lines.append(f"left out, because they have no windows: {', '.join(left_out)}")
     return lines
+
+
+def batch_dag() -> DAG:
+    """`batch`, as a DAG of the file that calls this."""
+    return dag_of(
+        batch,
+        BATCH_POOL,
+        retry_delay=timedelta(seconds=15),
+        # with data intervals, which a backfill's runs are about
+        schedule=CronDataIntervalTimetable("*/15 * * * *", timezone="UTC"),
+        start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
+        max_active_runs=1,
+        dagrun_timeout=run_limit(),
+        max_active_tasks=2,
+        params={
+            "windows": Param(
+                DUE,
+                enum=[DUE, ALL],
+                title="Windows",
+                description=f"{DUE}: those with new records, all of them once a day; {ALL}: all of history "
+                "now; in a backfill those of each run's data interval, whatever is chosen here",
+            )
+        },
+    )

@@ -13,8 +13,8 @@ from typing import Any
 from airflow.sdk import get_current_context
 from airflow.sdk.exceptions import AirflowSkipException, TaskDeferred
 
+from twinlake.airflow.assets import remember
 from twinlake.airflow.connection import lake, lake_server
-from twinlake.airflow.suggestions import remember
 from twinlake.airflow.task import ShownError, ShownFailure, event_of_this_run
 from twinlake.airflow.trigger import LakeJobTrigger
 from twinlake.base.errors import DifferenceError, NotFoundError, TwinlakeError, UsageError, error_of

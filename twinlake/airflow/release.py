@@ -1,28 +1,39 @@
-"""DAG `release`: plan, build, compare, gate, approve, promote; a person approves in Airflow.
-
-A run that waits for its approval stops no other. Once another has gone live, its promote is refused.
-"""
+"""The maker of the DAG `release`."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
 
-from airflow.sdk import Param, dag, get_current_context
+from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.sdk import DAG, Param, get_current_context
 from airflow.sdk.exceptions import AirflowSkipException
 
-from twinlake.airflow.approval import REASON, Approval
 from twinlake.airflow.assets import SERVED, announce
-from twinlake.airflow.common import in_common
+from twinlake.airflow.common import RELEASE_POOL, dag_of, limits, reason_field
 from twinlake.airflow.jobs import log, report_of, run_job
-from twinlake.airflow.limits import APPROVAL
-from twinlake.airflow.names import RELEASE_POOL, named
 from twinlake.airflow.task import ReportedTask, ShownFailure, lake_task
 from twinlake.base.visible import visible
 
 MOST_RUNS = 5
 """One that waits for its approval stops no other; once another is live, promote refuses it."""
 MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_{}[]()<>#+-.!|~"})
+
+
+class Approval(ApprovalOperator):
+    """Asks on the page of the run; who rejects it fails the run and says why, and so does silence."""
+
+    def execute_complete(self, context: Any, event: dict[str, Any]) -> Any:
+        if "error" not in event and self.REJECT in event["chosen_options"]:
+            who = (event.get("responded_by_user") or {}).get("name") or "somebody"
+            why = ((event.get("params_input") or {}).get("reason") or "").strip() or "no reason was given"
+            raise ShownFailure(f"{who} rejected it: {why}. Nothing was made live")
+        return super().execute_complete(context, event)
+
+    def process_trigger_event_error(self, event: dict[str, Any]) -> None:
+        if event["error_type"] == "timeout":
+            raise ShownFailure(f"nobody answered within {self.response_timeout}. Nothing was made live")
+        super().process_trigger_event_error(event)
 
 
 def as_list(lines: list[str]) -> str:
@@ -49,33 +60,12 @@ def difference_lines(diffs: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
-@dag(
-    dag_id=named("release"),
-    schedule=None,
-    max_active_runs=MOST_RUNS,
-    max_active_tasks=1,
-    params={
-        "definitions": Param(
-            None,
-            type=["null", "object"],
-            title="Definitions",
-            description="{} or empty: jobs/tables as it is now beside the lake server; else all tables as "
-            "{name: definition as JSON}",
-        ),
-        "tables": Param(
-            None,
-            type=["null", "array"],
-            items={"type": "string", "minLength": 1},
-            minItems=1,
-            title="Tables",
-            description="only these, one a line, and what reads them; empty: all that changed, without what "
-            "was rolled back",
-        ),
-    },
-    doc_md=__doc__,
-    **in_common(RELEASE_POOL, retry_delay=timedelta(seconds=10)),
-)
 def release() -> None:
+    """DAG `release`: plan, build, compare, gate, approve, promote; a person approves in Airflow.
+
+    A run that waits for its approval stops no other. Once another has gone live, its promote is refused.
+    """
+
     @lake_task
     def plan() -> dict[str, Any]:
         """What changes, why, and what it will cost; nothing to change ends the run as skipped."""
@@ -138,8 +128,8 @@ def release() -> None:
         task_id="approve",
         subject="Promote plan {{ ti.xcom_pull(task_ids='plan')['id'] }}?",
         body="{{ ti.xcom_pull(task_ids='gate') }}",
-        params={"reason": REASON},
-        response_timeout=APPROVAL,
+        params={"reason": reason_field("Reason", "why it is approved or rejected")},
+        response_timeout=timedelta(hours=limits().approval_hours),
         retries=3,
         retry_delay=timedelta(seconds=3),
     )
@@ -157,3 +147,33 @@ def release() -> None:
     gated = gate(made, compare(made, build(made)))
     gated >> approve
     promote(made, approve.output)  # type: ignore[arg-type]
+
+
+def release_dag() -> DAG:
+    """`release`, as a DAG of the file that calls this."""
+    return dag_of(
+        release,
+        RELEASE_POOL,
+        retry_delay=timedelta(seconds=10),
+        schedule=None,
+        max_active_runs=MOST_RUNS,
+        max_active_tasks=1,
+        params={
+            "definitions": Param(
+                None,
+                type=["null", "object"],
+                title="Definitions",
+                description="{} or empty: jobs/tables as it is now beside the lake server; else all tables "
+                "as {name: definition as JSON}",
+            ),
+            "tables": Param(
+                None,
+                type=["null", "array"],
+                items={"type": "string", "minLength": 1},
+                minItems=1,
+                title="Tables",
+                description="only these, one a line, and what reads them; empty: all that changed, without "
+                "what was rolled back",
+            ),
+        },
+    )
