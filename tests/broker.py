@@ -13,7 +13,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from twinlake.base.waiting import wait_for
-from twinlake.config.login import KafkaAccess
+from twinlake.config.login import Login
 from twinlake.services.ports import free_port
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -36,7 +36,7 @@ class Broker:
         self.classpath = str(jars / "*")
         self.port = free_port()
         self.bootstrap = f"127.0.0.1:{self.port}"
-        self.access = KafkaAccess(bootstrap_servers=self.bootstrap)
+        self.access = Login(bootstrap_servers=self.bootstrap)
         self.process: subprocess.Popen[bytes] | None = None
         folder.mkdir(parents=True, exist_ok=True)
         controller = free_port()

@@ -54,7 +54,7 @@ for _above in ("server", "reading", "cli"):
 HEAVY = {"pyspark", "py4j", "great_expectations", "delta", "airflow"}
 LIGHT = {"base", "config", "jobs", "oracle", "client"}
 """Rooms that Airflow or a newcomer's shell imports all the time: nothing heavy, not even in a function."""
-SLOW = {"numpy", "pyarrow", "polars", "authlib"}
+SLOW = {"numpy", "pyarrow", "polars", "authlib", "pydantic"}
 """What a command imports where it needs it: all of them wait for what is imported before."""
 MAY_READ_THE_ENVIRONMENT = {"cli", "setup", "services", "airflow", "face"}
 CLIENTS = ("twinlake.server.client", "twinlake.reading.client", "twinlake.reading.wire")

@@ -8,8 +8,9 @@ import pytest
 
 from twinlake.base.errors import UsageError
 from twinlake.base.location import Remote, located
-from twinlake.config.sections import Lake, Values
+from twinlake.config.sections import Lake
 from twinlake.config.settings import Settings
+from twinlake.config.values import Values
 
 LAKE = "hdfs://namenode:8020/data/lake"
 

@@ -11,7 +11,7 @@ from typing import Any
 import fastavro
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 
-from twinlake.config.login import KafkaAccess
+from twinlake.config.login import Login
 from twinlake.topics.registry import Registry
 
 Row = dict[str, Any]
@@ -28,7 +28,7 @@ class Told:
 
 
 class Reader:
-    def __init__(self, access: KafkaAccess, registry_url: str, topic: str) -> None:
+    def __init__(self, access: Login, registry_url: str, topic: str) -> None:
         self._access, self._registry, self._topic = access, Registry(registry_url), topic
         self._schemas: dict[int, Any] = {}
 

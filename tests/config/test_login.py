@@ -8,7 +8,7 @@ import pytest
 
 from tests.oracle.topic import client_of
 from twinlake.base.errors import UsageError
-from twinlake.config.login import KafkaAccess
+from twinlake.config.login import Login
 from twinlake.config.settings import Services
 
 SECRET = 'pass"word\\'
@@ -16,10 +16,10 @@ KEY = "-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n"
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> dict[str, str]:
+def files(tmp_path: Path) -> dict[str, Path]:
     for name, text in {"ca": "the authority\n", "certificate": "me\n", "key": KEY}.items():
         (tmp_path / f"{name}.pem").write_text(text)
-    return {f"{name}_file": str(tmp_path / f"{name}.pem") for name in ("ca", "certificate", "key")}
+    return {f"{name}_file": tmp_path / f"{name}.pem" for name in ("ca", "certificate", "key")}
 
 
 def test_an_open_broker_needs_an_address_only() -> None:
@@ -29,15 +29,15 @@ def test_an_open_broker_needs_an_address_only() -> None:
     assert access.spark() == {"kafka.bootstrap.servers": "here:1"}
 
 
-def test_both_clients_get_the_same_password(files: dict[str, str]) -> None:
-    access = KafkaAccess(
+def test_both_clients_get_the_same_password(files: dict[str, Path]) -> None:
+    access = Login(
         bootstrap_servers="here:1", security="SASL_SSL", username="ann", password=SECRET,
         ca_file=files["ca_file"],
     )  # fmt: skip
 
     assert access.client() == {
         "bootstrap.servers": "here:1", "security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM-SHA-512",
-        "sasl.username": "ann", "sasl.password": SECRET, "ssl.ca.location": files["ca_file"],
+        "sasl.username": "ann", "sasl.password": SECRET, "ssl.ca.location": str(files["ca_file"]),
     }  # fmt: skip
     assert access.java() == {
         "bootstrap.servers": "here:1", "security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM-SHA-512",
@@ -47,13 +47,13 @@ def test_both_clients_get_the_same_password(files: dict[str, str]) -> None:
     }  # fmt: skip
 
 
-def test_both_clients_get_the_same_certificate(files: dict[str, str]) -> None:
-    access = KafkaAccess(bootstrap_servers="here:1", security="SSL", key_password="open", **files)
+def test_both_clients_get_the_same_certificate(files: dict[str, Path]) -> None:
+    access = Login(bootstrap_servers="here:1", security="SSL", key_password="open", **files)
 
     assert access.client() == {
-        "bootstrap.servers": "here:1", "security.protocol": "SSL", "ssl.ca.location": files["ca_file"],
-        "ssl.certificate.location": files["certificate_file"], "ssl.key.location": files["key_file"],
-        "ssl.key.password": "open",
+        "bootstrap.servers": "here:1", "security.protocol": "SSL", "ssl.ca.location": str(files["ca_file"]),
+        "ssl.certificate.location": str(files["certificate_file"]),
+        "ssl.key.location": str(files["key_file"]), "ssl.key.password": "open",
     }  # fmt: skip
     assert access.java() == {
         "bootstrap.servers": "here:1", "security.protocol": "SSL", "ssl.truststore.type": "PEM",
@@ -88,10 +88,10 @@ def test_a_password_file_is_read_each_time(tmp_path: Path) -> None:
 
 
 def test_a_key_that_java_cannot_read_is_refused_with_the_command_that_converts_it(
-    files: dict[str, str],
+    files: dict[str, Path],
 ) -> None:
-    Path(files["key_file"]).write_text(KEY.replace("PRIVATE", "RSA PRIVATE"))
-    access = KafkaAccess(bootstrap_servers="here:1", security="SSL", **files)
+    files["key_file"].write_text(KEY.replace("PRIVATE", "RSA PRIVATE"))
+    access = Login(bootstrap_servers="here:1", security="SSL", **files)
 
     with pytest.raises(UsageError) as raised:
         access.java()
@@ -122,7 +122,7 @@ def test_a_password_file_that_holds_no_single_line_is_refused_without_telling_it
     told = {"security": "SASL_SSL", "username": "ann", "password_file": str(tmp_path / "password")}
 
     with pytest.raises(UsageError) as refused:
-        KafkaAccess.of("here:1", told)
+        Login.of("here:1", told)
 
     assert "one line" in str(refused.value) and "hunter2" not in str(refused.value)
 
@@ -131,4 +131,4 @@ def test_a_password_file_may_have_been_written_on_windows(tmp_path: Path) -> Non
     (tmp_path / "password").write_bytes(b"\xef\xbb\xbfhunter2\r\n")
     told = {"security": "SASL_SSL", "username": "ann", "password_file": str(tmp_path / "password")}
 
-    assert KafkaAccess.of("here:1", told).password == "hunter2"
+    assert Login.of("here:1", told).password == "hunter2"

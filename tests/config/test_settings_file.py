@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 
 from twinlake.base.errors import UsageError
-from twinlake.config.sections import SECRET_FILE, SECTIONS, Limits, Login, Values
+from twinlake.config.keys import Key
+from twinlake.config.login import Login
+from twinlake.config.sections import SECRET_FILE, SECTIONS, Limits, every_key
 from twinlake.config.settings import Settings
 from twinlake.config.settings_file import lines_of, load
+from twinlake.config.values import Values
 
 SASL = 'bootstrap_servers = "k:9093"\nsecurity = "SASL_SSL"\n'
 
@@ -66,13 +69,14 @@ jdbc_seconds = 60
 """
     found = load(written(tmp_path, text), {})
 
-    assert (found.kafka.username, found.kafka.password, found.kafka.mechanism) == (
-        "ingest", "hunter2", "SCRAM-SHA-512"
-    )  # fmt: skip
+    ingest, producer = found.kafka.opened(), found.kafka.login("producer")
+    assert (ingest.username, ingest.password, ingest.mechanism) == ("ingest", "hunter2", "SCRAM-SHA-512")
     assert found.kafka.login("ingest") is found.kafka and found.kafka.login("changelog") is found.kafka
-    assert found.kafka.login("producer") == Login(
-        username="shop", password_file=tmp_path / "other", password="produced"
-    )
+    assert producer == Login(
+        bootstrap_servers="one:9093, two:9093", security="SASL_SSL", username="shop",
+        password_file=tmp_path / "other",
+    )  # fmt: skip
+    assert producer.opened().password == producer.client()["sasl.password"] == "produced"
     assert found.spark.conf == {"spark.executor.memory": "3g", "spark.executor.cores": "2"}
     assert found.limits == Limits(jdbc_seconds=60)
     assert found.origins["kafka.security"] == "twinlake.toml:4"
@@ -227,7 +231,7 @@ def test_a_password_may_go_to_a_registry_on_this_machine_in_the_clear(tmp_path: 
     held(tmp_path, "secret")
     text = '[registry]\nurl = "http://127.0.0.1:8081"\nusername = "u"\npassword_file = "secret"'
 
-    assert load(written(tmp_path, text), {}).registry.password == "hunter2"
+    assert load(written(tmp_path, text), {}).registry.login == ("u", "hunter2")
 
 
 @pytest.mark.parametrize(
@@ -286,10 +290,11 @@ def test_lines_are_found_below_their_sections() -> None:
 def test_every_key_says_what_it_is_for() -> None:
     silent = [
         f"{name}.{one.name}"
-        for name, kind in SECTIONS.items()
-        for one in fields(kind)
-        if not (one.metadata.get("doc") or one.metadata.get("secret"))
+        for name, section in SECTIONS.items()
+        for one in fields(section.kind)
+        if one.name not in section.keys
     ]
+    silent += [name for name, one in every_key() if isinstance(one, Key) and not one.doc]
 
     assert silent == []
 

@@ -29,8 +29,7 @@ from tests.faults.twinlake import Twinlake, files_of
 from tests.processes import of_home
 from twinlake.base.errors import DeniedError, TwinlakeError
 from twinlake.base.waiting import wait_for
-from twinlake.config.login import ROLES
-from twinlake.config.sections import Role
+from twinlake.config.login import ROLES, Role
 from twinlake.lake.catalog.plans import Plans
 from twinlake.server.client import LakeClient
 from twinlake.services import rights

@@ -11,7 +11,7 @@ import pytest
 from cryptography import x509
 
 from twinlake.base.times import utc_now
-from twinlake.config.login import ROLES, KafkaAccess
+from twinlake.config.login import ROLES, Login
 from twinlake.config.settings import Services
 from twinlake.services import certificates as made
 from twinlake.services.addresses import addresses
@@ -70,7 +70,7 @@ def test_the_supervisor_shows_a_certificate_at_a_door_of_its_own(locked: Context
     access = supervisor_access(locked)
 
     assert access.bootstrap_servers == f"127.0.0.1:{locked.ports['broker_admin']}"
-    assert access.security == "SSL" and access.certificate_file.endswith(f"{SUPERVISOR}.pem")
+    assert access.security == "SSL" and str(access.certificate_file).endswith(f"{SUPERVISOR}.pem")
     assert supervisor_access(replace(locked, services=addresses(locked))) == access
 
 
@@ -180,7 +180,7 @@ def test_a_kafka_of_ones_own_is_shown_what_the_settings_say(context: Context) ->
     services = replace(addresses(context), bootstrap_servers="kafka:9093")
 
     assert services.kafka("ingest") == services.kafka("changelog")
-    assert services.kafka("producer") == KafkaAccess(
+    assert services.kafka("producer") == Login(
         bootstrap_servers="kafka:9093", security="SASL_SSL", mechanism="PLAIN", username="writer",
         password="of the settings",
     )  # fmt: skip

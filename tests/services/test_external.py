@@ -18,7 +18,7 @@ import pytest
 from tests.registry import FakeRegistry
 from twinlake.base.errors import DeniedError, TwinlakeError
 from twinlake.base.times import utc_now
-from twinlake.config.login import KafkaAccess
+from twinlake.config.login import Login
 from twinlake.config.settings import Settings
 from twinlake.services.addresses import addresses
 from twinlake.services.all import all_parts
@@ -255,7 +255,7 @@ class OneTopic:
     """A cluster with one topic, as `Kafka` shows it."""
 
     def __init__(self, servers: str, **said: Any) -> None:
-        self.access = KafkaAccess(bootstrap_servers=servers)
+        self.access = Login(bootstrap_servers=servers)
         self.said = {
             "message.timestamp.type": "LogAppendTime", "cleanup.policy": "delete",
             "id": "p0Dn4yPGRZ-Su9Wnh9D5xA", "newest": None,
@@ -318,7 +318,7 @@ def test_a_changelogs_user_need_not_see_the_topics_that_ingest_reads(
                 raise DeniedError(f"user 'changelog' may not describe topic {name!r}")
             return super().rights(name)
 
-    def locked(access: KafkaAccess) -> OneTopic:
+    def locked(access: Login) -> OneTopic:
         made = OfLocked(listening)
         made.access = access
         return made

@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from twinlake.base.errors import UnreachableError, UsageError
-from twinlake.config.sections import Kafka, Spark, Values
+from twinlake.config.login import Kafka
+from twinlake.config.sections import Spark
+from twinlake.config.values import Values
 from twinlake.spark import cluster as spark_cluster
 from twinlake.spark.cluster import (
     SECRET_FILE,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError
 
-from twinlake.config.login import KafkaAccess
+from twinlake.config.login import Login
 from twinlake.topics.refusal import ErrorCollector, refusal, refusal_in_java
 
-ACCESS = KafkaAccess(bootstrap_servers="here:1", security="SASL_SSL", username="ann", password="secret")
+ACCESS = Login(bootstrap_servers="here:1", security="SASL_SSL", username="ann", password="secret")
 PLAIN = "Disconnected while requesting ApiVersion: might be caused by incorrect security.protocol"
 
 

@@ -17,7 +17,7 @@ from threading import Event
 import pytest
 
 from twinlake.base.errors import DeniedError, UnreachableError
-from twinlake.config.login import KafkaAccess
+from twinlake.config.login import Login
 from twinlake.services.certificates import BROKER, SUPERVISOR, Certificates
 from twinlake.topics import kafka as kafka_module
 from twinlake.topics import produce as produce_module
@@ -34,7 +34,7 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 
 @pytest.fixture(scope="module")
-def known(held: Certificates) -> Iterator[KafkaAccess]:
+def known(held: Certificates) -> Iterator[Login]:
     """Who has a certificate, at a listener that asks for one."""
     asking = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     asking.load_cert_chain(held.pair(BROKER))
@@ -53,9 +53,9 @@ def known(held: Certificates) -> Iterator[KafkaAccess]:
 
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()
-    yield KafkaAccess(
-        bootstrap_servers=f"127.0.0.1:{door.getsockname()[1]}", security="SSL", ca_file=str(held.authority),
-        certificate_file=str(held.certificate(SUPERVISOR)), key_file=str(held.key(SUPERVISOR)),
+    yield Login(
+        bootstrap_servers=f"127.0.0.1:{door.getsockname()[1]}", security="SSL", ca_file=held.authority,
+        certificate_file=held.certificate(SUPERVISOR), key_file=held.key(SUPERVISOR),
     )  # fmt: skip
     door.shutdown(socket.SHUT_RDWR)
     door.close()
@@ -69,29 +69,29 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_broker_that_another_authority_has_signed_is_not_trusted(
-    known: KafkaAccess, tmp_path: Path
+    known: Login, tmp_path: Path
 ) -> None:
     other = Certificates(tmp_path / "other")
     other.make()
 
     with pytest.raises(DeniedError) as raised:
-        Kafka(replace(known, ca_file=str(other.authority))).cluster_id()
+        Kafka(replace(known, ca_file=other.authority)).cluster_id()
 
     assert "no trusted connection" in raised.value.what
     assert "certificate verify failed" in raised.value.why and str(other.authority) in raised.value.why
     assert "ca_file" in raised.value.remedy
 
 
-def test_a_client_without_a_certificate_learns_that_it_needs_one(known: KafkaAccess) -> None:
+def test_a_client_without_a_certificate_learns_that_it_needs_one(known: Login) -> None:
     with pytest.raises(DeniedError) as raised:
-        Kafka(replace(known, certificate_file="", key_file="")).topic("orders")
+        Kafka(replace(known, certificate_file=None, key_file=None)).topic("orders")
 
     assert "certificate required" in raised.value.why
     assert "certificate_file and key_file" in raised.value.remedy
 
 
-def test_a_client_without_tls_learns_that_the_listener_speaks_it(known: KafkaAccess) -> None:
-    plain = KafkaAccess(bootstrap_servers=f"127.0.0.1:1, {known.bootstrap_servers}")
+def test_a_client_without_tls_learns_that_the_listener_speaks_it(known: Login) -> None:
+    plain = Login(bootstrap_servers=f"127.0.0.1:1, {known.bootstrap_servers}")
 
     with pytest.raises(DeniedError) as raised:
         Kafka(plain).cluster_id()
@@ -103,20 +103,20 @@ def test_a_client_without_tls_learns_that_the_listener_speaks_it(known: KafkaAcc
     assert produced.value.to_json() == raised.value.to_json()
 
 
-def test_who_is_let_in_and_gets_no_answer_was_not_refused(known: KafkaAccess) -> None:
+def test_who_is_let_in_and_gets_no_answer_was_not_refused(known: Login) -> None:
     with pytest.raises(UnreachableError, match="did not answer"):
         Kafka(known).cluster_id()
 
 
-def test_a_file_that_holds_no_certificate_is_refused_at_once(known: KafkaAccess, tmp_path: Path) -> None:
+def test_a_file_that_holds_no_certificate_is_refused_at_once(known: Login, tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("nothing\n")
 
     with pytest.raises(DeniedError, match="no trusted connection"):
-        Kafka(replace(known, ca_file=str(tmp_path / "ca.pem")))
+        Kafka(replace(known, ca_file=tmp_path / "ca.pem"))
     with pytest.raises(DeniedError, match="no trusted connection"):
-        _produce(replace(known, ca_file=str(tmp_path / "ca.pem")))
+        _produce(replace(known, ca_file=tmp_path / "ca.pem"))
 
 
-def _produce(access: KafkaAccess) -> None:
+def _produce(access: Login) -> None:
     source = Sample(seed=1, run="r", schema_id=1, span_ms=0, faults=None)
     produce(source, access=access, topic="orders", count=10, rate=None, stop=Event(), report=print)

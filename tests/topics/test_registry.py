@@ -14,7 +14,7 @@ import pytest
 from tests.oracle import judge
 from tests.registry import FakeRegistry
 from twinlake.base.errors import DeniedError, DifferenceError, UnreachableError, UsageError
-from twinlake.config.registry_access import RegistryAccess
+from twinlake.config.login import RegistryLogin
 from twinlake.services.certificates import BROKER, Certificates
 from twinlake.topics.registry import Registry
 
@@ -99,7 +99,7 @@ def test_a_rule_that_is_stricter_is_left_as_it_is(server: FakeRegistry, registry
 def test_a_registry_that_asks_who_we_are_is_told(server: FakeRegistry) -> None:
     server.login = ("twin", "l:ake")
     server.add(SUBJECT, 5, schema("a"))
-    access = RegistryAccess(url=server.url, username="twin", password="l:ake")
+    access = RegistryLogin(url=server.url, username="twin", password="l:ake")
 
     assert Registry(access).schemas(SUBJECT) == {5: schema("a")}
     oracles = judge.Registry(url=server.url, login=("twin", "l:ake"))
@@ -111,7 +111,7 @@ def test_a_registry_that_lets_us_do_nothing_is_told_apart_from_one_away(
     server: FakeRegistry, username: str
 ) -> None:
     server.login = ("twin", "lake")
-    access = RegistryAccess(url=server.url, username=username, password="wrong-one")
+    access = RegistryLogin(url=server.url, username=username, password="wrong-one")
 
     with pytest.raises(DeniedError, match=access.who) as refused:
         Registry(access).schemas(SUBJECT)
@@ -130,13 +130,13 @@ def test_a_registry_is_spoken_to_over_tls_where_its_certificate_is_trusted(
     server.login = ("twin", "lake")
     server.add(SUBJECT, 5, schema("a"))
 
-    def access(ca_file: Path | str) -> RegistryAccess:
-        return RegistryAccess(url=server.url, username="twin", password="lake", ca_file=str(ca_file))
+    def access(ca_file: Path | None) -> RegistryLogin:
+        return RegistryLogin(url=server.url, username="twin", password="lake", ca_file=ca_file)
 
     assert Registry(access(held.authority)).schemas(SUBJECT) == {5: schema("a")}
     oracles = judge.Registry(url=server.url, login=("twin", "lake"), ca_file=str(held.authority))
     assert judge.writer_schemas(oracles, SUBJECT) == {5: schema("a")}
-    for other in (others.authority, ""):
+    for other in (others.authority, None):
         with pytest.raises(DeniedError, match="no trusted connection") as refused:
             Registry(access(other)).schemas(SUBJECT)
         assert "ca_file in [registry]" in refused.value.remedy
@@ -148,10 +148,10 @@ def test_a_new_password_in_its_file_holds_at_once(tmp_path: Path) -> None:
     file = tmp_path / "password"
     told = {"username": "u", "password_file": str(file)}
     file.write_text("one\n")
-    before = RegistryAccess.of("http://r", told)
+    before = RegistryLogin.of("http://r", told)
     file.write_text("two")
 
-    assert (before.password, RegistryAccess.of("http://r", told).password) == ("one", "two")
+    assert (before.password, RegistryLogin.of("http://r", told).password) == ("one", "two")
 
 
 def test_a_schema_that_is_registered_answers_with_its_id(server: FakeRegistry, registry: Registry) -> None:

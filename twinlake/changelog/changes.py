@@ -17,7 +17,7 @@ from twinlake.batch.touched import is_known, is_readable, only, touched
 from twinlake.changelog.destination import GROUPS
 from twinlake.changelog.form import Form
 from twinlake.changelog.position import Position
-from twinlake.config.login import KafkaAccess
+from twinlake.config.login import Login
 from twinlake.lake.catalog.maintained_version import MaintainedVersion, Opened
 from twinlake.lake.catalog.version import Pin
 from twinlake.lake.open_lake import LivingVersions
@@ -80,7 +80,7 @@ def _opened(versions: LivingVersions, old: Pin | None) -> Opened | None:
         return None
 
 
-def content_of(spark: SparkSession, access: KafkaAccess, topic: str) -> DataFrame:
+def content_of(spark: SparkSession, access: Login, topic: str) -> DataFrame:
     """What a reader of the topic who knows its committed records holds: by key the newest value."""
     from pyspark.sql import functions as F
 

@@ -15,7 +15,7 @@ from twinlake.base import breakpoints
 from twinlake.base.breakpoints import Point
 from twinlake.base.errors import DeniedError, DifferenceError, TwinlakeError, UnreachableError, UsageError
 from twinlake.changelog.position import Position
-from twinlake.config.login import KafkaAccess
+from twinlake.config.login import Login
 from twinlake.topics.kafka import Kafka, KafkaTopic
 from twinlake.topics.refusal import RIGHTS, refusal
 
@@ -52,7 +52,7 @@ def _naming_all_rights() -> Iterator[None]:
 class Destination:
     """Ready after `open`. After any error: `close` it, and open it anew, which tells what was committed."""
 
-    def __init__(self, access: KafkaAccess, topic: str, table: str, lake_id: str) -> None:
+    def __init__(self, access: Login, topic: str, table: str, lake_id: str) -> None:
         self.topic = topic
         self.topic_id, self.partitions = "", 0
         self.kafka = Kafka(access)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import fields, is_dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from twinlake.base.errors import TwinlakeError, UsageError
 from twinlake.base.times import utc_now
 from twinlake.cli.output import console, error_lines, load_settings, print_json, say, show_rows
-from twinlake.config.sections import Values
+from twinlake.config.keys import Secret, Section
+from twinlake.config.sections import SECTIONS
 from twinlake.config.settings import Settings
-from twinlake.config.settings_example import example, own_first
+from twinlake.config.settings_example import example
 from twinlake.lake import formats
 from twinlake.lake.storage.fit import check_store
 from twinlake.services import external, sql
@@ -36,6 +36,9 @@ from twinlake.services.ports import is_free, taken_error
 from twinlake.services.supervise import control
 from twinlake.services.supervise.record import of as record_of
 from twinlake.spark.cluster import check_master
+
+if TYPE_CHECKING:
+    from twinlake.config.values import Values
 
 HIDDEN = "(given)"
 _ROOM_BYTES = 1 << 30
@@ -62,26 +65,25 @@ def doctor(
         print(example(), end="")
         return
     settings = load_settings()
+    rows: list[tuple[str, str, str]] = []
+    external: tuple[str, ...] = ()
     try:
-        told, wrong = settings.values, None
         settings.refuse_incomplete()
     except UsageError as error:
-        told, wrong = Values(), error
-    rows = list(shown(told)) if wrong is None else []
-    if wrong is None:
+        found = [Finding(service="settings", looked_at=str(settings.file), error=error)]
+    else:
+        rows, external = list(shown(settings.values)), settings.values.given
         with console.status("asking ..."):
             found = list(checks(settings))
-    else:
-        found = [Finding(service="settings", looked_at=str(settings.file), error=wrong)]
     sound = not any(one.error for one in found)
     if as_json:
         print_json({
             "home": str(settings.home), "file": _file(settings), "ok": sound,
             "settings": [dict(zip(("name", "value", "from"), row, strict=True)) for row in rows],
-            "checks": [_told(one, told.given) for one in found],
+            "checks": [_told(one, external) for one in found],
         })  # fmt: skip
     else:
-        _show(settings, rows, found, told.given)
+        _show(settings, rows, found, external)
     if not sound:
         raise typer.Exit(1)
 
@@ -120,30 +122,29 @@ def _of_given(settings: Settings, services: Collection[str]) -> Iterator[Finding
         yield tried("lake", str(settings.lake), lambda: _lake(settings))
 
 
-def shown(told: Values) -> Iterator[tuple[str, str, str]]:
+def shown(values: Values) -> Iterator[tuple[str, str, str]]:
     """Name, value and origin of every setting; of a secret, only whether and where it is given."""
-    for one in fields(told):
-        section = getattr(told, one.name)
-        if is_dataclass(section):
-            yield from _of_section(one.name, section, told)
+    for name, section in SECTIONS.items():
+        yield from _of_section(name, section, getattr(values, name), values.origins)
 
 
-def _of_section(name: str, section: Any, told: Values) -> Iterator[tuple[str, str, str]]:
-    for one in own_first(type(section)):
-        full, value = f"{name}.{one.name}", getattr(section, one.name)
-        origin = told.origins.get(full, "default")
-        if "secret" in one.metadata:
-            if value and full in told.origins:
+def _of_section(
+    name: str, section: Section, values: Any, origins: Mapping[str, str]
+) -> Iterator[tuple[str, str, str]]:
+    for key, one in section.keys.items():
+        full, value = f"{name}.{key}", getattr(values, key)
+        origin = origins.get(full, "default")
+        if isinstance(one, Secret):
+            if value:
                 yield full, HIDDEN, origin
-        elif "section" in one.metadata:
+        elif isinstance(one, Section):
             if value is not None:
-                yield from _of_section(full, value, told)
-        elif one.name == "conf":
-            for key in value:
-                yield f"{full}.{key}", HIDDEN if origin.startswith("TWINLAKE_") else value[key], origin
+                yield from _of_section(full, one, value, origins)
+        elif isinstance(value, Mapping):
+            for option in value:
+                yield f"{full}.{option}", HIDDEN if origin.startswith("TWINLAKE_") else value[option], origin
         else:
-            text = "" if value in (None, "") else str(value)
-            yield full, text or one.metadata.get("shown") or "", origin
+            yield full, one.shown if value in (None, "") else str(value), origin
 
 
 def _whether_read(settings: Settings) -> str:

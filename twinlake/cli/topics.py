@@ -22,7 +22,7 @@ from twinlake.cli.numbers import rate, whole
 from twinlake.cli.output import console, load_settings, print_json, say, tell
 
 if TYPE_CHECKING:
-    from twinlake.config.registry_access import RegistryAccess
+    from twinlake.config.login import RegistryLogin
     from twinlake.topics.produce import Sent
 
 SAMPLED = "orders"
@@ -131,7 +131,7 @@ def span_ms(text: str) -> int:
     return int(parse_duration(text).total_seconds() * 1000)
 
 
-def _schema_id(access: RegistryAccess, topic: str) -> int:
+def _schema_id(access: RegistryLogin, topic: str) -> int:
     """The id under which the schema that the samples are written in is registered."""
     from twinlake.topics.registry import Registry
     from twinlake.topics.sample_orders import FIELDS

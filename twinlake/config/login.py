@@ -1,55 +1,120 @@
-"""How a client gets into Kafka: the addresses, the protocol, and what it shows of itself.
+"""One login: where a client gets in and what it shows of itself, from `twinlake.toml` to the client.
 
-One object says it to both kinds of clients: `client()` in the words of librdkafka, `java()` in those of
-Kafka's own client, which Spark uses. No `repr` shows a secret.
+`services.json` has it in between. `client()` says it in the words of librdkafka, `java()` in those of Kafka's
+own client, which Spark uses. No `repr` shows a secret.
 """
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
+from typing import Annotated, ClassVar, Literal, Self
 
 from twinlake.base.errors import UsageError
 from twinlake.base.files import named_secret, named_text
-from twinlake.config.sections import PLAIN, PLAINTEXT, SASL_SSL, SCRAM, Role
-from twinlake.config.sections import Kafka as KafkaSettings
+from twinlake.config.keys import (
+    SERVERS,
+    Key,
+    Secret,
+    Section,
+    choice,
+    file,
+    private_file,
+    secret_in_file,
+    text,
+    web_address,
+)
 
+PLAINTEXT, SASL_SSL, SSL = "PLAINTEXT", "SASL_SSL", "SSL"
+SCRAM, PLAIN = "SCRAM-SHA-512", "PLAIN"
+Role = Literal["ingest", "producer", "changelog"]
 ROLES: tuple[Role, ...] = ("ingest", "producer", "changelog")
-_LOGIN = {
+TRUSTED = "those that this system trusts"
+_SECRETS = ("password", "key_password")
+_MODULES = {
     SCRAM: "org.apache.kafka.common.security.scram.ScramLoginModule",
     PLAIN: "org.apache.kafka.common.security.plain.PlainLoginModule",
 }
-_IN_FILES = ("password", "key_password")
 _text = partial(named_text, section="kafka")
 
 
 @dataclass(frozen=True, kw_only=True)
-class KafkaAccess:
-    """One client of one cluster; files are read when the client is made."""
+class _Login:
+    """What the logins of both services do. A secret is given itself, or by a file that is read late."""
 
-    bootstrap_servers: str
-    security: str = PLAINTEXT
-    """`PLAINTEXT`, `SSL` (a client certificate, if the broker asks for one) or `SASL_SSL` (a password)."""
-    mechanism: str = SCRAM
-    username: str = ""
-    password: str = field(default="", repr=False)
-    ca_file: str = ""
-    """Whom to trust (PEM); without one, those whom this system trusts."""
-    certificate_file: str = ""
-    key_file: str = ""
-    key_password: str = field(default="", repr=False)
+    SECTION: ClassVar[str]
+    ADDRESS: ClassVar[str]
 
     @classmethod
-    def of(cls, bootstrap_servers: str, told: Mapping[str, str]) -> KafkaAccess:
-        """What `services.json` tells of one role; `password_file` is read now, so a new one holds at once."""
-        known = {one.name for one in fields(cls)} - {"bootstrap_servers"}
-        said = {name: value for name, value in told.items() if name in known and value}
-        found = cls(bootstrap_servers=bootstrap_servers, **said)
-        files = {name: told[f"{name}_file"] for name in _IN_FILES if told.get(f"{name}_file")}
-        secrets = {name: named_secret(Path(file), section="kafka") for name, file in files.items()}
-        return replace(found, **secrets)
+    def of(cls, address: str, shown: Mapping[str, str]) -> Self:
+        """What `services.json` has, with the secrets that files hold now: a new one holds at once."""
+        known = {one.name for one in fields(cls)}
+        values = {
+            name: Path(value) if name.endswith("_file") else value
+            for name, value in shown.items()
+            if name in known and value
+        }
+        return cls(**{**values, cls.ADDRESS: address}).opened()
+
+    def shown(self) -> dict[str, str]:
+        """What `services.json` has of it besides the address; of a secret in a file, where."""
+        values = {one.name: getattr(self, one.name) for one in fields(self) if one.name != self.ADDRESS}
+        return {name: str(value) for name, value in values.items() if value and isinstance(value, str | Path)}
+
+    def opened(self) -> Self:
+        """With the secrets that its files hold now; UsageError names a file that holds none."""
+        files = {name: getattr(self, f"{name}_file", None) for name in _SECRETS}
+        read = {name: named_secret(held_in, self.SECTION) for name, held_in in files.items() if held_in}
+        return replace(self, **read, **dict.fromkeys(f"{name}_file" for name in read))
+
+    @property
+    def has_password(self) -> bool:
+        return any(getattr(self, name) for name in ("password", "password_file"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Login(_Login):
+    """One client of one Kafka."""
+
+    SECTION, ADDRESS = "kafka", "bootstrap_servers"
+
+    bootstrap_servers: Annotated[str, Key(
+        SERVERS, "a Kafka of one's own: it is used, and no broker is started", '"kafka-1:9093,kafka-2:9093"',
+        "a broker on this machine", is_shared=True,
+    )] = ""  # fmt: skip
+    security: Annotated[str, Key(
+        choice(PLAINTEXT, SASL_SSL, SSL), "PLAINTEXT, SASL_SSL, or SSL (mutual TLS)", '"SASL_SSL"',
+        is_shared=True,
+    )] = PLAINTEXT  # fmt: skip
+    mechanism: Annotated[str, Key(
+        choice(SCRAM, PLAIN), f"with SASL_SSL: {SCRAM} or {PLAIN}", f'"{PLAIN}"', is_shared=True
+    )] = SCRAM  # fmt: skip
+    ca_file: Annotated[Path | None, Key(
+        file, "PEM, who has signed the brokers' certificates", '"/etc/twinlake/ca.pem"', TRUSTED,
+        is_shared=True,
+    )] = None  # fmt: skip
+    username: Annotated[str, Key(text, "with SASL_SSL", '"twinlake-ingest"')] = ""
+    password_file: Annotated[
+        Path | None, Key(secret_in_file, "holds the password alone", '"/etc/twinlake/kafka"')
+    ] = None
+    password: Annotated[str, Secret()] = field(default="", repr=False)
+    certificate_file: Annotated[
+        Path | None, Key(file, "with SSL: PEM, the chain", '"/etc/twinlake/client.pem"')
+    ] = None
+    key_file: Annotated[
+        Path | None, Key(private_file, "with SSL: PEM, its private key", '"/etc/twinlake/client.key"')
+    ] = None
+    key_password_file: Annotated[Path | None, Key(
+        secret_in_file, "where the private key is encrypted", '"/etc/twinlake/client.key.pass"'
+    )] = None  # fmt: skip
+    key_password: Annotated[str, Secret()] = field(default="", repr=False)
+
+    @property
+    def names_someone(self) -> bool:
+        return bool(self.username or self.has_password or self.certificate_file or self.key_file)
 
     @property
     def who(self) -> str:
@@ -58,25 +123,33 @@ class KafkaAccess:
             return f"user {self.username!r}"
         return f"certificate {self.certificate_file}" if self.certificate_file else "a client without a name"
 
+    def shown(self) -> dict[str, str]:
+        """Nothing for an open broker, which asks nobody."""
+        if self.security == PLAINTEXT:
+            return {}
+        unused = "" if self.security == SASL_SSL else "mechanism"
+        return {name: value for name, value in super().shown().items() if name != unused}
+
     def client(self) -> dict[str, str]:
-        """For librdkafka: confluent-kafka's Producer, Consumer and AdminClient."""
+        """For librdkafka: confluent-kafka's Producer, Consumer and AdminClient. Files are read now."""
         found = {"bootstrap.servers": self.bootstrap_servers}
         if self.security == PLAINTEXT:
             return found
+        held = self.opened()
         found["security.protocol"] = self.security
         if self.security == SASL_SSL:
             found |= {
                 "sasl.mechanism": self.mechanism, "sasl.username": self.username,
-                "sasl.password": self.password,
+                "sasl.password": held.password,
             }  # fmt: skip
+        for one in (self.ca_file, self.certificate_file, self.key_file):
+            if one:
+                _text(one)  # for an error that says more than librdkafka's
         named = {
             "ssl.ca.location": self.ca_file, "ssl.certificate.location": self.certificate_file,
-            "ssl.key.location": self.key_file, "ssl.key.password": self.key_password,
+            "ssl.key.location": self.key_file, "ssl.key.password": held.key_password,
         }  # fmt: skip
-        for file in (self.ca_file, self.certificate_file, self.key_file):
-            if file:
-                _text(Path(file))  # for an error that says more than librdkafka's
-        return found | {name: value for name, value in named.items() if value}
+        return found | {name: str(value) for name, value in named.items() if value}
 
     def java(self) -> dict[str, str]:
         """For Kafka's own client; certificates go along as text, so that executors need no files.
@@ -86,20 +159,19 @@ class KafkaAccess:
         found = {"bootstrap.servers": self.bootstrap_servers}
         if self.security == PLAINTEXT:
             return found
+        held = self.opened()
         found["security.protocol"] = self.security
         if self.security == SASL_SSL:
-            found |= {"sasl.mechanism": self.mechanism, "sasl.jaas.config": self._jaas()}
+            found |= {"sasl.mechanism": self.mechanism, "sasl.jaas.config": held._jaas()}
         if self.ca_file:
+            found |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": _text(self.ca_file)}
+        if self.certificate_file and self.key_file:
             found |= {
-                "ssl.truststore.type": "PEM", "ssl.truststore.certificates": _text(Path(self.ca_file)),
+                "ssl.keystore.type": "PEM", "ssl.keystore.key": _pkcs8(self.key_file),
+                "ssl.keystore.certificate.chain": _text(self.certificate_file),
             }  # fmt: skip
-        if self.certificate_file:
-            found |= {
-                "ssl.keystore.type": "PEM", "ssl.keystore.key": _pkcs8(Path(self.key_file)),
-                "ssl.keystore.certificate.chain": _text(Path(self.certificate_file)),
-            }  # fmt: skip
-            if self.key_password:
-                found["ssl.key.password"] = self.key_password
+            if held.key_password:
+                found["ssl.key.password"] = held.key_password
         return found
 
     def spark(self) -> dict[str, str]:
@@ -107,48 +179,94 @@ class KafkaAccess:
         return {f"kafka.{name}": value for name, value in self.java().items()}
 
     def _jaas(self) -> str:
-        return (
-            f"{_LOGIN[self.mechanism]} required "
-            f"username={_quoted(self.username)} password={_quoted(self.password)};"
+        user, password = (
+            '"{}"'.format(one.replace("\\", "\\\\").replace('"', '\\"'))
+            for one in (self.username, self.password)
         )
+        return f"{_MODULES[self.mechanism]} required username={user} password={password};"
 
 
-def given(kafka: KafkaSettings) -> dict[str, dict[str, str]]:
-    """What `services.json` tells of the roles of a Kafka of one's own; of secrets in files, where."""
-    found: dict[str, dict[str, str]] = {}
-    if kafka.security == PLAINTEXT:
-        return found
-    for role in ROLES:
-        login = kafka.login(role)
-        told = {"security": kafka.security, "username": login.username, "ca_file": _name(kafka.ca_file)}
-        if kafka.security == SASL_SSL:
-            told["mechanism"] = kafka.mechanism
-        files = ("certificate_file", "key_file", "password_file", "key_password_file")
-        told |= {name: _name(getattr(login, name)) for name in files}
-        for name in _IN_FILES:
-            if not told[f"{name}_file"]:
-                told[name] = getattr(login, name)
-        found[role] = {name: value for name, value in told.items() if value}
-    return found
+_INNER = partial(Section, Login, is_inner=True)
 
 
-def _name(file: Path | None) -> str:
-    return str(file) if file else ""
+@dataclass(frozen=True, kw_only=True)
+class Kafka(Login):
+    """The log's source. Its login is that of ingest; other roles have it too unless they have their own."""
+
+    producer: Annotated[Login | None, _INNER("`twinlake produce` has a login of its own")] = None
+    changelog: Annotated[Login | None, _INNER("changelogs have a login of their own")] = None
+
+    @property
+    def is_external(self) -> bool:
+        """Whether there is a Kafka of one's own."""
+        return bool(self.bootstrap_servers)
+
+    @property
+    def own(self) -> dict[Role, Login | None]:
+        """What the section of a role gives, which lacks what they share."""
+        return {"producer": self.producer, "changelog": self.changelog}
+
+    def login(self, role: Role) -> Login:
+        """How a client of this role gets in."""
+        if (own := self.own.get(role)) is None:
+            return self
+        return replace(
+            own, bootstrap_servers=self.bootstrap_servers, security=self.security, mechanism=self.mechanism,
+            ca_file=self.ca_file,
+        )  # fmt: skip
 
 
-def _quoted(text: str) -> str:
-    """As JAAS reads it."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+@dataclass(frozen=True, kw_only=True)
+class RegistryLogin(_Login):
+    """One client of one schema registry, as Confluent's client speaks to it."""
+
+    SECTION, ADDRESS = "registry", "url"
+
+    url: Annotated[str, Key(
+        web_address("give username and password_file instead"),
+        "a registry of one's own: it is used, and none is started", '"https://registry:8081"',
+        "Apicurio on this machine",
+    )] = ""  # fmt: skip
+    username: Annotated[str, Key(text, "where it asks for one", '"twinlake"')] = ""
+    password_file: Annotated[
+        Path | None, Key(secret_in_file, "holds the password alone", '"/etc/twinlake/registry"')
+    ] = None
+    password: Annotated[str, Secret()] = field(default="", repr=False)
+    ca_file: Annotated[
+        Path | None, Key(file, "PEM, who has signed its certificate", '"/etc/twinlake/ca.pem"', TRUSTED)
+    ] = None
+
+    @property
+    def is_external(self) -> bool:
+        return bool(self.url)
+
+    @property
+    def who(self) -> str:
+        """The name that the registry knows this client by."""
+        return f"user {self.username!r}" if self.username else "a client without a name"
+
+    @property
+    def login(self) -> tuple[str, str] | None:
+        """User and password, None for a registry that asks for none."""
+        return (self.username, self.opened().password) if self.username else None
+
+    def trust(self) -> ssl.SSLContext:
+        """Whom to trust where the address is one of TLS; UsageError where the file holds no certificates."""
+        try:
+            return ssl.create_default_context(cafile=self.ca_file)
+        except OSError as error:  # ssl.SSLError is one
+            raise UsageError(
+                f"{self.ca_file} holds no certificates", str(error), "name a PEM file with ca_file"
+            ) from error
 
 
-def _pkcs8(file: Path) -> str:
-    text = _text(file)
+def _pkcs8(key: Path) -> str:
+    text = _text(key)
     if "PRIVATE KEY-----" in text and not any(
         f"-----BEGIN {kind}PRIVATE KEY-----" in text for kind in ("", "ENCRYPTED ")
     ):
         raise UsageError(
-            f"the private key in {file} is not in PKCS#8", "Kafka's Java client, which Spark reads by, takes "
-            "no other form", f"convert it: openssl pkcs8 -topk8 -nocrypt -in {file} -out NEW",
+            f"the private key in {key} is not in PKCS#8", "Kafka's Java client, which Spark reads by, takes "
+            "no other form", f"convert it: openssl pkcs8 -topk8 -nocrypt -in {key} -out NEW",
         )  # fmt: skip
     return text

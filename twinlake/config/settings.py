@@ -9,15 +9,16 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from twinlake.base.errors import UnreachableError, UsageError
 from twinlake.base.files import SECRET, replace_file
 from twinlake.base.location import Location, located
 from twinlake.config import settings_file
-from twinlake.config.login import KafkaAccess
-from twinlake.config.registry_access import RegistryAccess
-from twinlake.config.sections import Role, Values
+from twinlake.config.login import Login, RegistryLogin, Role
+
+if TYPE_CHECKING:
+    from twinlake.config.values import Values
 
 PROJECT = Path(__file__).resolve().parents[2]
 _FOREIGN = re.compile(r"[^!-~]|[%{}\[\]*?]")
@@ -52,9 +53,9 @@ class Services:
     cluster_id: str = ""
     """Kafka's cluster id: another broker on the same port is not ours."""
     kafka_access: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
-    """By role what it shows of itself to Kafka, as `KafkaAccess.of` reads it; nothing for an open broker."""
+    """By role what it shows of itself to Kafka, as `Login.of` reads it; nothing for an open broker."""
     registry_access: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """What a client shows the registry, as `RegistryAccess.of` reads it; nothing for an open one."""
+    """What a client shows the registry, as `RegistryLogin.of` reads it; nothing for an open one."""
     given: list[str] = field(default_factory=list)
     """The services that are used and not started, as twinlake.toml said when the others were."""
     settings: str = ""
@@ -67,13 +68,13 @@ class Services:
         """User and password of the doors that only read."""
         return self.sql_user, self.sql_password
 
-    def kafka(self, role: Role) -> KafkaAccess:
+    def kafka(self, role: Role) -> Login:
         """How a client in this role gets into Kafka."""
-        return KafkaAccess.of(self.bootstrap_servers, self.kafka_access.get(role, {}))
+        return Login.of(self.bootstrap_servers, self.kafka_access.get(role, {}))
 
-    def registry(self) -> RegistryAccess:
+    def registry(self) -> RegistryLogin:
         """How a client gets into the schema registry."""
-        return RegistryAccess.of(self.registry_url, self.registry_access)
+        return RegistryLogin.of(self.registry_url, self.registry_access)
 
     def save(self, path: Path) -> None:
         """Write the file as a whole, readable by its owner only."""

@@ -1,4 +1,4 @@
-"""Writes a twinlake.toml with every key, commented out, from what `sections.py` says of each.
+"""Writes a twinlake.toml with every key, commented out, from what the sections say of each.
 
 `python -m twinlake.config.settings_example` puts it into docs/settings.md.
 """
@@ -6,10 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import Field, fields
 from pathlib import Path
-from typing import Any
 
+from twinlake.config.keys import Key, Section
 from twinlake.config.sections import SECTIONS
 from twinlake.config.settings import PROJECT
 
@@ -25,38 +24,21 @@ _HEAD = """\
 
 def example() -> str:
     """The whole file."""
-    return "\n".join([_HEAD, *(line for name, kind in SECTIONS.items() for line in _section(name, kind))])
+    return "\n".join([_HEAD, *(line for name, one in SECTIONS.items() for line in _section(name, one))])
 
 
-def default_of(one: Field[Any]) -> str:
-    """The default as a person reads it."""
-    shown = one.metadata.get("shown")
-    if shown:
-        return str(shown)
-    return str(one.default) if isinstance(one.default, int | str) and one.default != "" else ""
-
-
-def own_first(kind: type) -> list[Field[Any]]:
-    """The fields, those that the class shares with others at last."""
-    return sorted(fields(kind), key=lambda one: one.name not in kind.__annotations__)
-
-
-def _section(name: str, kind: type, doc: str = "") -> Iterator[str]:
-    inner = []
-    said = doc or (kind.__doc__ or "").split(".")[0].replace("\n    ", " ")
-    yield f"# {said[0].upper()}{said[1:].rstrip('.')}."
+def _section(name: str, section: Section) -> Iterator[str]:
+    yield f"# {section.doc[0].upper()}{section.doc[1:]}."
     yield f"# [{name}]"
-    for one in own_first(kind):
-        if "section" in one.metadata:
-            inner.append(one)
-        elif "kind" in one.metadata:
-            default = default_of(one)
-            yield f"# {one.name} = {one.metadata['example']}  # {one.metadata['doc']}" + (
-                f"; default: {default}" if default else ""
-            )
+    for key, one in section.keys.items():
+        if isinstance(one, Key):
+            default = one.shown or getattr(section.kind, key, None)
+            is_said = isinstance(default, int | str) and default != ""
+            yield f"# {key} = {one.example}  # {one.doc}" + (f"; default: {default}" if is_said else "")
     yield ""
-    for one in inner:
-        yield from _section(f"{name}.{one.name}", one.metadata["section"], one.metadata["doc"])
+    for key, one in section.keys.items():
+        if isinstance(one, Section):
+            yield from _section(f"{name}.{key}", one)
 
 
 def document(file: Path = DOCUMENT) -> str:

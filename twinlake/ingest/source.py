@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from twinlake.base.errors import DeniedError
-from twinlake.config.login import KafkaAccess
+from twinlake.config.login import Login
 from twinlake.topics.refusal import refusal_in_java
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Limit:
 
 
 def stream(
-    spark: SparkSession, access: KafkaAccess, topic: str, starts: Mapping[int, int], limit: Limit
+    spark: SparkSession, access: Login, topic: str, starts: Mapping[int, int], limit: Limit
 ) -> DataFrame:
     """The topic's records from these offsets on, by partition."""
     begin = {topic: {str(partition): offset for partition, offset in starts.items()}}
@@ -68,7 +68,7 @@ def stream(
     )
 
 
-def refusal(error: BaseException, access: KafkaAccess, topic: str) -> DeniedError | None:
+def refusal(error: BaseException, access: Login, topic: str) -> DeniedError | None:
     """What Spark tells of a cluster that does not let it in, or not read; None for anything else."""
     rights = f"READ and DESCRIBE on topic {topic}, READ on groups that begin with {GROUPS}"
     return refusal_in_java(str(error), access, f"read topic {topic!r}", rights)

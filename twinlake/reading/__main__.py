@@ -25,8 +25,9 @@ from twinlake.base import quote, service_log
 from twinlake.base.errors import TwinlakeError
 from twinlake.base.http_errors import Protocol
 from twinlake.base.passwords import verify
-from twinlake.config.sections import Lake, Limits, Values
+from twinlake.config.sections import Lake, Limits
 from twinlake.config.settings import PROJECT, Settings
+from twinlake.config.values import Values
 from twinlake.reading.views import SERVE
 from twinlake.spark import session as spark_edge
 from twinlake.spark.jvm import end_together

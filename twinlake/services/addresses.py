@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 
-from twinlake.config import registry_access
 from twinlake.config.settings import Services
 from twinlake.services import airflow, broker, broker_security, external, registry, sql
 from twinlake.services.part import Context
@@ -17,7 +16,7 @@ def addresses(context: Context) -> Services:
     return Services(
         bootstrap_servers=told.kafka.bootstrap_servers or f"{HOST}:{ports['broker']}",
         registry_url=told.registry.url or registry.url(ports["registry"]),
-        registry_access=registry_access.given(told.registry),
+        registry_access=told.registry.shown(),
         api_url=f"http://{HOST}:{ports['lake']}",
         api_token=context.services.api_token or secrets.token_urlsafe(32),
         sql_user=sql.USER,

@@ -10,8 +10,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 
-from twinlake.config.login import ROLES, KafkaAccess, given
-from twinlake.config.sections import SASL_SSL, SCRAM, SSL
+from twinlake.config.login import ROLES, SASL_SSL, SCRAM, SSL, Login
 from twinlake.config.settings import Settings
 from twinlake.services.certificates import BROKER, SUPERVISOR, Certificates
 from twinlake.services.part import Context
@@ -31,7 +30,8 @@ def certificates(context: Context) -> Certificates:
 def shown(context: Context) -> dict[str, dict[str, str]]:
     """What each role shows of itself, for services.json; passwords that exist are kept, missing ones made."""
     if not is_locked(context.settings):
-        return given(context.settings.values.kafka)
+        kafka = context.settings.values.kafka
+        return {role: login for role in ROLES if (login := kafka.login(role).shown())}
     kept, authority = context.services.kafka_access, str(certificates(context).authority)
     return {
         role: {
@@ -42,15 +42,14 @@ def shown(context: Context) -> dict[str, dict[str, str]]:
     }  # fmt: skip
 
 
-def supervisor_access(context: Context) -> KafkaAccess:
+def supervisor_access(context: Context) -> Login:
     """How the supervisor gets in, to look whether the broker answers and to make topics."""
     if not is_locked(context.settings):
         return context.services.kafka("ingest")
     held = certificates(context)
-    return KafkaAccess(
+    return Login(
         bootstrap_servers=f"{HOST}:{context.ports['broker_admin']}", security=SSL,
-        ca_file=str(held.authority), certificate_file=str(held.certificate(SUPERVISOR)),
-        key_file=str(held.key(SUPERVISOR)),
+        ca_file=held.authority, certificate_file=held.certificate(SUPERVISOR), key_file=held.key(SUPERVISOR),
     )  # fmt: skip
 
 

@@ -7,8 +7,8 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+from twinlake.config.sections import OF_HOME
 from twinlake.config.settings import Settings
-from twinlake.config.settings_file import OF_HOME
 
 _OF_OPERATOR = ("twinlake.toml", "accept-unconfined-sql")
 """Files that an operator makes in a home, by these names."""

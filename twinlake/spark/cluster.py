@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 
 from twinlake.base.address import connection_error, host_and_port, is_loopback
 from twinlake.base.errors import UnreachableError, UsageError
-from twinlake.config.sections import PLAINTEXT, SECRET_FILE, names_secret
+from twinlake.config.login import PLAINTEXT
+from twinlake.config.sections import SECRET_FILE, names_secret
 
 if TYPE_CHECKING:
     from twinlake.base.location import Location
-    from twinlake.config.sections import Spark, Values
+    from twinlake.config.sections import Spark
+    from twinlake.config.values import Values
 
 LOOPBACK = "127.0.0.1"
 STANDALONE = "spark://"

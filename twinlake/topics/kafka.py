@@ -12,7 +12,7 @@ from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, Top
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec
 
 from twinlake.base.errors import TwinlakeError, UnreachableError
-from twinlake.config.login import KafkaAccess
+from twinlake.config.login import Login
 from twinlake.topics.refusal import ASK_S, ErrorCollector, metadata, refusal, unusable
 
 LOG_APPEND_TIME = "LogAppendTime"
@@ -36,7 +36,7 @@ class Kafka:
     Every call raises UnreachableError when the broker does not answer, DeniedError when it refuses.
     """
 
-    def __init__(self, access: KafkaAccess) -> None:
+    def __init__(self, access: Login) -> None:
         self.access = access
         self._ear = ErrorCollector(access)
         options: dict[str, Any] = {

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from twinlake.base.errors import DeniedError, TwinlakeError, UnreachableError
-from twinlake.config.login import KafkaAccess
+from twinlake.config.login import Login
 from twinlake.topics.refusal import ErrorCollector, metadata, refusal, unusable
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Clock:
 def produce(
     source: Source,
     *,
-    access: KafkaAccess,
+    access: Login,
     topic: str,
     count: int | None,
     rate: float | None,
@@ -153,7 +153,7 @@ def _connect(ear: ErrorCollector, topic: str, linger_ms: int) -> Producer:
     return producer
 
 
-def _no_right(error: KafkaError, access: KafkaAccess, topic: str) -> TwinlakeError | None:
+def _no_right(error: KafkaError, access: Login, topic: str) -> TwinlakeError | None:
     return refusal(error, access, *_writing(topic))
 
 
@@ -202,7 +202,7 @@ def _enqueue(
     producer.poll(0)
 
 
-def _raise_on_failures(failures: list[KafkaError], access: KafkaAccess, topic: str, sent: Sent) -> None:
+def _raise_on_failures(failures: list[KafkaError], access: Login, topic: str, sent: Sent) -> None:
     if failures:
         if refused := _no_right(failures[0], access, topic):
             raise refused

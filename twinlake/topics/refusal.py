@@ -17,8 +17,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from twinlake.base.address import host_and_port
 from twinlake.base.errors import DeniedError
-from twinlake.config.login import KafkaAccess
-from twinlake.config.sections import PLAINTEXT, SASL_SSL, SSL
+from twinlake.config.login import PLAINTEXT, SASL_SSL, SSL, Login
 
 ASK_S = 0.5
 """Between two questions whether what is waited for was refused."""
@@ -45,7 +44,7 @@ class Client(Protocol):
 class ErrorCollector:
     """The `error_cb` of one client; it hears while the client is polled."""
 
-    access: KafkaAccess
+    access: Login
     doing: str = ""
     """What the client is for, and the rights that takes, as `refusal` wants them."""
     rights: str = ""
@@ -104,12 +103,12 @@ def metadata(client: Client, ear: ErrorCollector, topic: str | None, limit_s: fl
             return found
 
 
-def unusable(error: KafkaException, access: KafkaAccess) -> DeniedError:
+def unusable(error: KafkaException, access: Login) -> DeniedError:
     """librdkafka makes no client of this."""
     return _untrusted_certificate(access, error.args[0].str())
 
 
-def refusal(error: KafkaError, access: KafkaAccess, doing: str = "", rights: str = "") -> DeniedError | None:
+def refusal(error: KafkaError, access: Login, doing: str = "", rights: str = "") -> DeniedError | None:
     """The error as a refusal, None for one of another kind.
 
     `doing` says what was tried ("write topic 'orders'"), `rights` what it takes ("WRITE on topic orders").
@@ -126,7 +125,7 @@ def refusal(error: KafkaError, access: KafkaAccess, doing: str = "", rights: str
     return None
 
 
-def refusal_in_java(text: str, access: KafkaAccess, doing: str, rights: str) -> DeniedError | None:
+def refusal_in_java(text: str, access: Login, doing: str, rights: str) -> DeniedError | None:
     """The same for what Kafka's Java client has said, within a longer text."""
     if not (found := _JAVA.search(text)):
         return None
@@ -140,7 +139,7 @@ def refusal_in_java(text: str, access: KafkaAccess, doing: str, rights: str) -> 
     )
 
 
-def _speaking_tls(access: KafkaAccess) -> str:
+def _speaking_tls(access: Login) -> str:
     """The first of the servers that does; librdkafka says no more of it than that it went away."""
     asking = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     asking.check_hostname, asking.verify_mode = False, ssl.CERT_NONE  # nothing is told, nothing is believed
@@ -155,7 +154,7 @@ def _speaking_tls(access: KafkaAccess) -> str:
     return ""
 
 
-def _authentication_failed(access: KafkaAccess, why: str) -> DeniedError:
+def _authentication_failed(access: Login, why: str) -> DeniedError:
     return DeniedError(
         f"Kafka at {access.bootstrap_servers} does not let {access.who} in", why,
         "put the right user, password and mechanism into [kafka] of twinlake.toml and the file that "
@@ -163,7 +162,7 @@ def _authentication_failed(access: KafkaAccess, why: str) -> DeniedError:
     )  # fmt: skip
 
 
-def _untrusted_certificate(access: KafkaAccess, why: str) -> DeniedError:
+def _untrusted_certificate(access: Login, why: str) -> DeniedError:
     trusted = access.ca_file or "the authorities that this system trusts"
     return DeniedError(
         f"no trusted connection to Kafka at {access.bootstrap_servers}", f"{why} (trusted: {trusted})",
@@ -173,7 +172,7 @@ def _untrusted_certificate(access: KafkaAccess, why: str) -> DeniedError:
     )  # fmt: skip
 
 
-def _other_protocol(access: KafkaAccess, why: str) -> DeniedError:
+def _other_protocol(access: Login, why: str) -> DeniedError:
     return DeniedError(
         f"Kafka at {access.bootstrap_servers} does not speak {access.security}", why,
         f"set security in [kafka] of twinlake.toml to what that listener speaks: {SASL_SSL}, {SSL} or "
@@ -181,7 +180,7 @@ def _other_protocol(access: KafkaAccess, why: str) -> DeniedError:
     )  # fmt: skip
 
 
-def _no_right(access: KafkaAccess, why: str, doing: str, rights: str) -> DeniedError:
+def _no_right(access: Login, why: str, doing: str, rights: str) -> DeniedError:
     return DeniedError(
         f"{access.who} may not {doing} of Kafka at {access.bootstrap_servers}", why,
         f"have somebody who administers that cluster give it {rights or 'the right'}: docs/security.md has "

@@ -18,7 +18,7 @@ from confluent_kafka.schema_registry import (
 )
 
 from twinlake.base.errors import DeniedError, DifferenceError, TwinlakeError, UnreachableError
-from twinlake.config.registry_access import RegistryAccess
+from twinlake.config.login import RegistryLogin
 
 COMPATIBILITY = "BACKWARD"
 SUBJECT_UNKNOWN = 40401
@@ -33,9 +33,9 @@ REFUSED = (409, 422)
 class Registry:
     """One registry. A call raises UnreachableError where it does not answer, DeniedError where it refuses."""
 
-    def __init__(self, access: RegistryAccess | str, timeout_s: float = 10.0) -> None:
+    def __init__(self, access: RegistryLogin | str, timeout_s: float = 10.0) -> None:
         """An address alone is of a registry that asks for nothing."""
-        self.access = RegistryAccess(url=access) if isinstance(access, str) else access
+        self.access = RegistryLogin(url=access) if isinstance(access, str) else access
         self.url = self.access.url.rstrip("/")
         try:
             # Whoever asks decides when to ask again, and without a timeout the client waits for ever.

@@ -20,8 +20,7 @@ from tests.faults.twinlake import files_of
 from tests.oracle.topic import TopicError, client_of, end_offsets, read
 from tests.processes import of_home
 from twinlake.base.errors import DeniedError
-from twinlake.config.login import ROLES, KafkaAccess
-from twinlake.config.sections import Role
+from twinlake.config.login import ROLES, Login, Role
 from twinlake.config.settings import Services, Settings
 from twinlake.services.broker_security import certificates, supervisor_access
 from twinlake.services.certificates import SUPERVISOR, Certificates
@@ -78,7 +77,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
         made("down")
 
 
-def _sending(access: KafkaAccess, topic: str = "orders") -> None:
+def _sending(access: Login, topic: str = "orders") -> None:
     source = Sample(seed=1, run="r", schema_id=1, span_ms=0, faults=None)
     produce(source, access=access, topic=topic, count=10, rate=None, stop=Event(), report=lambda sent: None)
 
@@ -109,7 +108,7 @@ def test_what_the_producer_sends_ingest_and_the_oracle_read(home: Home) -> None:
     ],
 )
 def test_a_role_is_refused_what_is_not_its_own(
-    home: Home, role: Role, doing: Callable[[KafkaAccess], object], what: str
+    home: Home, role: Role, doing: Callable[[Login], object], what: str
 ) -> None:
     began = time.monotonic()
     with pytest.raises(DeniedError) as raised:
@@ -138,26 +137,26 @@ def test_changelogs_make_their_own_topics_and_no_others(home: Home) -> None:
     assert kafka.topic("changelog.of_the_test") is not None
 
 
-def _wrong_password(access: KafkaAccess, folder: Path) -> KafkaAccess:
+def _wrong_password(access: Login, folder: Path) -> Login:
     return replace(access, password="wrong-and-secret")
 
 
-def _unknown_user(access: KafkaAccess, folder: Path) -> KafkaAccess:
+def _unknown_user(access: Login, folder: Path) -> Login:
     return replace(access, username="mallory")
 
 
-def _without_tls(access: KafkaAccess, folder: Path) -> KafkaAccess:
-    return KafkaAccess(bootstrap_servers=access.bootstrap_servers)
+def _without_tls(access: Login, folder: Path) -> Login:
+    return Login(bootstrap_servers=access.bootstrap_servers)
 
 
-def _without_password(access: KafkaAccess, folder: Path) -> KafkaAccess:
+def _without_password(access: Login, folder: Path) -> Login:
     return replace(access, security="SSL")
 
 
-def _other_authority(access: KafkaAccess, folder: Path) -> KafkaAccess:
+def _other_authority(access: Login, folder: Path) -> Login:
     other = Certificates(folder / "tls")
     other.make()
-    return replace(access, ca_file=str(other.authority))
+    return replace(access, ca_file=other.authority)
 
 
 REFUSED = [
@@ -170,15 +169,12 @@ REFUSED = [
 
 @pytest.mark.parametrize(("change", "what", "why"), REFUSED)
 def test_twinlake_produce_is_refused_with_the_brokers_reason_and_ours(
-    home: Home, tmp_path: Path, change: Callable[[KafkaAccess, Path], KafkaAccess], what: str, why: str
+    home: Home, tmp_path: Path, change: Callable[[Login, Path], Login], what: str, why: str
 ) -> None:
     """The command itself, by a services.json that says something else."""
     changed = change(home.services.kafka("producer"), tmp_path)
-    shown = {
-        name: getattr(changed, name) for name in ("security", "mechanism", "username", "password", "ca_file")
-    }
     other = Home(tmp_path / "other")
-    replace(home.services, kafka_access={"producer": shown}).save(other.settings.services_file)
+    replace(home.services, kafka_access={"producer": changed.shown()}).save(other.settings.services_file)
 
     began = time.monotonic()
     done = other("produce", "--count", "10")
@@ -200,8 +196,8 @@ def test_the_doors_of_brokers_are_shut_to_who_has_no_certificate(home: Home, doo
     ingest = home.services.kafka("ingest")
 
     for access in (
-        KafkaAccess(bootstrap_servers=address),
-        KafkaAccess(bootstrap_servers=address, security="SSL", ca_file=ingest.ca_file),
+        Login(bootstrap_servers=address),
+        Login(bootstrap_servers=address, security="SSL", ca_file=ingest.ca_file),
         replace(ingest, bootstrap_servers=address),
     ):
         with pytest.raises(DeniedError):

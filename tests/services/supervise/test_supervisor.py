@@ -16,8 +16,8 @@ import pytest
 from tests.services.supervise import dummies
 from twinlake.base.errors import UnreachableError
 from twinlake.base.waiting import wait_for
-from twinlake.config.sections import Values
 from twinlake.config.settings import Services, Settings
+from twinlake.config.values import Values
 from twinlake.services import lake as lake_part
 from twinlake.services.folders import Folders
 from twinlake.services.part import Context

@@ -10,9 +10,8 @@ from functools import partial
 from twinlake.base.address import connection_error
 from twinlake.base.errors import DeniedError, TwinlakeError, UnreachableError, UsageError
 from twinlake.base.times import Clock
-from twinlake.config.login import ROLES, KafkaAccess, given
-from twinlake.config.sections import Kafka as KafkaSettings
-from twinlake.config.sections import Role
+from twinlake.config.login import ROLES, Role
+from twinlake.config.login import Kafka as KafkaSettings
 from twinlake.config.settings import Settings
 from twinlake.services.checks.finding import Finding, refuse_clock, tried
 from twinlake.topics.kafka import LOG_APPEND_TIME, Kafka, KafkaTopic
@@ -74,7 +73,7 @@ def _let_in(clients: dict[Role, Kafka], told: KafkaSettings, role: Role) -> str:
 
 def _enter(clients: dict[Role, Kafka], told: KafkaSettings, role: Role) -> str:
     """The cluster's id, told to a client of this role, which is among the clients from now on."""
-    client = Kafka(KafkaAccess.of(told.bootstrap_servers, given(told).get(role, {})))
+    client = Kafka(told.login(role))
     found = client.cluster_id()
     clients[role] = client
     return found

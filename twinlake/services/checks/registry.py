@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from twinlake.base.errors import UnreachableError, UsageError
 from twinlake.base.times import Clock
-from twinlake.config.registry_access import RegistryAccess, given
 from twinlake.config.settings import Settings
 from twinlake.services.checks.finding import Finding, refuse_clock, tried
 from twinlake.topics.contract import JSON
@@ -29,7 +28,7 @@ def findings(settings: Settings, clock: Clock) -> Iterator[Finding]:
 
     @cache
     def registry() -> Registry:  # made within a look: settings that make no client are found wrong there
-        return Registry(RegistryAccess.of(told.url, given(told)))
+        return Registry(told)
 
     reached = tried(SERVICE, told.url, lambda: _reach(registry()))
     yield reached

@@ -16,8 +16,8 @@ from typing import Any
 
 from twinlake.base.errors import TwinlakeError
 from twinlake.base.files import replace_file
+from twinlake.config.sections import OF_HOME
 from twinlake.config.settings import Settings
-from twinlake.config.settings_file import OF_HOME
 from twinlake.services.folders import Folders, folders_of
 from twinlake.services.supervise.process import Identity
 

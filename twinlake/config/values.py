@@ -1,0 +1,162 @@
+"""The model of all settings, and what no installation can mean by them together."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+from pydantic_settings import BaseSettings, InitSettingsSource, SettingsConfigDict
+from pydantic_settings import PydanticBaseSettingsSource as Source
+
+from twinlake.base.address import is_loopback
+from twinlake.base.location import located
+from twinlake.config.login import PLAINTEXT, SASL_SSL, SSL, Kafka, Login, RegistryLogin
+from twinlake.config.sections import OF_HOME, SECTIONS, Airflow, Lake, Limits, Ports, Spark
+
+_VARIABLES: ContextVar[dict[str, Any] | None] = ContextVar("what variables say", default=None)
+Mistake = tuple[str, str]
+"""The key or section, and what is wrong with it."""
+
+
+class Values(BaseSettings):
+    """What each setting of an installation is; `settings_file.load` reads them from file and environment."""
+
+    model_config = SettingsConfigDict(frozen=True, validate_default=False)
+
+    kafka: Kafka = Kafka()
+    registry: RegistryLogin = RegistryLogin()
+    spark: Spark = Spark()
+    lake: Lake = Lake()
+    airflow: Airflow = Airflow()
+    ports: Ports = Ports()
+    limits: Limits = Limits()
+    origins: Mapping[str, str] = {}
+    """`kafka.security` -> the line of the file, or the variable, that gave it; defaults are not in it."""
+    lacks: tuple[str, ...] = ()
+    """Secrets that only who starts the services needs: they may be in the environment of that shell alone."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls, settings_cls: type[BaseSettings], init_settings: Source, env_settings: Source,
+        dotenv_settings: Source, file_secret_settings: Source,
+    ) -> tuple[Source, ...]:  # fmt: skip
+        """What variables say, then what is handed in. Nothing here looks at the process's environment."""
+        return InitSettingsSource(settings_cls, _VARIABLES.get() or {}), init_settings
+
+    @classmethod
+    def read(cls, of_environment: dict[str, Any], of_file: dict[str, Any]) -> Self:
+        """Both by section; pydantic's ValidationError has every mistake."""
+        before = _VARIABLES.set(of_environment)
+        try:
+            return cls(**of_file)
+        finally:
+            _VARIABLES.reset(before)
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The services that are used and not started."""
+        services = {
+            "broker": self.kafka.is_external, "registry": self.registry.is_external,
+            "airflow": self.airflow.is_external,
+        }  # fmt: skip
+        return tuple(name for name, is_external in services.items() if is_external)
+
+    @property
+    def digest(self) -> str:
+        """Tells these settings from others; what a secret's file holds is read whenever it is used."""
+        values = {name: asdict(getattr(self, name)) for name in SECTIONS}
+        return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def missing_secrets(values: Values) -> Iterator[Mistake]:
+    """Passwords that nobody has given here."""
+    kafka = values.kafka
+    for name, login in _logins(kafka).items():
+        if kafka.is_external and kafka.security == SASL_SSL and not login.has_password:
+            variable = f"TWINLAKE_{name.upper().replace('.', '_')}_PASSWORD"
+            yield name, f"{SASL_SSL} needs a password: password_file, or {variable} in the environment"
+    if values.registry.username and not values.registry.has_password:
+        yield "registry", ("username needs a password: password_file, or TWINLAKE_REGISTRY_PASSWORD in the "
+                           "environment")  # fmt: skip
+
+
+def inconsistencies(values: Values, home: Path) -> Iterator[Mistake]:
+    """What each key allows, and no installation can mean together."""
+    yield from _of_own_kafka(values) if values.kafka.is_external else _of_started_kafka(values.kafka)
+    yield from _of_registry(values.registry)
+    yield from _of_lake(values.lake, home)
+    if values.airflow.ca_file and not values.airflow.url:
+        yield "airflow.ca_file", "without url nobody asks for it"
+    taken: dict[int, str] = {}
+    for name, port in values.ports.fixed.items():
+        if taken.setdefault(port, name) != name:
+            yield f"ports.{name}", f"{port} is {taken[port]}'s already"
+
+
+def _logins(kafka: Kafka) -> dict[str, Login]:
+    """Those that have a section."""
+    return {"kafka": kafka, **{f"kafka.{role}": own for role, own in kafka.own.items() if own}}
+
+
+def _of_started_kafka(kafka: Kafka) -> Iterator[Mistake]:
+    if kafka.security == SSL:
+        yield "kafka.security", f"the broker that is started here knows {PLAINTEXT} and {SASL_SSL}"
+    for name, login in _logins(kafka).items():
+        if login.names_someone or name != "kafka":
+            yield name, ("who clients are is for a Kafka of one's own, and kafka.bootstrap_servers is "
+                         "missing; the broker that is started here makes its own passwords")  # fmt: skip
+    if kafka.ca_file:
+        yield "kafka.ca_file", "it is for a Kafka of one's own; bootstrap_servers is missing"
+
+
+def _of_own_kafka(values: Values) -> Iterator[Mistake]:
+    kafka = values.kafka
+    for name, login in _logins(kafka).items():
+        if kafka.security == SASL_SSL:
+            if not login.username:
+                yield name, f"{SASL_SSL} needs username and password_file"
+            if login.certificate_file or login.key_file:
+                yield name, f'certificate_file and key_file are for security = "{SSL}"'
+        if kafka.security == SSL:
+            if not (login.certificate_file and login.key_file):
+                yield name, f"{SSL} needs certificate_file and key_file"
+            if login.username or login.has_password:
+                yield name, f'username and password are for security = "{SASL_SSL}"'
+        if kafka.security == PLAINTEXT and login.names_someone:
+            yield name, f"with {PLAINTEXT} nobody asks who a client is; set security to {SASL_SSL} or {SSL}"
+    if kafka.security == PLAINTEXT and kafka.ca_file:
+        yield "kafka.ca_file", f"with {PLAINTEXT} there are no certificates"
+    if kafka.security != SASL_SSL and "kafka.mechanism" in values.origins:
+        yield "kafka.mechanism", f'it is for security = "{SASL_SSL}"'
+
+
+def _of_registry(registry: RegistryLogin) -> Iterator[Mistake]:
+    if not registry.is_external:
+        if registry.username or registry.has_password or registry.ca_file:
+            yield "registry", "url is missing; the registry that is started here asks for nothing"
+        return
+    if registry.has_password and not registry.username:
+        yield "registry", "username and password_file need each other"
+    is_https = registry.url.startswith("https://")
+    if registry.ca_file and not is_https:
+        yield "registry.ca_file", "the url is not https://, there is no certificate"
+    if registry.has_password and not is_https and not is_loopback(urlsplit(registry.url).hostname or ""):
+        yield "registry.url", "the password would be readable on the way; use https://"
+
+
+def _of_lake(lake: Lake, home: Path) -> Iterator[Mistake]:
+    """In the home the lake has a place of its own; what is in another part's is deleted with that."""
+    place = located(lake.uri) if lake.uri else None
+    if not isinstance(place, Path):
+        return
+    inside, folder = home.resolve(), place.resolve()
+    within = folder.relative_to(inside).parts if folder.is_relative_to(inside) else ()
+    if inside.is_relative_to(folder) or (within[:1] and within[0] in OF_HOME and within != ("lake",)):
+        yield "lake.uri", (f"{place} is around {home}, where passwords are, or in what `twinlake reset` "
+                           "deletes there; name a folder elsewhere")  # fmt: skip
