@@ -72,7 +72,7 @@ def main() -> int:
     started = time.monotonic()
     project = many.project_with_contracts(folder / "project")
     with Platform(Settings(home=folder / "home", project=project)) as platform:
-        told(started, "services are up")
+        report(started, "services are up")
         result = measure(platform, folder, asked, started)
     result["seconds"] = round(time.monotonic() - started, 1)
     replace_file(folder / "result.json", json.dumps(result, indent=2) + "\n")
@@ -81,7 +81,7 @@ def main() -> int:
     return 0 if result["verified"] else 1
 
 
-def told(started: float, what: str) -> None:
+def report(started: float, what: str) -> None:
     console.print(f"{time.monotonic() - started:6.1f} s  {what}")
 
 
@@ -91,7 +91,7 @@ def measure(platform: Platform, folder: Path, asked: argparse.Namespace, started
 
     def cycle() -> Cycle:
         one = small.cycle(platform, asked.seconds)
-        told(
+        report(
             started,
             f"a cycle of {small.CYCLE_RECORDS:,} records from step {one.first_step:,} on: "
             f"{one.seconds:.2f} s, {one.cpu_seconds:.2f} CPU-s",
@@ -105,7 +105,7 @@ def measure(platform: Platform, folder: Path, asked: argparse.Namespace, started
                 rate=asked.rate, seconds=asked.seconds, lead_s=LEAD_S,
             )  # fmt: skip
         cores = meter.cost.cpu_seconds / meter.cost.seconds
-        told(
+        report(
             started,
             f"freshness {words}p50 {found.p50_s:.2f} s, p99 {found.p99_s:.2f} s at {cores:.2f} cores",
         )
@@ -114,20 +114,20 @@ def measure(platform: Platform, folder: Path, asked: argparse.Namespace, started
     send(platform, "warm-up", asked.warm_up)
     platform.caught_up(platform.ends(), limit_s=120)
     platform.job("rebuild", {"table": REBUILT[0]})
-    told(started, f"warmed up with {asked.warm_up:,} records and a rebuild")
+    report(started, f"warmed up with {asked.warm_up:,} records and a rebuild")
 
     small.cycle(platform, asked.seconds)  # how a cycle grows is not to be hidden by how Java warms up
     all_of.cycles.append(cycle())
     with many.ten_tables(platform):
-        told(started, f"{len(many.COPIES)} further tables are live")
+        report(started, f"{len(many.COPIES)} further tables are live")
         ten_fresh, _ = fresh("with ten tables ")
         ten_cycle = cycle()
-    told(started, "they are retired")
+    report(started, "they are retired")
 
     for _ in range(asked.repeat):
         all_of.bulks.append(bulk.against_loop(platform, sink, asked.records))
         one = all_of.bulks[-1]
-        told(
+        report(
             started,
             f"bulk: plain loop {one.loop_rate:,.0f}, twinlake {one.rate:,.0f} records/s, {one.vs_loop:.2f}",
         )
@@ -136,7 +136,7 @@ def measure(platform: Platform, folder: Path, asked: argparse.Namespace, started
         with Meter([lake_server]) as meter:
             all_of.rebuilds_equal &= bool(platform.job("rebuild", {"table": table})["equal"])
         all_of.rebuilds[table] = meter.cost
-        told(started, f"rebuild of {table}: {sum(ends.values()) / meter.cost.seconds:,.0f} records/s")
+        report(started, f"rebuild of {table}: {sum(ends.values()) / meter.cost.seconds:,.0f} records/s")
 
     for _ in range(asked.repeat):
         found, cores = fresh("")
@@ -147,15 +147,15 @@ def measure(platform: Platform, folder: Path, asked: argparse.Namespace, started
     for _ in range(asked.repeat - 1):
         all_of.cycles.append(cycle())
     idle = small.cores_idle(platform, asked.seconds / 2)
-    told(started, f"at rest: {idle:.3f} cores")
+    report(started, f"at rest: {idle:.3f} cores")
     restart = small.restart(platform)
-    told(started, f"kill -9 to the next record in both tables: {restart:.1f} s")
+    report(started, f"kill -9 to the next record in both tables: {restart:.1f} s")
 
     proof = prove(
         services=platform.services, topic=platform.topic, sink=sink, starts=starts, ends=ends,
         all_ends=platform.ends(),
     )  # fmt: skip
-    told(started, f"oracle: {'equal' if proof.equal else 'DIFFERENT'}")
+    report(started, f"oracle: {'equal' if proof.equal else 'DIFFERENT'}")
     return {
         **figures(all_of, sum(ends.values())),
         "table_cpu_s": round((ten_cycle.cpu_seconds - all_of.cycles[0].cpu_seconds) / len(many.COPIES), 3),

@@ -73,5 +73,5 @@ def _loop(platform: Platform, starts: dict[int, int], ends: dict[int, int], sink
     done = subprocess.run(
         command, cwd=PROJECT, stdout=subprocess.PIPE, text=True, timeout=LIMIT_S, check=True
     )
-    told = json.loads(done.stdout.splitlines()[-1])
-    return Cost(seconds=told["seconds"], cpu_seconds=told["cpu_seconds"], peak_bytes=told["peak_bytes"])
+    result = json.loads(done.stdout.splitlines()[-1])
+    return Cost(seconds=result["seconds"], cpu_seconds=result["cpu_seconds"], peak_bytes=result["peak_bytes"])

@@ -80,18 +80,18 @@ def further_steps(path: Path, topic: str, count: int) -> None:
 
     BenchmarkError where the table has no step yet.
     """
-    newest = delta.newest_commit(path, lambda told: told.get("kind") in ("batch", "step"))
+    newest = delta.newest_commit(path, lambda metadata: metadata.get("kind") in ("batch", "step"))
     if newest is None:
         raise BenchmarkError(f"{path} has no step to go on from")
-    appender, told = Appender(path, []), newest.metadata
+    appender, metadata = Appender(path, []), newest.metadata
     [app_id] = newest.transactions
     number = appender.transaction(app_id)
     for step in range(1, count + 1):
-        if told["kind"] == "batch":
-            further = {"batch": told["batch"] + step}
+        if metadata["kind"] == "batch":
+            further = {"batch": metadata["batch"] + step}
         else:
-            further = {"step": number + step, "position": {topic: told["position"][topic] + step}}
-        appender.commit([], app_id, number + step, {**told, **further})
+            further = {"step": number + step, "position": {topic: metadata["position"][topic] + step}}
+        appender.commit([], app_id, number + step, {**metadata, **further})
 
 
 def rebuilds(platform: Platform, records: int, note: Callable[[str, float], None]) -> bool:

@@ -141,18 +141,18 @@ class Platform:
 
     def step(self) -> int:
         """The number of the log's newest batch."""
-        return int(self._log_told().get("batch", 0))
+        return int(self._log_metadata().get("batch", 0))
 
     @property
     def log(self) -> Path:
         """The topic's log."""
         return self.settings.lake / "logs" / self.topic
 
-    def _log_told(self) -> dict[str, Any]:
-        return delta.newest_metadata(self.log, lambda told: "ends" in told) or {}
+    def _log_metadata(self) -> dict[str, Any]:
+        return delta.newest_metadata(self.log, lambda metadata: "ends" in metadata) or {}
 
     def _all_hold(self, ends: dict[int, int]) -> bool:
-        newest = self._log_told()
+        newest = self._log_metadata()
         held = newest.get("ends", {}).get("0", {})
         logged = all(int(held.get(str(number), 0)) >= end for number, end in ends.items())
         return logged and self._tables_hold(int(newest.get("batch", 0)))
@@ -163,14 +163,14 @@ class Platform:
     def visible(self) -> int:
         """How many records of the topic every stored table has."""
         batch = min(self._positions(), default=0)
-        told = delta.newest_metadata(self.log, lambda told: told.get("batch") == batch) or {}
-        return sum(int(end) for end in told.get("ends", {}).get("0", {}).values())
+        metadata = delta.newest_metadata(self.log, lambda metadata: metadata.get("batch") == batch) or {}
+        return sum(int(end) for end in metadata.get("ends", {}).get("0", {}).values())
 
     def _positions(self) -> Iterator[int]:
         """The batch up to which each living version has rows, by its commits."""
         for path in self.stored():
-            told = delta.newest_metadata(path, lambda told: "position" in told) or {}
-            yield int(told.get("position", {}).get(self.topic, 0))
+            metadata = delta.newest_metadata(path, lambda metadata: "position" in metadata) or {}
+            yield int(metadata.get("position", {}).get(self.topic, 0))
 
     def stored(self) -> list[Path]:
         """The tables of the living versions that store rows."""

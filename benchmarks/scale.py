@@ -104,8 +104,8 @@ def delta_log(path: Path, files: int) -> dict[str, float]:
         made = appender.commit([_added()], APP_ID, appender.transaction(APP_ID) + 1, {"kind": "step"})
         took.append(time.perf_counter() - began)
         log = appender.path / delta.LOG_FOLDER
-        told = (log / f"{made.version:020d}{end}" for end in (".json", ".crc"))
-        sizes.append(sum(file.stat().st_size for file in told))
+        written = (log / f"{made.version:020d}{end}" for end in (".json", ".crc"))
+        sizes.append(sum(file.stat().st_size for file in written))
     began = time.perf_counter()
     DeltaTable(str(path)).create_checkpoint()
     checkpoint_s = time.perf_counter() - began

@@ -67,7 +67,7 @@ def _run() -> None:
             raise
         named = UsageError(
             f"{error.filename} cannot be used", error.strerror or str(error),
-            "mend its rights, or name another folder with --home",
+            "fix its rights, or name another folder with --home",
         )  # fmt: skip
         sys.exit(report_error(named, as_json="--json" in sys.argv))
 

@@ -97,7 +97,7 @@ def test_a_folder_that_cannot_be_made_is_told_as_what_it_is(home: Path, tmp_path
 
     assert isinstance(done.exception, UsageError)
     assert (done.exception.why, done.exception.remedy) == (
-        "Not a directory", "mend its rights, or name another folder",
+        "Not a directory", "fix its rights, or name another folder",
     )  # fmt: skip
 
 

@@ -188,7 +188,7 @@ def test_a_statement_waits_while_a_table_begins_anew(table: Path, live: Any) -> 
     for version in range(2):
         delta.commit_file(log, version).unlink()
     delta.commit_file(log, 2).rename(log / "slept")
-    with pytest.raises(Py4JJavaError, match="is being read anew"):
+    with pytest.raises(Py4JJavaError, match="is being read again"):
         live()
     (log / "slept").rename(delta.commit_file(log, 2))
     with ThreadPoolExecutor(1) as reader:

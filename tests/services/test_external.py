@@ -87,7 +87,7 @@ def airflow() -> Iterator[FakeAirflow]:
     made.close()
 
 
-def told(folder: Path, text: str) -> Settings:
+def configured(folder: Path, text: str) -> Settings:
     (folder / "twinlake.toml").write_text(text)
     return Settings(home=folder)
 
@@ -109,7 +109,7 @@ def test_services_json_says_the_addresses_that_are_used(context: Context) -> Non
     home = context.settings.home
     (home / "password").write_text("hunter2")
     (home / "password").chmod(0o600)
-    given = told(
+    given = configured(
         home,
         '[kafka]\nbootstrap_servers = "k:9092"\n[airflow]\nurl = "http://a:80"\n[ports]\nsql = 4711\n'
         '[registry]\nurl = "https://r/ccompat"\nusername = "u"\npassword_file = "password"\n'
@@ -132,7 +132,7 @@ def test_services_json_says_the_addresses_that_are_used(context: Context) -> Non
 def test_a_registry_is_asked_for_the_rule_and_the_schemas_of_every_topic(
     tmp_path: Path, registry: FakeRegistry
 ) -> None:
-    settings = told(tmp_path, f'[registry]\nurl = "{registry.url}"\n')
+    settings = configured(tmp_path, f'[registry]\nurl = "{registry.url}"\n')
     before = list(check_registry.findings(settings, utc_now))
     for schema in load_topic("orders").schemas:
         registry.register("orders-value", dict(schema.avro))
@@ -152,7 +152,7 @@ def test_a_subject_with_a_rule_that_lets_breaking_schemas_pass_is_refused(
     tmp_path: Path, registry: FakeRegistry, rule: str
 ) -> None:
     registry.compatibility["orders-value"] = rule
-    settings = told(tmp_path, f'[registry]\nurl = "{registry.url}"\n')
+    settings = configured(tmp_path, f'[registry]\nurl = "{registry.url}"\n')
 
     (error,) = wrong(check_registry.findings(settings, utc_now))
 
@@ -165,7 +165,7 @@ def test_a_registry_whose_schema_ours_cannot_follow_is_refused(
 ) -> None:
     other = {"type": "record", "name": "R", "fields": [{"name": "event_id", "type": "boolean"}]}
     registry.add("orders-value", 1, other)
-    settings = told(tmp_path, f'[registry]\nurl = "{registry.url}"\n')
+    settings = configured(tmp_path, f'[registry]\nurl = "{registry.url}"\n')
 
     (error,) = wrong(check_registry.findings(settings, utc_now))
 
@@ -176,7 +176,8 @@ def test_a_registry_that_is_away_or_does_not_let_us_in_is_asked_nothing_more(
     tmp_path: Path, registry: FakeRegistry
 ) -> None:
     registry.login = ("twin", "lake")
-    denied = wrong(check_registry.findings(told(tmp_path, f'[registry]\nurl = "{registry.url}"\n'), utc_now))
+    text = f'[registry]\nurl = "{registry.url}"\n'
+    denied = wrong(check_registry.findings(configured(tmp_path, text), utc_now))
     registry.close()
     away = wrong(check_registry.findings(Settings(home=tmp_path), utc_now))
 
@@ -185,7 +186,7 @@ def test_a_registry_that_is_away_or_does_not_let_us_in_is_asked_nothing_more(
 
 
 def test_a_registry_whose_address_lacks_its_path_is_told_so(tmp_path: Path, registry: FakeRegistry) -> None:
-    settings = told(tmp_path, f'[registry]\nurl = "{registry.url}/elsewhere"\n')
+    settings = configured(tmp_path, f'[registry]\nurl = "{registry.url}/elsewhere"\n')
 
     (error,) = wrong(check_registry.findings(settings, utc_now))
 
@@ -195,7 +196,7 @@ def test_a_registry_whose_address_lacks_its_path_is_told_so(tmp_path: Path, regi
 def test_an_airflow_is_asked_for_its_health_its_version_and_its_time(
     tmp_path: Path, airflow: FakeAirflow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = told(tmp_path, f'[airflow]\nurl = "{airflow.url}"\n')
+    settings = configured(tmp_path, f'[airflow]\nurl = "{airflow.url}"\n')
 
     sound = [one.found for one in check_airflow.findings(settings, utc_now)]
     airflow.version, airflow.ahead = "2.10.1", timedelta(minutes=9)
@@ -216,14 +217,14 @@ def test_an_airflow_is_asked_for_its_health_its_version_and_its_time(
 def test_clocks_that_differ_by_minutes_are_refused() -> None:
     assert refuse_clock("it", NOW + timedelta(seconds=90), lambda: NOW) == "+90 s"
     assert refuse_clock("it", NOW - timedelta(seconds=90), lambda: NOW) == "-90 s"
-    assert refuse_clock("it", None, lambda: NOW) == "it does not tell its time"
+    assert refuse_clock("it", None, lambda: NOW) == "it does not say its time"
     with pytest.raises(TwinlakeError, match="differ by 180 s") as refused:
         refuse_clock("it", NOW - timedelta(minutes=3), lambda: NOW)
     assert "NTP" in refused.value.remedy
 
 
 def test_a_kafka_where_nobody_listens_is_told_at_once_with_the_reason_of_each_address(tmp_path: Path) -> None:
-    settings = told(tmp_path, '[kafka]\nbootstrap_servers = "127.0.0.1:1, no-such-host.invalid:9092"\n')
+    settings = configured(tmp_path, '[kafka]\nbootstrap_servers = "127.0.0.1:1, no-such-host.invalid:9092"\n')
 
     (error,) = wrong(check_kafka.findings(settings, utc_now))
 
@@ -294,7 +295,7 @@ def asked(
     folder: Path, monkeypatch: pytest.MonkeyPatch, servers: str, remembered: str = "", **said: Any
 ) -> list[Finding]:
     monkeypatch.setattr(check_kafka, "Kafka", lambda access: OneTopic(servers, **said))
-    settings = told(folder, f'[kafka]\nbootstrap_servers = "{servers}"\n')
+    settings = configured(folder, f'[kafka]\nbootstrap_servers = "{servers}"\n')
     return list(check_kafka.findings(settings, lambda: NOW, remembered))
 
 
@@ -326,7 +327,7 @@ def test_a_changelogs_user_need_not_see_the_topics_that_ingest_reads(
     monkeypatch.setattr(check_kafka, "Kafka", locked)
     (tmp_path / "password").write_text("hunter2")
     (tmp_path / "password").chmod(0o600)
-    settings = told(
+    settings = configured(
         tmp_path,
         f'[kafka]\nbootstrap_servers = "{listening}"\nsecurity = "SASL_SSL"\nusername = "ingest"\n'
         'password_file = "password"\n[kafka.changelog]\nusername = "changelog"\npassword_file = "password"\n',

@@ -171,12 +171,12 @@ def first_lines(error: BaseException) -> str:
     return "\n".join(lines[: 1 if lines[0].startswith("[") else 3])[:600].rstrip(";")
 
 
-def error_of(told: Mapping[str, Any]) -> TwinlakeError:
-    """The error that `to_json` told, of the class that it was (so that its exit code is the same)."""
-    kind = _classes().get(str(told.get("error")), TwinlakeError)
+def error_of(data: Mapping[str, Any]) -> TwinlakeError:
+    """The error that `to_json` wrote, of the class that it was (so that its exit code is the same)."""
+    kind = _classes().get(str(data.get("error")), TwinlakeError)
     error = kind.__new__(kind)
-    what, remedy = str(told.get("what", "")), str(told.get("remedy", ""))
-    facts = {name: str(value) for name, value in told.items() if name not in ("error", "what", "remedy")}
+    what, remedy = str(data.get("what", "")), str(data.get("remedy", ""))
+    facts = {name: str(value) for name, value in data.items() if name not in ("error", "what", "remedy")}
     # a file's error says why within what already, and repeats it among its facts
     why = "" if issubclass(kind, (ContractError, DefinitionError)) else facts.pop("why", "")
     TwinlakeError.__init__(error, what, why, remedy, facts)
@@ -185,8 +185,8 @@ def error_of(told: Mapping[str, Any]) -> TwinlakeError:
 
 def malformed(faults: Iterable[Mapping[str, Any]]) -> UsageError:
     """The error of a request whose fields are wrong, from what pydantic says of each (`loc`, `msg`)."""
-    told = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults)
-    return UsageError("the request is malformed", told, "mend the request")
+    why = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults)
+    return UsageError("the request is malformed", why, "fix the request")
 
 
 def refused(status: int, detail: str, method: str, path: str) -> TwinlakeError:
@@ -195,7 +195,7 @@ def refused(status: int, detail: str, method: str, path: str) -> TwinlakeError:
         return NotFoundError(
             f"there is no {method} {path}", "this server does not serve it", "check the path and the method"
         )
-    return UsageError("the request is malformed", detail, "mend the request")
+    return UsageError("the request is malformed", detail, "fix the request")
 
 
 def _classes() -> dict[str, type[TwinlakeError]]:

@@ -1,6 +1,6 @@
 """Replaces a file as a whole: a reader, a kill or a power cut finds the old content or the new one.
 
-Knows besides when a disk is full, whoever was told so: Python, Java and Rust use the system's own words.
+Knows besides when a disk is full, whoever met it: Python, Java and Rust use the system's own words.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def named_text(file: Path, section: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
             f"{file} cannot be read", getattr(error, "strerror", None) or str(error),
-            f"mend it, or name another file in [{section}] of twinlake.toml",
+            f"fix it, or name another file in [{section}] of twinlake.toml",
         ) from error  # fmt: skip
 
 
@@ -67,7 +67,7 @@ def named_secret(file: Path, section: str) -> str:
         return read_secret(file)
     except ValueError as error:
         raise UsageError(
-            f"{file} holds no password", str(error), f"mend it, or name another file in [{section}] of "
+            f"{file} holds no password", str(error), f"fix it, or name another file in [{section}] of "
             "twinlake.toml",
         ) from error  # fmt: skip
 

@@ -45,9 +45,9 @@ class Job:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> Job:
-        """The job that `to_json` told; what this code does not know of it is left out."""
-        return cls(**{one.name: told[one.name] for one in fields(cls) if one.name in told})
+    def from_json(cls, data: Mapping[str, Any]) -> Job:
+        """The job that `to_json` wrote; what this code does not know of it is left out."""
+        return cls(**{one.name: data[one.name] for one in fields(cls) if one.name in data})
 
     def words(self) -> str:
         """How it is, in one line for a person."""

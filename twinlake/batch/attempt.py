@@ -40,7 +40,7 @@ class Attempt:
     ) -> None:
         """Goes on where an earlier attempt ended, at the moment it had pinned, or begins at `closed`.
 
-        It begins anew if the version is another or something else was asked for, if old records may be read
+        It starts again if the version is another or something else was asked for, if old records may be read
         otherwise now, if somebody else has used the batch lane since, or if the pinned commit is gone.
         """
         self._file = file
@@ -59,7 +59,7 @@ class Attempt:
             try:
                 self._take_over(json.loads(store.read_text(file)), job, feed)
             except (ValueError, KeyError, TypeError) as error:
-                log.warning("an attempt cannot be continued and begins anew", job=job, why=repr(error))
+                log.warning("an attempt cannot be continued and starts again", job=job, why=repr(error))
 
     def cut(self, scope: Scope, parts: Sequence[Windows]) -> None:
         """What is rebuilt, and in which chunks: decided once, whoever goes on."""
@@ -102,7 +102,7 @@ class Attempt:
             closed = replace(self.closed, **{**stored["closed"], "pin": pin})
             scope, parts = Scope.from_json(stored["scope"]), [*map(Windows.from_json, stored["parts"])]
             self.files = stored["files"]
-            # all of it or nothing: what begins anew has done nothing yet
+            # all of it or nothing: what starts again has done nothing yet
             self.closed, self.scope, self.parts = closed, scope, parts
             self._done, self.outcome = done, outcome
         else:
@@ -129,13 +129,13 @@ class Attempt:
 def _made(feed: MaintainedVersion, job: str, epoch: int) -> bool:
     """Whether the table's commit with that number may be this job's.
 
-    After some hours its file is cleaned up, and with it who made it: rather a difference is told twice than
-    not at all.
+    After some hours its file is cleaned up, and with it who made it: a difference is reported
+    twice rather than not at all.
     """
     if epoch >= batch_epoch(feed):
         return False
-    told = delta.newest_metadata(feed.path, lambda told: told.get("epoch") == epoch)
-    return told is None or (told["kind"] == "rebuild" and told["job"] == job)
+    metadata = delta.newest_metadata(feed.path, lambda metadata: metadata.get("epoch") == epoch)
+    return metadata is None or (metadata["kind"] == "rebuild" and metadata["job"] == job)
 
 
 def _outcome(stored: dict[str, Any]) -> Outcome:

@@ -34,9 +34,9 @@ class Scope:
         return {"windows": self.windows.to_json(), "base": self.base and vars(self.base)}
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> Scope:
+    def from_json(cls, data: Mapping[str, Any]) -> Scope:
         """The inverse of `to_json`."""
-        return cls(windows=Windows.from_json(told["windows"]), base=told["base"] and Base(**told["base"]))
+        return cls(windows=Windows.from_json(data["windows"]), base=data["base"] and Base(**data["base"]))
 
 
 WHOLE = Scope()

@@ -77,10 +77,10 @@ def drop_old_commits(path: Location, now_s: float, keep_s: float = KEEP_COMMITS_
     log = path / delta.LOG_FOLDER
     whole = whole_checkpoints(log)
     old = next((one.version for one in whole if now_s - store.stat(one.file).modified_s > keep_s), None)
-    told = delta.newest_commit(path, lambda metadata: "position" in metadata or "batch" in metadata)
-    if old is None or told is None:
+    newest = delta.newest_commit(path, lambda metadata: "position" in metadata or "batch" in metadata)
+    if old is None or newest is None:
         return 0
-    first_kept = min(old, told.version)  # the newest metadata is where the next start begins
+    first_kept = min(old, newest.version)  # the newest metadata is where the next start begins
     gone = 0
     for name in sorted(store.names(log)):
         named = _OF_VERSION.fullmatch(name)

@@ -39,7 +39,7 @@ def merge_segments(feed: MaintainedVersion, closed: Sequence[Segment], epoch: in
     One commit, which takes `epoch`, the lane's next number.
     """
     first, last = closed[0].number, closed[-1].number
-    told = {"kind": "merge", "epoch": epoch, "from_segment": first, "through_segment": last}
+    metadata = {"kind": "merge", "epoch": epoch, "from_segment": first, "through_segment": last}
     files = [path for segment in closed for path in segment.files]
     size = sum(segment.bytes for segment in closed)
     try:
@@ -50,9 +50,9 @@ def merge_segments(feed: MaintainedVersion, closed: Sequence[Segment], epoch: in
         between = f"{SEGMENT} >= {first} AND {SEGMENT} <= {last}"
         merged = feed.definition.merge(feed.rows().where(between).drop(SEGMENT))
         rows = arranged(feed, merged.coalesce(files_for(size)), last)
-        return delta.replace(rows, feed.path, between, feed.batch_lane, epoch, told)
+        return delta.replace(rows, feed.path, between, feed.batch_lane, epoch, metadata)
     added = feed.appender.write(states, {SEGMENT: str(last)})
-    return feed.appender.commit(added, feed.batch_lane, epoch, told, removed=files)
+    return feed.appender.commit(added, feed.batch_lane, epoch, metadata, removed=files)
 
 
 def files_for(size: int) -> int:

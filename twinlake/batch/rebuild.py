@@ -185,7 +185,7 @@ def replace_closed(
             f"the owner still appends to segment {segment}",
             "start the rebuild again; it closes the open segment itself",
         )
-    told = {
+    metadata = {
         "kind": "rebuild",
         "epoch": epoch,
         "through_segment": closed.through,
@@ -198,7 +198,7 @@ def replace_closed(
         files = [*staged.files(number), *staged.beside(partly, windows)]
         added, removed = feed.appender.adopt(files, into), [*whole, *partly]
         try:
-            return feed.appender.commit(added, feed.batch_lane, epoch, told, removed, same)
+            return feed.appender.commit(added, feed.batch_lane, epoch, metadata, removed, same)
         except BusyError as error:
             if not left:
                 raise BusyError(

@@ -22,7 +22,7 @@ def sampled(view: LogView, pin: Pin, shown: Side) -> Diff | None:
     """What the view shows for some values of its `by` against the view over rows with these values alone.
 
     `shown` is all that it shows at the pin. A table without these columns is read whole. None where nothing
-    is promised, or nothing can be told: no `by`, states instead of views, fewer than two values.
+    is promised, or nothing can be said: no `by`, states instead of views, fewer than two values.
     """
     from pyspark.sql import functions as F
 

@@ -1,4 +1,4 @@
-"""Touched: which rows of a view may have changed between two pins, told by the steps' own files.
+"""Touched: which rows of a view may have changed between two pins, read from the steps' own files.
 
 Only steps change what a view shows. A merge, and a rebuild that was equal, put the same rows elsewhere.
 """
@@ -20,7 +20,7 @@ from twinlake.lake.catalog.maintained_version import LogView, MaintainedVersion,
 from twinlake.lake.catalog.version import Pin
 from twinlake.lake.delta import delta
 from twinlake.lake.delta.data_file import rows_in
-from twinlake.lake.delta.kept_commits import newest_told
+from twinlake.lake.delta.kept_commits import newest_with_place
 from twinlake.lake.storage import store
 
 if TYPE_CHECKING:
@@ -131,11 +131,11 @@ def _tells(path: Location, pin: Pin) -> bool:
         return True  # nothing had come
     if pin.delta_version is None:
         return False
-    told = newest_told(path, pin.delta_version, _step)
-    if told is None:
+    commit = newest_with_place(path, pin.delta_version, _step)
+    if commit is None:
         return False
     (topic,) = pin.position
-    found = {name: told.metadata.get(name) for name in ("step", "position", "watermark", "clocks")}
+    found = {name: commit.metadata.get(name) for name in ("step", "position", "watermark", "clocks")}
     return found == {
         "step": pin.step, "position": pin.position, "watermark": pin.watermarks[topic],
         "clocks": pin.clocks[topic],

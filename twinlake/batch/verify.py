@@ -141,8 +141,8 @@ def _readable(view: LogView, pin: Pin) -> Outcome:
         found = failing(view, pin, error)
         if found is None:
             raise
-        told = _difference(found.key, RAISES, found.columns, None, None) | {"why": found.words}
-        return Outcome(rows_compared=0, differing=1, differences=(told,))
+        difference = _difference(found.key, RAISES, found.columns, None, None) | {"why": found.words}
+        return Outcome(rows_compared=0, differing=1, differences=(difference,))
 
 
 def _doubled(view: LogView, pin: Pin) -> Outcome:

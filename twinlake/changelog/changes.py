@@ -1,7 +1,7 @@
-"""Changes: the records that lead from what a changelog has told to what its table shows now.
+"""Changes: the records that lead from what a changelog has sent to what its table shows now.
 
 Three ways, each exact, the cheapest that can be had: the keys that steps have touched since; all keys, where
-what was told can still be read; all keys of what the topic itself holds, where it cannot.
+what was sent can still be read; all keys of what the topic itself holds, where it cannot.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ class Changes:
 
 def find_changes(
     versions: LivingVersions,
-    told: Position | None,
+    sent: Position | None,
     opened: Opened,
     pin: Pin,
     form: Form,
     content: Callable[[], DataFrame],
 ) -> Changes:
-    """From the position that was told (None: nothing that is known) to this pin of the live version.
+    """From the position that was sent (None: nothing that is known) to this pin of the live version.
 
     `content` are the newest records of the topic by key, tombstones left out, as `key` and `value`.
     """
-    old = told.pinned(versions.get) if told and told.key_id == form.key_id else None
+    old = sent.pinned(versions.get) if sent and sent.key_id == form.key_id else None
     before = _opened(versions, old)
     if old is None or before is None or not is_readable(before, old):
         sides = Side(rows=content()), Side(rows=form.of_rows(exact_side(opened, pin).rows))
@@ -64,10 +64,10 @@ def find_changes(
     return Changes(way=TOUCHED, records=form.of_changes(changes(only(left, by), only(right, by), keys)))
 
 
-def is_of_this_lake(versions: LivingVersions, told: Position) -> bool:
-    """Whether this lake has told it. One that was restored and has read on may be at the same batch with
+def is_of_this_lake(versions: LivingVersions, sent: Position) -> bool:
+    """Whether this lake has sent it. One that was restored and has read on may be at the same batch with
     other records."""
-    old = told.pinned(versions.get)
+    old = sent.pinned(versions.get)
     before = _opened(versions, old)
     return old is not None and before is not None and is_known(before, old)
 

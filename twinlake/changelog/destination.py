@@ -24,7 +24,7 @@ ANSWER_S = 30.0
 GROUPS = "twinlake-changelog"
 """The consumer group, or how its name begins; nothing is committed to it."""
 TRANSACTION_MS = 900_000
-"""The longest that a broker allows unless told otherwise: the first fill is one transaction, too."""
+"""The longest that a broker allows by default: the first fill is one transaction, too."""
 NAMED_OTHERWISE = (
     "name a topic that begins with `changelog.` where Twinlake runs the broker itself; elsewhere have "
     "somebody who administers the cluster give it what docs/security.md names, on both its topics"
@@ -50,7 +50,7 @@ def _naming_all_rights() -> Iterator[None]:
 
 
 class Destination:
-    """Ready after `open`. After any error: `close` it, and open it anew, which tells what was committed."""
+    """Ready after `open`. After any error: `close` it, and open it again, which reads what was committed."""
 
     def __init__(self, access: Login, topic: str, table: str, lake_id: str) -> None:
         self.topic = topic
@@ -76,12 +76,12 @@ class Destination:
                 f"topic {self.position_topic!r} has {len(positions.partitions)} partitions",
                 "positions have an order in one partition only", "name another topic",
             )  # fmt: skip
-        told = self._position() if positions else None
-        self._refuse_others(told)
+        sent = self._position() if positions else None
+        self._refuse_others(sent)
         found = self.kafka.topic(self.topic)
-        if told is not None and found is not None:
-            self._refuse_more_partitions(told, found)
-        if told is None and found is not None:
+        if sent is not None and found is not None:
+            self._refuse_more_partitions(sent, found)
+        if sent is None and found is not None:
             begins = self.kafka.begins(self.topic, found.partitions)
             if self.kafka.ends(self.topic, found.partitions) != begins:
                 raise UsageError(
@@ -92,7 +92,7 @@ class Destination:
 
     @_naming_all_rights()
     def open(self) -> Position | None:
-        """Make the topics, fence whoever sent before, then read what was told last; None before the first.
+        """Make the topics, fence whoever sent before, then read what was sent last; None before the first.
 
         In this order: what a fenced producer was about to commit is committed or aborted by then.
         """
@@ -120,11 +120,11 @@ class Destination:
         except KafkaException as error:
             raise self._failed(error) from error
         self._producer = producer
-        told = self._position()
-        self._refuse_others(told)
-        if told is not None:
-            self._refuse_more_partitions(told, found)
-        return told
+        sent = self._position()
+        self._refuse_others(sent)
+        if sent is not None:
+            self._refuse_more_partitions(sent, found)
+        return sent
 
     @_naming_all_rights()
     def send(self, records: Iterable[Record], headers: Mapping[str, str], position: Position) -> int:
@@ -209,23 +209,23 @@ class Destination:
                 "name another topic, or set its cleanup.policy to compact",
             )
 
-    def _refuse_others(self, told: Position | None) -> None:
-        if told is not None and (told.lake, told.table) != (self._lake_id, self._table):
-            mine = "this lake" if told.lake == self._lake_id else f"another lake ({told.lake})"
+    def _refuse_others(self, sent: Position | None) -> None:
+        if sent is not None and (sent.lake, sent.table) != (self._lake_id, self._table):
+            mine = "this lake" if sent.lake == self._lake_id else f"another lake ({sent.lake})"
             raise DifferenceError(
                 f"topic {self.topic!r} is not a changelog of {self._table}",
-                f"it was sent from table {told.table} of {mine}", "name another topic",
+                f"it was sent from table {sent.table} of {mine}", "name another topic",
             )  # fmt: skip
 
     def _refuse_another_topic(self) -> None:
-        """To a topic that somebody has made anew only what changed would have been sent."""
+        """To a topic that somebody has recreated only what changed would have been sent."""
         found = self.kafka.topic(self.topic)
         if found is None or (found.id, len(found.partitions)) != (self.topic_id, self.partitions):
-            raise self._unreachable("the topic was deleted, made anew or given partitions in the meantime")
+            raise self._unreachable("the topic was deleted, recreated or given partitions in the meantime")
 
-    def _refuse_more_partitions(self, told: Position, found: KafkaTopic) -> None:
-        had, has = told.partitions, len(found.partitions)
-        if told.topic_id == found.id and had != has:
+    def _refuse_more_partitions(self, sent: Position, found: KafkaTopic) -> None:
+        had, has = sent.partitions, len(found.partitions)
+        if sent.topic_id == found.id and had != has:
             raise DifferenceError(
                 f"topic {self.topic!r} has {has} partitions",
                 f"it had {had} when its records were sent, so a key may have records in two of them now",

@@ -1,4 +1,4 @@
-"""Position: what a changelog has told last, as its position topic keeps it."""
+"""Position: what a changelog has sent last, as its position topic keeps it."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ class Position:
         return json.dumps(vars(self), sort_keys=True).encode()
 
     @classmethod
-    def from_bytes(cls, told: bytes) -> Position:
+    def from_bytes(cls, data: bytes) -> Position:
         """ValueError for what is no position."""
         try:
-            return cls(**json.loads(told))
+            return cls(**json.loads(data))
         except TypeError as error:
             raise ValueError(str(error)) from error
 
@@ -65,6 +65,6 @@ def pin_json(pin: Pin) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _pin(table: str, told: Mapping[str, Any], find: Find) -> Pin:
-    reads = {name: _pin(name, read, find) for name, read in told["reads"].items()}
-    return Pin(**{**told, "version": find(table, told["version"]), "reads": reads})
+def _pin(table: str, data: Mapping[str, Any], find: Find) -> Pin:
+    reads = {name: _pin(name, read, find) for name, read in data["reads"].items()}
+    return Pin(**{**data, "version": find(table, data["version"]), "reads": reads})

@@ -1,6 +1,6 @@
 """Sender: the one thread that sends a changelog, from position to position of whatever version is live.
 
-It asks for the table's position instead of being told: nobody who advances a version ever waits for it. All
+It polls the table's position: nobody who advances a version ever waits for it. All
 that has happened since the last transaction goes into the next one.
 """
 
@@ -48,7 +48,7 @@ class Sender:
     def __init__(self, lake: OpenLake, lake_id: str, table: str, topic: str) -> None:
         self.table, self.topic = table, topic
         self.error: TwinlakeError | None = None
-        self.told: Position | None = None
+        self.sent: Position | None = None
         self._lake = lake
         self._lake_id = lake_id
         self._journal = structlog.get_logger(__name__).bind(table=table, topic=topic)
@@ -56,7 +56,7 @@ class Sender:
         self._turn = threading.Lock()
         """Held while something is sent."""
         self._destination: Destination | None = None
-        self._is_sure = False  # that what was told last is of this lake
+        self._is_sure = False  # that what was sent last is of this lake
         self._form: tuple[str, Form] | None = None
         self._records, self._way, self._sent_at = 0, "", ""
         self._rest_until = 0.0  # on the monotonic clock
@@ -84,15 +84,15 @@ class Sender:
 
     def status(self) -> dict[str, Any]:
         """How far it is; from memory."""
-        told, paused = self.told, self._paused()
+        sent, paused = self.sent, self._paused()
         error = None if paused else self.error
         return {
             "table": self.table,
             "topic": self.topic,
-            "state": "paused" if paused else "failing" if error else "sending" if told else "starting",
-            "release": told.release if told else None,
-            "version": told.version if told else None,
-            "position": told.batches if told else {},
+            "state": "paused" if paused else "failing" if error else "sending" if sent else "starting",
+            "release": sent.release if sent else None,
+            "version": sent.version if sent else None,
+            "position": sent.batches if sent else {},
             "records": self._records,
             "way": self._way,
             "sent_at": self._sent_at,
@@ -151,11 +151,11 @@ class Sender:
         if self._destination is None:
             access = self._lake.settings.services().kafka("changelog")
             made = Destination(access, self.topic, self.table, self._lake_id)
-            self.told = made.open()
+            self.sent = made.open()
             self._destination = made
         version = self._lake.versions.get(self.table, name)
         at = self._lake.versions.position(version)
-        if self._is_sure and self._has_told(live.number, at):
+        if self._is_sure and self._has_sent(live.number, at):
             return
         if time.monotonic() >= self._rest_until:
             self._send(self._destination, version, live.number)
@@ -163,15 +163,15 @@ class Sender:
     def _send(self, destination: Destination, version: Version, release: int) -> None:
         began = time.monotonic()
         pin = self._lake.versions.pin(version, self._run)
-        self._is_sure = self._is_sure or not self.told or is_of_this_lake(self._lake.versions, self.told)
-        if self._is_sure and self._has_told(release, pin.position):
-            return  # a table over tables is told of where all that it reads have come
+        self._is_sure = self._is_sure or not self.sent or is_of_this_lake(self._lake.versions, self.sent)
+        if self._is_sure and self._has_sent(release, pin.position):
+            return  # a table over tables sends once all that it reads have come there
         self._refuse_back(pin, release)
         opened = self._lake.versions.opened(version)
         form = self._form_of(opened, pin)
-        told = self.told if self.told and self.told.topic_id == destination.topic_id else None
+        sent = self.sent if self.sent and self.sent.topic_id == destination.topic_id else None
         found = find_changes(
-            self._lake.versions, told, opened, pin, form,
+            self._lake.versions, sent, opened, pin, form,
             lambda: content_of(self._lake.spark, destination.kafka.access, self.topic),
         )  # fmt: skip
         new = Position(
@@ -180,7 +180,7 @@ class Sender:
         )  # fmt: skip
         headers = {"release": str(release), "position": json.dumps(pin.position, sort_keys=True)}
         self._records = destination.send(_each(found.records), headers, new)
-        self.told, self._way, self._is_sure = new, found.way, True
+        self.sent, self._way, self._is_sure = new, found.way, True
         self._sent_at = format_moment(self._lake.clock())
         ended = time.monotonic()
         if found.way == TOUCHED:
@@ -189,23 +189,23 @@ class Sender:
             self._rest_until = ended + max(WHOLE_EVERY_S, 9 * (ended - began))
         self._journal.debug("sent", records=self._records, way=found.way, position=pin.position)
 
-    def _has_told(self, release: int, batches: Mapping[str, int]) -> bool:
-        return self.told is not None and (self.told.release, self.told.batches) == (release, batches)
+    def _has_sent(self, release: int, batches: Mapping[str, int]) -> bool:
+        return self.sent is not None and (self.sent.release, self.sent.batches) == (release, batches)
 
     def _refuse_back(self, pin: Pin, release: int) -> None:
         """A reader that has seen a position, or a release, never sees an earlier one."""
-        if self.told and release < self.told.release:
+        if self.sent and release < self.sent.release:
             raise BusyError(
-                f"release {release} is before the one that the changelog of {self.table} has told",
-                f"release {self.told.release} was told already: the lake was restored to an earlier state",
+                f"release {release} is before the one that the changelog of {self.table} has sent",
+                f"release {self.sent.release} was sent already: the lake was restored to an earlier state",
                 "restore the newer one, or stop the changelog and start one to another topic",
             )
-        told = self.told.batches if self.told else {}
-        if behind := [topic for topic, batch in pin.position.items() if batch < told.get(topic, 0)]:
+        sent = self.sent.batches if self.sent else {}
+        if behind := [topic for topic, batch in pin.position.items() if batch < sent.get(topic, 0)]:
             topic = behind[0]
             raise BusyError(
-                f"{pin.version} is behind what its changelog has told",
-                f"it is at batch {pin.position[topic]} of {topic}, and batch {told[topic]} was told already",
+                f"{pin.version} is behind what its changelog has sent",
+                f"it is at batch {pin.position[topic]} of {topic}, and batch {sent[topic]} was sent already",
                 "nothing, if it catches up; if the lake was restored to an earlier state: restore the newer "
                 "one, or stop the changelog and start one to another topic",
             )

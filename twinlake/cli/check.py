@@ -51,9 +51,9 @@ def run(as_json: Annotated[bool, typer.Option("--json", help="Print the report a
             read = ", ".join([*table["inputs"], *table["reads"]])
             print(f"table {table['name']}: {table['kind']} of {read}, {table['fingerprint'][:12]}")
         for warning in report.warnings:
-            print(f"warning: {_told(warning)}")
+            print(f"warning: {_shown(warning)}")
         for problem in report.problems:
-            print(_told(problem))
+            print(_shown(problem))
         tell(("all is well", "green") if report.ok else (f"{len(report.problems)} to repair", "red"))
     if not report.ok:
         raise typer.Exit(1)
@@ -69,7 +69,7 @@ def refuse_stranding(given: Settings) -> None:
             raise one.refused
 
 
-def _told(found: TwinlakeError) -> str:
+def _shown(found: TwinlakeError) -> str:
     return found.what + (f" ({found.remedy})" if found.remedy else "")
 
 

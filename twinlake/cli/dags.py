@@ -49,7 +49,7 @@ def dags_command(
         raise UsageError(
             f"{folder} cannot be written",
             error.strerror or str(error),
-            "mend its rights, or name another folder",
+            "fix its rights, or name another folder",
         ) from error
     say(f"{folder}: Twinlake {VERSION}, {len(files)} files")
     tell(f"next: `airflow pools import {folder / POOLS}`, or no task of these DAGs ever begins;")

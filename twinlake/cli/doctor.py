@@ -165,7 +165,7 @@ def _room(home: Path) -> str:
     if not os.access(folder, os.W_OK):
         raise UsageError(
             f"{folder} cannot be written", f"this user has no right to, and the state goes to {home}",
-            "mend its rights, or name another folder with --home",
+            "fix its rights, or name another folder with --home",
         )  # fmt: skip
     free = shutil.disk_usage(folder).free
     if free < _ROOM_BYTES:
@@ -202,7 +202,7 @@ def _port(settings: Settings, name: str, port: int) -> str:
     return "in use by this installation"
 
 
-def _told(one: Finding, given_services: Collection[str]) -> dict[str, Any]:
+def _as_json(one: Finding, given_services: Collection[str]) -> dict[str, Any]:
     return {
         "service": one.service, "given": one.service in given_services, "checked": one.looked_at,
         "ok": one.error is None, "found": one.found, "error": one.error and one.error.to_json(),

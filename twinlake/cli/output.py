@@ -75,14 +75,14 @@ def report_error(error: TwinlakeError, as_json: bool) -> int:
     return error.exit_code
 
 
-def error_lines(told: dict[str, Any]) -> list[Words]:
+def error_lines(error: dict[str, Any]) -> list[Words]:
     """What happened, why and what to do, of an error as JSON has it; a text of several lines stays so."""
-    happened = str(told.get("what", ""))
+    happened = str(error.get("what", ""))
     labels = {"why": "why: ", "remedy": "do:  "}
     more = [
-        label + str(told[part])
+        label + str(error[part])
         for part, label in labels.items()
-        if told.get(part) and not happened.endswith(str(told[part]))  # a file's error says it with its line
+        if error.get(part) and not happened.endswith(str(error[part]))  # a file's error says it with its line
     ]
     what = [(line, "bold red") for line in _lines(happened)]
     return [*what, *(line for text in more for line in _lines(text))]

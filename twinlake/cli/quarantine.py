@@ -1,4 +1,4 @@
-"""`twinlake quarantine` and `replay`: what was refused and why; judging it again by a mended contract.
+"""`twinlake quarantine` and `replay`: what was refused and why; validating it again by a corrected contract.
 
 The first asks the SQL server as any reader would, the second is a job of the lake server.
 """

@@ -46,8 +46,8 @@ def query_command(
         found = ask(services, sql, limit, as_of, waiting)
         _show(found)
     _tell_freshness(found)
-    if told := found.get("as_of"):
-        _tell_moment(told)
+    if found_as_of := found.get("as_of"):
+        _tell_moment(found_as_of)
     if found["truncated"]:
         tell((f"only the first {limit:,} rows; there are more, see --limit", "yellow"))
 
@@ -138,11 +138,11 @@ def _tell_freshness(found: dict[str, Any]) -> None:
         tell((f"{missing['why']}; see `twinlake status`", "yellow"))
 
 
-def _tell_moment(told: dict[str, Any]) -> None:
+def _tell_moment(as_of: dict[str, Any]) -> None:
     """Which moment it was, so that the same can be asked again, and what was not read but computed."""
-    position = ", ".join(f"{topic} batch {batch}" for topic, batch in told["position"].items())
-    tell(f"as of release {told['release']}" + (f", {position}" if position else ""))
-    for one in told["computed"]:
+    position = ", ".join(f"{topic} batch {batch}" for topic, batch in as_of["position"].items())
+    tell(f"as of release {as_of['release']}" + (f", {position}" if position else ""))
+    for one in as_of["computed"]:
         tell((f"{one['table']} was computed from the log: {one['why']}", "yellow"))
 
 

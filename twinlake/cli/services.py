@@ -100,7 +100,7 @@ def status(as_json: Json = False) -> None:
     server cannot follow the lake or hears nothing of the lake server, or the supervisor has ended.
     """
     settings = load_settings()
-    _ = settings.values  # what is wrong there is told once, not by every part that asks
+    _ = settings.values  # what is wrong there is reported once, not by every service that reads it
     parts = control.describe(settings)
     if not parts:
         raise UnreachableError(
@@ -169,7 +169,7 @@ def reset(yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = Fals
     tell(f"removed the state in {settings.home}")
     if is_elsewhere:
         tell(f"the lake in {settings.lake} is left as it is: others may read it; delete it before the next "
-             "`twinlake up`, or topics that are made anew stop until `twinlake topic accept`")  # fmt: skip
+             "`twinlake up`, or topics that are recreated stop until `twinlake topic accept`")  # fmt: skip
 
 
 def _lake_answers(settings: Settings) -> bool:
@@ -343,7 +343,7 @@ def _follow(places: dict[Path, int]) -> None:
             for file, place in places.items():
                 size = file.stat().st_size if file.exists() else 0
                 if size < place:
-                    place = 0  # the log was begun anew
+                    place = 0  # the log file was started again
                 if size > place:
                     with open(file, errors="replace") as text:
                         text.seek(place)

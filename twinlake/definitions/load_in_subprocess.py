@@ -30,15 +30,15 @@ def written(project: Path, examples: Sequence[str]) -> dict[str, dict[str, Any]]
             [sys.executable, "-m", __name__, *examples], cwd=project, capture_output=True, text=True,
             timeout=LIMIT_S,
         )  # fmt: skip
-        told = json.loads(done.stdout)
+        answer = json.loads(done.stdout)
     except subprocess.TimeoutExpired as error:
         why = f"it took longer than {LIMIT_S:g} s"
         raise _unread(why) from error
     except ValueError as error:
         raise _unread(f"exit code {done.returncode}: {done.stderr.strip()[-600:]}") from error
-    if "error" in told:
-        raise error_of(told["error"])
-    found: dict[str, dict[str, Any]] = told["definitions"]
+    if "error" in answer:
+        raise error_of(answer["error"])
+    found: dict[str, dict[str, Any]] = answer["definitions"]
     return found
 
 
@@ -48,13 +48,13 @@ def _unread(why: str) -> UsageError:
 
 def main() -> None:
     """The definitions, or the error, as JSON; what a definition prints goes elsewhere."""
-    told: dict[str, Any]
+    answer: dict[str, Any]
     try:
         with redirect_stdout(sys.stderr):
-            told = {"definitions": {table.name: table.to_json() for table in defined(sys.argv[1:])}}
+            answer = {"definitions": {table.name: table.to_json() for table in defined(sys.argv[1:])}}
     except TwinlakeError as error:
-        told = {"error": error.to_json()}
-    print(json.dumps(told))
+        answer = {"error": error.to_json()}
+    print(json.dumps(answer))
 
 
 if __name__ == "__main__":

@@ -55,7 +55,7 @@ def hashed(meaning: Any) -> str:
 
 def newest(known: Mapping[str, T], found: Mapping[str, T]) -> dict[str, T]:
     """What is kept by premises: both, what was found as the newest; of too many the oldest go."""
-    left = {premises: told for premises, told in known.items() if premises not in found}
+    left = {premises: kept for premises, kept in known.items() if premises not in found}
     return dict([*left.items(), *found.items()][-MOST:])
 
 

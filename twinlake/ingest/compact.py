@@ -70,9 +70,9 @@ def compact(appender: Appender) -> list[LogFile]:
         return []
     added = appender.write(pa.concat_tables(tables, promote_options="permissive"))
     app_id = f"{appender.table_id}:compaction"
-    told = {"kind": "compaction", "from_batch": chosen[0].batch}
+    metadata = {"kind": "compaction", "from_batch": chosen[0].batch}
     removed = [file.path for file in chosen]
-    appender.commit(added, app_id, appender.transaction(app_id) + 1, told, removed)
+    appender.commit(added, app_id, appender.transaction(app_id) + 1, metadata, removed)
     return chosen
 
 

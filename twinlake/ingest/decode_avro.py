@@ -61,7 +61,7 @@ def undecodable(
     closely: bool = False,
 ) -> str:
     """Reasons why the bytes of a value are no event, as text; NULL where they are one. Only `closely` a
-    decimal of more than 38 digits is told from a body that is malformed."""
+    decimal of more than 38 digits is distinguished from a malformed body."""
     cases = [
         f"WHEN length(value) < {HEADER_BYTES} OR substring(value, 1, 1) <> X'00' THEN '{verdict.BAD_HEADER}'",
         *(f"WHEN schema_id = {one.id} THEN {quote.string(one.reason)}" for one in unreadable),

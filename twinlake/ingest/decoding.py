@@ -53,7 +53,7 @@ def decoding(
         )
     per_writer = {writer.id: decode_avro.fields(topic, writer, whole) for writer in writers}
     by_field = {
-        field.name: decode_avro.by_writer({i: told[field.name] for i, told in per_writer.items()})
+        field.name: decode_avro.by_writer({i: columns[field.name] for i, columns in per_writer.items()})
         for field in topic.newest.fields
     }
     if whole and writers:

@@ -42,7 +42,7 @@ def selections(
     schema id that is none of these writers', and not `unreadable`, has the reason NO_SCHEMA_YET.
     `end_marker` is eight random bytes that no producer can know.
 
-    `closely` a decimal of more than 38 digits is told from a malformed body, or in JSON from what is
+    `closely` a decimal of more than 38 digits is distinguished from a malformed body, or in JSON from what is
     no number, which takes longer.
 
     With `event`, the fields of the log's `event` and their types, there are besides key, value, headers,

@@ -129,8 +129,8 @@ class LogEnd:
 
     def at(self, now: datetime) -> LogEnd:
         """The same end, for a batch that is added now, by a clock that never goes back."""
-        told = micros(now - EPOCH)
-        return replace(self, ingested_at=max(told, self.ingested_at or told))
+        at_us = micros(now - EPOCH)
+        return replace(self, ingested_at=max(at_us, self.ingested_at or at_us))
 
     def past(self, ends: dict[int, int], topic_id: str) -> LogEnd:
         """The end after a batch that has read up to these offsets, and says nothing of records."""
@@ -262,7 +262,7 @@ class LogEnd:
         return StoppedTopicError(
             what=f"schema {schema_id} of topic {self.topic} is not the one that the log has read",
             why=f"the log has read the fields {', '.join(self.schemas[schema_id])} (hash {known}), the "
-            f"registry now says {', '.join(field_names(avro))} (hash {now}): it was restored, or filled anew",
+            f"registry now says {', '.join(field_names(avro))} (hash {now}): it was restored, or refilled",
             remedy=f"restore the registry so that {schema_id} is that schema again, with what came since "
             "under other ids, and start the lake server again; records sent under the id's new meaning must "
             f"be sent again: make the topic again first, and run `twinlake topic accept {self.topic}`",

@@ -37,7 +37,7 @@ def log_rows(
     if decision.skips:
         spans = " ".join(f"WHEN {p} THEN offset >= {span.start}" for p, span in decision.spans.items())
         records = records.where(f"CASE partition {spans} ELSE false END")
-    # Numbers that change from batch to batch stay out of the generated code, which is compiled anew (and
+    # Numbers that change from batch to batch stay out of the generated code, which is compiled again (and
     # starts cold) for every new text of it: an array is passed to it by reference.
     starts = [decision.spans[p].start if p in decision.spans else 0 for p in range(max(decision.spans) + 1)]
     start = f"get(array({', '.join(f'{n}L' for n in starts)}), partition)"

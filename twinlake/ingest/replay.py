@@ -1,7 +1,7 @@
 """Replay: records in quarantine are judged again by the contract in force.
 
-Those that fare otherwise enter the log as copies, in a batch like any other. One whose verdict and reasons
-stay the same leaves no trace: a second replay changes nothing, and one that was killed is begun anew. Offsets
+Those that get a different verdict enter the log as copies, in a batch like any other. One whose verdict and
+reasons stay the same leaves no trace: a second replay changes nothing, and a killed one starts again. Offsets
 stay where they are; the watermark may go on, never back.
 """
 
@@ -187,7 +187,7 @@ class _Replay:
                 self._log.event(),
             )  # fmt: skip
             table = log_table(found, self._topic, decision, new, copies_of=part.epoch).filter(changed)
-            self._door.take(table, new, self._told(new, table.num_rows), decision)
+            self._door.take(table, new, self._metadata(new, table.num_rows), decision)
         return new.batch, Counter(table.column("verdict").to_pylist())
 
     def _read(self, part: Part) -> pa.Table:
@@ -213,7 +213,7 @@ class _Replay:
             raise refused
         return found.take(_in_order(found)).combine_chunks()
 
-    def _told(self, end: LogEnd, copies: int) -> dict[str, Any]:
+    def _metadata(self, end: LogEnd, copies: int) -> dict[str, Any]:
         contract = self._topic.contract
         why = {"job": self._run.id, "contract": contract.version, "fingerprint": contract.fingerprint}
         return {**end.metadata(REPLAY, copies), "replay": {**why, "reasons": list(self._reasons)}}
@@ -247,16 +247,16 @@ def _decided(found: pa.Table, nearby: Nearby) -> Decision:
 
 def _unreadable(before: pa.Table) -> Counter[int]:
     """By schema, how many of these records no schema could read so far."""
-    told = zip(before.column("schema_id").to_pylist(), before.column("reasons").to_pylist(), strict=True)
-    return Counter(schema_id for schema_id, reasons in told if is_unreadable(reasons))
+    rows = zip(before.column("schema_id").to_pylist(), before.column("reasons").to_pylist(), strict=True)
+    return Counter(schema_id for schema_id, reasons in rows if is_unreadable(reasons))
 
 
 def _changed(before: pa.Table, decision: Decision) -> np.ndarray:
     """Which records have another verdict, or other reasons, than before."""
-    told = zip(before.column("verdict").to_pylist(), before.column("reasons").to_pylist(), strict=True)
+    rows = zip(before.column("verdict").to_pylist(), before.column("reasons").to_pylist(), strict=True)
     new = [(code.verdict, sorted(code.reasons)) for code in decision.codes]
     return np.array(
         [(verdict, sorted(reasons or ())) != new[code - 1]
-         for (verdict, reasons), code in zip(told, decision.row_codes.tolist(), strict=True)],
+         for (verdict, reasons), code in zip(rows, decision.row_codes.tolist(), strict=True)],
         dtype=bool,
     )  # fmt: skip

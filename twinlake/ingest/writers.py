@@ -99,7 +99,7 @@ class Writers:
             if avro is not None and self._writer(writer.id, avro, end) != writer:
                 raise TwinlakeError(
                     what=f"schema {writer.id} of topic {self._topic.name} became another while it was read",
-                    why="the registry was restored or filled anew",
+                    why="the registry was restored or refilled",
                     remedy="the records are read again with the new one",
                 )
 

@@ -1,7 +1,7 @@
 """Owns barriers: moments in a change topic before which all that had been said of the mirrored table is void.
 
 A complete snapshot is one (a key that it does not have had been deleted while nobody looked), and a truncate.
-Their states lie beside those of the keys, told apart by `_barrier`; their hashes are NULL. There is one per
+Their states lie beside those of the keys, marked by `_barrier`; their hashes are NULL. There is one per
 barrier and partition: within a partition the offset says for sure what came before, and across them Kafka
 keeps no order (a linger, a retry, a slow leader), so that its time alone must not hide a row. Of a definition
 without `source_place`, as all were once, it is one per barrier.
@@ -120,11 +120,11 @@ class Barriers:
         if not self:
             return keys
         within = f"concat_ws('/', {_EPOCH}, {_PARTITION})"
-        told = rows.select(
+        marked = rows.select(
             F.expr(self._named).alias(BARRIER), F.expr(within).alias(_IN), F.expr(self._ends).alias("ends"),
             *coordinate.NAMES, *(F.expr(sql).alias(name) for name, sql in self.columns.items()),
         )  # fmt: skip
-        found = told.where(f"{BARRIER} IS NOT NULL").groupBy(*self.state_keys).agg(
+        found = marked.where(f"{BARRIER} IS NOT NULL").groupBy(*self.state_keys).agg(
             F.expr(f"min(struct({self._first}))").alias(_BEGAN),
             F.expr("bool_or(ends)").alias(_COMPLETE),
             *(F.min(name).alias(name) for name in self._placed),

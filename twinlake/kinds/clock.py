@@ -29,5 +29,5 @@ class TableClock:
 
 
 def clock_of(topic: str, sql: str) -> TableClock:
-    """The clock of a column, told from its SQL over the topic's rows."""
+    """The clock of a column, derived from its SQL over the topic's rows."""
     return TableClock(topic=topic, time=_BY_COLUMN.get(sql.strip().strip("`").lower(), EVENT_TIME))

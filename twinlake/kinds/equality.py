@@ -32,7 +32,7 @@ def has_order(type_: str) -> bool:
 
 
 def is_comparable(type_: str) -> bool:
-    """Whether values of the type can be told equal; maps and variants, and what holds one, cannot."""
+    """Whether values of the type can be compared; maps and variants, and what holds one, cannot."""
     return "map<" not in type_ and "variant" not in type_
 
 

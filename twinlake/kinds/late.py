@@ -1,4 +1,4 @@
-"""Owns what is told of the records that came late for a window, or too late to be counted in it.
+"""Owns what is shown of the records that came late for a window, or too late to be counted in it.
 
 Text over the log's records as `lake.log.Log.late_sql` gives them; no version keeps rows of it.
 """
@@ -21,7 +21,7 @@ def late_sql(
     """SELECT text: a row for each window in which such records are, or would have been; each counts once.
 
     Columns: window_start, window_end, `late` (counted in it), `discarded`, and when the first and the last of
-    them came. By the log's own clocks nothing is late: there, only what was discarded is told.
+    them came. By the log's own clocks nothing is late: there, only what was discarded is shown.
     """
     on, every = quote.expression(table.columns[window.on]), micros(window.grid.size)
     if explode:

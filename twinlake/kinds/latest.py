@@ -145,8 +145,8 @@ class Latest(Definition):
     def partial(self, rows: DataFrame, windows: Windows = ALL) -> DataFrame:
         from pyspark.sql import functions as F
 
-        told = self._barriers.without(rows)
-        stepped = evidence.hashed(steps.apply(self, told, beside=self._barriers.columns))
+        changes = self._barriers.without(rows)
+        stepped = evidence.hashed(steps.apply(self, changes, beside=self._barriers.columns))
         deleted = F.expr(holds_sql(self.delete_when))
         order = {_order(index): F.col(quote.name(name)) for index, name in enumerate(self.order)}
         ordered = stepped.withColumns({DELETED: deleted, **order})

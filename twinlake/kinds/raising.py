@@ -46,7 +46,7 @@ _STRICT = {
     "UrlDecode": ("a text is not encoded like that", "try_url_decode"),
     "Unhex": (_NO_NUMBER, "try_to_binary(text, 'hex')"),
 }
-"""By class, for those that raise only if told to: when they do, and what never does."""
+"""By class, for those that raise only if asked to: when they do, and what never does."""
 _ALWAYS = {
     "RaiseError": ("it is reached", "a rule of the contract: such a record is not valid then"),
     "ToNumber": (_NO_NUMBER, "try_to_number"),

@@ -188,7 +188,7 @@ def begins_sql(start: str, end: str, within: tuple[str, ...], gap: timedelta) ->
 
 
 def island_sql(start: str, within: tuple[str, ...]) -> str:
-    """The start of the island that a row is in, for rows of which `begins_sql` is told.
+    """The start of the island that a row is in, for rows that have `begins_sql`.
 
     It names the island as a running count would; starts ascend, so it is the greatest one so far.
     """

@@ -195,7 +195,7 @@ class WindowRange:
 
 @dataclass(frozen=True)
 class Windows:
-    """A set of windows, told by their starts: ranges in order of time that neither meet nor touch."""
+    """A set of windows, named by their starts: ranges in order of time that neither meet nor touch."""
 
     ranges: tuple[WindowRange, ...]
 
@@ -225,9 +225,9 @@ class Windows:
         )
 
     @classmethod
-    def from_json(cls, told: Iterable[Mapping[str, str | None]]) -> Windows:
+    def from_json(cls, data: Iterable[Mapping[str, str | None]]) -> Windows:
         """The inverse of `to_json`."""
-        return cls(tuple(_range(one["from"], one["to"]) for one in told))
+        return cls(tuple(_range(one["from"], one["to"]) for one in data))
 
     @property
     def is_all(self) -> bool:
@@ -257,8 +257,8 @@ class Windows:
         if not self.ranges:
             return "no windows"
         first, more = self.to_json()[0], len(self.ranges) - 1
-        told = f"windows {first['from'] or 'from the first'} to {first['to'] or 'the last'}"
-        return f"{told} and {more} ranges more" if more else told
+        text = f"windows {first['from'] or 'from the first'} to {first['to'] or 'the last'}"
+        return f"{text} and {more} ranges more" if more else text
 
     def __or__(self, other: Windows) -> Windows:
         """Both sets together."""

@@ -314,8 +314,8 @@ def speed_equals_batch(certificate: CertificateState) -> Broken:
     if certificate.equal and not certificate.differing:
         return []
     at = ", ".join(f"{topic} batch {batch}" for topic, batch in certificate.position.items())
-    told = f"{certificate.differing} of {certificate.compared} keys differ at {at}"
-    return [f"{certificate.name}: {told}"]
+    text = f"{certificate.differing} of {certificate.compared} keys differ at {at}"
+    return [f"{certificate.name}: {text}"]
 
 
 # -- releases and readers

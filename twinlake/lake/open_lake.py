@@ -108,7 +108,7 @@ class LivingVersions(Protocol):
 
 
 class RunningIngest(Protocol):
-    """A topic's ingest, as far as whoever mends or judges its log must know it."""
+    """A topic's ingest, as far as repairs and replays of its log must know it."""
 
     error: TwinlakeError | None
     """Why it does not run."""

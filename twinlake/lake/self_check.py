@@ -16,7 +16,7 @@ def refuse_broken_log(old: LogState, new: LogState) -> None:
     if broken := log_broken(old, new):
         raise StoppedTopicError(
             f"batch {new.batch} of topic {new.topic} was not committed: it would break {', '.join(broken)}",
-            _told(broken),
+            _named(broken),
             "the log is as it was. Start the lake server again (`twinlake down`, `twinlake up`): it reads "
             "the log's end and the records again. If it stops here again, report it with these sentences",
             _facts(broken),
@@ -28,14 +28,14 @@ def refuse_broken_version(old: VersionState, new: VersionState) -> None:
     if broken := version_broken(old, new):
         raise StalledVersionError(
             f"step {new.step} of {new.name} was not committed: it would break {', '.join(broken)}",
-            _told(broken),
+            _named(broken),
             "the version is as it was, and is read from its table and tried again by itself. If it stays "
             "stalled, build it again: `twinlake plan`, `twinlake build`, `twinlake promote`",
             _facts(broken),
         )
 
 
-def _told(broken: Mapping[str, Broken]) -> str:
+def _named(broken: Mapping[str, Broken]) -> str:
     return "; ".join(sentence for found in broken.values() for sentence in found)
 
 

@@ -54,7 +54,7 @@ journal = structlog.get_logger(__name__)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs until it is told to end."""
+    """Runs until it is stopped."""
     given = _parse(arguments)
     service_log.start()
     os.environ["TZ"] = "UTC"
@@ -62,8 +62,8 @@ def main(arguments: list[str] | None = None) -> int:
     limits = Limits(
         sql_memory=given.memory, jdbc_seconds=given.jdbc_seconds, query_seconds=given.query_seconds
     )
-    told = Values(lake=Lake(uri=given.lake), limits=limits)
-    settings = Settings(home=given.home.absolute(), project=given.project.absolute(), known_values=told)
+    values = Values(lake=Lake(uri=given.lake), limits=limits)
+    settings = Settings(home=given.home.absolute(), project=given.project.absolute(), known_values=values)
     scratch, password_file = given.scratch.absolute(), given.password_file.absolute()
     spark = session(settings, scratch, given.jdbc_port, password_file, limits)
     end_together(spark.sparkContext._gateway.proc)
@@ -204,7 +204,7 @@ def _warm(reader: Reader, followed: Callable[[], Followed]) -> None:
     while followed().release is None:
         time.sleep(WARM_S)
     for name in followed().tables[SERVE]:
-        with suppress(TwinlakeError):  # whoever asks for one that fails is told
+        with suppress(TwinlakeError):  # whoever reads one that fails gets its error
             reader.read(f"SELECT * FROM serve.{quote.name(name)}", 1, threading.Event())
 
 

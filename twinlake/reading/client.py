@@ -175,17 +175,17 @@ def _sent(
 def _refusal(answer: httpx.Response) -> Exception:
     answer.read()
     try:
-        told = answer.json()
+        error = answer.json()
     except ValueError:
-        told = None
-    if not isinstance(told, dict) or "what" not in told:
+        error = None
+    if not isinstance(error, dict) or "what" not in error:
         kind = UsageError if answer.status_code < 500 else TwinlakeError
         return kind(f"the SQL server answered {answer.status_code}", answer.text[:500], _LOGS)
-    if "error" not in told:
-        told = {**told, "error": "UsageError" if answer.status_code < 500 else "TwinlakeError"}
+    if "error" not in error:
+        error = {**error, "error": "UsageError" if answer.status_code < 500 else "TwinlakeError"}
     if answer.status_code == 503 and "retry-after" in answer.headers:
-        return _StartingError(f"{told['what']}: {told.get('why', '')}")
-    return error_of(told)
+        return _StartingError(f"{error['what']}: {error.get('why', '')}")
+    return error_of(error)
 
 
 def _json(take: Take[T], most: int | None) -> Callable[[httpx.Response], T]:

@@ -61,12 +61,12 @@ def explain(past: PastTables, asked: Question) -> dict[str, Any]:
     found = past.spark.sql(f"SELECT * FROM {rows} LIMIT 1").collect()
     if not found:
         remedy = f"see which keys there are: SELECT * FROM serve.{asked.table}"
-        raise NotFoundError(f"{asked.table} has no row with this key", _told(asked.key), remedy)
+        raise NotFoundError(f"{asked.table} has no row with this key", _key_text(asked.key), remedy)
     partitions, records = _records(past.spark, behind)
     decided_by = shown.definition.decided_by
     decided = _decided(past.spark, behind[0], decided_by) if decided_by else None
     return {
-        "table": asked.table, "version": version.name, **made.told, "row": to_json(found[0]),
+        "table": asked.table, "version": version.name, **made.summary, "row": to_json(found[0]),
         "partitions": partitions, "decided": decided, "records": records,
     }  # fmt: skip
 
@@ -75,8 +75,8 @@ def _condition(spark: SparkSession, asked: Question, keys: Mapping[str, str]) ->
     """That a row has the key."""
     if set(asked.key) != set(keys):
         columns = ", ".join(f"{name} ({type_})" for name, type_ in keys.items())
-        told = _told(asked.key)
-        what = f"{told} is not a key of {asked.table}" if told else f"no key of {asked.table} is given"
+        text = _key_text(asked.key)
+        what = f"{text} is not a key of {asked.table}" if text else f"no key of {asked.table} is given"
         remedy = f"give {' '.join(f'--key {name}=...' for name in keys)}"
         raise UsageError(what, f"its key columns are {columns}", remedy)
     values = {name: _value(name, asked.key[name], type_) for name, type_ in keys.items()}
@@ -86,7 +86,7 @@ def _condition(spark: SparkSession, asked: Question, keys: Mapping[str, str]) ->
     for name in given:
         if cast[name] is None:
             why = f"its type is {keys[name]}"
-            raise UsageError(f"{asked.key[name]!r} is no value of {name}", why, "mend the value")
+            raise UsageError(f"{asked.key[name]!r} is not a value of {name}", why, "fix the value")
     return " AND ".join(f"{quote.name(name)} <=> {value}" for name, value in values.items())
 
 
@@ -138,5 +138,5 @@ def _plain(row: Row) -> dict[str, Any]:
     return {name.removeprefix("_"): to_json(value) for name, value in row.asDict().items()}
 
 
-def _told(key: Mapping[str, str | None]) -> str:
+def _key_text(key: Mapping[str, str | None]) -> str:
     return ", ".join(name if value is None else f"{name}={value}" for name, value in key.items())

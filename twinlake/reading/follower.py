@@ -1,7 +1,7 @@
 """Follower: keeps the views of the SQL server at what the release log says, within a fraction of a second.
 
 It only reads the lake: `_delta_log` listings, commit metadata, the versions' and the topics' JSON, never the
-working tree. The catalog is in memory: a fresh process makes every view anew, the live release's first.
+working tree. The catalog is in memory: a fresh process makes every view again, the live release's first.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ RETRY_S = 1.0
 WATERMARK_S = 1.0
 TABLES_S = 1.0
 REFRESH_S = 30.0
-"""So often every text is derived anew: a log that met a new schema reads older records with its defaults."""
+"""So often every text is derived again: a log that met a new schema reads older records with its defaults."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Served:
-    """One version as the views need it: its SELECT, and by topic each place where a watermark is told.
+    """One version as the views need it: its SELECT, and by topic each place that holds a watermark.
 
     A version that reads tables has a place for each of them: they may be at different positions of one topic.
     """
@@ -116,7 +116,7 @@ class Follower:
 
     def _run(self) -> None:
         every: dict[Callable[[], None], float] = {
-            self._live.follow: TABLES_S,  # first: only here what has fallen behind begins anew
+            self._live.follow: TABLES_S,  # first: only here what has fallen behind is read from its start
             self.follow: FOLLOW_S, self.refresh: REFRESH_S, self.follow_watermarks: WATERMARK_S,
         }  # fmt: skip
         due = dict.fromkeys(every, 0.0) | {self.refresh: time.monotonic() + REFRESH_S}
@@ -147,7 +147,7 @@ class Follower:
     def follow(self) -> None:
         """One look at the release log: `serve` first, then the schemas of releases that are not there yet.
 
-        What the lake server has published anew since the last look changes every text. A lake whose format
+        What the lake server has published since the last look changes every text. A lake whose format
         has changed is not read on: what was served of it goes.
         """
         try:
@@ -233,7 +233,7 @@ class Follower:
         try:
             schema = views.release_schema(release.number)
             versions = [self._stored(*named) for named in sorted(release.tables.items())]
-            if any(version.retired_at for version in versions):  # files go: a reader must not begin anew
+            if any(version.retired_at for version in versions):  # files go: a reader must not start again
                 self._execute(f"DROP DATABASE IF EXISTS {schema} CASCADE")
                 self._present = {key: text for key, text in self._present.items() if key[0] != schema}
                 self._gone.add(release.number)
@@ -268,13 +268,13 @@ class Follower:
         self._watermarks(self._served.values())
 
     def _watermarks(self, served: Iterable[Served]) -> None:
-        told = cache(_watermark)  # each table is looked at once, whoever reads it
+        watermark = cache(_watermark)  # each table is looked at once, whoever reads it
         for one in served:
             for topic, paths in one.watermarks.items() if one.shows_time else ():
                 name = (one.version.table, one.version.name)
                 try:
-                    view = views.watermark_view(*name, topic, _least(map(told, paths)))
-                except DamagedError:  # whoever reads the table is told
+                    view = views.watermark_view(*name, topic, _least(map(watermark, paths)))
+                except DamagedError:  # whoever reads the table gets this error
                     continue
                 present = self._present.get(view.key)
                 if present != view.sql:
@@ -325,8 +325,8 @@ class Follower:
             }
             paths = {topic: (logs[topic].path,) for topic in definition.inputs}
             for read, one in reads.items():
-                for topic, told in one.watermarks.items():
-                    paths[topic] = tuple(dict.fromkeys((*paths.get(topic, ()), *told)))
+                for topic, places in one.watermarks.items():
+                    paths[topic] = tuple(dict.fromkeys((*paths.get(topic, ()), *places)))
                 if definition.reads_states and one.states is not None:
                     relations[read] = one.states
                 else:
@@ -380,8 +380,8 @@ class Follower:
 
 def _watermark(path: Location) -> dict[str, int | None]:
     """By clock, that of the table's newest commit, in microseconds; None as long as it has none."""
-    told = delta.newest_metadata(path, lambda metadata: "watermark" in metadata) or {}
-    return {**told.get("clocks", {}), views.WATERMARK: told.get("watermark")}
+    metadata = delta.newest_metadata(path, lambda metadata: "watermark" in metadata) or {}
+    return {**metadata.get("clocks", {}), views.WATERMARK: metadata.get("watermark")}
 
 
 def _least(watermarks: Iterable[dict[str, int | None]]) -> dict[str, int | None]:

@@ -35,7 +35,7 @@ class LiveTables:
         return f"{self._java.FUNCTION}({quote.string(str(path))})"
 
     def damaged_sql(self, error: DamagedError) -> str:
-        """A relation of a view's text: whoever reads it is told of the damage and of what can be done."""
+        """A relation of a view's text: whoever reads it gets an error with damage and remedy."""
         name = f"damaged:{error.facts['file']}"
         self._java.damage(name, *(error.facts[fact] for fact in ("file", "found", "expected")))
         return f"{self._java.FUNCTION}({quote.string(name)})"
@@ -49,7 +49,7 @@ class LiveTables:
         for path in sorted(self._open, key=str):
             try:
                 self._follow(path)
-            except FileNotFoundError:  # nothing names it any more, or whoever does is told
+            except FileNotFoundError:  # nothing names it any more, or whoever does gets the error
                 self.close(path)
             except (ChangedTableError, DamagedError) as error:
                 failed = failed or error

@@ -23,7 +23,7 @@ class OneRelease:
     def switching(self, release: int) -> Iterator[None]:
         """Queries wait, or are analysed again, until the views are those of this release.
 
-        A switch that fails half way is told by `/status` and tried again; nobody waits so long.
+        A switch that fails half way is shown by `/status` and tried again; nobody waits so long.
         """
         self._java.alter()
         try:

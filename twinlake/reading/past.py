@@ -45,8 +45,8 @@ def release_of(lake: Location, asked: AsOf, now: datetime) -> Release:
     if asked.time is None:
         return history[-1]
     if asked.time > now:
-        told = f"it is {format_moment(now)} now"
-        raise UsageError(f"{asked.text} is in the future", told, "name a time that has been")
+        why = f"it is {format_moment(now)} now"
+        raise UsageError(f"{asked.text} is in the future", why, "name a time that has been")
     for release in reversed(history):
         if parse_moment(release.created_at) <= asked.time:
             return release
@@ -109,8 +109,9 @@ def _now(lake: Location, tables: Iterable[Version], logs: Mapping[str, Log]) -> 
         if stores_rows(version):
             (topic,) = version.topics
             if topic in found:
-                told = delta.newest_metadata(version.path(lake), lambda told: "watermark" in told) or {}
-                found[topic] = min(found[topic], step_place(topic, told) or 0)
+                path = version.path(lake)
+                metadata = delta.newest_metadata(path, lambda metadata: "watermark" in metadata) or {}
+                found[topic] = min(found[topic], step_place(topic, metadata) or 0)
     return found
 
 

@@ -69,15 +69,15 @@ class PastTables:
 
     @contextmanager
     def bound(self, as_of: str, sql: str) -> Iterator[dict[str, Any]]:
-        """Inside, statements of this thread read the views that `sql` names as they were; what is told of it:
+        """Inside, statements of this thread read the views that `sql` names as they were. Yields
         the release, the position, and by table why it was computed from the log.
 
         UsageError or NotFoundError for a moment that is none, or that was not.
         """
-        schema, told = self._made(as_of, sql)
+        schema, summary = self._made(as_of, sql)
         self._java.bind(schema)
         try:
-            yield told
+            yield summary
         finally:
             self._java.bind(None)
 
@@ -120,7 +120,7 @@ class PastTables:
         names = _NAMED.findall(sql.lower())  # more, as in a comment, do no harm: nothing of them is read
         with self.texts(as_of, names) as made:
             self._show(made.schema, [*made.views()])
-            return made.schema, made.told
+            return made.schema, made.summary
 
     def computed_sql(self, name: str, definition: StoredKind, log: Log, records: str) -> str:
         """What follows FROM to read the states that records of the log give, which is there by that name."""
@@ -181,11 +181,11 @@ class PastTexts:
     @property
     def schema(self) -> str:
         """Where the views of this moment are; the name tells it."""
-        told = [str(self.tables.lake), self.past.release.number, self.past.position]
-        return f"as_of_{hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]}"
+        identity = [str(self.tables.lake), self.past.release.number, self.past.position]
+        return f"as_of_{hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]}"
 
     @property
-    def told(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, Any]:
         """The moment, and what was computed, once the texts are made."""
         computed = [{"table": table, "why": why} for table, why in sorted(self.computed.items())]
         position = self.past.position
@@ -247,8 +247,8 @@ class PastTexts:
         (topic,) = definition.inputs
         at, path = self.past.position[topic], version.path(self.tables.lake)
 
-        def place(told: dict[str, Any]) -> int | None:
-            return step_place(topic, told)
+        def place(metadata: dict[str, Any]) -> int | None:
+            return step_place(topic, metadata)
 
         kept = kept_commits.last_at(path, place, at)
         name, now_s = f"{self.schema}/{version.table}/{version.name}", self.tables.clock().timestamp()

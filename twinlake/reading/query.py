@@ -125,7 +125,7 @@ class QueryQueue:
             self._over.append(turn)
 
     def _ending(self) -> int:
-        """How many were told lately; in the place of one that goes on for all that, another has to end."""
+        """How many were cancelled lately; instead of one that goes on for all that, another has to end."""
         return sum(self._clock() - (turn.over_at or 0) < LONG_S for turn in self._over)
 
     async def _wait(self, request: Request) -> None:

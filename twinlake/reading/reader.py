@@ -184,8 +184,8 @@ class Reader:
         elif self._past is None:
             raise UsageError("the query was refused", "nobody reads tables as they were here")
         else:
-            with self._past.bound(as_of, sql) as told:
-                yield {"as_of": {"asked": as_of, **told}}
+            with self._past.bound(as_of, sql) as summary:
+                yield {"as_of": {"asked": as_of, **summary}}
 
     @contextmanager
     def _ended_in_time(self, left: threading.Event) -> Iterator[threading.Event]:

@@ -19,7 +19,7 @@ from twinlake.lake.catalog.stalled import Report, Stalled, published
 
 LOOK_S = 1.0
 SILENT_S = 10.0
-"""Without a new report for so long, which is three that are missing, readers are told."""
+"""Without a new report for so long, which is three that are missing, readers are warned."""
 STOP_S = 10.0
 journal = structlog.get_logger(__name__)
 

@@ -67,9 +67,9 @@ def watermark_sql(table: str, version: str, topic: str, clock: str = WATERMARK) 
     return f"(SELECT {clock} FROM {place})"
 
 
-def watermark_view(table: str, version: str, topic: str, told: Mapping[str, int | None]) -> View:
-    """The watermark and the log's clocks in microseconds, as `told` by name; NULL for one that is not."""
-    columns = (f"{moment_sql(told.get(name))} AS {name}" for name in (WATERMARK, *OF_THE_LOG))
+def watermark_view(table: str, version: str, topic: str, values: Mapping[str, int | None]) -> View:
+    """The watermark and the log's clocks in microseconds, of `values` by name; NULL for one that is not."""
+    columns = (f"{moment_sql(values.get(name))} AS {name}" for name in (WATERMARK, *OF_THE_LOG))
     return View(schema=META, name=watermark_name(table, version, topic), sql=f"SELECT {', '.join(columns)}")
 
 

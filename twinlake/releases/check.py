@@ -75,7 +75,7 @@ def check(
     listed = _ordered(loaded, tables, report)
     sound = Sound(start_spark, checked or Checked())
     for table in listed:
-        if all(name in sound.tables for name in table.reads):  # what is wrong with others is told already
+        if all(name in sound.tables for name in table.reads):  # what is wrong with others is reported already
             check_table(table, topics, contracts.get(table.name), report, sound)
     sound.checked.save()
     if lake is not None:
@@ -229,7 +229,7 @@ def _sets_match(
 
 
 def _active(lake: Location) -> list[str]:
-    """The topics that the lake works with; none where it cannot be looked at, which is told otherwise."""
+    """The topics that the lake works with; none where it cannot be read, which is reported elsewhere."""
     with suppress(OSError, TwinlakeError):
         return in_force.topics_in_force(lake)
     return []
@@ -246,7 +246,7 @@ def _inputs_known(table: Kind, topics: Mapping[str, Topic], named: Sequence[str]
 
 
 def _ordered(checked: list[Kind], tables: tuple[Kind, ...], report: Report) -> list[Kind]:
-    """Those that can be analysed, each after those that it reads; what is wrong with the others is told."""
+    """Those that can be analysed, each after those that it reads; the others' faults are reported."""
     listed = {table.name: table for table in tables}
     left = []
     for table in checked:
@@ -274,10 +274,10 @@ def _disagreements(table: Kind, shown: list[tuple[str, str]], contract: Contract
         return []
     missing = [f"{name} {type_}" for name, type_ in promised if (name, type_) not in shown]
     more = [f"{name} {type_}" for name, type_ in shown if (name, type_) not in promised]
-    told = []
+    faults = []
     if missing:
-        told.append(f"{contract.file} promises {', '.join(missing)}")
+        faults.append(f"{contract.file} promises {', '.join(missing)}")
     if more:
-        told.append(f"the view has {', '.join(more)}")
-    why = "; ".join(told) or f"the columns are in another order than in {contract.file}"
+        faults.append(f"the view has {', '.join(more)}")
+    why = "; ".join(faults) or f"the columns are in another order than in {contract.file}"
     return [table.error(why, "change the definition or the contract")]

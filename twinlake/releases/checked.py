@@ -30,16 +30,16 @@ class Found:
     def of(
         cls, fingerprint: str, columns: Iterable[tuple[str, str]], warnings: Iterable[DefinitionError]
     ) -> Found:
-        told = tuple((one.file, one.line, one.why_text, one.remedy, one.column) for one in warnings)
-        return cls(fingerprint=fingerprint, columns=tuple(columns), warnings=told)
+        texts = tuple((one.file, one.line, one.why_text, one.remedy, one.column) for one in warnings)
+        return cls(fingerprint=fingerprint, columns=tuple(columns), warnings=texts)
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> Found:
+    def from_json(cls, data: Mapping[str, Any]) -> Found:
         return cls(
-            fingerprint=told["fingerprint"],
-            columns=tuple((name, type_) for name, type_ in told["columns"]),
+            fingerprint=data["fingerprint"],
+            columns=tuple((name, type_) for name, type_ in data["columns"]),
             warnings=tuple(
-                (file, line, why, remedy, column) for file, line, why, remedy, column in told["warnings"]
+                (file, line, why, remedy, column) for file, line, why, remedy, column in data["warnings"]
             ),
         )
 
@@ -57,8 +57,8 @@ class Checked:
         self._found: dict[str, Found] = {}
         if file is not None:
             with suppress(OSError, ValueError):  # it is found out again
-                told = json.loads(file.read_text())
-                self._known = told if isinstance(told, dict) else {}
+                data = json.loads(file.read_text())
+                self._known = data if isinstance(data, dict) else {}
 
     def get(self, key: str) -> Found | None:
         found = self._found.get(key)

@@ -101,14 +101,14 @@ def _broker_lag(lake: OpenLake, version: Version, run: Run) -> Check:
 
     def asked() -> Check:
         behind = {topic: lake.ingests[topic].behind(held) for topic, held in ends.items()}
-        told = ", ".join(
+        lacking = ", ".join(
             f"{records:,} records of topic {topic}" for topic, records in behind.items() if records
         )
-        if not told:
+        if not lacking:
             detail = "its logs have what the broker has"
             return Check(table=version.table, name="lag", passed=True, detail=detail)
         errors = [error.what for topic in ends if (error := lake.ingests[topic].error)]
-        detail = "; ".join([f"{told} are not in the log after {LOG_WAIT_S:g} s", *errors])
+        detail = "; ".join([f"{lacking} are not in the log after {LOG_WAIT_S:g} s", *errors])
         return Check(table=version.table, name="lag", passed=False, detail=detail)
 
     return _patiently(asked, f"the logs of {version}", LOG_WAIT_S, run)

@@ -32,11 +32,11 @@ class Histories(dict[str, History]):
 def history(log: Log) -> History:
     """What the log of a topic could rebuild from: by its newest commit, the sizes of its files, and the first
     batches that have records of every partition."""
-    name, told = log.topic.name, log.metadata()
-    end = int(told.get("batch", 0))
+    name, metadata = log.topic.name, log.metadata()
+    end = int(metadata.get("batch", 0))
     if end == 0:
         return History(topic=name, records=0, bytes=0, why="the log is empty")
-    firsts = _firsts(log, told.get("ends", {}), end)
+    firsts = _firsts(log, metadata.get("ends", {}), end)
     first_at = to_json(min((at for _, at in firsts.values()), default=None))
     late = sorted((*key, offset) for key, (offset, _) in firsts.items() if offset > 0)
     why = "the log holds every record of the topic" + (f" since {first_at}" if first_at else "")
@@ -44,7 +44,7 @@ def history(log: Log) -> History:
         gaps = ", ".join(f"partition {partition} from offset {first}" for _, partition, first in late)
         why = f"the log begins later than the topic: {gaps}"
     return History(
-        topic=name, records=rows_in(told.get("counts", {})), complete=not late, why=why,
+        topic=name, records=rows_in(metadata.get("counts", {})), complete=not late, why=why,
         bytes=int(delta.snapshot(log.spark, log.path).sizeInBytes()),
     )  # fmt: skip
 

@@ -146,7 +146,7 @@ def one_switch_at_a_time(run: Run) -> AbstractContextManager[None]:
 
 def _refused(plan: Plan, asked: Gate) -> DifferenceError:
     failed = "; ".join(f"{check.table} {check.name}: {check.detail}".strip() for check in asked.failures)
-    remedy = "mend what failed, then promote again; nothing has changed for readers"
+    remedy = "fix what failed, then promote again; nothing has changed for readers"
     return DifferenceError(f"the gate refuses plan {plan.id}", failed, remedy)
 
 

@@ -12,7 +12,7 @@ from twinlake.services.ports import HOST
 
 def addresses(context: Context) -> Services:
     """Every address by the ports as they are; secrets that exist are kept, missing ones made."""
-    ports, told = context.ports, context.settings.values
+    ports, values = context.ports, context.settings.values
     return Services(
         bootstrap_servers=told.kafka.bootstrap_servers or f"{HOST}:{ports['broker']}",
         registry_url=told.registry.url or registry.url(ports["registry"]),
@@ -23,15 +23,15 @@ def addresses(context: Context) -> Services:
         sql_password=context.services.sql_password or secrets.token_urlsafe(24),
         sql_url=f"http://{HOST}:{ports['sql']}",
         jdbc_url=f"jdbc:hive2://{HOST}:{ports['jdbc']}/",
-        airflow_url=told.airflow.url or f"http://{HOST}:{ports['airflow']}",
-        airflow_user="" if told.airflow.is_external else airflow.USER,
-        airflow_password="" if told.airflow.is_external else airflow.password(context),
+        airflow_url=values.airflow.url or f"http://{HOST}:{ports['airflow']}",
+        airflow_user="" if values.airflow.is_external else airflow.USER,
+        airflow_password="" if values.airflow.is_external else airflow.password(context),
         lake=str(context.settings.lake),
         kafka_access=broker_security.shown(context),
         cluster_id=_cluster_id(context),
-        given=list(told.given),
-        settings=told.digest,
-        query_seconds=float(told.limits.query_seconds),
+        given=list(values.given),
+        settings=values.digest,
+        query_seconds=float(values.limits.query_seconds),
     )
 
 

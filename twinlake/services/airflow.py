@@ -122,7 +122,7 @@ def _run(context: Context, *arguments: str) -> None:
         raise TwinlakeError(
             f"`airflow {arguments[0]} {arguments[1]}` failed",
             (done.stderr or done.stdout).strip()[-400:],
-            "see `twinlake logs airflow`; `twinlake reset` starts anew",
+            "see `twinlake logs airflow`; `twinlake reset` starts from scratch",
         )
 
 

@@ -106,7 +106,7 @@ def _probe(context: Context) -> str:
 
 
 def _note(context: Context) -> str:
-    """By what the clients were told at the start, not by what the settings say since."""
+    """By what the clients were given at the start, not by what the settings say since."""
     return "locked: TLS, users with passwords" if context.services.kafka_access else ""
 
 

@@ -1,6 +1,6 @@
 """The lock of the embedded broker: by which door who gets in. What each may do then is in `rights.py`.
 
-With `security = "SASL_SSL"` and no Kafka of one's own, the broker speaks TLS only. Producer, ingest and
+With `security = "SASL_SSL"` and no external Kafka, the broker speaks TLS only. Producer, ingest and
 changelog are users with passwords (SCRAM) and no more rights than they need; the supervisor has a certificate
 and a listener of its own, and is, beside the broker itself, the only one who may do everything.
 """
@@ -83,6 +83,6 @@ super.users=User:CN={BROKER};User:CN={SUPERVISOR}
 """
 
 
-def _kept(told: Mapping[str, str], role: str) -> str:
-    """The password of a user of this broker, not of a Kafka of one's own that was used before."""
-    return told.get("password", "") if told.get("username") == role else ""
+def _kept(login: Mapping[str, str], role: str) -> str:
+    """The password of a user of this broker, not of an external Kafka that was used before."""
+    return login.get("password", "") if login.get("username") == role else ""

@@ -43,7 +43,7 @@ class Certificates:
         return self.folder / f"{name}.pair.pem"
 
     def make(self) -> None:
-        """Makes all of it anew where something is missing, or ends within three months."""
+        """Makes all of it again where something is missing, or ends within three months."""
         if self._last():
             return
         from cryptography import x509  # here: every command knows the parts, and only a start needs this

@@ -55,17 +55,17 @@ def _command(context: Context) -> Command:
 
 def _overrides(context: Context) -> dict[str, str]:
     """What the environment said of settings, without the passwords: those are in services.json."""
-    told = context.settings.overrides
-    return {name: value for name, value in told.items() if not name.endswith("_PASSWORD")}
+    overrides = context.settings.overrides
+    return {name: value for name, value in overrides.items() if not name.endswith("_PASSWORD")}
 
 
 def _error(context: Context) -> TwinlakeError | None:
     """Why the running server is about to end, as it says itself; the probe tells of one away."""
     try:
-        told = _health(context)["error"]
+        error = _health(context)["error"]
     except (httpx.HTTPError, OSError, KeyError, ValueError):
         return None
-    return TwinlakeError(told["what"], told["why"], told["remedy"]) if told else None
+    return TwinlakeError(error["what"], error["why"], error["remedy"]) if error else None
 
 
 def _health(context: Context) -> dict[str, Any]:

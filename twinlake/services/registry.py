@@ -37,7 +37,7 @@ def _command(context: Context) -> Command:
         "quarkus.management.host": HOST,
         "quarkus.management.port": context.ports["registry_management"],
         "quarkus.log.level": "WARN",
-        # H2 writes half a second after it has said yes, unless it is told not to
+        # H2 writes half a second after it has said yes, unless it is set not to
         "apicurio.datasource.url": f"jdbc:h2:file:{folder / 'schemas'};DB_CLOSE_ON_EXIT=FALSE;WRITE_DELAY=0",
         "apicurio.datasource.jdbc.initial-size": 2,
         "apicurio.datasource.jdbc.min-size": 2,

@@ -52,15 +52,15 @@ def is_root() -> bool:
 def protection(context: Context) -> str:
     """In words, what keeps the running SQL server from writing the lake; it is asked itself."""
     try:
-        told = get_json(f"{context.services.sql_url}/status")["protection"]
+        status = get_json(f"{context.services.sql_url}/status")["protection"]
     except (httpx.HTTPError, OSError, KeyError, ValueError):
         return ""
     holds = [
-        _WRITES_LAKE[told["writes_lake"]],
-        "sees no secrets" if not told["sees_secrets"] else "WARNING: can read services.json",
-        "has no capabilities" if not told["has_capabilities"] else "WARNING: has capabilities",
+        _WRITES_LAKE[status["writes_lake"]],
+        "sees no secrets" if not status["sees_secrets"] else "WARNING: can read services.json",
+        "has no capabilities" if not status["has_capabilities"] else "WARNING: has capabilities",
     ]
-    return f"user {told['user']}, {', '.join(holds)}"
+    return f"user {status['user']}, {', '.join(holds)}"
 
 
 _WRITES_LAKE = {
@@ -73,22 +73,22 @@ def not_following(context: Context) -> TwinlakeError | None:
     """Why the running SQL server is about to end, cannot follow the lake, or hears nothing of its server, as
     it says itself; the probe tells of one away."""
     try:
-        told = get_json(f"{context.services.sql_url}/status")
-        broken, why, missing = told.get("broken"), told["error"], told.get("no_report")
+        status = get_json(f"{context.services.sql_url}/status")
+        broken, why, missing = status.get("broken"), status["error"], status.get("no_report")
     except (httpx.HTTPError, OSError, KeyError, ValueError):
         return None
     if broken:
         return TwinlakeError(broken["what"], broken["why"], broken["remedy"])
     if why is None and missing:
         return TwinlakeError(
-            "readers are told that their tables may be old", missing["why"],
+            "readers are warned that their tables may be old", missing["why"],
             "see whether the lake server runs (`twinlake status`), and what it says (`twinlake logs lake`)",
         )  # fmt: skip
     if why is None:
         return None
     return TwinlakeError(
         "the SQL server cannot follow the lake, readers may see what is old", why,
-        "mend what it names: it is tried again every second; `twinlake logs sql` has the whole error",
+        "fix what it names: it is tried again every second; `twinlake logs sql` has the whole error",
     )  # fmt: skip
 
 

@@ -43,7 +43,7 @@ class ArchiveError(Exception):
 
 
 def make_archive(settings: Settings) -> Path:
-    """Makes `settings.class_archive` anew; ArchiveError tells why it could not be made."""
+    """Makes `settings.class_archive` again; ArchiveError says why it could not be made."""
     archive = settings.class_archive
     part = archive.with_name(f"{archive.name}.{os.getpid()}.part")
     try:

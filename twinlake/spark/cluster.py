@@ -1,4 +1,4 @@
-"""A Spark cluster of one's own: what executors are told, what may be set, whether its master is there."""
+"""An external Spark cluster: what executors get, what may be set, whether its master is there."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOOPBACK = "127.0.0.1"
 STANDALONE = "spark://"
 ANSWER_S = 5.0
 REST_PORT = 6066
-"""Where a standalone master tells its version, if it was not told otherwise."""
+"""Where a standalone master shows its version by default."""
 AUTHENTICATE = "spark.authenticate"
 SECRET = "spark.authenticate.secret"
 ON_WORKERS = "spark.executor.extraClassPath"
@@ -187,18 +187,18 @@ def check_master(values: Values, wait_s: float = ANSWER_S) -> str:
     if len(refused) == len(masters):
         raise UnreachableError(
             f"no Spark master answers at {given.master}", "; ".join(refused),
-            "start it, or mend `master` of [spark] in twinlake.toml; without it Spark runs on this machine",
+            "start it, or fix `master` of [spark] in twinlake.toml; without it Spark runs on this machine",
         )  # fmt: skip
     mine = _version()
     hosts = (host_and_port(one)[0] for one in masters)
-    told = next((found for host in hosts if (found := _told_version(host, wait_s))), "")
-    if told and told != mine:
+    theirs = next((found for host in hosts if (found := _master_version(host, wait_s))), "")
+    if theirs and theirs != mine:
         raise UsageError(
-            f"the Spark master at {given.master} is {told}",
+            f"the Spark master at {given.master} is {theirs}",
             f"the lake server is {mine}, and they speak no common language",
             f"run master and workers of Spark {mine}",
         )
-    return f"{given.master}: answers" + (f", Spark {told}" if told else "")
+    return f"{given.master}: answers" + (f", Spark {theirs}" if theirs else "")
 
 
 def not_taken(given: Spark, error: Exception) -> UnreachableError:
@@ -217,7 +217,7 @@ def _version() -> str:
     return version("pyspark")
 
 
-def _told_version(host: str, wait_s: float) -> str:
+def _master_version(host: str, wait_s: float) -> str:
     """The version by the master's other door, '' where that is closed."""
     from http.client import HTTPException
     from urllib.request import ProxyHandler, build_opener

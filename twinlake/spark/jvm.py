@@ -33,7 +33,7 @@ def end_together(jvm: subprocess.Popen[bytes]) -> None:
 
 
 def give_up(error: TwinlakeError) -> None:
-    """Ends this process, and its JVM with it, at once: what is wrong is mended by new ones alone."""
+    """Ends this process, and its JVM with it, at once: only new ones put it right."""
     journal.critical(error.what, why=error.why, remedy=error.remedy, exit_code=EXIT_CODE)
     os._exit(EXIT_CODE)
 

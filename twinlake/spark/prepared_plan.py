@@ -111,7 +111,7 @@ def computed(rows: DataFrame) -> pa.Table:
 def small(rows: DataFrame) -> pa.Table | None:
     """A relation with a small result that is needed once, computed in this thread, without the scheduler and
     without a file. None where it has more bytes, more partitions than one, or a shuffle; `rows`
-    is used up by then, and has to be planned anew (`rows.select("*")`) for Spark's tasks.
+    is used up by then, and has to be planned again (`rows.select("*")`) for Spark's tasks.
 
     `twinlake.spark.session.cancel` with one of this thread's job tags ends it, as it ends Spark's tasks.
     """

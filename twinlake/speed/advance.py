@@ -43,7 +43,7 @@ class Standing:
 
     `records` counts the log's records up to the position, so that a lag is a subtraction. `watermark`, and
     how far the log's own `clocks` have come, are in microseconds, and may be earlier ones where the commit
-    that told them is cleaned up. `history` says which records of Kafka those are ("" where that is not
+    that says so is cleaned up. `history` says which records of Kafka those are ("" where that is not
     known): a log that was restored and has read on may count as many, and have others.
     """
 
@@ -89,10 +89,10 @@ def standing(feed: MaintainedVersion) -> Standing:
             f"{feed.version} is at batch {at.position}, ahead of its log ({end})",
             f"the log {feed.log.path} was restored to an earlier state than the table",
         )
-    told = feed.log.metadata(at.position)
-    now, history = rows_in(told.get("counts", {})), history_of(told)
+    metadata = feed.log.metadata(at.position)
+    now, history = rows_in(metadata.get("counts", {})), history_of(metadata)
     log = LogState(
-        topic=topic, batch=at.position, counts={"": now} if told.get("counts") else {}, history=history
+        topic=topic, batch=at.position, counts={"": now} if metadata.get("counts") else {}, history=history
     )
     if same_history(at.state(name), log):
         others = "other records" if now == at.records else f"{now:,} records"
@@ -120,41 +120,41 @@ def advance(feed: MaintainedVersion, at: Standing, to: int, rows: NewRows | None
     """
     if to <= at.position:
         return at
-    told = feed.log.metadata(to)
+    metadata = feed.log.metadata(to)
     # the newest commits tell it for nothing; in a catch-up they may be cleaned up
-    records = rows_in(told["counts"]) if told.get("counts") else feed.log.records(to)
+    records = rows_in(metadata["counts"]) if metadata.get("counts") else feed.log.records(to)
     new = replace(
         at,
         step=at.step + 1,
         position=to,
-        watermark=told.get("watermark") if told else at.watermark,
-        clocks=told.get("clocks", {}) if told else at.clocks,
+        watermark=metadata.get("watermark") if metadata else at.watermark,
+        clocks=metadata.get("clocks", {}) if metadata else at.clocks,
         records=records,
         steps_open=at.steps_open + 1,
-        history=history_of(told),
+        history=history_of(metadata),
     )
     refuse_broken_version(at.state(str(feed.version)), new.state(str(feed.version)))
-    told = _told(feed, "step", new)
+    metadata = _metadata(feed, "step", new)
     states = None
     if isinstance(rows, FreshRows) or records - at.records <= SMALL_RECORDS:
         states = _in_memory(feed, at.position, to, rows)
     if states is None:
         partial = arranged(feed, feed.definition.partial(_read_rows(feed, at.position, to, rows)), at.segment)
         breakpoints.at(Point.BEFORE_PARTIAL, feed.version.table)
-        delta.append(partial, feed.path, feed.table_id, new.step, told)
+        delta.append(partial, feed.path, feed.table_id, new.step, metadata)
         return new
     breakpoints.at(Point.BEFORE_PARTIAL, feed.version.table)
     added = feed.appender.write(states, {SEGMENT: str(at.segment)})
     breakpoints.at(Point.BEFORE_STEP_COMMIT, feed.version.table)
-    feed.appender.commit(added, feed.table_id, new.step, told)
+    feed.appender.commit(added, feed.table_id, new.step, metadata)
     return new
 
 
-def history_of(told: Mapping[str, Any]) -> str:
+def history_of(metadata: Mapping[str, Any]) -> str:
     """The offsets up to which a log's commit has read each partition of each epoch, and its counts; short."""
-    if "ends" not in told:
+    if "ends" not in metadata:
         return ""
-    meaning = json.dumps([told["ends"], told.get("counts")], sort_keys=True)
+    meaning = json.dumps([metadata["ends"], metadata.get("counts")], sort_keys=True)
     return hashlib.sha256(meaning.encode()).hexdigest()[:16]
 
 
@@ -184,27 +184,27 @@ def close(feed: MaintainedVersion, at: Standing) -> Standing:
     new = replace(at, step=at.step + 1, steps_open=0)
     closed = replace(new, segment=at.segment + 1)
     refuse_broken_version(at.state(str(feed.version)), closed.state(str(feed.version)))
-    feed.appender.commit([], feed.table_id, new.step, _told(feed, "close", new))
+    feed.appender.commit([], feed.table_id, new.step, _metadata(feed, "close", new))
     return closed
 
 
-def _told(feed: MaintainedVersion, kind: str, at: Standing) -> dict[str, Any]:
+def _metadata(feed: MaintainedVersion, kind: str, at: Standing) -> dict[str, Any]:
     """The metadata of a step or a close: all that a later start needs to go on."""
     return {"kind": kind, **asdict(at), "position": {feed.topic: at.position}}
 
 
-def _read(told: Mapping[str, Any], topic: str) -> Standing:
-    """The inverse of `_told`."""
-    closed = told["kind"] == "close"
+def _read(metadata: Mapping[str, Any], topic: str) -> Standing:
+    """The inverse of `_metadata`."""
+    closed = metadata["kind"] == "close"
     return Standing(
-        step=told["step"],
-        segment=told["segment"] + 1 if closed else told["segment"],
-        position=told["position"][topic],
-        watermark=told["watermark"],
-        clocks=told.get("clocks", {}),
-        records=told["records"],
-        history=told.get("history", ""),
-        steps_open=0 if closed else told["steps_open"],
+        step=metadata["step"],
+        segment=metadata["segment"] + 1 if closed else metadata["segment"],
+        position=metadata["position"][topic],
+        watermark=metadata["watermark"],
+        clocks=metadata.get("clocks", {}),
+        records=metadata["records"],
+        history=metadata.get("history", ""),
+        steps_open=0 if closed else metadata["steps_open"],
     )
 
 

@@ -1,4 +1,4 @@
-"""Awaited: what an owner gets to later; whoever waits sees how far it is, or is told why it never will."""
+"""What an owner gets to later; whoever waits sees how far it is, or why it never will."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def awaited(owner: Owner, future: Future[T], end: int, run: Run) -> T:
         raise StalledVersionError(
             f"{owner.version} does not advance from batch {owner.standing.position}",
             str(owner.error),
-            "mend what the error names, then start again",
+            "fix what the error names, then start again",
         ) from owner.error
 
     try:

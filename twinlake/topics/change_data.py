@@ -1,6 +1,6 @@
 """Owns change data: what Debezium's envelopes of one table's changes say, and what tells two of them apart.
 
-An envelope is told again when its connector begins anew. What is then the same, and nothing else, is its
+An envelope is sent again when its connector starts again. What is then the same, and nothing else, is its
 identity: the class of its operation, the source's position and snapshot flag, the record's key, and the rows.
 Only the position would be too little: all rows of a snapshot have the same one, and an incremental snapshot
 reads a row again that may have changed since.
@@ -71,11 +71,11 @@ def identity(contract: Contract, column: Callable[[str], str], key: str) -> str:
     `column` gives the SQL of an envelope's field, `key` is that of the record's key.
     """
     op, source = column("op"), column("source")
-    told = ("snapshot", *POSITIONS[contract.change_data or ""])
+    fields = ("snapshot", *POSITIONS[contract.change_data or ""])
     parts = {
         # a snapshot reads at a position that a change may have, too
         "class": f"CASE WHEN {op} IN ('c', 'u', 'd') THEN 'change' ELSE {op} END",
-        **{name: f"{source}.{quote.name(name)}" for name in told},
+        **{name: f"{source}.{quote.name(name)}" for name in fields},
         "key": f"hex(CAST({key} AS binary))",
         **{name: column(name) for name in ROWS},
     }
@@ -99,8 +99,8 @@ def broken(contract: Contract, column: Callable[[str], str]) -> dict[str, str]:
             found[reason(MISSING, f"source.{name}")] = f"{source}.{quote.name(name)} IS NULL"
     for name in ROWS:
         found[reason(MISSING, name)] = f"{op} IN ({_NEEDED_BY[name]}) AND {column(name)} IS NULL"
-        told = f"to_json({column(name)})"
-        lacks = " OR ".join(f"contains({told}, {quote.string(value)})" for value in _UNAVAILABLE)
+        text = f"to_json({column(name)})"
+        lacks = " OR ".join(f"contains({text}, {quote.string(value)})" for value in _UNAVAILABLE)
         found[reason(UNAVAILABLE_VALUE, name)] = lacks
     own = {rule.reason for rule in contract.rules}
     return {why: f"coalesce({sql}, false)" for why, sql in found.items() if why not in own}
@@ -115,8 +115,8 @@ def event_micros(source: str) -> str:
 def whole_snapshot(database: str) -> tuple[str, str]:
     """SQL over an envelope's fields: what all records of one complete snapshot have in common, as text (NULL
     for every other record), and whether a record ends it."""
-    told = (name for name in POSITIONS[database] if name not in _MAY_LACK)
-    place = ", ".join(f"source.{quote.name(name)}" for name in told)
+    fields = (name for name in POSITIONS[database] if name not in _MAY_LACK)
+    place = ", ".join(f"source.{quote.name(name)}" for name in fields)
     # of several tables the first and last row of each are called after the table
     names = ("first", "first_in_data_collection", "true", "last_in_data_collection", "last")
     flags = ", ".join(f"'{name}'" for name in names)

@@ -56,7 +56,7 @@ def type_errors(
 ) -> Iterator[tuple[str, str, str]]:
     """(reason code, path, SQL that is TRUE where it applies) for each way not to be of the type.
 
-    Only `closely` a decimal of more than 38 digits is told from what is no number.
+    Only `closely` a decimal of more than 38 digits is distinguished from what is not a number.
     """
     if isinstance(type_, Plain):
         yield from ((code, path, f"({wrong})") for code, wrong in _plain_doubts(doc, type_, closely))

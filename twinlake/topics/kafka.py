@@ -181,5 +181,5 @@ class Kafka:
             what=f"Kafka at {self.access.bootstrap_servers} did not answer",
             why=why,
             remedy="see `twinlake status` and `twinlake logs broker`; for one of your own, see to it, or "
-            "mend [kafka] in twinlake.toml",
+            "fix [kafka] in twinlake.toml",
         )

@@ -169,12 +169,12 @@ def _telling(ear: ErrorCollector, topic: str) -> Iterator[None]:
         yield
     except (KafkaException, SystemError) as error:
         # confluent-kafka may call the next callback with the error set; of that Python makes a SystemError
-        told = error if isinstance(error, KafkaException) else error.__cause__
-        if not isinstance(told, KafkaException):
+        cause = error if isinstance(error, KafkaException) else error.__cause__
+        if not isinstance(cause, KafkaException):
             raise
         ear.refuse()
-        raise _no_right(told.args[0], ear.access, topic) or TwinlakeError(
-            f"no more records can be sent to topic {topic!r}", told.args[0].str(),
+        raise _no_right(cause.args[0], ear.access, topic) or TwinlakeError(
+            f"no more records can be sent to topic {topic!r}", cause.args[0].str(),
             "see `twinlake logs broker`, then produce again; ids do not repeat",
         ) from error  # fmt: skip
 

@@ -142,7 +142,7 @@ def refusal_in_java(text: str, access: Login, doing: str, rights: str) -> Denied
 def _speaking_tls(access: Login) -> str:
     """The first of the servers that does; librdkafka says no more of it than that it went away."""
     asking = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    asking.check_hostname, asking.verify_mode = False, ssl.CERT_NONE  # nothing is told, nothing is believed
+    asking.check_hostname, asking.verify_mode = False, ssl.CERT_NONE  # nothing is sent, nothing is believed
     for server in map(str.strip, access.bootstrap_servers.split(",")):
         try:
             host, port = host_and_port(server)

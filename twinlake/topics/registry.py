@@ -149,14 +149,14 @@ class Registry:
             what=f"the schema registry at {self.url} did not answer",
             why=why,
             remedy="see `twinlake status` and `twinlake logs registry`; for one of your own, see to it, or "
-            "mend [registry] in twinlake.toml",
+            "fix [registry] in twinlake.toml",
         )
 
     def _denied(self, why: str) -> DeniedError:
         return DeniedError(
             what=f"the schema registry at {self.url} does not let {self.access.who} do that",
             why=why,
-            remedy="mend username and password_file in [registry] of twinlake.toml, or have it given the "
+            remedy="fix username and password_file in [registry] of twinlake.toml, or have it given the "
             "rights; `twinlake doctor` tries them",
         )
 

@@ -74,12 +74,12 @@ def table() -> Iterator[str]:
     yield f"| {' | '.join(titles)} |"
     yield "|---" * len(titles) + "|"
     for kind in MEASURES.values():
-        told = kind.semantics
-        if told is None:
+        semantics = kind.semantics
+        if semantics is None:
             raise ValueError(f"measure {kind.kind} has no `semantics`: say what it promises, see Semantics")
         shows = " ".join((kind.__doc__ or "").split())
-        cells = (_signature(kind), shows, _states(kind), told.equality, told.ties, told.null, told.nan,
-                 told.empty, told.overflow)  # fmt: skip
+        cells = (_signature(kind), shows, _states(kind), semantics.equality, semantics.ties, semantics.null,
+                 semantics.nan, semantics.empty, semantics.overflow)  # fmt: skip
         yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
@@ -102,8 +102,8 @@ def _states(kind: type[Measure]) -> str:
     for type_ in ("bigint", "double"):
         parts = sample(kind).parts("m", dict.fromkeys(_COLUMNS, type_))
         names |= dict.fromkeys(part.name for part in parts)
-    told = [f"`{name}`" for name in names]
-    return ", ".join(["a row per item", *told] if sample(kind).item is not None else told)
+    quoted = [f"`{name}`" for name in names]
+    return ", ".join(["a row per item", *quoted] if sample(kind).item is not None else quoted)
 
 
 if __name__ == "__main__":

@@ -65,10 +65,10 @@ class Certificate:
     evidence: dict[str, int] = field(default_factory=dict)
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> Certificate:
+    def from_json(cls, data: Mapping[str, Any]) -> Certificate:
         """The inverse of `to_json`."""
-        base = told["base"] and Base(**told["base"])
-        return cls(**{**told, "base": base})
+        base = data["base"] and Base(**data["base"])
+        return cls(**{**data, "base": base})
 
     @property
     def is_whole(self) -> bool:
@@ -130,9 +130,9 @@ class Certificate:
 
     def summary(self) -> dict[str, Any]:
         """Without the differing rows themselves; in words what it covers and, if anything, raises."""
-        told = asdict(replace(self, differences=[]))  # to copy them takes longer than all the rest
-        del told["differences"]
-        return {**told, "covers": self.covers, "raises": self.why if self.raises else None}
+        data = asdict(replace(self, differences=[]))  # to copy them takes longer than all the rest
+        del data["differences"]
+        return {**data, "covers": self.covers, "raises": self.why if self.raises else None}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +148,7 @@ class Outcome:
         return self.differing == 0
 
     def __add__(self, other: Outcome) -> Outcome:
-        """Two comparisons of different rows, told as one."""
+        """Two comparisons of different rows, reported as one."""
         return Outcome(
             rows_compared=self.rows_compared + other.rows_compared,
             differing=self.differing + other.differing,
@@ -191,8 +191,8 @@ class Certificates:
         self._sequence = 0
         for row in sorted(self._ledger.rows(), key=lambda row: row["sequence"]):
             self._sequence = row.pop("sequence")
-            told = {**row, **{name: json.loads(row[name]) for name in _NESTED}}
-            self._remember(Certificate.from_json(told))
+            data = {**row, **{name: json.loads(row[name]) for name in _NESTED}}
+            self._remember(Certificate.from_json(data))
         self._bases.clear()
 
     def add(self, certificate: Certificate) -> Certificate:

@@ -56,7 +56,7 @@ class Paused:
         return {**asdict(self), "versions": list(self.versions), "what": self.what, "words": self.words}
 
     def stalls(self, version: Version) -> StalledVersionError:
-        """What is told to whoever waits for the version, and to its readers."""
+        """What those who wait for the version get, and its readers."""
         return StalledVersionError(f"{version} takes no step", f"the table is {self.words}", self.resuming)
 
 

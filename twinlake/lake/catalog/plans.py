@@ -147,10 +147,10 @@ class Plans:
     def analysed(self) -> dict[str, str]:
         """By its premises (`kinds/premises.py`), the fingerprint of each definition that plans know."""
         try:
-            told = store.read_json(self._folder / _ANALYSED)
+            data = store.read_json(self._folder / _ANALYSED)
         except (FileNotFoundError, DamagedError):  # they are found out again
             return {}
-        return told if isinstance(told, dict) else {}
+        return data if isinstance(data, dict) else {}
 
     def save_analysed(self, found: Mapping[str, str]) -> None:
         """Adds these, as the newest; the oldest ones go."""

@@ -61,7 +61,7 @@ def _why(one: Health) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What the lake server has told readers, and when by its own clock, to be shown. No two are alike."""
+    """What the lake server has reported to readers, and when by its own clock. No two are alike."""
 
     number: int
     at: str
@@ -99,20 +99,20 @@ class Publisher:
         try:
             self._publish()
         except Exception as error:
-            journal.warning("readers are not told which versions are stalled", why=str(error))
+            journal.warning("the report to readers of stalled versions failed", why=str(error))
 
     def _publish(self) -> None:
-        told, before = tuple(stalled(self._health())), self._written
-        if before and told == before.stalled and time.monotonic() - self._written_at < REPORT_S:
+        current, before = tuple(stalled(self._health())), self._written
+        if before and current == before.stalled and time.monotonic() - self._written_at < REPORT_S:
             return
         number = before.number + 1 if before else 1
-        report = Report(number=number, at=format_moment(self._clock()), stalled=told)
+        report = Report(number=number, at=format_moment(self._clock()), stalled=current)
         store.replace(_file(self._lake), json.dumps(asdict(report), indent=2))
         self._written, self._written_at = report, time.monotonic()
 
 
 def published(lake: Location) -> Report | None:
-    """What the lake server told last; None where it has never done so."""
+    """What the lake server reported last; None where it has never done so."""
     try:
         return store.read_as(_file(lake), Report)
     except FileNotFoundError:

@@ -153,7 +153,7 @@ class Appender:
         same: bool,
     ) -> list[dict[str, Any]]:
         now_ms = time.time_ns() // 1_000_000
-        told = {
+        info = {
             "timestamp": now_ms,
             "operation": "OPTIMIZE" if same else "WRITE",
             "operationParameters": {} if same else {
@@ -173,7 +173,7 @@ class Appender:
         txn = {"appId": app_id, "version": txn_version, "lastUpdated": now_ms}
         gone = ({"remove": self._removal(path, now_ms, same)} for path in removed)
         return [
-            {"commitInfo": told},
+            {"commitInfo": info},
             {"txn": txn},
             *gone,
             *({"add": {**file, "dataChange": not same}} for file in added),
@@ -189,13 +189,14 @@ class Appender:
     def _sum_up(self, commit_id: str) -> None:
         """Delta's checksum file of the newest version: it spares readers to look for what never changes."""
         state = self._state
-        told = {
+        checksum = {
             "txnId": commit_id, "tableSizeBytes": state.bytes, "numFiles": len(state.files), "numMetadata": 1,
             "numProtocol": 1, "setTransactions": [*state.transactions.values()], "domainMetadata": [],
             "metadata": state.metadata, "protocol": state.protocol,
         }  # fmt: skip
         try:
-            file, text = state.folder / f"{state.version:020d}.crc", json.dumps(told, separators=(",", ":"))
+            file = state.folder / f"{state.version:020d}.crc"
+            text = json.dumps(checksum, separators=(",", ":"))
             if not store.put_if_absent(file, text):
                 # of a commit that a backup lacks: Spark would go by its columns, which the table has not
                 store.replace(file, text)

@@ -76,7 +76,7 @@ def is_whole(folder: Location, version: int) -> bool:
     return False
 
 
-def told(folder: Location) -> int | None:
+def last_checkpoint(folder: Location) -> int | None:
     """Of which version the last one is, by what it says of itself. deltalake opens no table that tells of one
     which is not there, so that is forgotten."""
     try:
@@ -96,7 +96,7 @@ def put_aside(file: Location, why: object) -> None:
         store.rename(file, f".{file.name}.torn.tmp")
         store.delete(_sum_of(file))
     if not store.exists(file):
-        told(file.parent)
+        last_checkpoint(file.parent)
 
 
 def _forget_hint(folder: Location) -> None:

@@ -28,7 +28,7 @@ def due(version: int) -> bool:
 
 
 def make(path: Location) -> None:
-    """Begins to write one of the newest version; a failure is told, and the next one comes soon.
+    """Begins to write one of the newest version; a failure is logged, and the next one comes soon.
 
     One that waits for its turn will do for all commits until then: commits may come faster.
     """

@@ -32,7 +32,7 @@ Column = tuple[str, ...]
 BATCH_ROWS = 1_000_000
 """So many rows of a file are looked at together."""
 LONGEST_TEXT = 32
-"""Of a longer text its beginning is told, as the upper bound with the greatest character of all behind it."""
+"""Of a longer text its beginning is kept, as the upper bound with the greatest character of all behind it."""
 UNDECODABLE = (OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError)
 """What pyarrow raises of bytes in memory that are no Parquet file."""
 _EXPECTED = "the data file as it was written"
@@ -181,7 +181,7 @@ def _values(rows: pa.Table, column: Column) -> pa.ChunkedArray:
 
 
 def _bounds(values: pa.ChunkedArray) -> tuple[str, str] | None:
-    """The least and the greatest value as JSON; None where there are none, or none that may be told."""
+    """The least and the greatest value as JSON; None where there are none, or none that Delta may hold."""
     type_ = values.type
     is_float, is_text = pa.types.is_floating(type_), pa.types.is_string(type_)
     if not _is_bounded(type_):

@@ -118,9 +118,9 @@ def gone(folder: Location, version: int) -> DamagedError:
 def _checkpoints(folder: Location, last: int) -> Iterator[int]:
     """From which versions a reader of version `last` may begin, -1 where there is no checkpoint: by what the
     last one that was made says of itself, and by a list of the folder, which may be long."""
-    told = checkpoint_files.told(folder)
-    if told is not None and told <= last and checkpoint_files.is_whole(folder, told):
-        yield told
+    hint = checkpoint_files.last_checkpoint(folder)
+    if hint is not None and hint <= last and checkpoint_files.is_whole(folder, hint):
+        yield hint
     named = (checkpoint_files.NAME.fullmatch(name) for name in store.names(folder))
     known = sorted((found for one in named if one and (found := int(one[1])) <= last), reverse=True)
     yield next((one for one in known if checkpoint_files.is_whole(folder, one)), -1)
@@ -148,24 +148,24 @@ def _whole(actions: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The same; ValueError where some lack. Commits of our own say how many files they name."""
     if not actions or not all(isinstance(action, dict) for action in actions):
         raise ValueError("it has no actions")
-    told = actions[0].get("commitInfo") or {}
-    if told.get("engineInfo") == ENGINE:
+    info = actions[0].get("commitInfo") or {}
+    if info.get("engineInfo") == ENGINE:
         named = sum("add" in action for action in actions)
-        if str(named) != told["operationMetrics"]["numFiles"]:
-            raise ValueError(f"it names {named} of {told['operationMetrics']['numFiles']} data files")
+        if str(named) != info["operationMetrics"]["numFiles"]:
+            raise ValueError(f"it names {named} of {info['operationMetrics']['numFiles']} data files")
     return actions
 
 
 def commit(path: Location, version: int) -> Commit | None:
     """The commit of that version, None where its file is gone (cleaned up) or not there yet."""
-    told = actions(path / LOG_FOLDER, version)
-    if told is None:
+    found = actions(path / LOG_FOLDER, version)
+    if found is None:
         return None
     info: dict[str, Any] = {}
     transactions: dict[str, int] = {}
     added: list[str] = []
     changes_data = False
-    for action in told:
+    for action in found:
         changes_data |= any(
             action[kind].get("dataChange", True) for kind in ("add", "remove") if kind in action
         )
@@ -270,7 +270,8 @@ def statistics(spark: SparkSession, path: Location, column: str) -> DataFrame:
     The last three are NULL where the writer left no statistics. They outlive commit files and OPTIMIZE.
     """
     names = {"records": "numRecords", "first": f"minValues.{column}", "last": f"maxValues.{column}"}
-    facts = (f"CAST(get_json_object(stats, '$.{told}') AS bigint) AS {name}" for name, told in names.items())
+    facts = (f"CAST(get_json_object(stats, '$.{statistic}') AS bigint) AS {name}"
+             for name, statistic in names.items())  # fmt: skip
     return files(spark, path).selectExpr("path", *facts)
 
 

@@ -26,13 +26,13 @@ def last_at(path: Location, place: Place, at: int) -> Commit | None:
     low, high = _oldest(path) - 1, newest
     while low < high:
         middle = (low + high + 1) // 2
-        told = newest_told(path, middle, place)
-        if told is None or (place(told.metadata) or 0) <= at:
+        commit = newest_with_place(path, middle, place)
+        if commit is None or (place(commit.metadata) or 0) <= at:
             low = middle
         else:
             high = middle - 1
-    told = newest_told(path, low, place)
-    return None if told is None else Commit(version=low, metadata=told.metadata)
+    commit = newest_with_place(path, low, place)
+    return None if commit is None else Commit(version=low, metadata=commit.metadata)
 
 
 def readable(path: Location, version: int, now_s: float) -> bool:
@@ -47,7 +47,7 @@ def readable(path: Location, version: int, now_s: float) -> bool:
         return version == delta.newest_version(path)
 
 
-def newest_told(path: Location, version: int, place: Place) -> Commit | None:
+def newest_with_place(path: Location, version: int, place: Place) -> Commit | None:
     """The newest commit up to that version that tells a place."""
     while (found := delta.commit(path, version)) is not None:
         if place(found.metadata) is not None:

@@ -33,12 +33,12 @@ class Ledger:
         self.schema = schema
         self._lock = threading.Lock()
         self._table: DeltaTable | None = None
-        """As of its last append: opening it anew lists and reads its commits, of a store one by one."""
+        """As of its last append: opening it again lists and reads its commits, of a store one by one."""
 
     def append(self, rows: list[Row]) -> None:
         """Commit the rows together; on return they survive a kill. FullDiskError where there is no room."""
         with self._lock, store.telling_of_no_room(self.path):
-            table, self._table = self._table or self._open(), None  # after a failure it is opened anew
+            table, self._table = self._table or self._open(), None  # after a failure it is opened again
             write_deltalake(table, pa.Table.from_pylist(rows, self.schema), mode="append")
             self._table = table
 

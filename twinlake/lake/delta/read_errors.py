@@ -60,7 +60,7 @@ def damage_now(file: Location) -> DamagedError | None:
         if expected is None:
             return None
         found = _found(file, expected) or data_file.problem(file)
-        return damaged(file, found, _told(expected)) if found else None
+        return damaged(file, found, _expectation(expected)) if found else None
     except DamagedError as error:
         return error
 
@@ -99,7 +99,7 @@ def damaged_file(table: Location, state: TableState) -> DamagedError | None:
         name = unquote(path)
         if name not in there or there[name].bytes != live.bytes:
             if found := _found(table / name, live):
-                return damaged(table / name, found, _told(live))
+                return damaged(table / name, found, _expectation(live))
     return None
 
 
@@ -167,7 +167,7 @@ def _found(file: Location, live: LiveFile) -> str | None:
     return None if has == live.bytes else f"it has {has:,} bytes"
 
 
-def _told(live: LiveFile) -> str:
+def _expectation(live: LiveFile) -> str:
     """What Delta's log says of a file."""
     first, last = live.least("batch"), live.greatest("batch")
     batches = "" if first is None else f", of batch {first}" + (f" to {last}" if last != first else "")

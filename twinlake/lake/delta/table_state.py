@@ -37,17 +37,17 @@ class LiveFile(NamedTuple):
 
     def least(self, column: str) -> Any:
         """No value of the column is below it; None where the statistics do not tell."""
-        return self._told("minValues", column)
+        return self._statistic("minValues", column)
 
     def greatest(self, column: str) -> Any:
         """No value of the column is above it; None where the statistics do not tell."""
-        return self._told("maxValues", column)
+        return self._statistic("maxValues", column)
 
     def may_lack(self, column: str) -> bool:
         """Whether rows may have no value of the column, by what the statistics tell."""
-        return bool(self._told("nullCount", column) != 0)
+        return bool(self._statistic("nullCount", column) != 0)
 
-    def _told(self, statistic: str, column: str) -> Any:
+    def _statistic(self, statistic: str, column: str) -> Any:
         return json.loads(self.stats or "{}").get(statistic, {}).get(column)
 
 
@@ -78,7 +78,7 @@ class TableState:
             raise ChangedTableError(
                 f"the table {self.path} cannot be {'appended to' if appends else 'read'}",
                 f"somebody has changed it: it needs {', '.join(sorted(foreign))}",
-                "build the table anew (`twinlake plan`, `twinlake build`), and let nobody else alter it",
+                "rebuild the table (`twinlake plan`, `twinlake build`), and let nobody else alter it",
             )
 
     @property
@@ -114,21 +114,21 @@ class TableState:
         self.version += 1
 
     def _take(self, action: Mapping[str, Any]) -> None:
-        for kind, told in action.items():
-            if told is None:
+        for kind, body in action.items():
+            if body is None:
                 continue
             if kind == "add":
-                self._drop(told["path"])
-                self.bytes += told["size"]
-                self.files[told["path"]] = LiveFile(told["size"], told.get("stats"))
+                self._drop(body["path"])
+                self.bytes += body["size"]
+                self.files[body["path"]] = LiveFile(body["size"], body.get("stats"))
             elif kind == "remove":
-                self._drop(told["path"])
+                self._drop(body["path"])
             elif kind == "txn":
-                self.transactions[told["appId"]] = dict(told)
+                self.transactions[body["appId"]] = dict(body)
             elif kind == "metaData":
-                self.metadata = _given(told)
+                self.metadata = _given(body)
             elif kind == "protocol":
-                self.protocol = _given(told)
+                self.protocol = _given(body)
 
     def _drop(self, path: str) -> None:
         if gone := self.files.pop(path, None):
@@ -202,9 +202,9 @@ def whole_checkpoints(folder: Location) -> Iterator[Checkpoint]:
                 yield Checkpoint(int(named[1]), file, content)
 
 
-def _given(told: Mapping[str, Any]) -> dict[str, Any]:
+def _given(body: Mapping[str, Any]) -> dict[str, Any]:
     """Without what a writer has written as null; others leave it out."""
-    return {name: value for name, value in told.items() if value is not None}
+    return {name: value for name, value in body.items() if value is not None}
 
 
 def _names(file: pq.ParquetFile) -> set[str]:

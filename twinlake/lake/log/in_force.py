@@ -27,9 +27,9 @@ def publish(lake: Location, topic: Topic, met: Sequence[int] = ()) -> None:
 def topic_in_force(lake: Location, name: str) -> Topic:
     """The topic as its log is written now; NotFoundError before the first time."""
     try:
-        told = store.read_json(_file(lake, name))
+        data = store.read_json(_file(lake, name))
         with store.reading(_file(lake, name)):
-            return Topic.from_json(told)
+            return Topic.from_json(data)
     except FileNotFoundError as error:
         raise NotFoundError(
             f"the lake does not tell the contract and schemas of topic {name}",
@@ -45,8 +45,8 @@ def topics_in_force(lake: Location) -> list[str]:
 
 def published(lake: Location) -> dict[str, int]:
     """By file, when it was replaced last: equal as long as nothing new is in force."""
-    told = store.tree(lake / "topics")
-    return {name: file.modified_ns for name, file in told.items() if name.endswith(".json")}
+    files = store.tree(lake / "topics")
+    return {name: file.modified_ns for name, file in files.items() if name.endswith(".json")}
 
 
 def _file(lake: Location, name: str) -> Location:

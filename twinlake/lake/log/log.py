@@ -121,7 +121,7 @@ class Log:
     def open(self) -> str:
         """Creates the table where there is none, adds fields that the newest schema has gained; its id.
 
-        From then on readers are told the contract and schemas of the topic.
+        From then on readers see the contract and schemas of the topic.
         StoppedTopicError when the log has one of them with another type, from a producer that was first.
         """
         from pyspark.sql.types import StructType
@@ -143,7 +143,7 @@ class Log:
         return self.appender.table_id
 
     def publish(self, met: Iterable[int | str]) -> None:
-        """Readers are told the contract and schemas of the topic, and whose records are in the log: how a
+        """Readers see the contract and schemas of the topic, and whose records are in the log: how a
         field is read depends on both."""
         in_force.publish(self.lake, self.topic, sorted(map(int, met)))
 
@@ -255,8 +255,8 @@ class Log:
         newest = {path: file.greatest("timestamp") for path, file in self.appender.files().items()}
         return [
             unquote(path)
-            for path, told in newest.items()
-            if since is None or told is None or parse_moment(told) >= since
+            for path, ingested_at in newest.items()
+            if since is None or ingested_at is None or parse_moment(ingested_at) >= since
         ]
 
     def as_of_schema(self, made_with: MadeWith | None) -> Log:

@@ -50,11 +50,11 @@ def advance_watermark(
 
 
 def clock_at(log: Log, batch: int) -> LogClock:
-    """What the commit of that batch has told: read from it, or folded from the rows up to it."""
+    """What the commit of that batch says: read from it, or folded from the rows up to it."""
     kept = kept_commits.last_at(log.path, _batch, batch)
     if kept is not None and kept.metadata["batch"] == batch:
-        told = kept.metadata
-        return LogClock(watermark=told["watermark"], clocks=dict(told.get("clocks", {})))
+        metadata = kept.metadata
+        return LogClock(watermark=metadata["watermark"], clocks=dict(metadata.get("clocks", {})))
     return folded(by_batch(log, batch))
 
 
@@ -74,28 +74,28 @@ def position_at(log: Log, moment: datetime, now: datetime) -> int:
         )
         .collect()
     )
-    topic, told = log.topic.name, format_moment(moment)
+    topic, text = log.topic.name, format_moment(moment)
     if found["ahead"] is not None and micros(moment - EPOCH) > (found["sure"] or 0):
         why = f"its batches from {found['ahead']} on were added by a clock that is ahead of this one"
         remedy = f"name a position, like position:{topic}={log.end()}"
-        raise UsageError(f"the log of {topic} does not tell {told}", why, remedy)
+        raise UsageError(f"the log of {topic} does not reach back to {text}", why, remedy)
     if found["last"] is not None:
         return int(found["last"])
     if found["untold"] is not None:
         why = f"it has not recorded when its batches up to {found['untold']} were added"
         remedy = f"name a position, like position:{topic}={found['untold']}"
-        raise UsageError(f"the log of {topic} does not tell {told}", why, remedy)
+        raise UsageError(f"the log of {topic} does not reach back to {text}", why, remedy)
     why, remedy = "no batch was ever added to it", "wait for its first records"
     if found["first"] is not None:
         first = format_moment(from_micros(found["first"]))
         why, remedy = f"its first batch was added at {first}", "name that moment, or a later one"
-    raise UsageError(f"the log of {topic} was empty at {told}", why, remedy)
+    raise UsageError(f"the log of {topic} was empty at {text}", why, remedy)
 
 
 def folded(rows: Iterable[Mapping[str, Any]]) -> LogClock:
-    """The clocks after rows of `by_batch`, as the commits had told them batch by batch.
+    """The clocks after rows of `by_batch`, as the commits had them batch by batch.
 
-    The log's commits alone tell that a topic was accepted anew before the first record of the new epoch: a
+    The log's commits alone say that a topic was accepted again before the first record of the new epoch: a
     replay of older records in between counts here as one before it.
     """
     epoch, watermark, appended, ingested = 0, None, None, None
@@ -124,11 +124,11 @@ def folded(rows: Iterable[Mapping[str, Any]]) -> LogClock:
 def by_batch(log: Log, to: int) -> Iterable[Mapping[str, Any]]:
     """In order, per batch, epoch and partition what `LogEnd.after` and `judged_again` take of its records."""
     counted = f"verdict = '{VALID}' AND event_time <= timestamp"
-    told = log.all(0, to).selectExpr(
+    clocks = log.all(0, to).selectExpr(
         "batch", "epoch", "partition", "timestamp", "verdict", "ingested_at",
         "coalesce(replay, false) AS copy", f"{_event_time(log)} AS event_time",
     )  # fmt: skip
-    parts = told.groupBy("batch", "epoch", "partition").agg(
+    parts = clocks.groupBy("batch", "epoch", "partition").agg(
         *(
             _column(f"unix_micros(max({value}))", name)
             for name, value in {

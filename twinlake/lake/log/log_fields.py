@@ -2,7 +2,7 @@
 
 A field keeps the type that it was first sent with. Where it comes with another one that holds the same
 values, or whose values it holds, that has a field of its own beside it, `<name>:<type>`, which no producer's
-field can be called: nothing that is there is written anew, and nothing is converted before it is kept.
+field can be called: nothing that is there is rewritten, and nothing is converted before it is kept.
 A record gains the fields that it comes with for the first time, which are NULL in the rows before.
 """
 

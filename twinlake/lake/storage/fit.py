@@ -10,7 +10,7 @@ from twinlake.base.location import Location
 from twinlake.lake.storage import store
 
 CLOCKS_APART_S = 120.0
-"""What is old enough to be deleted is told by the store's clock, what is in use by this machine's."""
+"""The store's clock says what is old enough to be deleted, this machine's what is in use."""
 
 
 def check_store(lake: Location, now: datetime) -> None:

@@ -21,7 +21,7 @@ from twinlake.lake.storage.stat import Stat
 
 PIECE_BYTES = 8 << 20
 PATIENCE = {"dfs.client.failover.max.attempts": "5", "dfs.client.failover.sleep.max.millis": "2000"}
-"""Some 10 s, then it is told that nobody answers: whoever works on the lake tries again by itself. By default
+"""Some 10 s, then an error says that nobody answers: whoever works on the lake tries again. By default
 it would take minutes."""
 _GONE, _TAKEN = "FileNotFoundException", "FileAlreadyExistsException"
 _FULL = ("QuotaExceededException", "could only be written to 0 of")
@@ -37,14 +37,14 @@ class HdfsStore:
 
     def names(self, folder: Remote) -> list[str]:
         try:
-            with _told():
+            with _translated():
                 return [found.path.rpartition("/")[2] for found in self._client.list_status(folder.path)]
         except FileNotFoundError:
             return []
 
     def tree(self, folder: Remote) -> dict[str, Stat]:
         try:
-            with _told():
+            with _translated():
                 found = [*self._client.list_status(folder.path, recursive=True)]
         except FileNotFoundError:
             return {}
@@ -61,13 +61,13 @@ class HdfsStore:
         return _stat(self._found(file))
 
     def read(self, file: Remote) -> bytes:
-        with _told():
+        with _translated():
             return bytes(self._client.read(file.path).read())
 
     def put_if_absent(self, file: Remote, content: bytes) -> bool:
         unpublished = self._written(file, content)
         try:
-            with _told():
+            with _translated():
                 self._client.rename(unpublished.path, file.path)
         except FileExistsError:
             self.delete(unpublished)
@@ -76,40 +76,40 @@ class HdfsStore:
 
     def replace(self, file: Remote, content: bytes) -> None:
         unpublished = self._written(file, content)
-        with _told():
+        with _translated():
             self._client.rename(unpublished.path, file.path, overwrite=True)
 
     def copy(self, file: Remote, to: Remote) -> None:
         """HDFS has no links: the bytes come here and go back."""
-        with _told():
+        with _translated():
             source = self._client.read(file.path)
             with self._client.create(to.path) as copied:
                 while piece := source.read(PIECE_BYTES):
                     copied.write(piece)
 
     def rename(self, file: Remote, name: str) -> None:
-        with _told():
+        with _translated():
             self._client.rename(file.path, file.with_name(name).path)
 
     def delete(self, file: Remote) -> None:
-        with suppress(FileNotFoundError), _told():
+        with suppress(FileNotFoundError), _translated():
             self._client.delete(file.path)
 
     def delete_tree(self, folder: Remote) -> None:
-        with suppress(FileNotFoundError), _told():
+        with suppress(FileNotFoundError), _translated():
             self._client.delete(folder.path, recursive=True)
 
     def make_folder(self, folder: Remote) -> None:
-        with _told():
+        with _translated():
             self._client.mkdirs(folder.path, create_parent=True)
 
     def reader(self, file: Remote) -> hdfs_native.FileReader:
-        with _told():
+        with _translated():
             return self._client.read(file.path)
 
     @contextmanager
     def writer(self, file: Remote) -> Iterator[Any]:
-        with _told(), self._client.create(file.path) as out:
+        with _translated(), self._client.create(file.path) as out:
             yield out
 
     def no_room(self, place: Remote, error: BaseException, *disks: Path) -> FullDiskError | None:
@@ -125,13 +125,13 @@ class HdfsStore:
         return full_disk(*disks, error=error) if disks else None
 
     def _found(self, place: Remote) -> hdfs_native.FileStatus:
-        with _told():
+        with _translated():
             return self._client.get_file_info(place.path)
 
     def _written(self, file: Remote, content: bytes) -> Remote:
         """The content as a file beside it that nobody reads."""
         unpublished = file.with_name(f".{file.name}.{uuid4()}.tmp")
-        with _told(), self._client.create(unpublished.path, WriteOptions(create_parent=True)) as out:
+        with _translated(), self._client.create(unpublished.path, WriteOptions(create_parent=True)) as out:
             out.write(content)
         return unpublished
 
@@ -141,7 +141,7 @@ def _stat(found: hdfs_native.FileStatus) -> Stat:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _translated() -> Iterator[None]:
     """Raises OSError in the place of what the library raises, with what the name node said."""
     try:
         yield

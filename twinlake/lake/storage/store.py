@@ -133,8 +133,8 @@ def read_as(file: Location, shape: type[T], older: Mapping[str, Any] = {}) -> T:
 
     found = read_json(file)
     try:
-        told = json.dumps({**older, **found} if isinstance(found, dict) else found)
-        made: T = _adapter(cast("Any", shape)).validate_json(told, strict=True)
+        text = json.dumps({**older, **found} if isinstance(found, dict) else found)
+        made: T = _adapter(cast("Any", shape)).validate_json(text, strict=True)
     except ValidationError as error:
         faults = (f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg']}" for one in error.errors())
         raise damaged(file, "; ".join(faults)[:500], "what the lake server wrote") from error

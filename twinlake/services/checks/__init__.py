@@ -1,1 +1,1 @@
-"""What is asked of services of one's own before anything uses them."""
+"""What is asked of external services before anything uses them."""

@@ -1,4 +1,4 @@
-"""What is asked of an Airflow of one's own: there, well, and of a version for the DAGs?"""
+"""What is asked of an external Airflow: there, well, and of a version for the DAGs?"""
 
 from __future__ import annotations
 
@@ -21,28 +21,32 @@ _PARTS = ("metadatabase", "scheduler", "dag_processor", "triggerer")
 
 def findings(settings: Settings, clock: Clock) -> Iterator[Finding]:
     """Every check; the first one decides whether there are others."""
-    told = settings.values.airflow
-    reached = tried(SERVICE, told.url, lambda: health(told.url, told.ca_file))
+    configured = settings.values.airflow
+    reached = tried(SERVICE, configured.url, lambda: health(configured.url, configured.ca_file))
     yield reached
     if reached.error:
         return
-    yield tried(SERVICE, "its version", lambda: _refuse_old(told.url, told.ca_file))
-    yield tried(SERVICE, "its clock", lambda: refuse_clock("Airflow", _clock(told.url, told.ca_file), clock))
+    yield tried(SERVICE, "its version", lambda: _refuse_old(configured.url, configured.ca_file))
+
+    def its_clock() -> str:
+        return refuse_clock("Airflow", _clock(configured.url, configured.ca_file), clock)
+
+    yield tried(SERVICE, "its clock", its_clock)
 
 
 def health(url: str, ca_file: Path | None) -> str:
     """Which of its parts are healthy; UnreachableError unless all are that it tells of."""
     found, _ = _ask(f"{url}/api/v2/monitor/health", ca_file)
-    told = {name: (found.get(name) or {}).get("status") for name in _PARTS}
+    statuses = {name: (found.get(name) or {}).get("status") for name in _PARTS}
     # it says nothing of a component that does not run on its own
-    sick = [f"{name}: {status}" for name, status in told.items() if status not in ("healthy", None)]
-    if told["metadatabase"] is None:
+    sick = [f"{name}: {status}" for name, status in statuses.items() if status not in ("healthy", None)]
+    if statuses["metadatabase"] is None:
         sick = ["what answers is no Airflow"]
     if sick:
         raise UnreachableError(
-            f"the Airflow at {url} is not well", ", ".join(sick), "mend it, or name another in twinlake.toml"
+            f"the Airflow at {url} is not well", ", ".join(sick), "fix it, or name another in twinlake.toml"
         )
-    return ", ".join(f"{name} healthy" for name, status in told.items() if status)
+    return ", ".join(f"{name} healthy" for name, status in statuses.items() if status)
 
 
 def _refuse_old(url: str, ca_file: Path | None) -> str:
@@ -72,7 +76,7 @@ def _ask(url: str, ca_file: Path | None) -> tuple[dict[str, Any], datetime | Non
         raise UnreachableError(
             f"{url} does not answer as Airflow does",
             said if isinstance(error, httpx.HTTPError) else f"the answer is no JSON: {said}",
-            "start it, or mend url in [airflow] of twinlake.toml",
+            "start it, or fix url in [airflow] of twinlake.toml",
         ) from error  # fmt: skip
     if not isinstance(found, dict):
         found = {}

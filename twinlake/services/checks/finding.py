@@ -52,21 +52,21 @@ def tried(service: str, looked_at: str, look: Callable[[], str]) -> Finding:
         return Finding(service=service, looked_at=looked_at, error=said)
     except TwinlakeError as error:
         return Finding(service=service, looked_at=looked_at, error=error)
-    except Exception as error:  # a check that cannot be made is told beside the others
+    except Exception as error:  # a check that cannot be made is shown beside the others
         why = f"{type(error).__name__}: {error}"[:400]
-        failed = UnreachableError(f"{looked_at} could not be checked", why, "mend that, then ask again")
+        failed = UnreachableError(f"{looked_at} could not be checked", why, "fix that, then ask again")
         return Finding(service=service, looked_at=looked_at, error=failed)
 
 
-def refuse_clock(whose: str, told: datetime | None, clock: Clock) -> str:
+def refuse_clock(whose: str, theirs: datetime | None, clock: Clock) -> str:
     """How far that clock is from ours; TwinlakeError where that is minutes."""
-    if told is None:
-        return "it does not tell its time"
-    apart = told - clock()
+    if theirs is None:
+        return "it does not say its time"
+    apart = theirs - clock()
     if abs(apart) > FARTHEST:
         raise TwinlakeError(
             f"the clocks of {whose} and of this machine differ by {abs(apart).total_seconds():,.0f} s",
-            f"{whose} says {format_moment(told)}, this machine {format_moment(clock())}: lateness, "
+            f"{whose} says {format_moment(theirs)}, this machine {format_moment(clock())}: lateness, "
             "watermarks and what is kept how long are measured by them",
             "have NTP set both (`timedatectl` shows this machine's)",
         )

@@ -1,4 +1,4 @@
-"""What is asked of a Kafka of one's own before anything uses it: who may do what, and what its topics are."""
+"""What is asked of an external Kafka before anything uses it: who may do what, and what its topics are."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ _ALL = {"ALL", "ANY"}
 
 def findings(settings: Settings, clock: Clock, remembered: str = "") -> Iterator[Finding]:
     """Every check, as far as its predecessors let it. `remembered` is the cluster that was met before."""
-    told = settings.values.kafka
+    configured = settings.values.kafka
     clients: dict[Role, Kafka] = {}
-    reached = tried(SERVICE, told.bootstrap_servers, partial(_reach, clients, told, remembered))
+    reached = tried(SERVICE, configured.bootstrap_servers, partial(_reach, clients, configured, remembered))
     yield reached
     if reached.error:
         return
     for role in ROLES:
-        if told.login(role) is not told:  # a lake need not be allowed to write what it reads
-            yield tried(SERVICE, role, partial(_let_in, clients, told, role))
+        if configured.login(role) is not configured:  # a lake need not be allowed to write what it reads
+            yield tried(SERVICE, role, partial(_let_in, clients, configured, role))
     for name in topic_names(*settings.sources):
         yield from _of_topic(clients, name, clock)
 
 
-def _reach(clients: dict[Role, Kafka], told: KafkaSettings, remembered: str) -> str:
-    _refuse_silent(told.bootstrap_servers)
-    found = _enter(clients, told, "ingest")
+def _reach(clients: dict[Role, Kafka], configured: KafkaSettings, remembered: str) -> str:
+    _refuse_silent(configured.bootstrap_servers)
+    found = _enter(clients, configured, "ingest")
     if remembered and remembered != found:
         return (f"cluster {found}; until now it was {remembered}: topics that the lake has read stop until "
                 "`twinlake topic accept`")  # fmt: skip
@@ -62,12 +62,12 @@ def _refuse_silent(servers: str) -> None:
         silent.append(f"{server}: {why}")
     raise UnreachableError(
         f"nobody listens at {servers}", "; ".join(silent),
-        "start that Kafka, or mend bootstrap_servers in [kafka] of twinlake.toml",
+        "start that Kafka, or fix bootstrap_servers in [kafka] of twinlake.toml",
     )  # fmt: skip
 
 
-def _let_in(clients: dict[Role, Kafka], told: KafkaSettings, role: Role) -> str:
-    _enter(clients, told, role)
+def _let_in(clients: dict[Role, Kafka], configured: KafkaSettings, role: Role) -> str:
+    _enter(clients, configured, role)
     return f"{clients[role].access.who} is let in"
 
 
@@ -119,7 +119,7 @@ def _refuse_unfit(kafka: Kafka, topic: KafkaTopic) -> str:
         raise UsageError(
             f"topic {name} has no id",
             "the cluster is older than Kafka 2.8, or its metadata are: a topic that is made again could not "
-            "be told from the one that was read",
+            "be distinguished from the one that was read",
             "upgrade the cluster, or name another one",
         )
     kind = kafka.timestamp_type(name)
@@ -128,7 +128,7 @@ def _refuse_unfit(kafka: Kafka, topic: KafkaTopic) -> str:
             f"topic {name} has timestamps that producers set ({kind})",
             "lateness and watermark are measured against the broker's clock; a producer's could be anything",
             f"{alter} --add-config message.timestamp.type={LOG_APPEND_TIME}; records that are in it "
-            "already keep theirs: with such records make it anew, or give it another name",
+            "already keep theirs: with such records recreate it, or give it another name",
         )
     policy = kafka.setting(name, "cleanup.policy")
     if "compact" in policy:

@@ -1,4 +1,4 @@
-"""What is asked of a registry of one's own before anything uses it: subjects, their rules, their schemas."""
+"""What is asked of an external registry before anything uses it: subjects, their rules, their schemas."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def findings(settings: Settings, clock: Clock) -> Iterator[Finding]:
     """Every check; the first one decides whether there are others."""
     from twinlake.topics.registry import Registry  # here: half a second that no other command needs
 
-    told = settings.values.registry
+    configured = settings.values.registry
 
     @cache
     def registry() -> Registry:  # made within a look: settings that make no client are found wrong there
         return Registry(told)
 
-    reached = tried(SERVICE, told.url, lambda: _reach(registry()))
+    reached = tried(SERVICE, configured.url, lambda: _reach(registry()))
     yield reached
     if reached.error:
         return

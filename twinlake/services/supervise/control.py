@@ -249,7 +249,7 @@ def bring_down(settings: Settings, say: Callable[[str], None]) -> None:
     _refuse_containers(folders, "down")
     with _alone(folders):
         _end_all(folders, say)
-        # it would keep the next supervisor from starting; addresses and passwords are made anew
+        # it would keep the next supervisor from starting; addresses and passwords are made again
         Services.drop_torn(settings.services_file)
 
 

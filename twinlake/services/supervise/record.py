@@ -131,11 +131,11 @@ def last_words(log: Path) -> dict[str, str] | None:
     """What a part said of its own end, as the last critical line of its log."""
     for line in reversed(tail(log, 200)):
         try:
-            told = json.loads(line)
+            entry = json.loads(line)
         except ValueError:
             continue
-        if isinstance(told, dict) and told.get("level") == "critical":
-            return TwinlakeError(told["event"], told.get("why", ""), told.get("remedy", "")).to_json()
+        if isinstance(entry, dict) and entry.get("level") == "critical":
+            return TwinlakeError(entry["event"], entry.get("why", ""), entry.get("remedy", "")).to_json()
     return None
 
 

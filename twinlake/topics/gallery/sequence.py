@@ -42,7 +42,7 @@ class Sequence:
     """The records of one (topic, seed, run); `draw` continues where it stopped.
 
     `run` tells two sequences of one seed apart by their event ids and by nothing else; change data has none:
-    of one seed it is the same database's, told once more. With a span the events
+    of one seed it is the same database's, sent once more. With a span the events
     lie anywhere in so many milliseconds before now, otherwise a few seconds before.
     """
 

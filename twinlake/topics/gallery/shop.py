@@ -1,7 +1,7 @@
-"""Owns the sequences of the gallery's shop: two tables of databases, told by connectors as Debezium's do.
+"""Owns the sequences of the gallery's shop: two tables of databases, sent by connectors as Debezium's do.
 
 A connector begins with a snapshot. Now and then it has lost its place: then it knows nothing of the changes
-since, and takes a snapshot anew. Its tombstones are switched off.
+since, and takes a snapshot again. Its tombstones are switched off.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CUSTOMERS, ORDERS = 40, 150
 NAMES = ("Anna", "Ben", "Cleo", "Dora", "Emil", "Färber", "Goran", "Hanna")
 CITIES = ("Bonn", "Kraków", "Lyon", "Málaga", None)
 LOST, INCREMENTAL, DELETED = 0.01, 0.02, 0.25
-"""Shares: of changes before which the connector loses its place or reads some rows anew; of deletes."""
+"""Shares: of changes before which the connector loses its place or reads some rows again; of deletes."""
 Row = Mapping[str, Any]
 
 
@@ -33,7 +33,7 @@ class _Table:
         self._most = most
         self._rows: dict[int, Row] = {}
         self._position = 0
-        self._told: deque[dict[str, Any]] = deque()
+        self._pending: deque[dict[str, Any]] = deque()
         for _ in range(most):
             self._change()
         self._snapshot()
@@ -51,7 +51,7 @@ class _Table:
         raise NotImplementedError
 
     def event(self, at: datetime) -> dict[str, Any]:
-        if not self._told:
+        if not self._pending:
             chance = self.random.random()
             if chance < LOST:
                 for _ in range(self.random.randrange(5, 40)):
@@ -60,11 +60,11 @@ class _Table:
             elif chance < LOST + INCREMENTAL:
                 self._position += 1  # the signal for it is a row, too
                 self._read(self.random.sample(sorted(self._rows), len(self._rows) // 4), "incremental")
-        if not self._told:
-            self._told.append(self._change())
-        told = self._told.popleft()
+        if not self._pending:
+            self._pending.append(self._change())
+        envelope = self._pending.popleft()
         ms = round(at.timestamp() * 1000)
-        return {**told, "source": {**told["source"], "ts_ms": ms}, "ts_ms": ms + 40}
+        return {**envelope, "source": {**envelope["source"], "ts_ms": ms}, "ts_ms": ms + 40}
 
     def _change(self) -> dict[str, Any]:
         self._position += 1
@@ -81,11 +81,11 @@ class _Table:
     def _snapshot(self) -> None:
         self._position += 1
         self._read(sorted(self._rows), "true")
-        self._told[0]["source"]["snapshot"] = "first"
-        self._told[-1]["source"]["snapshot"] = "last"
+        self._pending[0]["source"]["snapshot"] = "first"
+        self._pending[-1]["source"]["snapshot"] = "last"
 
     def _read(self, numbers: list[int], snapshot: str) -> None:
-        self._told += [self._envelope("r", snapshot, None, self._rows[number]) for number in numbers]
+        self._pending += [self._envelope("r", snapshot, None, self._rows[number]) for number in numbers]
 
     def _envelope(self, op: str, snapshot: str, before: Row | None, after: Row | None) -> dict[str, Any]:
         source = {**self.source(self._position), "snapshot": snapshot}

@@ -59,8 +59,8 @@ public final class Admission implements SparkPlugin {
 
       /** Whether what the executor has written is in the driver's lake: a copy of it has the same files, too. */
       @Override
-      public Object receive(Object told) throws IOException {
-        String[] words = told.toString().split(" ", 2);
+      public Object receive(Object message) throws IOException {
+        String[] words = message.toString().split(" ", 2);
         boolean seen = Programs.sees(words[1]);
         if (seen) {
           ADMITTED.add(words[0]);
@@ -104,9 +104,9 @@ public final class Admission implements SparkPlugin {
     };
   }
 
-  private static String lacking(String told, String other) {
+  private static String lacking(String names, String other) {
     Set<String> known = Set.of(other.split(", "));
-    return String.join(", ", Arrays.stream(told.split(", ")).filter(one -> !known.contains(one)).toList());
+    return String.join(", ", Arrays.stream(names.split(", ")).filter(one -> !known.contains(one)).toList());
   }
 
   private static final class Removals extends SparkListener {

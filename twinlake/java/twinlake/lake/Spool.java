@@ -125,7 +125,7 @@ public final class Spool {
     return HELD.computeIfAbsent(name, any -> new Held(most, mostInAll));
   }
 
-  /** One task's; it runs in this JVM. A task that is ended and begun again begins its file anew. */
+  /** One task's; it runs in this JVM. A task that is ended and started again starts its file again. */
   private static final class Write extends AbstractFunction2<TaskContext, Iterator<byte[]>, Object>
       implements Serializable {
     private static final long serialVersionUID = 1L;

@@ -14,7 +14,7 @@ import scala.collection.immutable.List$;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** The size that a function is told by each row, as it is, or the row's statement fails; it has its child's name. */
+/** The size that each row gives a function, as it is, or the row's statement fails; it has its child's name. */
 final class BoundedSize extends Expression implements CodegenFallback, Serializable {
   private static final long serialVersionUID = 1L;
   private final Expression child;
@@ -37,7 +37,7 @@ final class BoundedSize extends Expression implements CodegenFallback, Serializa
     }
     double size = value instanceof Decimal one ? one.toDouble() : ((Number) value).doubleValue();
     if (size < least || size > largest) {
-      throw Sizes.tooLarge(function, "was told " + value + " by a row");
+      throw Sizes.tooLarge(function, "got " + value + " from a row");
     }
     return value;
   }

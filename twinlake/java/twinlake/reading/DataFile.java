@@ -98,10 +98,10 @@ final class DataFile {
   /** Whether all values of the column are less than the given one. */
   private boolean isBelow(Expression column, Object value) {
     Long bound = bound("maxValues", column);
-    // a time's bound is told in milliseconds, and not every writer rounds up
+    // a time's bound is written in milliseconds, and not every writer rounds up
     long slack = column.dataType() instanceof TimestampType ? 999 : 0;
     if (slack > 0 && bound != null && bound >= LAST) {
-      return false; // what is later is told as this
+      return false; // what is later is written as this
     }
     return bound != null && value instanceof Number number && bound + slack < number.longValue();
   }
@@ -113,19 +113,19 @@ final class DataFile {
 
   /** The bound as Spark has such values inside; null where there is none, or none of a type that is known here. */
   private Long bound(String which, Expression column) {
-    JsonNode told = below(statistics().path(which), column);
+    JsonNode value = below(statistics().path(which), column);
     DataType type = column.dataType();
     try {
-      if (type instanceof TimestampType && told.isTextual()) {
-        return micros(OffsetDateTime.parse(told.textValue()).toInstant());
+      if (type instanceof TimestampType && value.isTextual()) {
+        return micros(OffsetDateTime.parse(value.textValue()).toInstant());
       }
-      if (type instanceof DateType && told.isTextual()) {
-        return LocalDate.parse(told.textValue()).toEpochDay();
+      if (type instanceof DateType && value.isTextual()) {
+        return LocalDate.parse(value.textValue()).toEpochDay();
       }
     } catch (DateTimeParseException other) {
       return null;
     }
-    return isInteger(type) && told.canConvertToLong() && told.isIntegralNumber() ? told.longValue() : null;
+    return isInteger(type) && value.canConvertToLong() && value.isIntegralNumber() ? value.longValue() : null;
   }
 
   private static long micros(Instant moment) {
@@ -136,12 +136,12 @@ final class DataFile {
     return type instanceof LongType || type instanceof IntegerType || type instanceof ShortType || type instanceof ByteType;
   }
 
-  private static JsonNode below(JsonNode told, Expression column) {
+  private static JsonNode below(JsonNode value, Expression column) {
     if (column instanceof Attribute attribute) {
-      return told.path(attribute.name());
+      return value.path(attribute.name());
     }
     if (column instanceof GetStructField field) {
-      return below(told, field.child()).path(field.extractFieldName());
+      return below(value, field.child()).path(field.extractFieldName());
     }
     return MissingNode.getInstance();
   }

@@ -24,7 +24,7 @@ import org.apache.spark.scheduler.SparkListenerTaskStart;
  */
 public final class FairSlots extends SparkListener {
   private static final long LOOK_MS = 100;
-  private static final long LONGEST_WAIT_NS = 250_000_000; // each of its stages waits anew
+  private static final long LONGEST_WAIT_NS = 250_000_000; // each of its stages waits again
   private static final String POOL = "spark.scheduler.pool";
   private static final int POOLS = 128; // Spark keeps each for ever
 

@@ -56,7 +56,7 @@ public final class LiveTable {
   private long version;
   private StructType columns;
 
-  /** It cannot be read forward; the follower begins anew. */
+  /** It cannot be read forward; the follower reads it from its start. */
   private boolean behind = true;
 
   private LiveFiles newest;
@@ -85,7 +85,7 @@ public final class LiveTable {
     OPEN.computeIfAbsent(path, LiveTable::new).beginAt(version, actions);
   }
 
-  /** Reads the table forward; false where it is not open or cannot be read forward, and has to begin anew. */
+  /** Reads the table forward; false where it is not open or cannot be read forward, and has to be read from its start. */
   public static boolean follow(String path) throws IOException {
     LiveTable table = OPEN.get(path);
     return table != null && table.forward();
@@ -146,7 +146,7 @@ public final class LiveTable {
     notifyAll();
   }
 
-  /** Whoever asks for what has this name is told so; the follower alone may name it in the text of a view. */
+  /** Who reads by this name gets an error; the follower alone may name it in the text of a view. */
   public static void damage(String name, String file, String found, String expected) {
     DAMAGED.put(name, new DamagedFile(file, found, expected));
   }
@@ -164,8 +164,8 @@ public final class LiveTable {
       long until = System.currentTimeMillis() + LONGEST_WAIT_MS;
       while (!forward()) {
         long left = until - System.currentTimeMillis();
-        if (left <= 0 || ReadOnly.isKeeper(SparkSession.active())) { // the keeper itself begins anew
-          throw new OneRelease.Busy("the table " + commits + " is being read anew");
+        if (left <= 0 || ReadOnly.isKeeper(SparkSession.active())) { // the owner session itself reads it again
+          throw new OneRelease.Busy("the table " + commits + " is being read again");
         }
         wait(left);
       }
@@ -207,10 +207,10 @@ public final class LiveTable {
     if (found.isEmpty() || !found.stream().allMatch(JsonNode::isObject)) {
       throw new Damaged(file, actions.length() + " characters, which are no whole commit", WHOLE, null);
     }
-    JsonNode told = found.get(0).path("commitInfo");
+    JsonNode commitInfo = found.get(0).path("commitInfo");
     long named = found.stream().filter(action -> action.path("add").isObject()).count();
-    if (told.path("engineInfo").asText().equals(ENGINE)
-        && told.path("operationMetrics").path("numFiles").asLong() != named) {
+    if (commitInfo.path("engineInfo").asText().equals(ENGINE)
+        && commitInfo.path("operationMetrics").path("numFiles").asLong() != named) {
       throw new Damaged(file, "it names " + named + " data files, and says that it has others", WHOLE, null);
     }
     return found;
@@ -241,7 +241,7 @@ public final class LiveTable {
       } else if (metadata.isObject()) {
         columns = columns(metadata);
       } else if (action.path("protocol").isObject()) {
-        known = false; // whoever begins anew refuses what cannot be read so
+        known = false; // who reads it from its start refuses what cannot be read so
       }
     }
     return known;

@@ -54,7 +54,7 @@ final class Sizes {
     }
   }
 
-  /** What makes as much as an argument says, in each row anew. */
+  /** What makes as much as an argument says, in each row again. */
   private static final Map<String, Bound> COMPUTED = Map.of(
       "repeat", new Bound(1, LARGEST), "array_repeat", new Bound(1, LARGEST), "lpad", new Bound(1, LARGEST),
       "rpad", new Bound(1, LARGEST), "space", new Bound(0, LARGEST), "format_number", new Bound(1, 1_000));
@@ -131,7 +131,7 @@ final class Sizes {
       if (known.isPresent()) {
         check(name, bound, known.getAsDouble());
       } else if (size.foldable()) {
-        throw tooLarge(name, "has to be told a size as a number");
+        throw tooLarge(name, "needs a size as a number");
       }
     }
     return given;
@@ -164,7 +164,7 @@ final class Sizes {
     if (type instanceof Literal text) {
       new BoundedParser().checkType(String.valueOf(text.value()));
     } else if (type != null && type.foldable() && !type.prettyName().startsWith("schema_of_")) {
-      throw tooLarge(name, "has to be told a type as a text");
+      throw tooLarge(name, "needs a type as a text");
     }
     return given;
   }
@@ -172,7 +172,7 @@ final class Sizes {
   private static List<Expression> format(List<Expression> given) {
     if (!given.isEmpty() && given.get(0).foldable()
         && (!(given.get(0) instanceof Literal text) || WIDE.matcher(String.valueOf(text.value())).find())) {
-      throw tooLarge("format_string", "has to be told widths below 10000, in a text");
+      throw tooLarge("format_string", "needs widths below 10000, in a text");
     }
     return given;
   }
@@ -243,7 +243,7 @@ final class Sizes {
 
   private static void check(String name, Bound bound, double size) {
     if (size < bound.least || size > bound.largest) {
-      throw tooLarge(name, "was told " + (size == Math.rint(size) ? String.valueOf((long) size) : String.valueOf(size)));
+      throw tooLarge(name, "got " + (size == Math.rint(size) ? String.valueOf((long) size) : String.valueOf(size)));
     }
   }
 

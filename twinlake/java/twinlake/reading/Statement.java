@@ -14,7 +14,7 @@ import org.apache.spark.sql.hive.thriftserver.SparkExecuteStatementOperation;
 import org.apache.spark.sql.internal.SQLConf;
 
 /**
- * A statement over JDBC, as Spark runs it, but that what goes wrong is told as elsewhere: what happened, why, what to do.
+ * A statement over JDBC, as Spark runs it, but with errors as elsewhere: what happened, why, what to do.
  *
  * <p>It is computed by a thread of its own also for a client that waits in its call (Python's do): so it is seen when
  * that client leaves, and the statement ends.
@@ -42,7 +42,7 @@ final class Statement extends SparkExecuteStatementOperation {
       }
     } catch (Exception failed) { // Scala knows no checked exceptions
       throw BoundedParser.<RuntimeException>unchecked(
-          failed instanceof HiveSQLException hives ? Told.of(hives) : failed);
+          failed instanceof HiveSQLException hives ? ReportedError.of(hives) : failed);
     }
   }
 
@@ -68,13 +68,13 @@ final class Statement extends SparkExecuteStatementOperation {
       throw operationException;
     }
     if (state != OperationState.FINISHED) {
-      throw new Told("the query was stopped", "it is " + state, "ask again", "HY008");
+      throw new ReportedError("the query was stopped", "it is " + state, "ask again", "HY008");
     }
   }
 
   @Override
   protected void setOperationException(HiveSQLException failed) {
-    super.setOperationException(Told.of(failed));
+    super.setOperationException(ReportedError.of(failed));
   }
 
   /** A driver says itself that its own limit has passed; of the server's it knows nothing. */
@@ -84,7 +84,7 @@ final class Statement extends SparkExecuteStatementOperation {
       super.timeoutCancel();
       return;
     }
-    super.setOperationException(new Told("the query was stopped", "it ran longer than " + serversLimitS + " s",
+    super.setOperationException(new ReportedError("the query was stopped", "it ran longer than " + serversLimitS + " s",
         "ask for less, or set jdbc_seconds in [limits] of twinlake.toml", "57014"));
     try {
       setState(OperationState.ERROR);

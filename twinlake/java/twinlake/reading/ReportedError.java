@@ -11,7 +11,7 @@ import org.apache.spark.SparkThrowable;
  *
  * <p>Hive sends an error as it is printed, so it has no trace and no cause here; Spark has logged both.
  */
-final class Told extends HiveSQLException {
+final class ReportedError extends HiveSQLException {
   private static final long serialVersionUID = 1L;
   private static final Pattern TOO_LARGE = Pattern.compile("bigger than (?:local )?spark.driver.maxResultSize \\(([^)]*)\\)");
   private static final Pattern PLAN = Pattern.compile(";\\n|\\nTo tolerate|\\nIf you did not qualify|\\n\\nJVM stacktrace:|\\nDriver stacktrace:");
@@ -26,17 +26,17 @@ final class Told extends HiveSQLException {
   /** As {@code twinlake/topics/change.py} has it, of a value that a version's own type does not hold. */
   private static final String RELEASE_WIDER = "release a definition of it that is made with the newest schema";
 
-  private Told(String text, String state, int code) {
+  private ReportedError(String text, String state, int code) {
     super(text, state, code);
     setStackTrace(new StackTraceElement[0]);
   }
 
-  Told(String what, String why, String remedy, String state) {
+  ReportedError(String what, String why, String remedy, String state) {
     this(text(what, why, remedy), state, 0);
   }
 
-  static Told of(HiveSQLException failed) {
-    return failed instanceof Told told ? told : new Told(words(failed), failed.getSQLState(), failed.getErrorCode());
+  static ReportedError of(HiveSQLException failed) {
+    return failed instanceof ReportedError reported ? reported : new ReportedError(words(failed), failed.getSQLState(), failed.getErrorCode());
   }
 
   @Override
