@@ -72,7 +72,7 @@ def test_a_part_is_shown_with_its_answer(capsys: pytest.CaptureFixture[str]) -> 
             "lake embedded failed 0 it [died]",
         ),
         ({"note": "restarted"}, "lake embedded ready 12 0 http://lake; restarted"),
-        ({"given": True, "pid": None}, "lake given ready 0 http://lake"),
+        ({"given": True, "pid": None}, "lake external ready 0 http://lake"),
     ],
 )
 def test_a_part_that_is_not_well_says_why(

@@ -162,7 +162,7 @@ def test_what_another_installation_runs_is_used_and_not_started(
     assert up.returncode == 0, up.stderr
     whose = {line.split()[1]: line.split()[2] for line in up.stdout.splitlines() if line.startswith("ok")}
     assert {name: whose[name] for name in ("broker", "registry", "lake", "sql")} == {
-        "broker": "given", "registry": "given", "lake": "embedded", "sql": "embedded",
+        "broker": "external", "registry": "external", "lake": "embedded", "sql": "embedded",
     }  # fmt: skip
     assert ours.parts() == {"supervisor", "lake", "sql"} and theirs.parts() == before
     assert ours.services.bootstrap_servers == theirs.services.bootstrap_servers

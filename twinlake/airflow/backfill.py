@@ -28,7 +28,7 @@ def moment(title: str, description: str) -> Param:
 
 
 def repair_of(params: Mapping[str, Any]) -> dict[str, Any]:
-    """What a rebuild is told of differences; UsageError where it repairs them and nobody has said why."""
+    """What a rebuild does about differences; UsageError where it repairs them and nobody has said why."""
     reason = (params.get("reason") or "").strip()
     if not params.get("repair"):
         return {}

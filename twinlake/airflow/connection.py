@@ -25,7 +25,7 @@ OTHER_VERSION = (
     "write the DAGs again with the lake server's own `twinlake dags FOLDER`; where the lake server is the "
     "older one, restart it with `twinlake down` and `twinlake up`"
 )
-REMEDY = f"mend the connection {CONNECTION} as docs/airflow.md shows"
+REMEDY = f"fix the connection {CONNECTION} as docs/airflow.md shows"
 _HOST = re.compile(
     r"((?P<schema>https?)://)?(?P<name>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?P<path>(/[\w.-]+)*)/?"
 )
@@ -85,8 +85,8 @@ def of_connection(given: Any) -> Lake:
     try:
         extra = Extra.model_validate_json(given.extra or "{}")
     except ValidationError as error:
-        told = malformed(error.errors()).why
-        raise UsageError(f"the extra of connection {CONNECTION} is wrong", told, REMEDY) from error
+        why = malformed(error.errors()).why
+        raise UsageError(f"the extra of connection {CONNECTION} is wrong", why, REMEDY) from error
     host = _HOST.fullmatch(given.host or "")
     schema = (host and host["schema"]) or given.schema or "http"
     if host is None or schema not in ("http", "https"):

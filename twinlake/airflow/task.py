@@ -1,6 +1,6 @@
 """The decorator `lake_task`: an Airflow task that asks the lake server for jobs, and waits for them deferred.
 
-Its function runs anew after each job that it has waited for: what has ended is answered at once.
+Its function runs again after each job that it has waited for: what has ended is answered at once.
 """
 
 from __future__ import annotations

@@ -42,17 +42,17 @@ class LakeJobTrigger(BaseTrigger):
         self._starting: asyncio.Future[Job] | None = None
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        told = {"kind": self.kind, "asked": self.asked, "key": self.key, "attempt": self.attempt}
-        return f"{__name__}.{type(self).__name__}", told
+        fields = {"kind": self.kind, "asked": self.asked, "key": self.key, "attempt": self.attempt}
+        return f"{__name__}.{type(self).__name__}", fields
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         settled = time.monotonic() + SETTLED_S
         try:
-            told = await self._follow()
+            event = await self._follow()
         except TwinlakeError as error:
-            told = {"error": error.to_json()}
+            event = {"error": error.to_json()}
         await asyncio.sleep(max(0.0, settled - time.monotonic()))
-        yield TriggerEvent({"key": self.key, **told})
+        yield TriggerEvent({"key": self.key, **event})
 
     async def on_kill(self) -> None:
         """A user has cleared the task or set its state; also where its job was just being asked for."""

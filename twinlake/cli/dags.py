@@ -98,18 +98,18 @@ def write(
             f"{folder / outside[0]} is not within {folder}", "a link on the way leads elsewhere",
             "take the link away, or name a new folder",
         )  # fmt: skip
-    told = {
+    record = {
         "version": VERSION,
         "prefix": prefix_before if prefix is None else prefix,
         "limits": asdict(limits or Limits()),
     }
-    replace_file(mark, json.dumps({**told, "files": sorted({*before, *files})}))
+    replace_file(mark, json.dumps({**record, "files": sorted({*before, *files})}))
     for place in sorted(files, key=lambda place: (-place.count("/"), not place.startswith("."))):
         replace_file(folder / place, files[place])
     for place in set(before) - set(files):
         if _is_within(folder, place):  # somebody may have written it, or made a link on the way
             (folder / place).unlink(missing_ok=True)
-    replace_file(mark, json.dumps({**told, "files": sorted(files)}))
+    replace_file(mark, json.dumps({**record, "files": sorted(files)}))
 
 
 def _is_within(folder: Path, place: str) -> bool:

@@ -97,15 +97,15 @@ def check_given(settings: Settings, services: Collection[str]) -> None:
 
 def checks(settings: Settings) -> Iterator[Finding]:
     """Every check of an installation; none starts or changes anything, but the folder of a lake is made."""
-    told = settings.values
+    values = settings.values
     yield tried("settings", str(settings.file), lambda: _whether_read(settings))
     yield tried("installation", "Java and jars", lambda: _prerequisites(settings))
     yield tried("installation", str(settings.home), lambda: _room(settings.home))
     yield tried("sql", "what holds the SQL server", lambda: _confinement(settings))
-    for name, port in told.ports.fixed.items():
+    for name, port in values.ports.fixed.items():
         yield tried("ports", f"{name} = {port}", partial(_port, settings, name, port))
-    yield tried("spark", told.spark.master, partial(check_master, told))
-    yield from _of_given(settings, (*told.given, "lake"))
+    yield tried("spark", values.spark.master, partial(check_master, values))
+    yield from _of_given(settings, (*values.given, "lake"))
 
 
 def _of_given(settings: Settings, services: Collection[str]) -> Iterator[Finding]:
@@ -189,8 +189,8 @@ def _lake(settings: Settings) -> str:
     if not settings.values.lake.uri:
         return formats.described(settings.lake)
     check_store(settings.lake, utc_now())
-    told = "can be written, publishes a name once, and its clock is right"
-    return f"{told}; {formats.described(settings.lake)}"
+    text = "can be written, publishes a name once, and its clock is right"
+    return f"{text}; {formats.described(settings.lake)}"
 
 
 def _port(settings: Settings, name: str, port: int) -> str:

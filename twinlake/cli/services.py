@@ -60,7 +60,7 @@ def up(
     with console.status("starting ...") as waiting:
         for ready in control.bring_up(settings, parts, os.environ, tell):
             took = (f"  {ready.seconds:.1f} s", "dim")
-            whose = "given" if ready.given else "embedded"
+            whose = "external" if ready.given else "embedded"
             say(("ok", "green"), f" {ready.service:<9} {whose:<9} {ready.answer}", took)
             missing.discard(ready.service)
             if needs_release and not missing:
@@ -278,7 +278,7 @@ def _show_parts(parts: list[dict[str, Any]]) -> None:
         state = part["state"] if part["answers"] or part["state"] != "ready" else "does not answer"
         answer = (part["error"] or {}).get("what") or part["answer"]
         colour = "green" if part["answers"] else "red"
-        whose = "given" if part["given"] else "embedded"
+        whose = "external" if part["given"] else "embedded"
         words = "; ".join(filter(None, [answer, part["note"]]))
         pid, restarts = str(part["pid"] or ""), str(part["restarts"])
         rows.append((part["part"], whose, (state, colour), pid, restarts, words))

@@ -32,10 +32,10 @@ def bad_fields(writer: Writer, body: str, beyond: Beyond = beyond) -> list[str]:
             continue
         value = f"{body}.{quote.name(field.name)}"
         by_code: dict[str, list[str]] = {}
-        for code, bad in _doubts(value, field.dataType, beyond):
+        for code, bad in _type_errors(value, field.dataType, beyond):
             by_code.setdefault(code, []).append(bad)
-        for code, doubts in by_code.items():
-            found.append(f"CASE WHEN {' OR '.join(doubts)} THEN '{verdict.reason(code, field.name)}' END")
+        for code, conditions in by_code.items():
+            found.append(f"CASE WHEN {' OR '.join(conditions)} THEN '{verdict.reason(code, field.name)}' END")
     return found
 
 
@@ -43,17 +43,17 @@ def decimals(writer: Writer, body: str) -> list[str]:
     """SQL over a body whose decimals are bytes: whether one inside a field has none."""
     plain = {field.name for field in writer.plain}
     return [
-        doubt
+        condition
         for field in writer.kept
         if field.name not in plain
-        for code, doubt in _doubts(
+        for code, condition in _type_errors(
             f"{body}.{quote.name(field.name)}", field.dataType, lambda value, _: decimal_bytes.is_empty(value)
         )
         if code == verdict.DECIMAL_OUT_OF_RANGE
     ]
 
 
-def _doubts(value: str, kept: DataType, beyond: Beyond, depth: int = 0) -> Iterator[tuple[str, str]]:
+def _type_errors(value: str, kept: DataType, beyond: Beyond, depth: int = 0) -> Iterator[tuple[str, str]]:
     """(reason code, SQL that is TRUE where it applies); `kept` is the type that the value will have."""
     name = kept.typeName()
     if name == "string":
@@ -66,7 +66,7 @@ def _doubts(value: str, kept: DataType, beyond: Beyond, depth: int = 0) -> Itera
         yield verdict.TIME_OUT_OF_RANGE, f"{number}({value}) NOT BETWEEN {low} AND {high}"
     elif name == "struct":
         for field in kept:  # type: ignore[attr-defined]
-            yield from _doubts(f"{value}.{quote.name(field.name)}", field.dataType, beyond, depth)
+            yield from _type_errors(f"{value}.{quote.name(field.name)}", field.dataType, beyond, depth)
     elif name == "array":
         yield from _inside(value, kept.elementType, beyond, depth)  # type: ignore[attr-defined]
     elif name == "map":
@@ -75,5 +75,5 @@ def _doubts(value: str, kept: DataType, beyond: Beyond, depth: int = 0) -> Itera
 
 
 def _inside(values: str, kept: DataType, beyond: Beyond, depth: int) -> Iterator[tuple[str, str]]:
-    for code, bad in _doubts(f"x{depth}", kept, beyond, depth + 1):
+    for code, bad in _type_errors(f"x{depth}", kept, beyond, depth + 1):
         yield code, f"exists({values}, x{depth} -> {bad})"

@@ -61,7 +61,7 @@ def warnings(
             for when, instead in can_raise(expression, stage.rows):
                 why = f"{expression.what}: {then} a record for which {when}"
                 yield kind.error_at_text(expression.sql, why, f"write {instead}")
-    yield from kind.doubts(rows)
+    yield from kind.type_errors(rows)
 
 
 def columns(kind: Kind, topics: Topics, spark: SparkSession, tables: Tables = NONE) -> list[tuple[str, str]]:

@@ -96,7 +96,7 @@ class Definition:
         """All of them; a kind that knows which of them says so."""
         return behind_sql(source, shown, ())
 
-    def doubts(self, rows: Mapping[str, Any]) -> Iterator[DefinitionError]:
+    def type_errors(self, rows: Mapping[str, Any]) -> Iterator[DefinitionError]:
         """Nothing; a kind in which something is easily forgotten says what."""
         return iter(())
 

@@ -156,7 +156,7 @@ class Kind(Protocol):
     def problems(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
         """What else keeps it from running alike anywhere, such as types; its expressions are sound."""
 
-    def doubts(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
+    def type_errors(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
         """What it says of itself that nobody can have meant; it runs nevertheless."""
 
     def view(self, relations: Mapping[str, str], moment: Moment, scaled: tuple[str, ...] = ()) -> str:
@@ -173,7 +173,7 @@ class Kind(Protocol):
 
         `source` is what follows FROM to read the input: for a topic its valid rows, for a table its view,
         with these columns and perhaps more. `shown` is the same for the view's rows. Rows may be among them
-        that have changed nothing, never one too few; see `kinds/behind.py`.
+        that have changed nothing, never one too few; see `kinds/lineage.py`.
         """
 
     @property

@@ -126,7 +126,7 @@ class Latest(Definition):
                 why = f"column {name}: {types[name]} cannot be a key or order"
                 yield self.error_at_text(self.columns[name], why)
 
-    def doubts(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
+    def type_errors(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
         """A delete that cannot win: NULL is before every value, and a tombstone's fields are NULL."""
         read_rows = rows[self.inputs[0]]
         if not self.order or self.delete_when is None or TOMBSTONE not in read_rows.columns:

@@ -1,7 +1,7 @@
 """The lake server's process: `python -m twinlake.server --home HOME --port PORT`.
 
 The token comes from HOME/services.json (mode 600); the log goes to stderr, one JSON object a line. An error
-that keeps it from starting is told in plain words at the end.
+that keeps it from starting is reported in plain words at the end.
 """
 
 from __future__ import annotations

@@ -56,13 +56,13 @@ def kinds(of: Mapping[str, JobKind]) -> Iterator[str]:
 
 def text() -> str:
     app = build_app(cast(Served, None), "")
-    told = [
+    lines = [
         HEAD, *routes(app), "", "## Kinds of jobs",
         "`POST /jobs` names one. A `key` makes it once: the same key again answers with the same job. An",
         "urgent one has workers of its own.", "",
         *kinds(KINDS),
     ]  # fmt: skip
-    return "\n".join(told) + "\n"
+    return "\n".join(lines) + "\n"
 
 
 def _first_line(what: Any) -> str:

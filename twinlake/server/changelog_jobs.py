@@ -25,7 +25,7 @@ class ChangelogParams(Params):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
+class Changed:
     """A changelog as `/status` shows it."""
 
     status: dict[str, Any]
@@ -34,11 +34,11 @@ class Told:
         return self.status
 
 
-def do_changelog(lake: OpenLake, params: ChangelogParams, run: Run) -> Told:
+def do_changelog(lake: OpenLake, params: ChangelogParams, run: Run) -> Changed:
     """Send the changes of a live table to a compacted topic from now on, or no more."""
     if params.topic is None:
-        return Told(status=lake.changelogs.stop(lake, params.table))
-    return Told(status=lake.changelogs.start(lake, params.table, params.topic, run))
+        return Changed(status=lake.changelogs.stop(lake, params.table))
+    return Changed(status=lake.changelogs.start(lake, params.table, params.topic, run))
 
 
 KINDS = {"changelog": JobKind(params=ChangelogParams, handler=do_changelog, urgent=True)}

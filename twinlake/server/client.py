@@ -28,7 +28,7 @@ WAIT_S = 2.0
 """One look at a job waits so long for a change; progress is shown as often."""
 AGAIN_S = 0.1
 _TOKEN = re.compile(r"[!-~]*")
-TOLD_S = 5.0
+SAID_EVERY_S = 5.0
 AWAY_BEHIND_A_PROXY = (502, 503, 504)
 """What a proxy says when the server that it stands before does not answer."""
 AWAY_S = 120.0
@@ -62,8 +62,8 @@ class LakeClient:
 
     def refuse_other_version(self, remedy: str) -> None:
         """UsageError, with this remedy, where the server is of a version that this client does not know."""
-        told = self._ask("GET", "/health")
-        theirs = str(told.get("version") or "an older one") if isinstance(told, dict) else "none"
+        health = self._ask("GET", "/health")
+        theirs = str(health.get("version") or "an older one") if isinstance(health, dict) else "none"
         if not is_compatible(theirs):
             raise UsageError(
                 "this code and the lake server do not understand each other",
@@ -83,7 +83,7 @@ class LakeClient:
 
     def jobs(self, limit: int = 100) -> list[Job]:
         """Newest first."""
-        return [Job.from_json(told) for told in self._ask("GET", "/jobs", params={"limit": limit})]
+        return [Job.from_json(data) for data in self._ask("GET", "/jobs", params={"limit": limit})]
 
     def find(self, key: str) -> Job | None:
         """The job that has this key, as it is; it is not started again."""
@@ -130,7 +130,7 @@ class LakeClient:
                 raise UsageError(
                     "the certificate of the lake server's address is not trusted",
                     f"{self._http.base_url}: {untrusted.verify_message}",
-                    "name the file with the certificates to trust (`ca_file`), or mend the address",
+                    "name the file with the certificates to trust (`ca_file`), or fix the address",
                 ) from error
             raise UnreachableError(
                 "the lake server does not answer",
@@ -138,7 +138,7 @@ class LakeClient:
                 "see `twinlake status` and `twinlake logs lake`, or start it with `twinlake up`",
             ) from error
         try:
-            told = answer.json()
+            body = answer.json()
         except ValueError as error:
             away = answer.status_code in AWAY_BEHIND_A_PROXY
             raise (UnreachableError if away else TwinlakeError)(
@@ -147,8 +147,8 @@ class LakeClient:
                 f"see what answers at {self._http.base_url}",
             ) from error
         if answer.is_success:
-            return told
-        raise error_of(told if isinstance(told, dict) else {"what": f"it answered {answer.status_code}"})
+            return body
+        raise error_of(body if isinstance(body, dict) else {"what": f"it answered {answer.status_code}"})
 
 
 def _is_tls(url: str) -> bool:
@@ -180,12 +180,12 @@ def _checked(id: str) -> str:
 
 
 def now_and_then(tell: Callable[[Job], None]) -> Callable[[Job], None]:
-    """For logs: tells of every new state, and of progress every `TOLD_S` seconds."""
-    told: dict[str, Any] = {"state": None, "at": 0.0}
+    """For logs: tells of every new state, and of progress every `SAID_EVERY_S` seconds."""
+    last: dict[str, Any] = {"state": None, "at": 0.0}
 
     def tell_if_due(job: Job) -> None:
-        if job.state != told["state"] or time.monotonic() - told["at"] >= TOLD_S:
-            told.update(state=job.state, at=time.monotonic())
+        if job.state != last["state"] or time.monotonic() - last["at"] >= SAID_EVERY_S:
+            last.update(state=job.state, at=time.monotonic())
             tell(job)
 
     return tell_if_due

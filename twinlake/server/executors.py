@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FIRST_WAIT_S = 120.0
 """A cluster may have to start a machine. Less than `up` waits for the lake server (`start_seconds`): what is
-lacking is told by who knows it."""
+lacking is said by who knows it."""
 MISSED_S = 20.0
 """Without any executor for so long somebody has to look."""
 REFUSED_S = 120.0

@@ -28,7 +28,7 @@ AT_ONCE = 6
 URGENT_AT_ONCE = 2
 QUEUE_LIMIT = 200
 CONTINUED = timedelta(days=7)
-"""What an interrupted job has staged waits so long for its key; one that comes later begins anew."""
+"""What an interrupted job has staged waits so long for its key; one that comes later starts again."""
 PATIENCE_S = 3600.0
 AGAIN_S = 2.0
 """A job that cannot be written down is tried again so often."""
@@ -183,12 +183,12 @@ class Jobs:
             state, result, error = self._outcome(job, run)
             tell = journal.error if state == "failed" else journal.info
             tell("the job ended", state=state, why=error.what if error else None)
-        told = error.to_json() if error else None
+        failure = error.to_json() if error else None
         with self._changed:
             self._running.pop(id, None)
             self._began.pop(id, None)
             self._moved.pop(id, None)
-            ended = replace(self.get(id), state=state, result=result, error=told, ended_at=self._now())
+            ended = replace(self.get(id), state=state, result=result, error=failure, ended_at=self._now())
             try:
                 self._put(ended)
             except Exception as failed:  # a full disk, for instance: whoever waits must hear of the end
@@ -225,8 +225,8 @@ class Jobs:
             kind = self._kinds[job.kind]
             done = self._do(kind, kind.params.model_validate(job.params), run)
             if isinstance(done, Failed):
-                return "failed", _told(done.result), done.error
-            return "succeeded", _told(done), None
+                return "failed", _as_json(done.result), done.error
+            return "succeeded", _as_json(done), None
         except CancelledError as cancelled:
             return "cancelled", None, cancelled
         except TwinlakeError as known:
@@ -248,8 +248,8 @@ class Jobs:
             if progress.done and progress.total:
                 taken = time.monotonic() - self._began[id]
                 eta = round(max(0.0, taken * (progress.total - progress.done) / progress.done), 1)
-            told = {name: value for name, value in asdict(progress).items() if name != "span"}
-            self._store.show(replace(self.get(id), progress={**told, "eta_s": eta}))
+            shown = {name: value for name, value in asdict(progress).items() if name != "span"}
+            self._store.show(replace(self.get(id), progress={**shown, "eta_s": eta}))
             self._changed.notify_all()
 
     def _move(self, id: str) -> None:
@@ -274,8 +274,8 @@ class Jobs:
         """A job that was running when the server died is interrupted."""
         for job in self._store.all():
             if job.state == "running":
-                told = _interrupted(job).to_json()
-                self._put(replace(job, state="interrupted", ended_at=self._now(), error=told))
+                failure = _interrupted(job).to_json()
+                self._put(replace(job, state="interrupted", ended_at=self._now(), error=failure))
 
     def _now(self) -> str:
         return format_moment(self._clock())
@@ -297,11 +297,11 @@ def _unpersisted(job: Job, error: Exception) -> TwinlakeError:
     )
 
 
-def _told(result: Result) -> dict[str, Any]:
+def _as_json(result: Result) -> dict[str, Any]:
     """As JSON, or the error of what JSON cannot hold: here, where it ends the job and not its worker."""
-    told = result.to_json()
-    json.dumps(told)
-    return told
+    data = result.to_json()
+    json.dumps(data)
+    return data
 
 
 def _refuse_untold(kind: str, params: dict[str, Any]) -> None:

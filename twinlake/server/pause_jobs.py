@@ -143,9 +143,9 @@ def _one_of(kinds: list[Kind], name: str) -> Kind:
 
 def _unknown(lake: OpenLake, name: str, kind: Kind | None) -> NotFoundError:
     known = _known(lake, kind).items()
-    told = "; ".join(f"{one}s: {', '.join(sorted(names)) or 'none'}" for one, names in known)
+    why = "; ".join(f"{one}s: {', '.join(sorted(names)) or 'none'}" for one, names in known)
     what = kind or "topic, table or changelog"
-    return NotFoundError(f"there is no {what} {name!r} that can be paused", told, "name one of them")
+    return NotFoundError(f"there is no {what} {name!r} that can be paused", why, "name one of them")
 
 
 def _kinds_of(lake: OpenLake, name: str, kind: Kind | None) -> list[Kind]:

@@ -69,7 +69,7 @@ def _refused_or_found(lake: OpenLake, check: bool) -> tuple[dict[str, Topic], Re
             if not check and name in added:
                 _refuse_unmakeable(lake, name)
         except UnreachableError:
-            raise  # whoever asks again later may be told more
+            raise  # whoever asks again later may get more
         except TwinlakeError as error:
             wrong.append(error)
     if wrong:

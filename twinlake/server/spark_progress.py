@@ -40,9 +40,9 @@ class TaskShare:
         """0 to 1, while `step` is under way."""
         if step is not self._step:
             self._step, self._earlier = step, set(self._known)
-        told = {job: self._tasks(job) for job in self._tracker.getJobIdsForTag(self._tag)}
-        self._known = {job: (tasks, tasks) for job, (_, tasks) in self._known.items()} | told
-        if all(done == tasks for done, tasks in told.values()):
+        counts = {job: self._tasks(job) for job in self._tracker.getJobIdsForTag(self._tag)}
+        self._known = {job: (tasks, tasks) for job, (_, tasks) in self._known.items()} | counts
+        if all(done == tasks for done, tasks in counts.values()):
             return 0.0
         counted = [tasks for job, tasks in self._known.items() if job not in self._earlier]
         total = sum(tasks for _, tasks in counted)

@@ -56,9 +56,9 @@ class TopicWatch:
         if self._asked_at is None or self._monotonic() - self._asked_at >= SETTINGS_S:
             self._asked_at = self._monotonic()
             try:
-                told = settings()
-                aging = self._aging(end, ends, told, since, now)
-                self._settings = (*_unfit(self._topic, told), *aging)
+                kafka_settings = settings()
+                aging = self._aging(end, ends, kafka_settings, since, now)
+                self._settings = (*_unfit(self._topic, kafka_settings), *aging)
             except TwinlakeError as error:  # what was found before may be so still
                 journal.warning("the topic's settings are unknown", topic=self._topic, why=str(error))
         self._compare_new_record(end)

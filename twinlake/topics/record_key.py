@@ -64,9 +64,9 @@ def bad(contract: Contract) -> str | None:
         return f"(NOT is_valid_utf8({_TEXT}))"
     if contract.key_format != JSON:
         return None
-    doubts = [condition for _, _, condition in json_sql.type_errors(_DOC, _shape(contract), "")]
+    conditions = [condition for _, _, condition in json_sql.type_errors(_DOC, _shape(contract), "")]
     broken = (f"{found} IS NULL" for found in (_DOC, *_WHOLE))
-    wrong = " OR ".join((*broken, f"is_variant_null({_DOC})", *doubts))
+    wrong = " OR ".join((*broken, f"is_variant_null({_DOC})", *conditions))
     return f"(key IS NOT NULL AND coalesce({wrong}, false))"
 
 

@@ -27,23 +27,23 @@ public final class Canaries {
 
   private Canaries() {}
 
-  static void release(SparkSession keeper) {
-    keeper.sql("SELECT 1"); // Delta changes settings of a session with its first statement, here as in theirs
+  static void release(SparkSession ownerSession) {
+    ownerSession.sql("SELECT 1"); // Delta changes settings of a session with its first statement, here as in theirs
     try {
       OneRelease.forget();
-      SparkSession readers = keeper.newSession();
+      SparkSession readers = ownerSession.newSession();
       readers.sql("SELECT 1"); // twice, else all that follows would be refused, too
       readers.sql("SELECT 1");
       if (!OneRelease.hasAnalysed()) {
         throw new NotTested("a query is not seen as one, and would mix releases");
       }
       Functions.check(readers);
-      REFUSED.forEach(statement -> checkRefused(keeper.newSession(), statement));
-      SparkSession other = keeper.newSession();
+      REFUSED.forEach(statement -> checkRefused(ownerSession.newSession(), statement));
+      SparkSession other = ownerSession.newSession();
       other.conf().set("spark.sql.variable.substitute", "true");
       checkRefused(other, "SELECT 1");
     } finally {
-      FairSlots.end(keeper.sparkContext());
+      FairSlots.end(ownerSession.sparkContext());
     }
   }
 

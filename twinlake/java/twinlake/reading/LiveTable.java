@@ -152,7 +152,7 @@ public final class LiveTable {
   }
 
   private static LogicalPlan damaged(DamagedFile named) {
-    if (!ReadOnly.isKeeper(SparkSession.active())) {
+    if (!ReadOnly.isOwnerSession(SparkSession.active())) {
       throw new Damaged(named.file, named.found, named.expected, null);
     }
     var columns = new StructType().add("damaged", "string");
@@ -164,7 +164,7 @@ public final class LiveTable {
       long until = System.currentTimeMillis() + LONGEST_WAIT_MS;
       while (!forward()) {
         long left = until - System.currentTimeMillis();
-        if (left <= 0 || ReadOnly.isKeeper(SparkSession.active())) { // the owner session itself reads it again
+        if (left <= 0 || ReadOnly.isOwnerSession(SparkSession.active())) { // the owner session itself reads it again
           throw new OneRelease.Busy("the table " + commits + " is being read again");
         }
         wait(left);

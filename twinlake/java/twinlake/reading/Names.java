@@ -29,7 +29,7 @@ final class Names extends Rule<LogicalPlan> {
 
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
-    if (!ReadOnly.isKeeper(session) && !ReadOnly.isTextOfView()) {
+    if (!ReadOnly.isOwnerSession(session) && !ReadOnly.isTextOfView()) {
       Trees.walk(plan, Integer.MAX_VALUE, this::check);
       return PastTables.bound(plan);
     }

@@ -51,18 +51,18 @@ public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, Bo
 
   private static final String VIEW_RESOLUTION = ViewResolution$.class.getName();
 
-  private static volatile SparkSession keeper;
+  private static volatile SparkSession ownerSession;
 
   /** From now on every session but this one, which keeps the views, only reads; once. */
   public static synchronized void restrictOthers(SparkSession session) {
-    if (keeper != null) {
+    if (ownerSession != null) {
       throw new IllegalStateException("a session keeps the views already");
     }
     Guards.checkVersions();
     SealedProperties.seal();
     HiveSettings.restrict();
     Functions.restrict();
-    keeper = session;
+    ownerSession = session;
     Canaries.release(session);
   }
 
@@ -81,13 +81,13 @@ public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, Bo
     ParserInterface bounded = new BoundedParser();
     return (ParserInterface) Proxy.newProxyInstance(
         ReadOnly.class.getClassLoader(), new Class<?>[] {ParserInterface.class}, (proxy, method, arguments) -> {
-          if (session != keeper) {
+          if (session != ownerSession) {
             checkSettings(session);
             FairSlots.begin(session.sparkContext());
           }
           try {
-            Object parsed = method.invoke(session == keeper ? parser : bounded, arguments);
-            return session != keeper && parsed instanceof LogicalPlan plan ? OneRelease.over(session, plan) : parsed;
+            Object parsed = method.invoke(session == ownerSession ? parser : bounded, arguments);
+            return session != ownerSession && parsed instanceof LogicalPlan plan ? OneRelease.over(session, plan) : parsed;
           } catch (InvocationTargetException failed) {
             Throwable cause = failed.getCause();
             if (cause instanceof RuntimeException || cause instanceof Error || cause instanceof ParseException) {
@@ -106,7 +106,7 @@ public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, Bo
   }
 
   private static void checkSettings(SparkSession session) {
-    Map<String, String> server = CollectionConverters.asJava(keeper.conf().getAll());
+    Map<String, String> server = CollectionConverters.asJava(ownerSession.conf().getAll());
     for (Map.Entry<String, String> one : CollectionConverters.asJava(session.conf().getAll()).entrySet()) {
       String key = one.getKey();
       checkPartitions(key, one.getValue());
@@ -117,12 +117,12 @@ public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, Bo
     }
   }
 
-  static boolean isKeeper(SparkSession session) {
-    return session == keeper;
+  static boolean isOwnerSession(SparkSession session) {
+    return session == ownerSession;
   }
 
   private static BoxedUnit check(SparkSession session, LogicalPlan plan) {
-    if (session != keeper && !isTextOfView()) {
+    if (session != ownerSession && !isTextOfView()) {
       walk(plan);
     }
     return BoxedUnit.UNIT;

@@ -46,7 +46,7 @@ public final class ShownNames extends AbstractFunction1<SparkSessionExtensions, 
 
     @Override
     public LogicalPlan apply(LogicalPlan plan) {
-      if (ReadOnly.isKeeper(session)) {
+      if (ReadOnly.isOwnerSession(session)) {
         return plan;
       }
       if (plan instanceof ShowNamespacesCommand asked && asked.child() instanceof ResolvedNamespace of
