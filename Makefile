@@ -25,7 +25,7 @@ help:
 	@echo "make bench-idle  how long check and up take, and what every part costs when idle (about 8 minutes)"
 	@echo "make bench-kinds  every kind and measure against counting and summing (about 15 minutes)"
 	@echo "make bench-scale  what grows with ids, files, commits and partitions, without services (about a minute)"
-	@echo "make lint     ruff and mypy"
+	@echo "make lint     ruff, mypy and the words of before that are refused"
 	@echo "make ci       what CI runs: lint, types, import direction, check, tests, the tour"
 	@echo "make install  only the virtual environment; 'make jars' that and the jars"
 	@echo "make clean    stop the services; remove .venv and .jars (the state stays: twinlake reset removes it)"
@@ -102,6 +102,7 @@ bench-idle: jars
 lint: install
 	@$(PY) -m ruff check .
 	@$(PY) -m mypy
+	@$(PY) -m tests.words
 
 ci:
 	@.ci/run

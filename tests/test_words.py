@@ -1,30 +1,33 @@
-"""The library speaks plain English: names of before the plain ones do not come back."""
+"""Product and docs speak plain English: the words of before do not come back."""
 
 from __future__ import annotations
 
-import re
+import pytest
 
-from twinlake.config.settings import PROJECT
-
-OLD = {
-    "Ear": "ErrorCollector", "KeptPlan": "PreparedPlan", "Look": "Scan", "ThisThread": "InlineTask",
-    "Turns": "QueryQueue", "_distrust": "_untrusted_certificate", "_stranger": "_authentication_failed",
-    "is_given": "is_external", "kept_plan": "prepared_plan", "lookOnAndOn": "watch",
-    "refuse_unfit": "check_store", "telling_of_a_full_disk": "raising_disk_full",
-}  # fmt: skip
-"""A name of before -> the plain one."""
-WORDS = re.compile(rf"\b({'|'.join(OLD)})\b(?! (at|away|again)\b)")
-"""As a name: a sentence may begin with Look."""
+from tests import words
 
 
-def test_no_old_name_comes_back() -> None:
-    found = [
-        f"{path.relative_to(PROJECT)}:{number}: {name} is called {OLD[name]}"
-        for folder in ("twinlake", "jobs", "dags")
-        for path in sorted((PROJECT / folder).rglob("*"))
-        if path.suffix in (".py", ".java")
-        for number, line in enumerate(path.read_text().splitlines(), 1)
-        for name, _ in WORDS.findall(line)
-    ]
+def test_no_old_word_is_in_the_product_or_its_docs(capsys: pytest.CaptureFixture[str]) -> None:
+    found = words.main()
 
-    assert found == []
+    assert found == 0, capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("line", "is_code", "word"),
+    [
+        ("what each reader is told", False, "told"),
+        ('"mend the file"', True, "mend"),
+        ("It begins Anew.", False, "anew"),
+        ("a record that fares otherwise", False, "fares otherwise"),
+        ("a Kafka of one's own", False, "of one's own"),
+        ("class KeptPlan:", True, "KeptPlan"),
+        ("    def doubts(self)", True, "def doubts"),
+    ],
+)
+def test_an_old_word_is_refused_with_its_line(line: str, is_code: bool, word: str) -> None:
+    assert [(number, found) for number, found, _ in words.refused(f"\n{line}\n", is_code)] == [(2, word)]
+
+
+def test_a_sentence_may_begin_with_look_and_a_word_may_hold_an_old_one() -> None:
+    assert list(words.refused("Look at it again: amended, untold, recommend", is_code=True)) == []
