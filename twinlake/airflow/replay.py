@@ -17,7 +17,7 @@ REASON = "^[a-z][a-z0-9_]*(:[A-Za-z][A-Za-z0-9_]*)?$"
 
 
 def replay() -> None:
-    """DAG `replay`: after a topic's contract was mended, judges what it has in quarantine again."""
+    """DAG `replay`: after a topic's contract was fixed, judges what it has in quarantine again."""
 
     @lake_task
     def judge_again() -> dict[str, Any]:
