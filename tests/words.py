@@ -35,8 +35,6 @@ NAMES = {
 CODE, TEXT = (".py", ".java"), (".md", ".yaml", ".yml", ".toml", ".txt", ".sh", ".html")
 SEARCHED = ("twinlake", "jobs", "dags", "infra", "benchmarks", "docs", "README.md", "CONTRIBUTING.md")
 """CHANGELOG.md is not among them: it names what was renamed."""
-PENDING = ("twinlake/config/", "docs/settings.md")
-"""Not yet plain."""
 
 
 def _any_of(words: Mapping[str, str]) -> re.Pattern[str]:
@@ -62,7 +60,7 @@ def files(root: Path) -> Iterator[Path]:
         ["git", "ls-files", "-co", "--exclude-standard", "--", *SEARCHED],
         cwd=root, capture_output=True, text=True, check=True,
     ).stdout.splitlines()  # fmt: skip
-    found = (root / name for name in listed if not name.startswith(PENDING))
+    found = (root / name for name in listed)
     return (file for file in found if file.suffix in (*CODE, *TEXT) and file.is_file())
 
 

@@ -80,7 +80,7 @@ def doctor(
         print_json({
             "home": str(settings.home), "file": _file(settings), "ok": sound,
             "settings": [dict(zip(("name", "value", "from"), row, strict=True)) for row in rows],
-            "checks": [_told(one, external) for one in found],
+            "checks": [_as_json(one, external) for one in found],
         })  # fmt: skip
     else:
         _show(settings, rows, found, external)

@@ -82,7 +82,7 @@ class Login(_Login):
     SECTION, ADDRESS = "kafka", "bootstrap_servers"
 
     bootstrap_servers: Annotated[str, Key(
-        SERVERS, "a Kafka of one's own: it is used, and no broker is started", '"kafka-1:9093,kafka-2:9093"',
+        SERVERS, "an external Kafka: it is used, and no broker is started", '"kafka-1:9093,kafka-2:9093"',
         "a broker on this machine", is_shared=True,
     )] = ""  # fmt: skip
     security: Annotated[str, Key(
@@ -198,7 +198,7 @@ class Kafka(Login):
 
     @property
     def is_external(self) -> bool:
-        """Whether there is a Kafka of one's own."""
+        """Whether there is an external Kafka."""
         return bool(self.bootstrap_servers)
 
     @property
@@ -224,7 +224,7 @@ class RegistryLogin(_Login):
 
     url: Annotated[str, Key(
         web_address("give username and password_file instead"),
-        "a registry of one's own: it is used, and none is started", '"https://registry:8081"',
+        "an external registry: it is used, and none is started", '"https://registry:8081"',
         "Apicurio on this machine",
     )] = ""  # fmt: skip
     username: Annotated[str, Key(text, "where it asks for one", '"twinlake"')] = ""

@@ -84,7 +84,7 @@ MASTER = matching(
 class Spark:
     """Where the lake server's work runs."""
 
-    master: Annotated[str, Key(MASTER, "a cluster of one's own", '"spark://spark:7077"')] = "local[*]"
+    master: Annotated[str, Key(MASTER, "an external cluster", '"spark://spark:7077"')] = "local[*]"
     driver_memory: Annotated[str, Key(MEMORY, "the heap of the lake server", '"8g"')] = "4g"
     advertised_host: Annotated[
         str, Key(text, "what executors reach the lake server by", '"lake.example.com"')
@@ -95,7 +95,7 @@ class Spark:
 
     @property
     def is_external(self) -> bool:
-        """Whether there is a cluster of one's own."""
+        """Whether there is an external cluster."""
         return not self.master.startswith("local")
 
 
@@ -104,7 +104,7 @@ class Lake:
     """Where logs and tables are."""
 
     uri: Annotated[str, Key(
-        lake_uri, "a folder or a store of one's own", '"file:///data/lake"', "lake in $TWINLAKE_HOME"
+        lake_uri, "your own folder or store", '"file:///data/lake"', "lake in $TWINLAKE_HOME"
     )] = ""  # fmt: skip
 
 
@@ -114,7 +114,7 @@ class Airflow:
 
     url: Annotated[str, Key(
         web_address("leave them out, nothing is asked that needs them"),
-        "an Airflow of one's own: none is started; see docs/airflow.md", '"https://airflow.example.com"',
+        "an external Airflow: none is started; see docs/airflow.md", '"https://airflow.example.com"',
         "Airflow on this machine",
     )] = ""  # fmt: skip
     ca_file: Annotated[

@@ -77,7 +77,7 @@ def _wrong(file: Path, mistakes: Sequence[str]) -> UsageError:
     return UsageError(
         "the settings are wrong" + ("" if count == 1 else f" in {count} places"),
         "\n".join(mistakes),
-        "mend them, then ask `twinlake doctor`; `twinlake doctor --example` shows every key",
+        "fix them, then ask `twinlake doctor`; `twinlake doctor --example` shows every key",
         {"file": str(file)},
     )
 
@@ -111,7 +111,7 @@ class _Reading:
             return {}
         except (OSError, ValueError) as error:
             why = str(error.strerror if isinstance(error, OSError) else error)
-            raise self._unread("cannot be read", why, "mend the file or its rights") from error
+            raise self._unread("cannot be read", why, "fix the file or its rights") from error
         try:
             found = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:

@@ -109,10 +109,10 @@ def _of_started_kafka(kafka: Kafka) -> Iterator[Mistake]:
         yield "kafka.security", f"the broker that is started here knows {PLAINTEXT} and {SASL_SSL}"
     for name, login in _logins(kafka).items():
         if login.names_someone or name != "kafka":
-            yield name, ("who clients are is for a Kafka of one's own, and kafka.bootstrap_servers is "
+            yield name, ("who clients are is for an external Kafka, and kafka.bootstrap_servers is "
                          "missing; the broker that is started here makes its own passwords")  # fmt: skip
     if kafka.ca_file:
-        yield "kafka.ca_file", "it is for a Kafka of one's own; bootstrap_servers is missing"
+        yield "kafka.ca_file", "it is for an external Kafka; bootstrap_servers is missing"
 
 
 def _of_own_kafka(values: Values) -> Iterator[Mistake]:

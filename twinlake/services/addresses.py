@@ -14,9 +14,9 @@ def addresses(context: Context) -> Services:
     """Every address by the ports as they are; secrets that exist are kept, missing ones made."""
     ports, values = context.ports, context.settings.values
     return Services(
-        bootstrap_servers=told.kafka.bootstrap_servers or f"{HOST}:{ports['broker']}",
-        registry_url=told.registry.url or registry.url(ports["registry"]),
-        registry_access=told.registry.shown(),
+        bootstrap_servers=values.kafka.bootstrap_servers or f"{HOST}:{ports['broker']}",
+        registry_url=values.registry.url or registry.url(ports["registry"]),
+        registry_access=values.registry.shown(),
         api_url=f"http://{HOST}:{ports['lake']}",
         api_token=context.services.api_token or secrets.token_urlsafe(32),
         sql_user=sql.USER,

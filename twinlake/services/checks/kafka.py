@@ -71,9 +71,9 @@ def _let_in(clients: dict[Role, Kafka], configured: KafkaSettings, role: Role) -
     return f"{clients[role].access.who} is let in"
 
 
-def _enter(clients: dict[Role, Kafka], told: KafkaSettings, role: Role) -> str:
-    """The cluster's id, told to a client of this role, which is among the clients from now on."""
-    client = Kafka(told.login(role))
+def _enter(clients: dict[Role, Kafka], configured: KafkaSettings, role: Role) -> str:
+    """The cluster's id, configured to a client of this role, which is among the clients from now on."""
+    client = Kafka(configured.login(role))
     found = client.cluster_id()
     clients[role] = client
     return found

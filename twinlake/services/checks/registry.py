@@ -28,7 +28,7 @@ def findings(settings: Settings, clock: Clock) -> Iterator[Finding]:
 
     @cache
     def registry() -> Registry:  # made within a look: settings that make no client are found wrong there
-        return Registry(told)
+        return Registry(configured)
 
     reached = tried(SERVICE, configured.url, lambda: _reach(registry()))
     yield reached
