@@ -3,6 +3,8 @@
 .PHONY: help install jars demo test quick faults proof chaos cluster-test store-test up down bench bench-long bench-idle bench-kinds bench-scale lint ci clean
 PY := .venv/bin/python
 INSTALLED := .venv/.installed
+# of pyproject.toml; [dev] is what the tests need, and no image
+EXTRAS := server,airflow,hdfs,dev
 JARS := .jars/.complete
 CLASSES := .jars/classes/twinlake.jar
 ARCHIVE := .jars/.archived
@@ -31,7 +33,7 @@ help:
 	@echo "make clean    stop the services; remove .venv and .jars (the state stays: twinlake reset removes it)"
 
 $(INSTALLED): pyproject.toml constraints.txt infra/install.sh
-	@sh infra/install.sh
+	@sh infra/install.sh $(EXTRAS)
 
 $(JARS): twinlake/setup/jars.txt twinlake/setup/jars.py | $(INSTALLED)
 	@$(PY) -m twinlake.setup.jars

@@ -1,7 +1,9 @@
 #!/bin/sh
-# Makes .venv with every pinned package; safe to interrupt and to run again. Called by `make install`.
+# Makes .venv with every package of these extras as constraints.txt pins it; safe to interrupt and to run again.
+# `make install` calls it with those of the tests, the image without them: docs/install.md tells the extras.
 set -eu
 cd "$(dirname "$0")/.."
+extras=${1:-server,airflow,hdfs,dev}
 uv_version=$(sed -n 's/^uv==//p' constraints.txt)
 stamp=.venv/.installed
 
@@ -60,11 +62,11 @@ if [ "$(.venv/bin/uv --version 2>/dev/null | cut -d' ' -f2)" != "$uv_version" ];
 fi
 echo ">> packages pinned in constraints.txt"
 if [ -x .venv/bin/uv ] && retry .venv/bin/uv pip install --python .venv/bin/python \
-    --compile-bytecode -c constraints.txt -e '.[dev]'; then # compiled once here, not by each of the processes
+    --compile-bytecode -c constraints.txt -e ".[$extras]"; then # compiled once here, not by each of the processes
     :
 else
-    retry .venv/bin/python -m pip install -c constraints.txt -e '.[dev]'
+    retry .venv/bin/python -m pip install -c constraints.txt -e ".[$extras]"
 fi
 # isolated, as from any other folder: in this one the project's own packages would be found uninstalled
-.venv/bin/python -I -c 'import airflow, confluent_kafka, delta, duckdb, fastapi, pyspark, twinlake' >/dev/null
+.venv/bin/python -I -c 'import airflow, confluent_kafka, delta, fastapi, pyspark, twinlake' >/dev/null
 touch "$stamp"

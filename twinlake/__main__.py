@@ -62,6 +62,15 @@ def _run() -> None:
         app()
     except TwinlakeError as error:
         sys.exit(report_error(error, as_json="--json" in sys.argv))
+    except ModuleNotFoundError as error:
+        module = (error.name or "").partition(".")[0]
+        if module in ("", "twinlake"):
+            raise
+        missing = UsageError(
+            f"{module} is not installed", "it comes with an extra of Twinlake's, and this command needs it",
+            "pip install 'twinlake[all]'; docs/install.md says which extra is for what",
+        )  # fmt: skip
+        sys.exit(report_error(missing, as_json="--json" in sys.argv))
     except OSError as error:
         if error.filename is None:
             raise
