@@ -1,4 +1,4 @@
-"""What must hold, stated a second time over a lake's own files: SQL and plain loops, none of `jobs`.
+"""What must hold, stated a second time over a lake's own files: SQL and plain loops, none of `twinlake`.
 
 Each statement reads rows and commits as they are in storage and returns what is broken, in short sentences.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,65 @@ def wrongly_counted(version: Path, log: Path) -> list[str]:
     )
     ((found,),) = ask("SELECT sum(_rows) FROM ROWS WHERE _hash_low IS NOT NULL", live_files(version))
     return [] if found == wanted else [f"{found} are counted of {wanted}"]
+
+
+def verdicts_changed(log: Path) -> list[str]:
+    """Verdicts whose numbers, over the rows as they are, are not those that the commits have said, batch by
+    batch: what a replay has copied counts by the newest copy."""
+    rows = ask('SELECT epoch, partition, "offset", batch, verdict FROM ROWS ORDER BY batch', live_files(log))
+    latest: dict[tuple[int, int, int], str] = {}
+    found: list[str] = []
+    for said, _, _ in commits(log):
+        if "counts" not in said:
+            continue
+        while rows and rows[0][3] <= said["batch"]:
+            epoch, partition, offset, _, verdict = rows.pop(0)
+            latest[epoch, partition, offset] = verdict
+        for verdict in ("valid", "invalid", "duplicate", "too_late"):
+            number, told = sum(one == verdict for one in latest.values()), said["counts"][verdict]
+            if number != told:
+                found.append(f"batch {said['batch']}: {number} are {verdict}, {told} were said")
+    return found
+
+
+def watermark_back(log: Path) -> list[str]:
+    at = [said["watermark"] for said, _, _ in commits(log) if said.get("watermark") is not None]
+    return [f"{after} follows {before}" for before, after in pairwise(at) if after < before]
+
+
+def written_after_closing(version: Path) -> list[str]:
+    """Steps that have added files to a segment that a commit before them has closed."""
+    closed, found = -1, []
+    for said, added, _ in commits(version):
+        if said.get("kind") == "close":
+            closed = max(closed, said["segment"])
+        elif said.get("kind") == "step":
+            segments = {int(path.replace("%3D", "=").split("_segment=")[1].split("/")[0]) for path in added}
+            found += [f"step {said['step']} adds to segment {one}" for one in segments if one <= closed]
+    return found
+
+
+def out_of_reach(log: Path, shown: list[tuple[int, int, int]]) -> list[str]:
+    """Coordinates whose newest row has no good verdict and that the quarantine does not show (`shown`), and
+    those that it shows besides."""
+    rows = ask('SELECT epoch, partition, "offset", verdict FROM ROWS ORDER BY batch', live_files(log))
+    newest = {(epoch, partition, offset): verdict for epoch, partition, offset, verdict in rows}
+    bad = [at for at, verdict in newest.items() if verdict not in ("valid", "ignored")]
+    if sorted(bad) == sorted(shown):
+        return []
+    return [f"left out: {sorted({*bad} - {*shown})}", f"besides: {sorted({*shown} - {*bad})}"]
+
+
+def of_another_history(version: Path, log: Path) -> list[str]:
+    """Steps that have counted another number of the log's rows than there are up to their position."""
+    batches = [batch for (batch,) in ask("SELECT batch FROM ROWS", live_files(log))]
+    return [
+        f"step {said['step']} says {said['records']} rows, {number} are there"
+        for said, _, _ in commits(version)
+        if "step" in said
+        for at in said["position"].values()
+        if (number := sum(batch <= at for batch in batches)) != said["records"]
+    ]
 
 
 def mixed(seen: dict[str, str], releases: list[dict[str, str]]) -> list[str]:

@@ -408,8 +408,8 @@ def test_a_lost_pin_is_made_up_for_from_the_topic(stage: Stage, topic: str) -> N
     lost = Destination(stage.broker.access, topic, LATEST, told["lake"])
     lost.open()
     lost.send([], {"release": "1", "position": "{}"}, with_other_version)
-    stage.append(6001, 6002, status="cancelled")
-    stage.append(6003)
+    stage.append(9001, 9002, status="cancelled")  # later than any other order, so that both customers go
+    stage.append(9003)
 
     stage.send(LATEST, topic)
 

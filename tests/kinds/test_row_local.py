@@ -12,8 +12,11 @@ import pytest
 from twinlake.base.errors import DefinitionError
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.analysis import analyse, problems
+from twinlake.kinds.expression import Expression
 from twinlake.kinds.latest import Latest
 from twinlake.kinds.measures.counts import Count
+from twinlake.kinds.row_local import why_refused
+from twinlake.topics.change_data import DATABASES, place
 from twinlake.topics.topic import load_topic
 
 if TYPE_CHECKING:
@@ -90,6 +93,13 @@ def test_what_is_not_row_local_is_refused(spark: SparkSession, sql: str) -> None
 @pytest.mark.parametrize("sql", ALLOWED)
 def test_what_is_row_local_is_allowed(spark: SparkSession, sql: str) -> None:
     assert _why(replace(TABLE, columns={"k": sql}), spark) == []
+
+
+@pytest.mark.parametrize("database", DATABASES)
+def test_the_place_in_a_database_s_log_is_row_local(spark: SparkSession, database: str) -> None:
+    rows = spark.sql("SELECT named_struct('lsn', 1L, 'file', 'binlog.000001', 'pos', 4L, 'row', 0) AS source")
+
+    assert [why_refused(Expression(what="it", sql=sql), rows) for sql in place(database)] == [None, None]
 
 
 def test_a_refusal_names_file_and_line_of_the_expression(spark: SparkSession) -> None:

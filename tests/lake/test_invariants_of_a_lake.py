@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 import tarfile
+from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
@@ -19,6 +23,7 @@ from twinlake.lake import invariants as must
 from twinlake.lake.catalog import release_log
 from twinlake.lake.delta import delta
 from twinlake.lake.invariants import Evidence, LogState, ReaderState, ReleaseState, VersionState
+from twinlake.lake.log import quarantine
 from twinlake.topics.verdict import REPLAYED, VERDICTS
 
 
@@ -42,6 +47,11 @@ def log_of(lake: Path) -> Path:
 def totals_of(lake: Path) -> Path:
     """It counts every valid record once."""
     return next((lake / "tables" / "totals").glob("*-2"))
+
+
+def segmented_of(lake: Path) -> Path:
+    """The build of the same table before, whose first segment is closed."""
+    return next((lake / "tables" / "totals").glob("*-1"))
 
 
 def metadata(table: Path, told: str) -> Iterator[dict[str, Any]]:
@@ -78,8 +88,26 @@ def log_state(lake: Path) -> LogState:
     )  # fmt: skip
 
 
-def version_state(lake: Path) -> VersionState:
-    path = totals_of(lake)
+def by_rows(lake: Path) -> LogState:
+    """The log's verdicts as its rows have them, of each coordinate the newest."""
+    rows = rows_of(log_of(lake), ["epoch", "partition", "offset", "batch", "verdict"])
+    rows.sort(key=lambda row: row["batch"])
+    newest = {(row["epoch"], row["partition"], row["offset"]): row["verdict"] for row in rows}
+    return LogState(topic="orders", counts=Counter(newest.values()))
+
+
+def quarantine_of(lake: Path) -> list[tuple[int, int, int]]:
+    """What the quarantine shows, by the SQL that readers are given, in DuckDB's spelling."""
+    rows = f"read_parquet({oracle.live_files(log_of(lake))!r}, union_by_name = true)"
+    sql = (
+        quarantine.quarantine_sql(rows)
+        .replace("LEFT ANTI JOIN", "ANTI JOIN")
+        .replace(" offset,", ' "offset",')
+    )
+    return duckdb.sql(f'SELECT epoch, partition, "offset" FROM ({sql})').fetchall()
+
+
+def version_state(path: Path) -> VersionState:
     all_ = [*metadata(path, "step")]
     newest = all_[-1]
     rows = rows_of(path, ["_rows", "_hash_low", "_hash_high"])
@@ -97,11 +125,18 @@ def version_state(lake: Path) -> VersionState:
 def of_lake(before: Path, lake: Path) -> set[str]:
     """The names of the invariants that are broken between the lake as it was and as it is."""
     old, new = log_state(before), log_state(lake)
-    was, now = version_state(before), version_state(lake)
+    was, now = version_state(totals_of(before)), version_state(totals_of(lake))
+    segmented = version_state(segmented_of(before)), version_state(segmented_of(lake))
     assert was.evidence
-    found = {*must.log_broken(old, new), *must.version_broken(was, now)}
-    found |= {"evidence_matches"} if must.evidence_matches(now, was.evidence) else set()
-    return found
+    broken = {
+        "evidence_matches": must.evidence_matches(now, was.evidence),
+        "same_history": must.same_history(now, new),
+        "verdicts_stand": must.verdicts_stand(by_rows(before), by_rows(lake)),
+        "segments_closed_once": must.segments_closed_once(*segmented),
+        "quarantine_in_reach": must.quarantine_in_reach(replace(new, quarantined=len(quarantine_of(lake)))),
+    }
+    found = {name for name, sentences in broken.items() if sentences}
+    return found | {*must.log_broken(old, new), *must.version_broken(was, now)}
 
 
 def of_oracle(lake: Path) -> dict[str, list[str]]:
@@ -109,7 +144,10 @@ def of_oracle(lake: Path) -> dict[str, list[str]]:
     found = {
         "lost": oracle.lost(log), "doubled": oracle.doubled(log), "batches": oracle.batches_out_of_order(log),
         "steps": oracle.steps_out_of_order(totals), "positions": oracle.positions_back(totals),
-        "counted": oracle.wrongly_counted(totals, log),
+        "counted": oracle.wrongly_counted(totals, log), "verdicts": oracle.verdicts_changed(log),
+        "watermark": oracle.watermark_back(log), "history": oracle.of_another_history(totals, log),
+        "segments": oracle.written_after_closing(segmented_of(lake)),
+        "quarantine": oracle.out_of_reach(log, quarantine_of(lake)),
     }  # fmt: skip
     return {name: broken for name, broken in found.items() if broken}
 
@@ -124,10 +162,10 @@ def commit_files(table: Path) -> list[Path]:
     return sorted((table / "_delta_log").glob("*.json"))
 
 
-def again(table: Path, change: Callable[[dict[str, Any]], None], wanted: str) -> None:
-    """Commit the newest commit of this kind once more, its metadata changed and its data files copied."""
+def again(table: Path, change: Callable[[dict[str, Any]], None], wanted: str, which: int = -1) -> None:
+    """Commit a commit of this kind, the newest, once more, its metadata changed and its data files copied."""
     files = commit_files(table)
-    chosen = next(file for file in reversed(files) if f'\\"kind\\":\\"{wanted}\\"' in file.read_text())
+    chosen = [file for file in files if f'\\"kind\\":\\"{wanted}\\"' in file.read_text()][which]
     actions = [json.loads(line) for line in chosen.read_text().splitlines()]
     for action in actions:
         if info := action.get("commitInfo"):
@@ -147,7 +185,7 @@ def double_a_batch(lake: Path) -> None:
 
 
 def move_a_position_back(lake: Path) -> None:
-    newest = version_state(lake)
+    newest = version_state(totals_of(lake))
 
     def change(told: dict[str, Any]) -> None:
         told.update(step=newest.step + 1, position={"orders": newest.position - 1})
@@ -164,12 +202,73 @@ def drop_a_step(lake: Path) -> None:
     steps[1].write_text("".join(json.dumps(one) + "\n" for one in actions if "add" not in one))
 
 
+def judged(lake: Path, was: str, now: str | None) -> None:
+    """One record in storage has another verdict than it was given."""
+    for path in oracle.live_files(log_of(lake)):
+        rows = pq.ParquetFile(path).read()  # type: ignore[no-untyped-call]
+        verdicts = rows["verdict"].to_pylist()
+        if was in verdicts:
+            verdicts[verdicts.index(was)] = now
+            at = rows.schema.get_field_index("verdict")
+            changed = rows.set_column(at, "verdict", pa.array(verdicts, pa.string()))
+            pq.write_table(changed, path)  # type: ignore[no-untyped-call]
+            return
+
+
+def change_a_verdict(lake: Path) -> None:
+    judged(lake, "valid", "invalid")
+
+
+def forget_a_verdict(lake: Path) -> None:
+    """`NOT IN` is true of no NULL, so the quarantine does not show it."""
+    judged(lake, "invalid", None)
+
+
+def move_the_watermark_back(lake: Path) -> None:
+    def change(told: dict[str, Any]) -> None:
+        told.update(batch=told["batch"] + 1, watermark=told["watermark"] - 1)
+
+    again(log_of(lake), change, "batch")
+
+
+def write_to_a_closed_segment(lake: Path) -> None:
+    newest = version_state(segmented_of(lake))
+
+    def change(told: dict[str, Any]) -> None:
+        told.update(step=newest.step + 1, position={"orders": newest.position}, records=newest.records)
+
+    again(segmented_of(lake), change, "step", which=0)
+
+
+def read_other_records(lake: Path) -> None:
+    """The newest batch has fewer than the version has counted, as after a backup was restored."""
+    newest = commit_files(log_of(lake))[-1]
+    actions = [json.loads(line) for line in newest.read_text().splitlines()]
+    for action in actions:
+        if info := action.get("commitInfo"):
+            told = json.loads(info["userMetadata"])
+            told["counts"]["valid"] -= 1
+            info["userMetadata"] = json.dumps(told)
+        if add := action.get("add"):
+            file = log_of(lake) / add["path"]
+            rows = pq.ParquetFile(file).read()  # type: ignore[no-untyped-call]
+            gone = rows["verdict"].to_pylist().index("valid")
+            kept = pa.concat_tables([rows.slice(0, gone), rows.slice(gone + 1)])
+            pq.write_table(kept, file)  # type: ignore[no-untyped-call]
+    newest.write_text("".join(json.dumps(one) + "\n" for one in actions))
+
+
 PLANTED: dict[str, tuple[Callable[[Path], None], set[str], set[str]]] = {
     "a record is removed": (remove_a_record, {"nothing_lost"}, {"lost"}),
     "a batch is doubled": (
         double_a_batch, {"nothing_doubled", "batches_without_gap"}, {"doubled", "batches"},
     ),
     "a position is moved back": (move_a_position_back, {"positions_never_back"}, {"positions"}),
+    "a verdict is changed": (change_a_verdict, {"verdicts_stand"}, {"verdicts"}),
+    "a verdict is forgotten": (forget_a_verdict, {"quarantine_in_reach"}, {"quarantine"}),
+    "the watermark goes back": (move_the_watermark_back, {"watermark_never_back"}, {"watermark"}),
+    "a closed segment is written to": (write_to_a_closed_segment, {"segments_closed_once"}, {"segments"}),
+    "the log is of another history": (read_other_records, {"same_history"}, {"history"}),
     "a step is dropped": (drop_a_step, {"steps_without_gap", "evidence_matches"}, {"steps", "counted"}),
 }  # fmt: skip
 

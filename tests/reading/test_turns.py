@@ -64,6 +64,24 @@ def test_of_further_long_statements_as_many_end_as_others_wait() -> None:
     assert asyncio.run(asked()) == ([False] * 3, [False, True, False])
 
 
+def test_for_who_finds_a_free_turn_nobody_has_to_end() -> None:
+    now = [0.0]
+
+    async def asked() -> bool:
+        turns = QueryQueue(2, 0, clock=lambda: now[0])
+        async with turns.one(CLIENT) as long:
+            now[0] += LONG_S
+            short = turns.one(CLIENT)
+            entering = asyncio.ensure_future(short.__aenter__())
+            await asyncio.sleep(0)
+            turns.look(long)
+            await entering
+            await short.__aexit__(None, None, None)
+            return long.is_over
+
+    assert not asyncio.run(asked())
+
+
 def test_in_the_place_of_a_long_statement_that_does_not_end_another_has_to() -> None:
     now = [0.0]
 

@@ -96,11 +96,14 @@ class QueryQueue:
     @asynccontextmanager
     async def one(self, request: Request) -> AsyncIterator[Turn]:
         """BusyError when none is free in time; a client that has left gives up its place."""
-        self._waiting += 1
-        try:
-            await self._wait(request)
-        finally:
-            self._waiting -= 1
+        if self._free.locked():
+            self._waiting += 1
+            try:
+                await self._wait(request)
+            finally:
+                self._waiting -= 1
+        else:
+            await self._free.acquire()  # at once: nobody has to make room for it
         turn = Turn(since=self._clock())
         try:
             yield turn

@@ -131,4 +131,4 @@ def place(database: str) -> tuple[str, str]:
     # the files are binlog.000001 and so on; beyond 999999 their names have one digit more
     number = "try_cast(regexp_extract(source.file, '[0-9]+$', 0) AS BIGINT)"
     log = "regexp_replace(source.file, '[0-9]+$', '')"
-    return log, f"struct({number} AS file, source.pos AS pos, source.row AS row)"
+    return log, f"named_struct('file', {number}, 'pos', source.pos, 'row', source.row)"
