@@ -1,149 +1,31 @@
-"""A kind or a measure is one module and one line of a list: three toys live here, and all layers run them.
-
-`Ages` (stored) keeps the first and last event time of each region, `Statuses` (a view) counts the records of
-each status, `LogSum` is a measure of doubles that compares with a tolerance.
-"""
+"""A kind or a measure is one module and one line of a list: all layers run the toys of `tests/plugin`."""
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from datetime import UTC
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.history import MemoryLog, Orders, version_of
+from tests.plugin import AGES, LOGS, STATUSES, expected, promised, shown
+from tests.plugin.their_tables import Ages, LogSum, Statuses
 from tests.releases.lake import Lake, following_sql_server, order
 from tests.releases.promised import project_of
 from tests.world import World
 from twinlake.base.job import Run
 from twinlake.batch.verify import verify
 from twinlake.kinds import all as kinds
-from twinlake.kinds import evidence, steps
-from twinlake.kinds.aggregate import Aggregate
-from twinlake.kinds.definition import Definition, pairs, read
 from twinlake.kinds.equality import scale_of
-from twinlake.kinds.expression import Stage
-from twinlake.kinds.kind import Kind, Moment, is_stored
+from twinlake.kinds.kind import Kind, is_stored
 from twinlake.kinds.measures import all as measures
-from twinlake.kinds.measures.measure import Measure, Part, state_column
-from twinlake.kinds.windows import ALL, Windows
 from twinlake.lake.catalog import release_log
 from twinlake.lake.catalog.maintained_version import LogView
 from twinlake.lake.catalog.version import Pin
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from twinlake.base.errors import DefinitionError
-
-
-@dataclass(frozen=True, kw_only=True)
-class Ages(Definition):
-    """Stored: the first and last time of each key."""
-
-    kind = "ages"
-    stores_rows = True
-    where: str | None = None
-    columns: dict[str, str]
-    key: str
-    time: str
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Ages:
-        return read(cls, data, columns=pairs)
-
-    view_keys = by = state_keys = property(lambda self: (self.key,))
-    cells = property(lambda self: None)
-    output = timeless = property(lambda self: (self.key, "oldest", "newest"))
-    implied = property(lambda self: ())
-
-    def stages(self, rows: Mapping[str, DataFrame]) -> Iterator[Stage]:
-        return steps.stages(self, rows[self.inputs[0]])
-
-    def problems(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
-        return steps.untyped(self, self.columns, steps.apply(self, rows[self.inputs[0]]))
-
-    def partial(self, rows: DataFrame, windows: Windows = ALL) -> DataFrame:
-        from pyspark.sql import functions as F
-
-        stepped = evidence.hashed(steps.apply(self, rows))
-        ends = (F.min(self.time).alias("oldest"), F.max(self.time).alias("newest"))
-        return stepped.groupBy(self.key).agg(*ends, *evidence.from_rows())
-
-    def merge(self, states: DataFrame) -> DataFrame:
-        from pyspark.sql import functions as F
-
-        ends = (F.min("oldest").alias("oldest"), F.max("newest").alias("newest"))
-        return states.groupBy(self.key).agg(*ends, *evidence.merged())
-
-    def scales(self, states: Mapping[str, str]) -> dict[str, str]:
-        return {}
-
-    def view(self, relations: Mapping[str, str], moment: Moment, scaled: tuple[str, ...] = ()) -> str:
-        shown = f"{self.key}, min(oldest) AS oldest, max(newest) AS newest"
-        return f"SELECT {shown} FROM {relations[self.name]} GROUP BY {self.key}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Statuses(Definition):
-    """View: how many records have each status."""
-
-    kind = "statuses"
-    column: str
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Statuses:
-        return read(cls, data)
-
-    view_keys = by = property(lambda self: (self.column,))
-    output = timeless = property(lambda self: (self.column, "n"))
-    implied = property(lambda self: ())
-
-    def stages(self, rows: Mapping[str, DataFrame]) -> Iterator[Stage]:
-        return iter(())
-
-    def problems(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
-        return iter(())
-
-    def view(self, relations: Mapping[str, str], moment: Moment, scaled: tuple[str, ...] = ()) -> str:
-        parts = " UNION ALL ".join(f"SELECT {self.column} FROM {relations[name]}" for name in self.inputs)
-        return f"SELECT {self.column}, count(1) AS n FROM ({parts}) GROUP BY {self.column}"
-
-
-@dataclass(frozen=True)
-class LogSum(Measure):
-    """The sum of the natural logarithms of positive numbers."""
-
-    kind = "log_sum"
-
-    def parts(self, name: str, types: Mapping[str, str]) -> tuple[Part, ...]:
-        logarithm = f"ln(CAST({self.of} AS DOUBLE))"
-        size = f"{name}__size"
-        return (
-            Part(name=f"{name}__logs", from_rows=f"sum({logarithm})", merge=self.value(name), scale=size),
-            Part(name=size, from_rows=f"sum(abs({logarithm}))", merge=f"sum({size})", scale=size),
-        )
-
-    def value(self, name: str) -> str:
-        return f"sum({state_column(name, 'logs')})"
-
-    def scale(self, name: str) -> str | None:
-        return f"sum({state_column(name, 'size')})"
-
-
-AGES = Ages(
-    name="ages", inputs=("orders",), columns={"region": "region", "at": "ordered_at"}, key="region", time="at"
-)
-STATUSES = Statuses(name="statuses", inputs=("orders",), column="status")
-LOGS = Aggregate(
-    name="logs", inputs=("orders",), where="amount > 0", columns={"region": "region", "amount": "amount"},
-    keys=("region",), measures={"logs": LogSum("amount")},
-)  # fmt: skip
+    from pyspark.sql import SparkSession
 
 
 @pytest.fixture(autouse=True)
@@ -152,31 +34,6 @@ def listed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(kinds.KINDS, "ages", Ages)
     monkeypatch.setitem(kinds.KINDS, "statuses", Statuses)
     monkeypatch.setitem(measures.MEASURES, "log_sum", LogSum)
-
-
-def expected(table: Kind, records: list[dict[str, Any]]) -> dict[str, Any]:
-    """What each toy shows, by definition and without merging."""
-    groups: dict[str, list[Any]] = defaultdict(list)
-    if table.name == "ages":
-        for one in records:
-            groups[one["region"]].append(one["ordered_at"])
-        return {key: (min(times), max(times)) for key, times in groups.items()}
-    if table.name == "statuses":
-        for one in records:
-            groups[one["status"]].append(1)
-        return {key: len(held) for key, held in groups.items()}
-    for one in records:
-        if one["amount"] > 0:
-            groups[one["region"]].append(math.log(float(one["amount"])))
-    return {key: pytest.approx(sum(logs), rel=1e-9) for key, logs in groups.items()}
-
-
-def shown(rows: list[Any]) -> dict[str, Any]:
-    plain = [
-        tuple(value.astimezone(UTC) if hasattr(value, "astimezone") else value for value in row)
-        for row in rows
-    ]
-    return {key: values[0] if len(values) == 1 else tuple(values) for key, *values in plain}
 
 
 @pytest.mark.parametrize("table", [AGES, STATUSES, LOGS], ids=lambda table: table.name)
@@ -290,12 +147,3 @@ def view_of(lake: Lake, table: str) -> dict[str, Any]:
     version = open_lake.version(table)
     opened = open_lake.versions.opened(version)
     return shown(opened.view(open_lake.versions.pin(version)).collect())
-
-
-def promised(counted: str) -> dict[str, dict[str, str]]:
-    """The columns of each toy; `counted` is that of Statuses."""
-    return {
-        "ages": {"region": "string", "oldest": "timestamp", "newest": "timestamp"},
-        "logs": {"region": "string", "logs": "double"},
-        "statuses": {counted: "string", "n": "bigint"},
-    }
