@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from twinlake.base.errors import UsageError
-from twinlake.config.keys import Key
 from twinlake.config.login import Login
 from twinlake.config.sections import SECRET_FILE, SECTIONS, Limits, every_key
 from twinlake.config.settings import Settings
@@ -294,7 +293,7 @@ def test_every_key_says_what_it_is_for() -> None:
         for one in fields(section.kind)
         if one.name not in section.keys
     ]
-    silent += [name for name, one in every_key() if isinstance(one, Key) and not one.doc]
+    silent += [name for name, one in every_key() if not (one.doc and one.example)]
 
     assert silent == []
 
@@ -398,3 +397,49 @@ def test_the_clusters_secret_in_the_file_is_refused_with_a_remedy_that_helps(tmp
     (told,) = refused(tmp_path, '[spark.conf]\n"spark.authenticate.secret" = "hunter2"\n')
 
     assert told.endswith(f'name a file that holds it by "{SECRET_FILE}"')
+
+
+def test_a_file_that_is_named_is_looked_at_although_a_variable_goes_before_it(tmp_path: Path) -> None:
+    text = f'[kafka]\n{SASL}username = "u"\npassword_file = "password"\n'
+    environ = {"TWINLAKE_KAFKA_PASSWORD": "from outside"}
+    (missing,) = refused(tmp_path, text, environ)
+    held(tmp_path, mode=0o644)
+    (open_to_all,) = refused(tmp_path, text, environ)
+    held(tmp_path)
+    login = load(written(tmp_path, text), environ).kafka.login("ingest")
+
+    assert "there is no file" in missing and "chmod 600" in open_to_all
+    assert login.client()["sasl.password"] == "from outside"
+    assert "password_file" not in login.shown()
+
+
+def test_a_clusters_secret_of_nobody_is_told_like_any_other(tmp_path: Path) -> None:
+    """It ended the command with a traceback."""
+    (told,) = refused(tmp_path, '[spark.conf]\n"spark.authenticate.secret.file" = "~no-such-user/secret"\n')
+
+    assert told.startswith("twinlake.toml:1: spark.conf: ~no-such-user/secret: there is no such user")
+
+
+def test_a_mistake_brings_along_no_error_that_shows_the_values(tmp_path: Path) -> None:
+    environ = {"TWINLAKE_KAFKA_PASSWORD": "hunter2", "TWINLAKE_KAFKA_SECURITY": "TLS"}
+
+    with pytest.raises(UsageError) as told:
+        load(written(tmp_path, ""), environ)
+
+    assert told.value.__cause__ is None and told.value.__context__ is None
+
+
+def test_what_is_in_this_process_s_environment_says_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("KAFKA", "LIMITS", "ORIGINS", "TWINLAKE_PORTS_SQL", "twinlake_spark_master"):
+        monkeypatch.setenv(name, "7")
+
+    assert load(tmp_path / "twinlake.toml", {}) == Values()
+
+
+def test_the_model_has_the_sections_that_a_file_may_have() -> None:
+    kept = {name: one.annotation for name, one in Values.model_fields.items() if name in SECTIONS}
+
+    assert kept == {name: section.kind for name, section in SECTIONS.items()}
+    assert {*Values.model_fields} - {*SECTIONS} == {"origins", "lacks"}

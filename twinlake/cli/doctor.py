@@ -14,7 +14,7 @@ import typer
 from twinlake.base.errors import TwinlakeError, UsageError
 from twinlake.base.times import utc_now
 from twinlake.cli.output import console, error_lines, load_settings, print_json, say, show_rows
-from twinlake.config.keys import Secret, Section
+from twinlake.config.keys import Section
 from twinlake.config.sections import SECTIONS
 from twinlake.config.settings import Settings
 from twinlake.config.settings_example import example
@@ -134,12 +134,12 @@ def _of_section(
     for key, one in section.keys.items():
         full, value = f"{name}.{key}", getattr(values, key)
         origin = origins.get(full, "default")
-        if isinstance(one, Secret):
-            if value:
-                yield full, HIDDEN, origin
-        elif isinstance(one, Section):
+        if isinstance(one, Section):
             if value is not None:
                 yield from _of_section(full, one, value, origins)
+        elif one.is_secret:
+            if value:
+                yield full, HIDDEN, origin
         elif isinstance(value, Mapping):
             for option in value:
                 yield f"{full}.{option}", HIDDEN if origin.startswith("TWINLAKE_") else value[option], origin

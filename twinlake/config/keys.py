@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any, get_type_hints
 from urllib.parse import urlsplit
@@ -21,6 +21,7 @@ from twinlake.base.files import one_line, read_secret
 
 Parse = Callable[[Any], Any]
 """Takes what TOML has, gives what the field holds; ValueError says what it must be."""
+PREFIX = "TWINLAKE_"
 OPEN_TO_OTHERS = stat.S_IROTH | stat.S_IWOTH | stat.S_IWGRP
 _FOLDER: ContextVar[Path] = ContextVar("the folder of the file that is read", default=Path())
 
@@ -35,6 +36,8 @@ class Key:
     shown: str = ""
     is_shared: bool = False
     """Whether a section inside takes it from the one around, and cannot give it."""
+    is_secret: bool = False
+    """Only a variable may give it; the key `<name>_file` names a file that holds it."""
 
     @property
     def is_text(self) -> bool:
@@ -44,44 +47,42 @@ class Key:
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         from pydantic_core.core_schema import no_info_plain_validator_function
 
-        return no_info_plain_validator_function(lambda value: value if value is None else self.parse(value))
+        return no_info_plain_validator_function(self.parse)
 
 
-@dataclass(frozen=True)
-class Secret:
-    """What the file that the key `<name>_file` names holds; only a variable may give it directly."""
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        from pydantic_core.core_schema import no_info_plain_validator_function
-
-        return no_info_plain_validator_function(lambda value: one_line(value, "it"))
+SECRET = Key(lambda value: one_line(value, "it"), "the secret itself", '"..."', is_secret=True)
 
 
 @dataclass(frozen=True)
 class Section:
-    """A table of keys."""
+    """A table of keys: the fields of a dataclass."""
 
     kind: type
     doc: str
     is_inner: bool = False
 
-    @property
-    def keys(self) -> Mapping[str, Key | Secret | Section]:
-        """What may stand in it, by name."""
-        found = _metadata(self.kind).items()
+    @cached_property
+    def keys(self) -> Mapping[str, Key | Section]:
+        """What may stand in it, by name; secrets are among it."""
         return {
-            name: one for name, one in found if not (self.is_inner and isinstance(one, Key) and one.is_shared)
+            name: one
+            for name, hint in get_type_hints(self.kind, include_extras=True).items()
+            for one in getattr(hint, "__metadata__", ())
+            if isinstance(one, Section) or (isinstance(one, Key) and not (self.is_inner and one.is_shared))
         }
 
+    def every_key(self, within: str) -> Iterator[tuple[str, Key]]:
+        """Each key by its whole name, like `kafka.producer.username`; `within` is that of the section."""
+        for name, one in self.keys.items():
+            if isinstance(one, Section):
+                yield from one.every_key(f"{within}.{name}")
+            else:
+                yield f"{within}.{name}", one
 
-@cache
-def _metadata(kind: type) -> dict[str, Key | Secret | Section]:
-    return {
-        name: one
-        for name, hint in get_type_hints(kind, include_extras=True).items()
-        for one in getattr(hint, "__metadata__", ())
-        if isinstance(one, Key | Secret | Section)
-    }
+
+def variable_of(name: str) -> str:
+    """The variable that goes before a key of the file."""
+    return PREFIX + name.upper().replace(".", "_")
 
 
 @contextmanager
@@ -100,15 +101,6 @@ def text(value: Any) -> str:
     return value.strip()
 
 
-def choice(*known: str) -> Parse:
-    def one_of(value: Any) -> str:
-        if value not in known:
-            raise ValueError(f"it must be one of {', '.join(known)}")
-        return str(value)
-
-    return one_of
-
-
 def whole(least: int, most: int) -> Parse:
     def number(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
@@ -125,6 +117,10 @@ def matching(pattern: str, must: str) -> Parse:
         return value
 
     return matched
+
+
+def choice(*known: str) -> Parse:
+    return matching("|".join(map(re.escape, known)), f"one of {', '.join(known)}")
 
 
 def web_address(instead: str) -> Parse:
@@ -186,3 +182,8 @@ SERVERS = matching(
     r"(\[[0-9a-fA-F:]+\]|[\w.-]+):\d+(\s*,\s*(\[[0-9a-fA-F:]+\]|[\w.-]+):\d+)*",
     'like "host:9092" or "one:9092,two:9092"',
 )
+
+
+def ca_file(doc: str, is_shared: bool = False) -> Key:
+    """A file of certificates to trust."""
+    return Key(file, doc, '"/etc/twinlake/ca.pem"', "those that this system trusts", is_shared)

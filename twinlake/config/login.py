@@ -15,24 +15,14 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from twinlake.base.errors import UsageError
 from twinlake.base.files import named_secret, named_text
-from twinlake.config.keys import (
-    SERVERS,
-    Key,
-    Secret,
-    Section,
-    choice,
-    file,
-    private_file,
-    secret_in_file,
-    text,
-    web_address,
-)
+from twinlake.config import keys
+from twinlake.config.keys import SECRET, Key, Section
 
 PLAINTEXT, SASL_SSL, SSL = "PLAINTEXT", "SASL_SSL", "SSL"
 SCRAM, PLAIN = "SCRAM-SHA-512", "PLAIN"
+File = Path | None
 Role = Literal["ingest", "producer", "changelog"]
 ROLES: tuple[Role, ...] = ("ingest", "producer", "changelog")
-TRUSTED = "those that this system trusts"
 _SECRETS = ("password", "key_password")
 _MODULES = {
     SCRAM: "org.apache.kafka.common.security.scram.ScramLoginModule",
@@ -43,10 +33,16 @@ _text = partial(named_text, section="kafka")
 
 @dataclass(frozen=True, kw_only=True)
 class _Login:
-    """What the logins of both services do. A secret is given itself, or by a file that is read late."""
+    """What the logins of both services do."""
 
     SECTION: ClassVar[str]
     ADDRESS: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        """A secret that is given itself goes before a file that holds one."""
+        for name in _SECRETS:
+            if getattr(self, name, ""):
+                object.__setattr__(self, f"{name}_file", None)
 
     @classmethod
     def of(cls, address: str, shown: Mapping[str, str]) -> Self:
@@ -67,8 +63,7 @@ class _Login:
     def opened(self) -> Self:
         """With the secrets that its files hold now; UsageError names a file that holds none."""
         files = {name: getattr(self, f"{name}_file", None) for name in _SECRETS}
-        read = {name: named_secret(held_in, self.SECTION) for name, held_in in files.items() if held_in}
-        return replace(self, **read, **dict.fromkeys(f"{name}_file" for name in read))
+        return replace(self, **{name: named_secret(one, self.SECTION) for name, one in files.items() if one})
 
     @property
     def has_password(self) -> bool:
@@ -82,35 +77,30 @@ class Login(_Login):
     SECTION, ADDRESS = "kafka", "bootstrap_servers"
 
     bootstrap_servers: Annotated[str, Key(
-        SERVERS, "an external Kafka: it is used, and no broker is started", '"kafka-1:9093,kafka-2:9093"',
-        "a broker on this machine", is_shared=True,
-    )] = ""  # fmt: skip
+        keys.SERVERS, "an external Kafka: it is used, and no broker is started",
+        '"kafka-1:9093,kafka-2:9093"', "a broker on this machine", is_shared=True)] = ""  # fmt: skip
     security: Annotated[str, Key(
-        choice(PLAINTEXT, SASL_SSL, SSL), "PLAINTEXT, SASL_SSL, or SSL (mutual TLS)", '"SASL_SSL"',
-        is_shared=True,
-    )] = PLAINTEXT  # fmt: skip
+        keys.choice(PLAINTEXT, SASL_SSL, SSL), "PLAINTEXT, SASL_SSL, or SSL (mutual TLS)", '"SASL_SSL"',
+        is_shared=True)] = PLAINTEXT  # fmt: skip
     mechanism: Annotated[str, Key(
-        choice(SCRAM, PLAIN), f"with SASL_SSL: {SCRAM} or {PLAIN}", f'"{PLAIN}"', is_shared=True
-    )] = SCRAM  # fmt: skip
-    ca_file: Annotated[Path | None, Key(
-        file, "PEM, who has signed the brokers' certificates", '"/etc/twinlake/ca.pem"', TRUSTED,
-        is_shared=True,
-    )] = None  # fmt: skip
-    username: Annotated[str, Key(text, "with SASL_SSL", '"twinlake-ingest"')] = ""
-    password_file: Annotated[
-        Path | None, Key(secret_in_file, "holds the password alone", '"/etc/twinlake/kafka"')
+        keys.choice(SCRAM, PLAIN), f"with SASL_SSL: {SCRAM} or {PLAIN}", f'"{PLAIN}"',
+        is_shared=True)] = SCRAM  # fmt: skip
+    ca_file: Annotated[
+        File, keys.ca_file("PEM, who has signed the brokers' certificates", is_shared=True)
     ] = None
-    password: Annotated[str, Secret()] = field(default="", repr=False)
-    certificate_file: Annotated[
-        Path | None, Key(file, "with SSL: PEM, the chain", '"/etc/twinlake/client.pem"')
-    ] = None
-    key_file: Annotated[
-        Path | None, Key(private_file, "with SSL: PEM, its private key", '"/etc/twinlake/client.key"')
-    ] = None
-    key_password_file: Annotated[Path | None, Key(
-        secret_in_file, "where the private key is encrypted", '"/etc/twinlake/client.key.pass"'
-    )] = None  # fmt: skip
-    key_password: Annotated[str, Secret()] = field(default="", repr=False)
+    username: Annotated[str, Key(keys.text, "with SASL_SSL", '"twinlake-ingest"')] = ""
+    password_file: Annotated[File, Key(
+        keys.secret_in_file, "holds the password alone", '"/etc/twinlake/kafka"')] = None  # fmt: skip
+    password: Annotated[str, SECRET] = field(default="", repr=False)
+    certificate_file: Annotated[File, Key(
+        keys.file, "with SSL: PEM, the chain", '"/etc/twinlake/client.pem"')] = None  # fmt: skip
+    key_file: Annotated[File, Key(
+        keys.private_file, "with SSL: PEM, its private key",
+        '"/etc/twinlake/client.key"')] = None  # fmt: skip
+    key_password_file: Annotated[File, Key(
+        keys.secret_in_file, "where the private key is encrypted",
+        '"/etc/twinlake/client.key.pass"')] = None  # fmt: skip
+    key_password: Annotated[str, SECRET] = field(default="", repr=False)
 
     @property
     def names_someone(self) -> bool:
@@ -223,18 +213,14 @@ class RegistryLogin(_Login):
     SECTION, ADDRESS = "registry", "url"
 
     url: Annotated[str, Key(
-        web_address("give username and password_file instead"),
+        keys.web_address("give username and password_file instead"),
         "an external registry: it is used, and none is started", '"https://registry:8081"',
-        "Apicurio on this machine",
-    )] = ""  # fmt: skip
-    username: Annotated[str, Key(text, "where it asks for one", '"twinlake"')] = ""
-    password_file: Annotated[
-        Path | None, Key(secret_in_file, "holds the password alone", '"/etc/twinlake/registry"')
-    ] = None
-    password: Annotated[str, Secret()] = field(default="", repr=False)
-    ca_file: Annotated[
-        Path | None, Key(file, "PEM, who has signed its certificate", '"/etc/twinlake/ca.pem"', TRUSTED)
-    ] = None
+        "Apicurio on this machine")] = ""  # fmt: skip
+    username: Annotated[str, Key(keys.text, "where it asks for one", '"twinlake"')] = ""
+    password_file: Annotated[File, Key(
+        keys.secret_in_file, "holds the password alone", '"/etc/twinlake/registry"')] = None  # fmt: skip
+    password: Annotated[str, SECRET] = field(default="", repr=False)
+    ca_file: Annotated[File, keys.ca_file("PEM, who has signed its certificate")] = None
 
     @property
     def is_external(self) -> bool:

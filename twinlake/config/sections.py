@@ -9,24 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Annotated, Any
 
 from twinlake.base.errors import UsageError
 from twinlake.base.location import located
-from twinlake.config.keys import (
-    MEMORY,
-    Key,
-    Secret,
-    Section,
-    file,
-    matching,
-    private_file,
-    text,
-    web_address,
-    whole,
-)
-from twinlake.config.login import TRUSTED, Kafka, RegistryLogin
+from twinlake.config import keys
+from twinlake.config.keys import Key, Section, whole
+from twinlake.config.login import File, Kafka, RegistryLogin
 
 LONGEST_STATEMENT_S = 5 * 3600
 """Files that a rebuild has replaced are kept for an hour longer: see `twinlake/batch/maintain.py`."""
@@ -58,14 +47,14 @@ def spark_conf(value: Any) -> dict[str, str]:
                 "can read; have the program read it from a file"
             )
     if SECRET_FILE in found:
-        found[SECRET_FILE] = str(private_file(found[SECRET_FILE]))
+        found[SECRET_FILE] = str(keys.private_file(found[SECRET_FILE]))
     return found
 
 
 def lake_uri(value: Any) -> str:
     """The address of a place that a lake can be in."""
     found = str(
-        matching(r"\w+://\S+", "an address like file:///data/lake or hdfs://name-node:8020/lake")(value)
+        keys.matching(r"\w+://\S+", "an address like file:///data/lake or hdfs://name-node:8020/lake")(value)
     )
     try:
         located(found)
@@ -74,7 +63,8 @@ def lake_uri(value: Any) -> str:
     return found
 
 
-MASTER = matching(
+_STATEMENT = whole(1, LONGEST_STATEMENT_S)
+MASTER = keys.matching(
     r"local(\[(\d+|\*)\])?|spark://\S+:\d+(,\S+:\d+)*|yarn|k8s://\S+",
     "local[*], spark://host:7077, yarn or k8s://...",
 )
@@ -85,13 +75,13 @@ class Spark:
     """Where the lake server's work runs."""
 
     master: Annotated[str, Key(MASTER, "an external cluster", '"spark://spark:7077"')] = "local[*]"
-    driver_memory: Annotated[str, Key(MEMORY, "the heap of the lake server", '"8g"')] = "4g"
-    advertised_host: Annotated[
-        str, Key(text, "what executors reach the lake server by", '"lake.example.com"')
-    ] = "127.0.0.1"
-    conf: Annotated[
-        Mapping[str, str], Key(spark_conf, "Spark's own", '{ "spark.executor.memory" = "4g" }')
-    ] = field(default_factory=dict, repr=False)
+    driver_memory: Annotated[str, Key(keys.MEMORY, "the heap of the lake server", '"8g"')] = "4g"
+    advertised_host: Annotated[str, Key(
+        keys.text, "what executors reach the lake server by",
+        '"lake.example.com"')] = "127.0.0.1"  # fmt: skip
+    conf: Annotated[Mapping[str, str], Key(
+        spark_conf, "Spark's own", '{ "spark.executor.memory" = "4g" }',
+    )] = field(default_factory=dict, repr=False)  # fmt: skip
 
     @property
     def is_external(self) -> bool:
@@ -104,8 +94,8 @@ class Lake:
     """Where logs and tables are."""
 
     uri: Annotated[str, Key(
-        lake_uri, "your own folder or store", '"file:///data/lake"', "lake in $TWINLAKE_HOME"
-    )] = ""  # fmt: skip
+        lake_uri, "your own folder or store", '"file:///data/lake"',
+        "lake in $TWINLAKE_HOME")] = ""  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,13 +103,10 @@ class Airflow:
     """What schedules, shows forms, and asks for approvals."""
 
     url: Annotated[str, Key(
-        web_address("leave them out, nothing is asked that needs them"),
+        keys.web_address("leave them out, nothing is asked that needs them"),
         "an external Airflow: none is started; see docs/airflow.md", '"https://airflow.example.com"',
-        "Airflow on this machine",
-    )] = ""  # fmt: skip
-    ca_file: Annotated[
-        Path | None, Key(file, "PEM, who has signed its certificate", '"/etc/twinlake/ca.pem"', TRUSTED)
-    ] = None
+        "Airflow on this machine")] = ""  # fmt: skip
+    ca_file: Annotated[File, keys.ca_file("PEM, who has signed its certificate")] = None
 
     @property
     def is_external(self) -> bool:
@@ -154,39 +141,31 @@ class Ports:
 class Limits:
     """How long and how much."""
 
-    query_seconds: Annotated[int, Key(
-        whole(1, LONGEST_STATEMENT_S), "a statement of `twinlake query`", "900"
-    )] = 300  # fmt: skip
-    jdbc_seconds: Annotated[int, Key(
-        whole(1, LONGEST_STATEMENT_S), "a statement over JDBC", "600"
-    )] = 3600  # fmt: skip
-    sql_memory: Annotated[str, Key(MEMORY, "the heap of the SQL server", '"4g"')] = "1500m"
+    query_seconds: Annotated[int, Key(_STATEMENT, "a statement of `twinlake query`", "900")] = 300
+    jdbc_seconds: Annotated[int, Key(_STATEMENT, "a statement over JDBC", "600")] = 3600
+    sql_memory: Annotated[str, Key(keys.MEMORY, "the heap of the SQL server", '"4g"')] = "1500m"
     records_per_batch: Annotated[int, Key(
-        whole(1_000, 10_000_000),
-        "records that ingest takes at once, at most; fewer where they would take more than 5 seconds",
-        "50000",
-    )] = 200_000  # fmt: skip
+        whole(1_000, 10_000_000), "records that ingest takes at once, at most; fewer where they would take "
+        "more than 5 seconds", "50000")] = 200_000  # fmt: skip
     cycle_milliseconds: Annotated[int, Key(
-        whole(100, 20_000), "between two batches of a topic, at least: fewer commits, later tables", "2000"
-    )] = 250  # fmt: skip
+        whole(100, 20_000), "between two batches of a topic, at least: fewer commits, later tables",
+        "2000")] = 250  # fmt: skip
     start_seconds: Annotated[int, Key(
-        whole(10, 3_600), "`twinlake up` gives up when nothing has got ready for so long", "600"
-    )] = 180  # fmt: skip
+        whole(10, 3_600), "`twinlake up` gives up when nothing has got ready for so long",
+        "600")] = 180  # fmt: skip
     airflow_keep_days: Annotated[int, Key(
-        whole(1, 3_650), "how long the Airflow that is started here keeps its runs", "90"
-    )] = 30  # fmt: skip
+        whole(1, 3_650), "how long the Airflow that is started here keeps its runs", "90")] = 30  # fmt: skip
     job_minutes_without_progress: Annotated[int, Key(
-        whole(1, 10_000), "a job in which nothing has gone on for so long is cancelled by its DAG", "240"
-    )] = 60  # fmt: skip
+        whole(1, 10_000), "a job in which nothing has gone on for so long is cancelled by its DAG",
+        "240")] = 60  # fmt: skip
     airflow_task_minutes: Annotated[int, Key(
-        whole(1, 1_000), "a task in Airflow takes at most so long, waiting for its job not counted", "30"
-    )] = 15  # fmt: skip
+        whole(1, 1_000), "a task in Airflow takes at most so long, waiting for its job not counted",
+        "30")] = 15  # fmt: skip
     airflow_run_hours: Annotated[int, Key(
-        whole(1, 10_000), "a run of batch, maintain, replay or rollback takes at most so long", "48"
-    )] = 24  # fmt: skip
+        whole(1, 10_000), "a run of batch, maintain, replay or rollback takes at most so long",
+        "48")] = 24  # fmt: skip
     approval_hours: Annotated[int, Key(
-        whole(1, 10_000), "a release waits so long for its approval", "8"
-    )] = 48  # fmt: skip
+        whole(1, 10_000), "a release waits so long for its approval", "8")] = 48  # fmt: skip
 
 
 OF_HOME = (
@@ -205,10 +184,7 @@ SECTIONS: Mapping[str, Section] = {
 }
 
 
-def every_key(within: str = "", sections: Mapping[str, Any] = SECTIONS) -> Iterator[tuple[str, Key | Secret]]:
-    """Each key and each secret by its whole name, like `kafka.producer.username`."""
-    for name, one in sections.items():
-        if isinstance(one, Section):
-            yield from every_key(f"{within}{name}.", one.keys)
-        else:
-            yield f"{within}{name}", one
+def every_key() -> Iterator[tuple[str, Key]]:
+    """Each key by its whole name, secrets included."""
+    for name, section in SECTIONS.items():
+        yield from section.every_key(name)

@@ -31,7 +31,7 @@ def _section(name: str, section: Section) -> Iterator[str]:
     yield f"# {section.doc[0].upper()}{section.doc[1:]}."
     yield f"# [{name}]"
     for key, one in section.keys.items():
-        if isinstance(one, Key):
+        if isinstance(one, Key) and not one.is_secret:
             default = one.shown or getattr(section.kind, key, None)
             is_said = isinstance(default, int | str) and default != ""
             yield f"# {key} = {one.example}  # {one.doc}" + (f"; default: {default}" if is_said else "")

@@ -1,6 +1,6 @@
 """Reads `twinlake.toml` and the environment's words for it, and refuses what cannot be meant.
 
-`TWINLAKE_<SECTION>_<KEY>` goes before the file; neither need exist. All mistakes are told at once.
+`TWINLAKE_<SECTION>_<KEY>` goes before the file; neither need exist. All mistakes are reported at once.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twinlake.base.errors import UsageError
-from twinlake.config.keys import Key, Secret, Section, relative_to
+from twinlake.config.keys import PREFIX, Key, Section, relative_to, variable_of
 from twinlake.config.sections import SECRET_FILE, SECTIONS, every_key, names_secret
 
 if TYPE_CHECKING:
     from twinlake.config.values import Values
 
-PREFIX = "TWINLAKE_"
 _SECRETS = ("password", "secret", "token", "passphrase", "credential")
 
 
@@ -124,7 +123,7 @@ class _Reading:
         """The same of the variables that there are."""
         made: dict[str, Any] = {}
         for name, one in every_key():
-            variable = _variable(name)
+            variable = variable_of(name)
             if (said := self.environ.get(variable)) is None:
                 continue
             self.origins[name] = variable
@@ -132,36 +131,37 @@ class _Reading:
             values = made
             for section in sections:
                 values = values.setdefault(section, {})
-            values[key] = said if isinstance(one, Secret) or one.is_text else _as_in_file(said)
-            if isinstance(one, Secret):
-                values[f"{key}_file"] = None  # the environment goes before what the file names
+            values[key] = said if one.is_text else _as_in_file(said)
         return made
 
     def refuse_unknown_variables(self) -> None:
-        known = {_variable(name) for name, _ in every_key()}
+        known = {variable_of(name) for name, _ in every_key()}
         for name in sorted(set(self.environ) - known):
             self.mistakes.append(f"{name}: there is no such setting{_nearest(name, known)}")
 
     def _unread(self, what: str, why: str, remedy: str) -> UsageError:
         return UsageError(f"{self.file} {what}", why, remedy, {"file": str(self.file)})
 
-    def _known(self, found: Mapping[str, Any], keys: Mapping[str, Any], within: str) -> dict[str, Any]:
+    def _known(
+        self, found: Mapping[str, Any], keys: Mapping[str, Key | Section], within: str
+    ) -> dict[str, Any]:
+        secrets = {name for name, one in keys.items() if isinstance(one, Key) and one.is_secret}
+        known = {name: one for name, one in keys.items() if name not in secrets}
         made: dict[str, Any] = {}
         for name, value in found.items():
-            one, full = keys.get(name), f"{within}{name}"
+            one, full = known.get(name), f"{within}{name}"
             if isinstance(one, Section) and isinstance(value, dict):
                 made[name] = self._known(value, one.keys, f"{full}.")
             elif isinstance(one, Section):
                 self.wrong(full, f"it is a section: write [{full}], and its keys below")
-            elif isinstance(one, Key):
+            elif one:
                 made[name] = value
                 self.origins[full] = f"{self.file.name}:{self.lines.get(full, '?')}"
                 if full == "spark.conf" and isinstance(value, dict):
                     self._refuse_secrets(value)
-            elif within and (one or name.lower().endswith(_SECRETS)):
-                self.wrong(full, _inline(full, name, has_file=bool(one)))
+            elif within and (name in secrets or name.lower().endswith(_SECRETS)):
+                self.wrong(full, _inline(full, name, has_file=name in secrets))
             else:
-                known = {name: one for name, one in keys.items() if not isinstance(one, Secret)}
                 word = "section" if isinstance(value, dict) and not within else "key"
                 self.wrong(full, f"there is no such {word}{_nearest(name, known)}")
         return made
@@ -169,7 +169,7 @@ class _Reading:
     def _refuse_secrets(self, conf: Mapping[str, Any]) -> None:
         for name in conf:
             if names_secret(name) and not name.lower().endswith(("provider", "file", "path")):
-                other = f'give it in the environment: {_variable("spark.conf")}=\'{{ "{name}" = "..." }}\''
+                other = f'give it in the environment: {variable_of("spark.conf")}=\'{{ "{name}" = "..." }}\''
                 if f"{name}.file" == SECRET_FILE:
                     other = f'name a file that holds it by "{SECRET_FILE}"'
                 self.wrong("spark.conf", f"{name} is a secret; {other}")
@@ -187,18 +187,14 @@ def _inline(full: str, name: str, *, has_file: bool) -> str:
     said = "a secret does not stand in this file, which people show each other"
     if not has_file:
         return said
-    return (f"{said}: write it into a file of its own (chmod 600) and name that by {name}_file, or "
-            f"give {_variable(full)} in the environment; and change it, others may have seen it")  # fmt: skip
+    return (f"{said}: write it into a file of its own (chmod 600) and name that by {name}_file, or give "
+            f"{variable_of(full)} in the environment; and change it, others may have seen it")  # fmt: skip
 
 
 def _nearest(name: str, known: Collection[str]) -> str:
     if close := difflib.get_close_matches(name, list(known), 1, 0.6):
         return f"; did you mean {close[0]}?"
     return f"; known: {', '.join(known)}" if isinstance(known, Mapping) else ""
-
-
-def _variable(name: str) -> str:
-    return PREFIX + name.upper().replace(".", "_")
 
 
 def lines_of(text: str) -> dict[str, int]:

@@ -16,6 +16,7 @@ from pydantic_settings import PydanticBaseSettingsSource as Source
 
 from twinlake.base.address import is_loopback
 from twinlake.base.location import located
+from twinlake.config.keys import variable_of
 from twinlake.config.login import PLAINTEXT, SASL_SSL, SSL, Kafka, Login, RegistryLogin
 from twinlake.config.sections import OF_HOME, SECTIONS, Airflow, Lake, Limits, Ports, Spark
 
@@ -76,22 +77,25 @@ class Values(BaseSettings):
 
 def missing_secrets(values: Values) -> Iterator[Mistake]:
     """Passwords that nobody has given here."""
-    kafka = values.kafka
-    for name, login in _logins(kafka).items():
-        if kafka.is_external and kafka.security == SASL_SSL and not login.has_password:
-            variable = f"TWINLAKE_{name.upper().replace('.', '_')}_PASSWORD"
-            yield name, f"{SASL_SSL} needs a password: password_file, or {variable} in the environment"
-    if values.registry.username and not values.registry.has_password:
-        yield "registry", ("username needs a password: password_file, or TWINLAKE_REGISTRY_PASSWORD in the "
-                           "environment")  # fmt: skip
+    kafka, registry = values.kafka, values.registry
+    needing: dict[str, tuple[str, Login | RegistryLogin]] = {}
+    if kafka.is_external and kafka.security == SASL_SSL:
+        needing |= {name: (SASL_SSL, login) for name, login in _logins(kafka).items()}
+    if registry.username:
+        needing["registry"] = ("username", registry)
+    for name, (needs_it, login) in needing.items():
+        if not login.has_password:
+            variable = variable_of(f"{name}.password")
+            yield name, f"{needs_it} needs a password: password_file, or {variable} in the environment"
 
 
 def inconsistencies(values: Values, home: Path) -> Iterator[Mistake]:
     """What each key allows, and no installation can mean together."""
-    yield from _of_own_kafka(values) if values.kafka.is_external else _of_started_kafka(values.kafka)
+    kafka, airflow = values.kafka, values.airflow
+    yield from _of_own_kafka(kafka, values.origins) if kafka.is_external else _of_started_kafka(kafka)
     yield from _of_registry(values.registry)
     yield from _of_lake(values.lake, home)
-    if values.airflow.ca_file and not values.airflow.url:
+    if airflow.ca_file and not airflow.is_external:
         yield "airflow.ca_file", "without url nobody asks for it"
     taken: dict[int, str] = {}
     for name, port in values.ports.fixed.items():
@@ -115,35 +119,33 @@ def _of_started_kafka(kafka: Kafka) -> Iterator[Mistake]:
         yield "kafka.ca_file", "it is for an external Kafka; bootstrap_servers is missing"
 
 
-def _of_own_kafka(values: Values) -> Iterator[Mistake]:
-    kafka = values.kafka
+def _of_own_kafka(kafka: Kafka, origins: Mapping[str, str]) -> Iterator[Mistake]:
     for name, login in _logins(kafka).items():
-        if kafka.security == SASL_SSL:
-            if not login.username:
-                yield name, f"{SASL_SSL} needs username and password_file"
-            if login.certificate_file or login.key_file:
-                yield name, f'certificate_file and key_file are for security = "{SSL}"'
-        if kafka.security == SSL:
-            if not (login.certificate_file and login.key_file):
-                yield name, f"{SSL} needs certificate_file and key_file"
-            if login.username or login.has_password:
-                yield name, f'username and password are for security = "{SASL_SSL}"'
+        has_certificate = (bool(login.certificate_file), bool(login.key_file))
+        if kafka.security == SASL_SSL and not login.username:
+            yield name, f"{SASL_SSL} needs username and password_file"
+        if kafka.security == SASL_SSL and any(has_certificate):
+            yield name, f'certificate_file and key_file are for security = "{SSL}"'
+        if kafka.security == SSL and not all(has_certificate):
+            yield name, f"{SSL} needs certificate_file and key_file"
+        if kafka.security == SSL and (login.username or login.has_password):
+            yield name, f'username and password are for security = "{SASL_SSL}"'
         if kafka.security == PLAINTEXT and login.names_someone:
             yield name, f"with {PLAINTEXT} nobody asks who a client is; set security to {SASL_SSL} or {SSL}"
     if kafka.security == PLAINTEXT and kafka.ca_file:
         yield "kafka.ca_file", f"with {PLAINTEXT} there are no certificates"
-    if kafka.security != SASL_SSL and "kafka.mechanism" in values.origins:
+    if kafka.security != SASL_SSL and "kafka.mechanism" in origins:
         yield "kafka.mechanism", f'it is for security = "{SASL_SSL}"'
 
 
 def _of_registry(registry: RegistryLogin) -> Iterator[Mistake]:
+    is_https = registry.url.startswith("https://")
     if not registry.is_external:
         if registry.username or registry.has_password or registry.ca_file:
             yield "registry", "url is missing; the registry that is started here asks for nothing"
         return
     if registry.has_password and not registry.username:
         yield "registry", "username and password_file need each other"
-    is_https = registry.url.startswith("https://")
     if registry.ca_file and not is_https:
         yield "registry.ca_file", "the url is not https://, there is no certificate"
     if registry.has_password and not is_https and not is_loopback(urlsplit(registry.url).hostname or ""):
