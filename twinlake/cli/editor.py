@@ -20,9 +20,10 @@ def register(app: typer.Typer) -> None:
 
 def schemas() -> dict[str, dict[str, Any]]:
     """By the name of its file, each schema."""
+    from twinlake.config.settings_schema import settings_schema
     from twinlake.topics.contract_schema import contract_schema
 
-    return {"contract.schema.json": contract_schema()}
+    return {"contract.schema.json": contract_schema(), "twinlake.schema.json": settings_schema()}
 
 
 def editor_schemas(folder: Annotated[Path, typer.Argument(help="is made where it is missing")]) -> None:

@@ -27,6 +27,22 @@ _FOLDER: ContextVar[Path] = ContextVar("the folder of the file that is read", de
 
 
 @dataclass(frozen=True)
+class Formed:
+    """A Parse that says, as JSON Schema, what an editor can see of it."""
+
+    parse: Parse
+    form: Mapping[str, Any]
+
+    def __call__(self, value: Any) -> Any:
+        return self.parse(value)
+
+
+def formed(**form: Any) -> Callable[[Parse], Formed]:
+    """Makes a Formed of a function."""
+    return lambda parse: Formed(parse, form)
+
+
+@dataclass(frozen=True)
 class Key:
     """One key: what it must be, what it is for, a TOML value of it, and its default as people read it."""
 
@@ -43,6 +59,11 @@ class Key:
     def is_text(self) -> bool:
         """Whether a variable holds it as it is; numbers and tables are written there as in the file."""
         return self.example.startswith('"')
+
+    @property
+    def form(self) -> Mapping[str, Any]:
+        """As JSON Schema, what an editor can see of what it must be."""
+        return self.parse.form if isinstance(self.parse, Formed) else {"type": "string"}
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         from pydantic_core.core_schema import no_info_plain_validator_function
@@ -102,6 +123,7 @@ def text(value: Any) -> str:
 
 
 def whole(least: int, most: int) -> Parse:
+    @formed(type="integer", minimum=least, maximum=most)
     def number(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
             raise ValueError(f"it must be a whole number from {least} to {most}")
@@ -111,6 +133,7 @@ def whole(least: int, most: int) -> Parse:
 
 
 def matching(pattern: str, must: str) -> Parse:
+    @formed(type="string", pattern=f"^({pattern})$")
     def matched(value: Any) -> str:
         if not isinstance(value, str) or not re.fullmatch(pattern, value):
             raise ValueError(f"it must be {must}")
@@ -120,7 +143,8 @@ def matching(pattern: str, must: str) -> Parse:
 
 
 def choice(*known: str) -> Parse:
-    return matching("|".join(map(re.escape, known)), f"one of {', '.join(known)}")
+    one_of = matching("|".join(map(re.escape, known)), f"one of {', '.join(known)}")
+    return Formed(one_of, {"enum": [*known]})
 
 
 def web_address(instead: str) -> Parse:
@@ -128,9 +152,11 @@ def web_address(instead: str) -> Parse:
 
     Of several, separated by commas, the registry's client tries each, with the password, https:// or not.
     """
+    shape = r"https?://[^/?#\s,]+(/[^?#\s,]*)?"
 
+    @formed(type="string", pattern=f"^({shape})$")
     def address(value: Any) -> str:
-        found = matching(r"https?://[^/?#\s,]+(/[^?#\s,]*)?", "an address like https://host:8081")(value)
+        found = matching(shape, "an address like https://host:8081")(value)
         try:
             _ = urlsplit(found).port
         except ValueError as error:

@@ -21,6 +21,7 @@ LONGEST_STATEMENT_S = 5 * 3600
 """Files that a rebuild has replaced are kept for an hour longer: see `twinlake/batch/maintain.py`."""
 _SECRET_NAMES = re.compile(r"secret|password|token|access[.-]?key|account[.-]?key", re.IGNORECASE)
 _SECRET_OPTION = re.compile(rf"({_SECRET_NAMES.pattern})(?![\w.]*(file|path)=)[\w.]*=\S", re.IGNORECASE)
+_URI = r"\w+://\S+"
 SECRET_FILE = "spark.authenticate.secret.file"
 """The setting of Spark's that names what driver and executors show each other."""
 
@@ -30,6 +31,10 @@ def names_secret(name: str) -> bool:
     return bool(_SECRET_NAMES.search(name))
 
 
+@keys.formed(
+    type="object", propertyNames={"pattern": "^spark\\."},
+    additionalProperties={"type": ["string", "number", "boolean"]},
+)  # fmt: skip
 def spark_conf(value: Any) -> dict[str, str]:
     """Spark's own settings: text, numbers and booleans, as Spark writes them."""
     if not isinstance(value, dict):
@@ -51,10 +56,11 @@ def spark_conf(value: Any) -> dict[str, str]:
     return found
 
 
+@keys.formed(type="string", pattern=rf"^({_URI})$")
 def lake_uri(value: Any) -> str:
     """The address of a place that a lake can be in."""
     found = str(
-        keys.matching(r"\w+://\S+", "an address like file:///data/lake or hdfs://name-node:8020/lake")(value)
+        keys.matching(_URI, "an address like file:///data/lake or hdfs://name-node:8020/lake")(value)
     )
     try:
         located(found)
