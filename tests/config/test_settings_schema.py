@@ -1,4 +1,4 @@
-"""An editor sees each key of `twinlake.toml` and what is wrong by form; what is accepted it does not refuse."""
+"""An editor sees each key of `twinlake.toml` and what is wrong by form; what is accepted it accepts too."""
 
 from __future__ import annotations
 
