@@ -27,7 +27,7 @@ NEW = '''## A measure of your own
 
 One module and one line of a list: a frozen dataclass that inherits `Measure`, in a module of
 `twinlake/kinds/measures/`, and its class in `MEASURES` of its `all.py`. Nothing else knows
-measures by name. It gives Spark SQL for three things:
+measures by name. Or the class is in [a package of your own](plugins.md). It gives Spark SQL for three things:
 
 - `parts`: its state columns, each with an aggregate over the rows (`from_rows`) and one over states
   (`merge`). A double that adds up names as `scale` the state column with the sizes by which it is compared.
@@ -36,7 +36,7 @@ measures by name. It gives Spark SQL for three things:
 
 Use aggregates that are functions of the set: no `first`, no `collect_list` of values, nothing approximate
 whose bytes follow the order. This one is tested with speed, merges, rebuilds, releases and readers in
-`tests/kinds/test_new_kind.py`:
+`tests/kinds/test_new_kind.py` and `tests/kill/test_plugin.py`:
 
 ```python
 @dataclass(frozen=True)
