@@ -16,7 +16,8 @@ from tests.ingest.stage import Stage, order
 from twinlake.base.errors import UsageError
 from twinlake.base.job import Run
 from twinlake.lake.catalog.paused import Pauses
-from twinlake.server.batch_jobs import AcceptParams, do_accept
+from twinlake.server.batch_jobs import do_accept
+from twinlake.server.job_models import AcceptParams
 
 pytestmark = pytest.mark.usefixtures("way")
 

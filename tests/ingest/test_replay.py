@@ -30,7 +30,7 @@ from twinlake.lake.catalog.paused import Pauses
 from twinlake.lake.log.log import Log
 from twinlake.lake.log.quarantine import quarantine_sql, replayed_sql
 from twinlake.lake.log.relations import relation_sql
-from twinlake.server.batch_jobs import ReplayParams, do_replay
+from twinlake.server.batch_jobs import PublishedReplayParams, do_replay
 from twinlake.topics.verdict import BELOW_MINIMUM, NOT_ALLOWED, records_in, rows_in
 
 JOB = Run(id="job")
@@ -346,11 +346,12 @@ def test_the_job_asks_the_topic_s_ingest_and_refuses_a_topic_that_is_none(tmp_pa
 
     lake: Any = SimpleNamespace(ingests={"orders": Asked()}, pauses=Pauses(tmp_path))
 
-    assert do_replay(lake, ReplayParams(topic="orders", reasons=("empty",)), JOB) == (("empty",), "job")
+    asked = PublishedReplayParams(topic="orders", reasons=("empty",))
+    assert do_replay(lake, asked, JOB) == (("empty",), "job")
     with pytest.raises(NotFoundError, match="known: orders"):
-        do_replay(lake, ReplayParams(topic="order"), JOB)
+        do_replay(lake, PublishedReplayParams(topic="order"), JOB)
     with pytest.raises(ValidationError, match="there is no reason 'lost'"):
-        ReplayParams(topic="orders", reasons=("lost",))
+        PublishedReplayParams(topic="orders", reasons=("lost",))
 
 
 def test_parts_are_in_log_order_and_cut_by_epoch_count_and_bytes(monkeypatch: pytest.MonkeyPatch) -> None:

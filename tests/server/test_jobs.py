@@ -18,7 +18,8 @@ from twinlake.base.errors import BusyError, DifferenceError, NotFoundError, Usag
 from twinlake.base.job import Failed, Job, Run
 from twinlake.base.waiting import wait_for
 from twinlake.lake.catalog.runs import Runs
-from twinlake.server.job_kinds import JobKind, Params
+from twinlake.server.job_kinds import JobKind
+from twinlake.server.job_models import Params
 from twinlake.server.jobs import AT_ONCE, QUEUE_LIMIT, Jobs
 
 DIFFERENCE = DifferenceError("they differ", "because", "look")
@@ -335,7 +336,7 @@ def test_a_job_without_progress_for_too_long_says_so_until_it_goes_on(tmp_path: 
     stuck = once(jobs, id, lambda job: job.idle_minutes is not None)
     work.run.moved()
 
-    assert "no progress for 0 minutes" in stuck.words() and jobs.list()[0].idle_minutes is None
+    assert "no progress for 0 minutes" in stuck.summary() and jobs.list()[0].idle_minutes is None
     assert jobs.get(id).idle_minutes is None
     assert once(jobs, id, lambda job: job.idle_minutes is not None).state == "running"
 

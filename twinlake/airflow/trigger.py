@@ -98,4 +98,4 @@ class LakeJobTrigger(BaseTrigger):
             await asyncio.sleep(LOOK_S)
 
     def _tell(self, job: Job) -> None:
-        self.log.info("%s", job.words())
+        self.log.info("%s", job.summary())

@@ -49,7 +49,7 @@ class Job:
         """The job that `to_json` wrote; what this code does not know of it is left out."""
         return cls(**{one.name: data[one.name] for one in fields(cls) if one.name in data})
 
-    def words(self) -> str:
+    def summary(self) -> str:
         """How it is, in one line for a person."""
         parts: list[str] = [self.state]
         if not self.ended_at:

@@ -49,7 +49,7 @@ def list_command(
             for name, value in job.params.items()
             if value not in (None, False) and not isinstance(value, dict)
         )
-        words = params if job.ended_at else f"{params} ({job.words()})"
+        words = params if job.ended_at else f"{params} ({job.summary()})"
         rows.append((job.id, job.kind, job.state, job.created_at[:19], _seconds(job), words))
     show_rows(("job", "kind", "state", "created", "seconds", "parameters and progress"), rows)
 
@@ -100,7 +100,7 @@ def follow(client: LakeClient, job: Job) -> Job:
 @contextmanager
 def _reporter(title: str, id: str) -> Iterator[Callable[[Job], None]]:
     if not sys.stderr.isatty():
-        yield now_and_then(lambda job: tell(f"{title} (job {id}): {job.words()}"))
+        yield now_and_then(lambda job: tell(f"{title} (job {id}): {job.summary()}"))
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(),
                TextColumn("{task.fields[text]}", markup=False),
@@ -109,7 +109,7 @@ def _reporter(title: str, id: str) -> Iterator[Callable[[Job], None]]:
         task = bar.add_task(visible(title), total=None, text=id)
         yield lambda job: bar.update(
             task, total=job.progress.get("total") or None, completed=job.progress.get("done") or 0,
-            text=visible(job.words()),
+            text=visible(job.summary()),
         )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from inspect import signature
+from inspect import getdoc, signature
 from typing import Any, cast
 
 from fastapi import FastAPI
@@ -11,6 +11,7 @@ from fastapi.routing import APIRoute
 
 from twinlake.server.all_jobs import KINDS
 from twinlake.server.api import LARGEST_BODY, LONGEST_WAIT_S, NewJob, Served, build_app
+from twinlake.server.job_fields import fields
 from twinlake.server.job_kinds import JobKind
 
 HEAD = f"""# The lake server's API
@@ -44,14 +45,19 @@ def routes(app: FastAPI) -> Iterator[str]:
 
 
 def kinds(of: Mapping[str, JobKind]) -> Iterator[str]:
-    yield "| kind | parameters (* required) | does |"
-    yield "|---|---|---|"
+    yield "| kind | does |"
+    yield "|---|---|"
     for name, kind in sorted(of.items()):
-        shape = kind.params.model_json_schema(by_alias=True)
-        required = shape.get("required", [])
-        takes = [f"`{each}`{'*' if each in required else ''}" for each in shape["properties"]]
-        named = f"`{name}`{' (urgent)' if kind.urgent else ''}"
-        yield f"| {named} | {', '.join(takes)} | {_first_line(kind.handler)} |"
+        yield f"| `{name}`{' (urgent)' if kind.urgent else ''} | {_first_line(kind.params)} |"
+
+
+def parameters(of: Mapping[str, JobKind]) -> Iterator[str]:
+    yield "| kind | parameter (* required) | JSON | is |"
+    yield "|---|---|---|---|"
+    for name, kind in sorted(of.items()):
+        for field in fields(kind.params):
+            mark = "*" if field.required else ""
+            yield f"| `{name}` | `{field.name}`{mark} | {field.type} | {field.described} |"
 
 
 def text() -> str:
@@ -60,13 +66,13 @@ def text() -> str:
         HEAD, *routes(app), "", "## Kinds of jobs",
         "`POST /jobs` names one. A `key` makes it once: the same key again answers with the same job. An",
         "urgent one has workers of its own.", "",
-        *kinds(KINDS),
+        *kinds(KINDS), "", *parameters(KINDS),
     ]  # fmt: skip
     return "\n".join(lines) + "\n"
 
 
 def _first_line(what: Any) -> str:
-    return (what.__doc__ or "").strip().splitlines()[0]
+    return (getdoc(what) or "").splitlines()[0]
 
 
 if __name__ == "__main__":

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
-
-from pydantic import Field, field_validator, model_validator
+from pydantic import field_validator
 
 from twinlake.base.errors import BusyError, NotFoundError, UsageError
 from twinlake.base.job import Failed, Result, Run
@@ -14,46 +12,13 @@ from twinlake.batch.maintain import Maintained, maintain
 from twinlake.ingest.accept import Accepted, accept, acceptable
 from twinlake.lake.log.quarantine import refuse_unknown
 from twinlake.lake.open_lake import OpenLake, RunningIngest
-from twinlake.server.job_kinds import JobKind, Name, Params
+from twinlake.server.job_kinds import JobKind
+from twinlake.server.job_models import AcceptParams, MaintainParams, RebuildParams, ReplayParams, VerifyParams
 
 ACCEPT_WAIT_S = 300.0
 
 
-class VerifyParams(Params):
-    table: Name
-    version: Name | None = None
-    start: Name | None = Field(default=None, alias="from")
-    end: Name | None = Field(default=None, alias="to")
-    due: bool = False
-    repair: bool = False
-
-    @property
-    def asked(self) -> Asked:
-        return Asked(start=self.start, end=self.end, repair=self.repair, only_due=self.due)
-
-
-class RebuildParams(VerifyParams):
-    reason: str | None = Field(default=None, min_length=1, max_length=500)
-    """Why a difference is repaired: such a job is kept for ever."""
-
-    @model_validator(mode="after")
-    def _of_a_repair(self) -> Self:
-        if self.reason is not None and not self.repair:
-            raise ValueError("reason is that of `repair`, which is not asked for")
-        return self
-
-
-class MaintainParams(Params):
-    table: Name | None = None
-
-
-class AcceptParams(Params):
-    topic: Name
-
-
-class ReplayParams(Params):
-    topic: Name
-    reasons: tuple[Name, ...] = Field(default=(), max_length=100, strict=False)  # JSON has lists
+class PublishedReplayParams(ReplayParams):  # which reasons there are is known further up than its model
 
     @field_validator("reasons")
     @classmethod
@@ -66,22 +31,18 @@ class ReplayParams(Params):
 
 
 def do_rebuild(lake: OpenLake, params: RebuildParams, run: Run) -> Certified | Failed:
-    """Compute the windows from the log again, compare, replace what closed segments hold."""
-    return rebuild_version(lake, lake.version(params.table, params.version), run, params.asked)
+    return rebuild_version(lake, lake.version(params.table, params.version), run, _asked(params))
 
 
 def do_verify(lake: OpenLake, params: VerifyParams, run: Run) -> Certified | Failed:
-    """Compare speed with batch and certify it: over all of history, a range of windows, or what is due."""
-    return verify_version(lake, lake.version(params.table, params.version), run, params.asked)
+    return verify_version(lake, lake.version(params.table, params.version), run, _asked(params))
 
 
 def do_maintain(lake: OpenLake, params: MaintainParams, run: Run) -> Maintained:
-    """Compact logs, delete files and commits that nobody needs, of one table or of all."""
     return maintain(lake, params.table, run)
 
 
 def do_accept(lake: OpenLake, params: AcceptParams, run: Run) -> Accepted:
-    """Admit a recreated topic as the next epoch of its log, and read on."""
     ingest = _ingest(lake, params.topic)
     log = lake.logs[params.topic]
     with holding(lake.ingest_lock, "another change of its ingest to end", ACCEPT_WAIT_S, run):
@@ -95,11 +56,14 @@ def do_accept(lake: OpenLake, params: AcceptParams, run: Run) -> Accepted:
 
 
 def do_replay(lake: OpenLake, params: ReplayParams, run: Run) -> Result:
-    """Judge what a topic has in quarantine again, by the contract in force; tables take what became valid."""
     ingest = _ingest(lake, params.topic)
     if paused := lake.pauses.of("topic", params.topic):
         raise BusyError(f"topic {params.topic} is {paused.words}", "its log stands still", paused.resuming)
     return ingest.replay(params.reasons, run)
+
+
+def _asked(params: RebuildParams | VerifyParams) -> Asked:
+    return Asked(start=params.start, end=params.end, repair=params.repair, only_due=params.due)
 
 
 def _ingest(lake: OpenLake, topic: str) -> RunningIngest:
@@ -114,5 +78,5 @@ KINDS = {
     "verify": JobKind(params=VerifyParams, handler=do_verify),
     "maintain": JobKind(params=MaintainParams, handler=do_maintain),
     "accept": JobKind(params=AcceptParams, handler=do_accept),
-    "replay": JobKind(params=ReplayParams, handler=do_replay),
+    "replay": JobKind(params=PublishedReplayParams, handler=do_replay),
 }

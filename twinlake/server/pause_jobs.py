@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import structlog
-from pydantic import Field
 
 from twinlake.base.errors import NotFoundError, TwinlakeError, UsageError
 from twinlake.base.job import Run
@@ -18,20 +17,11 @@ from twinlake.lake.catalog.maintained_version import stores_rows
 from twinlake.lake.catalog.paused import Kind, Paused
 from twinlake.lake.catalog.version import Version
 from twinlake.lake.open_lake import OpenLake
-from twinlake.server.job_kinds import JobKind, Name, Params
+from twinlake.server.job_kinds import JobKind
+from twinlake.server.job_models import PauseParams, ResumeParams
 
 INGEST_WAIT_S = 300.0
 journal = structlog.get_logger(__name__)
-
-
-class ResumeParams(Params):
-    name: Name
-    by: str = Field(min_length=1, max_length=200)
-    kind: Kind | None = None
-
-
-class PauseParams(ResumeParams):
-    reason: str | None = Field(default=None, min_length=1, max_length=500)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +41,6 @@ class Pausing:
 
 
 def do_pause(lake: OpenLake, params: PauseParams, run: Run) -> Pausing:
-    """Have a topic, a table or a changelog stand still until it is resumed, over every restart."""
     kind, name = _pausable(lake, params.name, params.kind), params.name
     now = format_moment(lake.clock())
     made = Paused(kind=kind, name=name, since=now, by=params.by, reason=params.reason)
@@ -69,7 +58,6 @@ def do_pause(lake: OpenLake, params: PauseParams, run: Run) -> Pausing:
 
 
 def do_resume(lake: OpenLake, params: ResumeParams, run: Run) -> Pausing:
-    """Have what was paused go on from where it stands; nothing is left out."""
     kinds = [one.kind for one in lake.pauses.all() if one.name == params.name]
     if params.kind:
         kinds = [kind for kind in kinds if kind == params.kind]

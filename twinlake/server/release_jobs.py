@@ -6,11 +6,8 @@ Each is idempotent: killed anywhere, the same job started again finds what was d
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
-from pydantic import Field, model_validator
-
-from twinlake.base.defaults import KEPT_RELEASES
 from twinlake.base.errors import NotFoundError
 from twinlake.base.git import commit_of
 from twinlake.base.job import Failed, Run
@@ -27,51 +24,16 @@ from twinlake.releases.promote import Switched, promote, rollback
 from twinlake.releases.propose import propose
 from twinlake.releases.report import write_report
 from twinlake.releases.retire import Retired, retire
-from twinlake.server.job_kinds import JobKind, Name, Params
-
-
-class PlanParams(Params):
-    definitions: dict[str, dict[str, Any]] | None = Field(default=None, min_length=1)
-    git_commit: str | None = Field(default=None, min_length=1, max_length=64)
-    tables: list[Name] | None = Field(default=None, min_length=1)
-
-    @model_validator(mode="after")
-    def _of_definitions(self) -> Self:
-        if self.git_commit is not None and self.definitions is None:
-            raise ValueError(
-                "git_commit is that of `definitions`; without them the lake server tells its own"
-            )
-        return self
-
-
-class BuildParams(Params):
-    plan: Name
-
-
-class DiffParams(Params):
-    table: Name
-    blue: Name | None = None
-    green: Name | None = None
-    plan: Name | None = None
-
-
-class GateParams(Params):
-    plan: Name
-
-
-class PromoteParams(Params):
-    plan: Name
-    approved_by: str = Field(min_length=1, max_length=200)
-
-
-class RetireParams(Params):
-    keep: int = Field(default=KEPT_RELEASES, ge=1)
-
-
-class RollbackParams(Params):
-    approved_by: str = Field(min_length=1, max_length=200)
-    to: int | None = Field(default=None, ge=1)
-    reason: str | None = Field(default=None, min_length=1, max_length=500)
+from twinlake.server.job_kinds import JobKind
+from twinlake.server.job_models import (
+    BuildParams,
+    DiffParams,
+    GateParams,
+    PlanParams,
+    PromoteParams,
+    RetireParams,
+    RollbackParams,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,10 +58,6 @@ class Reported:
 
 
 def do_plan(lake: OpenLake, params: PlanParams, run: Run) -> Planned:
-    """What making these definitions live would change; unless given, jobs/tables beside the lake server.
-
-    With `tables`, of these and of what reads them alone.
-    """
     if params.definitions is not None:
         return Planned(plan=propose(lake, params.definitions, params.git_commit, run, params.tables))
     run.say("reading jobs/tables")
@@ -109,12 +67,10 @@ def do_plan(lake: OpenLake, params: PlanParams, run: Run) -> Planned:
 
 
 def do_build(lake: OpenLake, params: BuildParams, run: Run) -> Built | Failed:
-    """Make every green version that is not there yet, bring it to its logs' ends and certify it there."""
     return build(lake, lake.plans.load(params.plan), run)
 
 
 def do_diff(lake: OpenLake, params: DiffParams, run: Run) -> Reported:
-    """Blue (the live version unless named) against green (the newest living one unless named)."""
     plan = None if params.plan is None else lake.plans.load(params.plan)
     found = compare(lake, *_sides(lake, params), run)
     if plan is None:
@@ -124,7 +80,6 @@ def do_diff(lake: OpenLake, params: DiffParams, run: Run) -> Reported:
 
 
 def do_gate(lake: OpenLake, params: GateParams, run: Run) -> Reported:
-    """Ask everything that must hold; the answer, passed or not, is the result."""
     plan = lake.plans.load(params.plan)
     plan.refuse_outdated()
     asked = gate.ask(lake, plan, run)
@@ -132,17 +87,14 @@ def do_gate(lake: OpenLake, params: GateParams, run: Run) -> Reported:
 
 
 def do_promote(lake: OpenLake, params: PromoteParams, run: Run) -> Switched | Failed:
-    """Make a plan's green versions live by one commit."""
     return promote(lake, lake.plans.load(params.plan), params.approved_by, run)
 
 
 def do_rollback(lake: OpenLake, params: RollbackParams, run: Run) -> Switched:
-    """Make an earlier release live again by one commit; plans leave out what it takes back."""
     return rollback(lake, params.to, params.approved_by, run, params.reason)
 
 
 def do_retire(lake: OpenLake, params: RetireParams, run: Run) -> Retired:
-    """Stop maintaining what none of the newest releases uses."""
     return retire(lake, params.keep, run)
 
 

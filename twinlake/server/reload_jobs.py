@@ -12,7 +12,8 @@ from twinlake.base.job import Run
 from twinlake.base.waiting import holding, wait_for
 from twinlake.lake.open_lake import OpenLake
 from twinlake.releases.stranded import load_all, orphaned, stranded
-from twinlake.server.job_kinds import JobKind, Params
+from twinlake.server.job_kinds import JobKind
+from twinlake.server.job_models import ReloadParams
 from twinlake.topics.kafka import Kafka
 from twinlake.topics.registering import refuse_unregistrable, register
 from twinlake.topics.registry import Registry
@@ -20,10 +21,6 @@ from twinlake.topics.topic import Topic
 
 TURN_S = 600.0
 KNOWN_S = 30.0
-
-
-class ReloadParams(Params):
-    check: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +38,6 @@ class Reloaded:
 
 
 def do_reload(lake: OpenLake, params: ReloadParams, run: Run) -> Reloaded:
-    """Make the topics, schemas and contracts of the project's files active, all or none; nothing stops."""
     with holding(lake.ingest_lock, "another change of an ingest to end", TURN_S, run):
         run.say("reading the files of topics")
         topics, found = _refused_or_found(lake, params.check)

@@ -1,0 +1,215 @@
+"""What the lake server can be asked for: a model per kind of job, the one source of all that shows it.
+
+The API validates by it, docs/api.md and the options of the command line are made from it, and so are the
+forms of Airflow. What a field does is said here once.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from twinlake.base.defaults import KEPT_RELEASES
+from twinlake.base.strict import Plain
+
+Name = Annotated[str, Field(min_length=1, max_length=300)]
+"""Of a table, a version, a topic, a plan: what it names is looked up by whoever acts on it."""
+Person = Annotated[str, Field(min_length=1, max_length=200)]
+Reason = Annotated[str, Field(min_length=1, max_length=500)]
+"""Somebody's words, which are kept for ever."""
+
+
+class Params(Plain):
+    """Base of all job parameters."""
+
+
+class RebuildParams(Params):
+    """Replace closed history of a table by what the log gives, beside the running stream."""
+
+    table: Name = Field(description="the table to compute again from its log")
+    start: Name | None = Field(default=None, alias="from", description="first window start, RFC 3339")
+    end: Name | None = Field(default=None, alias="to", description="window starts before this, RFC 3339")
+    due: bool = Field(
+        default=False,
+        description="what the DAG batch does: the windows with new records, and once a day all of history",
+    )
+    repair: bool = Field(
+        default=False, title="Repair differences", description="replace even where speed and batch differ"
+    )
+    reason: Reason | None = Field(
+        default=None, title="Reason of the repair",
+        description="why a difference is repaired; kept for ever",
+    )  # fmt: skip
+    version: Name | None = Field(default=None, description="this version; the live one unless given")
+
+    @model_validator(mode="after")
+    def _of_a_repair(self) -> Self:
+        if self.reason is not None and not self.repair:
+            raise ValueError("reason is that of `repair`, which is not asked for")
+        return self
+
+
+class VerifyParams(Params):
+    """Compare what speed wrote with what batch computes, at one position, and store the certificate."""
+
+    table: Name = Field(description="the table to compare with its log")
+    start: Name | None = Field(default=None, alias="from", description="first window start, RFC 3339")
+    end: Name | None = Field(default=None, alias="to", description="window starts before this, RFC 3339")
+    due: bool = Field(
+        default=False,
+        description="what the DAG batch does: the windows with new records, and once a day all of history",
+    )
+    repair: bool = Field(default=False, description="rebuild it where speed and batch differ")
+    version: Name | None = Field(default=None, description="this version; the live one unless given")
+
+
+class MaintainParams(Params):
+    """Compact logs, delete files and commits that nobody needs, of one table or of all."""
+
+    table: Name | None = Field(default=None, description="of this table alone; of all unless given")
+
+
+class AcceptParams(Params):
+    """Go on with a topic that was made again, or whose records Kafka has lost; what is lost is named."""
+
+    topic: Name = Field(description="the topic that has stopped")
+
+
+class ReplayParams(Params):
+    """Judge quarantined records again by the contract in force; tables take those that are valid now."""
+
+    topic: Name = Field(description="the topic whose records were refused")
+    reasons: tuple[Name, ...] = Field(
+        default=(), max_length=100, strict=False,  # JSON has lists
+        title="Reason", description="only this reason, like not_allowed or not_allowed:status",
+    )  # fmt: skip
+
+
+class ChangelogParams(Params):
+    """Send the changes of a live table to a compacted topic from now on, or no more."""
+
+    table: Name = Field(description="the live table")
+    topic: str | None = Field(
+        default=None, min_length=1, max_length=249,
+        description="send to this compacted topic, which is made where it is missing",
+    )  # fmt: skip
+    stop: bool = Field(default=False, description="send no more; started again, it goes on")
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if self.stop == (self.topic is not None):
+            raise ValueError("give either a topic, or stop")
+        return self
+
+
+class PauseParams(Params):
+    """Have a topic, a table or a changelog stand still until `twinlake resume`, over every restart.
+
+    Of a topic no record is taken off Kafka, a table keeps its position while its log goes on, a changelog
+    sends nothing. Nothing is lost as long as Kafka keeps what is not read: `twinlake status` warns in time.
+    """
+
+    name: Name = Field(description="a topic, a table, or the table of a changelog")
+    kind: Literal["topic", "table", "changelog"] | None = Field(
+        default=None, description="what is meant, where there is more than one thing of that name"
+    )
+    reason: Reason | None = Field(default=None, description="why; `twinlake status` shows it")
+    by: Person = Field(description="who does it")
+
+
+class ResumeParams(Params):
+    """Have what was paused go on from where it stands; nothing is left out."""
+
+    name: Name = Field(description="a topic, a table, or the table of a changelog")
+    kind: Literal["topic", "table", "changelog"] | None = Field(
+        default=None, description="what is meant, where there is more than one thing of that name"
+    )
+    by: Person = Field(description="who does it")
+
+
+class ReloadParams(Params):
+    """Make topics, schemas and contracts active as the project's files have them now, all or none.
+
+    New topics are made, and read. The next batch of an edited one follows its new files; nothing else stops.
+    Definitions of tables are not read: they go live by a release.
+    """
+
+    check: bool = Field(default=False, description="only say what would become of them")
+
+
+class PlanParams(Params):
+    """Say what the definitions in jobs/tables would change against the live release, and its cost."""
+
+    definitions: dict[str, dict[str, Any]] | None = Field(
+        default=None, min_length=1,
+        description="all tables as {name: definition as JSON}; jobs/tables as it is now beside the lake "
+        "server unless given",
+    )  # fmt: skip
+    git_commit: str | None = Field(
+        default=None, min_length=1, max_length=64, description="where `definitions` come from"
+    )
+    tables: list[Name] | None = Field(
+        default=None, min_length=1, description="only these tables, and what reads them"
+    )
+
+    @model_validator(mode="after")
+    def _of_definitions(self) -> Self:
+        if self.git_commit is not None and self.definitions is None:
+            raise ValueError(
+                "git_commit is that of `definitions`; without them the lake server tells its own"
+            )
+        return self
+
+
+class BuildParams(Params):
+    """Build the plan's green versions from the log and certify them; from then on they are fed like blue."""
+
+    plan: Name = Field(description="the plan's id")
+
+
+class DiffParams(Params):
+    """Compare two versions of a table at one position: blue with green."""
+
+    table: Name = Field(description="the table")
+    blue: Name | None = Field(default=None, description="this version; the live one unless given")
+    green: Name | None = Field(default=None, description="this version; the newest one unless given")
+    plan: Name | None = Field(default=None, description="the plan's id; its report shows the difference")
+
+
+class GateParams(Params):
+    """Ask what must hold before the plan may go live; the answer, passed or not, is the result."""
+
+    plan: Name = Field(description="the plan's id")
+
+
+class PromoteParams(Params):
+    """Make the plan live in one commit; refused if production moved or the gate fails."""
+
+    plan: Name = Field(description="the plan's id")
+    approved_by: Person = Field(description="who approves")
+
+
+class RollbackParams(Params):
+    """Make an earlier release's versions live again in one commit; they were fed all the time.
+
+    Later plans leave out what this takes back until its definition changes, or it is named.
+    """
+
+    to: int | None = Field(
+        default=None, ge=1, title="To release",
+        description="this release; the one before the live one unless given",
+    )  # fmt: skip
+    reason: Reason | None = Field(
+        default=None, description="why; `twinlake releases` and later plans show it"
+    )
+    approved_by: Person = Field(description="who approves")
+
+
+class RetireParams(Params):
+    """Stop maintaining the versions that no kept release uses; their files are deleted six hours later."""
+
+    keep: int = Field(
+        default=KEPT_RELEASES, ge=1, title="Keep releases",
+        description="so many of the newest releases can be gone back to",
+    )  # fmt: skip
