@@ -71,10 +71,10 @@ def test_rebuild_asks_for_what_it_was_given_and_nothing_else(twinlake: Twinlake)
 
     windows = {"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z"}
     assert answers.asked == [
-        {"kind": "rebuild", "params": {"table": "t", "due": False, "repair": False}},
+        {"kind": "rebuild", "params": {"table": "t"}},
         {
             "kind": "rebuild",
-            "params": {"table": "t", "version": "v-1", **windows, "due": False, "repair": True},
+            "params": {"table": "t", "version": "v-1", **windows, "repair": True},
             "key": "k",
         },
     ]
@@ -86,7 +86,7 @@ def test_verify_asks_for_what_it_was_given_and_nothing_else(twinlake: Twinlake) 
     twinlake(answers, "verify", "t", "--due", "--repair", "--version", "v-1", "--key", "k")
 
     assert answers.asked == [
-        {"kind": "verify", "params": {"table": "t", "due": False, "repair": False}},
+        {"kind": "verify", "params": {"table": "t"}},
         {
             "kind": "verify",
             "params": {"table": "t", "version": "v-1", "due": True, "repair": True},

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
+from twinlake.cli.job_options import Asked, asking
 from twinlake.cli.jobs import AS_JSON, KEY, follow, lake_client
 from twinlake.cli.output import print_json, say
 from twinlake.lake.catalog.version import batches_text
+from twinlake.server.job_models import RebuildParams, VerifyParams
 
 SHOWN = 10
-DUE = Annotated[
-    bool,
-    typer.Option(
-        "--due",
-        help="what the DAG batch does: the windows with new records, and once a day all of history",
-    ),
-]
 
 
 def register(app: typer.Typer) -> None:
@@ -26,38 +21,14 @@ def register(app: typer.Typer) -> None:
     app.command("verify")(verify_command)
 
 
-def rebuild_command(
-    table: Annotated[str, typer.Argument(help="the table to compute again from its log")],
-    start: Annotated[str | None, typer.Option("--from", help="first window start, RFC 3339")] = None,
-    end: Annotated[str | None, typer.Option("--to", help="window starts before this, RFC 3339")] = None,
-    due: DUE = False,
-    repair: Annotated[
-        bool, typer.Option("--repair", help="replace even where speed and batch differ")
-    ] = False,
-    reason: Annotated[str | None, typer.Option(help="why a difference is repaired; kept for ever")] = None,
-    version: Annotated[str | None, typer.Option(help="this version; the live one unless given")] = None,
-    key: KEY = None,
-    as_json: AS_JSON = False,
-) -> None:
-    """Replace closed history of a table by what the log gives, beside the running stream."""
-    asked = {
-        "table": table, "version": version, "from": start, "to": end, "due": due, "repair": repair,
-        "reason": reason,
-    }  # fmt: skip
-    _certify("rebuild", {name: value for name, value in asked.items() if value is not None}, key, as_json)
+@asking(RebuildParams, arguments=("table",))
+def rebuild_command(*, asked: Asked, key: KEY = None, as_json: AS_JSON = False) -> None:
+    _certify("rebuild", asked, key, as_json)
 
 
-def verify_command(
-    table: Annotated[str, typer.Argument(help="the table to compare with its log")],
-    due: DUE = False,
-    repair: Annotated[bool, typer.Option("--repair", help="rebuild it where speed and batch differ")] = False,
-    version: Annotated[str | None, typer.Option(help="this version; the live one unless given")] = None,
-    key: KEY = None,
-    as_json: AS_JSON = False,
-) -> None:
-    """Compare what speed wrote with what batch computes, at one position, and store the certificate."""
-    asked = {"table": table, "version": version, "due": due, "repair": repair}
-    _certify("verify", {name: value for name, value in asked.items() if value is not None}, key, as_json)
+@asking(VerifyParams, arguments=("table",), without=("from", "to"))
+def verify_command(*, asked: Asked, key: KEY = None, as_json: AS_JSON = False) -> None:
+    _certify("verify", asked, key, as_json)
 
 
 def _certify(kind: str, params: dict[str, Any], key: str | None, as_json: bool) -> None:

@@ -8,9 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from twinlake.base.errors import UsageError
+from twinlake.cli.job_options import Asked, asking
 from twinlake.cli.jobs import AS_JSON, follow, lake_client
 from twinlake.cli.output import print_json, say, show_rows
 from twinlake.lake.catalog.version import batches_text
+from twinlake.server.job_models import ChangelogParams
 
 
 def register(app: typer.Typer) -> None:
@@ -18,24 +20,22 @@ def register(app: typer.Typer) -> None:
     app.command("changelog")(changelog_command)
 
 
+@asking(ChangelogParams)
 def changelog_command(
-    table: Annotated[str | None, typer.Argument(help="the live table; without it, list all")] = None,
-    topic: Annotated[
-        str | None, typer.Option(help="send to this compacted topic, which is made where it is missing")
-    ] = None,
-    stop: Annotated[bool, typer.Option("--stop", help="send no more; started again, it goes on")] = False,
+    *,
+    table: Annotated[str | None, typer.Argument(help="{about}; without it, list all")] = None,
+    asked: Asked,
     as_json: AS_JSON = False,
 ) -> None:
     """Send the changes of a table to a Kafka topic from now on, or show those that are sent."""
-    if topic is not None and stop:
+    changes = "topic" in asked or "stop" in asked
+    if "topic" in asked and "stop" in asked:
         raise UsageError("--topic and --stop are opposites", "", "give one of them")
-    changes = topic is not None or stop
     if table is None and changes:
         raise UsageError("no table is named", "a changelog is one table's", "name it before the options")
     client = lake_client()
     if changes:
-        asked = {"table": table, **({"stop": True} if stop else {"topic": topic})}
-        found = [follow(client, client.submit("changelog", asked)).succeeded()]
+        found = [follow(client, client.submit("changelog", {"table": table, **asked})).succeeded()]
     else:
         found = [one for one in client.status()["changelogs"] if table in (None, one["table"])]
     if as_json:

@@ -9,16 +9,18 @@ from typing import Annotated, Any
 import typer
 
 from twinlake.base.errors import UsageError
+from twinlake.cli.job_options import Asked, asking
 from twinlake.cli.jobs import AS_JSON, follow, lake_client
 from twinlake.cli.output import print_json, say
 from twinlake.lake.catalog.paused import what
 from twinlake.lake.catalog.version import batches_text
+from twinlake.server.job_models import PauseParams, ResumeParams
 
-NAME = Annotated[str, typer.Argument(help="a topic, a table, or the table of a changelog")]
+NAME = Annotated[str, typer.Argument(help="{about}")]
 TOPIC = Annotated[bool, typer.Option("--topic", help="the topic of that name is meant")]
 TABLE = Annotated[bool, typer.Option("--table", help="the table of that name is meant")]
 CHANGELOG = Annotated[bool, typer.Option("--changelog", help="the changelog of that table is meant")]
-BY = Annotated[str | None, typer.Option(help="who does it; your login unless given")]
+BY = Annotated[str | None, typer.Option(help="{about}; your login unless given")]
 
 
 def register(app: typer.Typer) -> None:
@@ -27,24 +29,18 @@ def register(app: typer.Typer) -> None:
     app.command("resume")(resume_command)
 
 
+@asking(PauseParams, without=("kind",))
 def pause_command(
+    *,
     name: NAME,
     topic: TOPIC = False,
     table: TABLE = False,
     changelog: CHANGELOG = False,
-    reason: Annotated[str | None, typer.Option(help="why; `twinlake status` shows it")] = None,
+    asked: Asked,
     by: BY = None,
     as_json: AS_JSON = False,
 ) -> None:
-    """Have a topic, a table or a changelog stand still until `twinlake resume`, over every restart.
-
-    Of a topic no record is taken off Kafka, a table keeps its position while its log goes on, a changelog
-    sends nothing. Nothing is lost as long as Kafka keeps what is not read: `twinlake status` warns in time.
-    """
-    asked = _asked(name, topic, table, changelog, by)
-    if reason is not None:
-        asked["reason"] = reason
-    found = _done("pause", asked)
+    found = _done("pause", {**asked, **_asked(name, topic, table, changelog, by)})
     if as_json:
         print_json(found)
         return
@@ -54,16 +50,18 @@ def pause_command(
         say(f"  version {version} stands at {batches_text(position)}")
 
 
+@asking(ResumeParams, without=("kind",))
 def resume_command(
+    *,
     name: NAME,
     topic: TOPIC = False,
     table: TABLE = False,
     changelog: CHANGELOG = False,
+    asked: Asked,
     by: BY = None,
     as_json: AS_JSON = False,
 ) -> None:
-    """Have what was paused go on from where it stands; nothing is left out."""
-    found = _done("resume", _asked(name, topic, table, changelog, by))
+    found = _done("resume", {**asked, **_asked(name, topic, table, changelog, by)})
     if as_json:
         print_json(found)
     else:

@@ -13,6 +13,7 @@ import typer
 
 from twinlake.base import quote
 from twinlake.base.errors import ContractError, NotFoundError, TwinlakeError, UsageError
+from twinlake.cli.job_options import Asked, asking
 from twinlake.cli.jobs import AS_JSON, KEY, follow, lake_client
 from twinlake.cli.numbers import whole
 from twinlake.cli.output import load_settings, print_json, say, show_rows, tell
@@ -23,6 +24,7 @@ from twinlake.lake.log import topic_views
 from twinlake.lake.log.in_force import topic_in_force
 from twinlake.lake.log.quarantine import reason_sql, refuse_unknown
 from twinlake.reading.client import PATIENT, Waiting, ask
+from twinlake.server.job_models import ReplayParams
 from twinlake.topics.topic import load_topic
 
 GROUP = ("verdict", "reason", "contract")
@@ -60,22 +62,24 @@ def quarantine_command(
         _show(found)
 
 
+@asking(ReplayParams, arguments=("topic",))
 def replay_command(
-    topic: TOPIC,
-    reason: REASON = None,
+    *,
+    asked: Asked,
+    reasons: Annotated[list[str] | None, typer.Option("--reason", help="{about}; repeatable")] = None,
     key: KEY = None,
     as_json: AS_JSON = False,
 ) -> None:
-    """Judge quarantined records again by the contract in force; tables take those that are valid now."""
-    reasons = reason or []
-    refuse_unknown(reasons, replays=True)
+    refuse_unknown(reasons or (), replays=True)
+    topic = asked["topic"]
     if _is_edited(load_settings(), topic):
         tell(
             (f"contracts/{topic}.yaml says other things than the contract in force, by which is judged: "
              "`twinlake reload` puts the file in force", "yellow")
         )  # fmt: skip
     client = lake_client()
-    asked = {"topic": topic, **({"reasons": reasons} if reasons else {})}
+    if reasons:
+        asked["reasons"] = reasons
     job = follow(client, client.submit("replay", asked, key))
     result = job.succeeded()
     if as_json:

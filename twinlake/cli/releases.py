@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from twinlake.base.defaults import KEPT_RELEASES
 from twinlake.base.errors import DefinitionError, NotFoundError, UnreachableError, UsageError
 from twinlake.base.git import commit_of
+from twinlake.cli.job_options import Asked, asking
 from twinlake.cli.jobs import AS_JSON, KEY, follow
 from twinlake.cli.numbers import whole
 from twinlake.cli.output import Words, load_settings, print_json, say, show_rows, tell
@@ -20,10 +20,19 @@ from twinlake.lake.catalog.plans import Plans
 from twinlake.lake.catalog.version import batches_text
 from twinlake.lake.storage import store
 from twinlake.server.client import LakeClient
+from twinlake.server.job_models import (
+    BuildParams,
+    DiffParams,
+    GateParams,
+    PlanParams,
+    PromoteParams,
+    RetireParams,
+    RollbackParams,
+)
 
 PLAN = Annotated[str | None, typer.Argument(help="the plan's id; the newest plan unless given")]
 APPROVER = Annotated[
-    str | None, typer.Option("--approved-by", help="who approves; the user of this shell unless given")
+    str | None, typer.Option("--approved-by", help="{about}; the user of this shell unless given")
 ]
 SHOWN = 5
 
@@ -40,10 +49,11 @@ def register(app: typer.Typer) -> None:
     app.command("releases")(releases_command)
 
 
+@asking(PlanParams, without=("definitions", "git_commit"))
 def plan_command(
-    table: Annotated[
-        str | None, typer.Option(metavar="A,B", help="only these tables, and what reads them")
-    ] = None,
+    *,
+    asked: Asked,
+    tables: Annotated[str | None, typer.Option("--table", metavar="A,B", help="{about}")] = None,
     key: KEY = None,
     as_json: AS_JSON = False,
 ) -> None:
@@ -54,17 +64,15 @@ def plan_command(
     from twinlake.definitions.loader import defined
 
     settings = load_settings()
-    tables = {table.name: table for table in defined(settings.examples)}
-    asked: dict[str, Any] = {
-        "definitions": {name: one.to_json() for name, one in tables.items()},
-        "git_commit": commit_of(settings.project),
-    }
-    if table is not None:
-        asked["tables"] = [name.strip() for name in table.split(",")]
+    known = {table.name: table for table in defined(settings.examples)}
+    asked["definitions"] = {name: one.to_json() for name, one in known.items()}
+    asked["git_commit"] = commit_of(settings.project)
+    if tables is not None:
+        asked["tables"] = [name.strip() for name in tables.split(",")]
     try:
         result = _run(settings, "plan", asked, key)
     except DefinitionError as error:
-        wrong = tables.get(error.facts.get("table", ""))
+        wrong = known.get(error.facts.get("table", ""))
         if wrong is None:
             raise
         raise wrong.error(error.facts["why"], error.remedy) from error  # the lake server knows no file
@@ -77,10 +85,10 @@ def plan_command(
         tell(f"next: twinlake build {result['id']}")
 
 
-def build_command(plan: PLAN = None, key: KEY = None, as_json: AS_JSON = False) -> None:
-    """Build the plan's green versions from the log and certify them; from then on they are fed like blue."""
+@asking(BuildParams)
+def build_command(*, plan: PLAN = None, asked: Asked, key: KEY = None, as_json: AS_JSON = False) -> None:
     settings = load_settings()
-    result = _run(settings, "build", {"plan": _plan(settings, plan)}, key)
+    result = _run(settings, "build", {"plan": _plan(settings, plan), **asked}, key)
     if as_json:
         print_json(result)
         return
@@ -94,9 +102,12 @@ def build_command(plan: PLAN = None, key: KEY = None, as_json: AS_JSON = False) 
     tell(f"next: twinlake diff {result['plan']}")
 
 
+@asking(DiffParams, without=("blue", "green"))
 def diff_command(
+    *,
     plan: PLAN = None,
     table: Annotated[str | None, typer.Option(help="only this table of the plan")] = None,
+    asked: Asked,
     key: KEY = None,
     as_json: AS_JSON = False,
 ) -> None:
@@ -119,7 +130,7 @@ def diff_command(
     found = []
     for change in changed:
         name = change["table"]
-        asked = {"table": name, "blue": change["blue"], "green": greens[name], "plan": made["id"]}
+        asked |= {"table": name, "blue": change["blue"], "green": greens[name], "plan": made["id"]}
         found.append(_run(settings, "diff", asked, f"{key}/{name}" if key else None))
     if as_json:
         print_json({"plan": made["id"], "equal": all(one["equal"] for one in found), "diffs": found})
@@ -134,10 +145,11 @@ def diff_command(
         raise typer.Exit(1)
 
 
-def gate_command(plan: PLAN = None, key: KEY = None, as_json: AS_JSON = False) -> None:
+@asking(GateParams)
+def gate_command(*, plan: PLAN = None, asked: Asked, key: KEY = None, as_json: AS_JSON = False) -> None:
     """Ask what must hold before the plan may go live; exit code 1 if something does not."""
     settings = load_settings()
-    result = _run(settings, "gate", {"plan": _plan(settings, plan)}, key)
+    result = _run(settings, "gate", {"plan": _plan(settings, plan), **asked}, key)
     if as_json:
         print_json(result)
     else:
@@ -146,55 +158,33 @@ def gate_command(plan: PLAN = None, key: KEY = None, as_json: AS_JSON = False) -
         raise typer.Exit(1)
 
 
+@asking(PromoteParams)
 def promote_command(
-    plan: PLAN = None, approved_by: APPROVER = None, key: KEY = None, as_json: AS_JSON = False
-) -> None:
-    """Make the plan live in one commit; refused if production moved or the gate fails."""
-    settings = load_settings()
-    asked = {"plan": _plan(settings, plan), "approved_by": _approver(approved_by)}
-    _switch(settings, "promote", asked, key, as_json)
-
-
-def rollback_command(
-    to: Annotated[
-        int | None,
-        typer.Option(
-            parser=whole(1), metavar="NUMBER", help="this release; the one before the live one unless given"
-        ),
-    ] = None,
-    reason: Annotated[
-        str | None, typer.Option(help="why; `twinlake releases` and later plans show it")
-    ] = None,
+    *,
+    plan: PLAN = None,
+    asked: Asked,
     approved_by: APPROVER = None,
     key: KEY = None,
     as_json: AS_JSON = False,
 ) -> None:
-    """Make an earlier release's versions live again in one commit; they were fed all the time.
+    settings = load_settings()
+    asked |= {"plan": _plan(settings, plan), "approved_by": _approver(approved_by)}
+    _switch(settings, "promote", asked, key, as_json)
 
-    Later plans leave out what this takes back until its definition changes, or it is named.
-    """
-    asked: dict[str, Any] = {"approved_by": _approver(approved_by)}
-    if reason:
-        asked["reason"] = reason
-    if to is not None:
-        asked["to"] = to
+
+@asking(RollbackParams)
+def rollback_command(
+    *, asked: Asked, approved_by: APPROVER = None, key: KEY = None, as_json: AS_JSON = False
+) -> None:
+    asked["approved_by"] = _approver(approved_by)
+    if not asked.get("reason"):  # an empty one is none
+        asked.pop("reason", None)
     _switch(load_settings(), "rollback", asked, key, as_json)
 
 
-def retire_command(
-    keep: Annotated[
-        int | None,
-        typer.Option(
-            parser=whole(1),
-            metavar="NUMBER",
-            help=f"so many of the newest releases can be gone back to; {KEPT_RELEASES} unless given",
-        ),
-    ] = None,
-    key: KEY = None,
-    as_json: AS_JSON = False,
-) -> None:
-    """Stop maintaining the versions that no kept release uses; their files are deleted six hours later."""
-    result = _run(load_settings(), "retire", {} if keep is None else {"keep": keep}, key)
+@asking(RetireParams)
+def retire_command(*, asked: Asked, key: KEY = None, as_json: AS_JSON = False) -> None:
+    result = _run(load_settings(), "retire", asked, key)
     if as_json:
         print_json(result)
         return

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import typer
 
+from twinlake.cli.job_options import Asked, asking
 from twinlake.cli.jobs import AS_JSON, KEY, follow, lake_client
 from twinlake.cli.output import load_settings, print_json, say, tell
 from twinlake.config.settings import Settings
+from twinlake.server.job_models import ReloadParams
 
 WORDS = {
     "added": "is read now", "edited": "goes on with its new files", "removed": "is read no more",
@@ -18,17 +20,13 @@ def register(app: typer.Typer) -> None:
     app.command("reload")(reload_command)
 
 
-def reload_command(key: KEY = None, as_json: AS_JSON = False) -> None:
-    """Make topics, schemas and contracts active as the project's files have them now, all or none.
-
-    New topics are made, and read. The next batch of an edited one follows its new files; nothing else stops.
-    Definitions of tables are not read: they go live by a release.
-    """
+@asking(ReloadParams, without=("check",))
+def reload_command(*, asked: Asked, key: KEY = None, as_json: AS_JSON = False) -> None:
     settings, client = load_settings(), lake_client()
     if _is_locked(settings):
-        follow(client, client.submit("reload", {"check": True})).succeeded()
+        follow(client, client.submit("reload", {**asked, "check": True})).succeeded()
         _make_topics(settings)
-    found = follow(client, client.submit("reload", {}, key)).succeeded()
+    found = follow(client, client.submit("reload", asked, key)).succeeded()
     if as_json:
         print_json(found)
         return

@@ -18,8 +18,10 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from twinlake.base.errors import UnreachableError, UsageError
 from twinlake.base.times import parse_duration
+from twinlake.cli.job_options import Asked, asking
 from twinlake.cli.numbers import rate, whole
 from twinlake.cli.output import console, load_settings, print_json, say, tell
+from twinlake.server.job_models import AcceptParams
 
 if TYPE_CHECKING:
     from twinlake.config.login import RegistryLogin
@@ -37,19 +39,20 @@ def register(app: typer.Typer) -> None:
     app.command("produce")(produce_command)
 
 
+@asking(AcceptParams, arguments=("topic",))
 def accept_command(
-    name: Annotated[str, typer.Argument(help="the topic that has stopped")],
+    *,
+    asked: Asked,
     as_json: Annotated[bool, typer.Option("--json", help="print the result as JSON")] = False,
 ) -> None:
-    """Go on with a topic that was made again, or whose records Kafka has lost; what is lost is named."""
     from twinlake.server.client import LakeClient
 
     client = LakeClient.of(load_settings().services())
-    accepted = client.follow(client.submit("accept", {"topic": name}).id).succeeded()
+    accepted = client.follow(client.submit("accept", asked).id).succeeded()
     if as_json:
         print_json(accepted)
     else:
-        say(f"topic {name} is accepted as epoch {accepted['epoch']}")
+        say(f"topic {asked['topic']} is accepted as epoch {accepted['epoch']}")
         for partition, (first, to) in sorted(accepted["lost"].items()):
             say(f"lost before they were read: partition {partition} offsets {first} to {to - 1}")
 
