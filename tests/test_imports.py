@@ -153,7 +153,8 @@ def test_light_rooms_import_nothing_heavy() -> None:
             " from twinlake.topics import topic; from twinlake.kinds import all",
             HEAVY,
         ),
-        ("from twinlake.cli.app import build_app; build_app()", HEAVY | SLOW),
+        # pydantic comes with the models of jobs, of which the options are made: 0.1 s
+        ("from twinlake.cli.app import build_app; build_app()", (HEAVY | SLOW) - {"pydantic"}),
     ],
     ids=["what Airflow imports", "every command"],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from twinlake.server.job_models import Params
@@ -33,6 +34,7 @@ class Field:
         return f"{self.description}; {self.default} unless given"
 
 
+@cache
 def fields(model: type[Params]) -> tuple[Field, ...]:
     """In the model's order."""
     shape = model.model_json_schema(by_alias=True)
