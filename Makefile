@@ -61,7 +61,7 @@ quick: jars
 	@$(PY) -m pytest -n $(WORKERS) -m quick
 
 faults: jars $(DRIVERS)
-	@case "$(SHARD)" in ""|store) $(PY) -m twinlake.setup.jars hdfs ;; esac
+	@case "$(SHARD)" in ""|store*) $(PY) -m twinlake.setup.jars hdfs ;; esac
 	@if [ -z "$(SHARD)" ]; then $(PY) -m pytest -m "faults or cluster"; \
 	else $(PY) -m pytest --shard="$(SHARD)" $(if $(SEED),--seed=$(SEED)); fi
 

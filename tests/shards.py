@@ -14,18 +14,22 @@ from twinlake.base.git import commit_of
 TESTS = Path(__file__).parent
 
 SHARDS: dict[str, tuple[str, ...]] = {
+    "kill_points": ("kill/test_points.py",),
     "kills": ("kill",),
     "cluster": ("cluster", "spark/test_watch.py"),
     "store": ("store",),
+    "store_kills": ("store/test_kill_in_hdfs.py",),
     "disks": (
         "faults/test_full_disk_of_broker.py",
         "faults/test_full_disk_of_lake.py",
         "faults/test_full_disk_of_records.py",
     ),
     "servers": ("faults", "services", "setup", "demo", "oracle"),
+    "given": ("faults/test_given.py",),
     "gallery": ("faults/test_gallery.py", "gallery", "cli"),
     "locked": ("services/supervise/test_locked.py",),
     "airflow": ("dags", "services/test_airflow.py"),
+    "own_airflow": ("dags/test_own_airflow.py",),
     "tour": ("tour",),
     "week": ("week",),
     "chaos": ("chaos",),

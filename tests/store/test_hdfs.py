@@ -157,7 +157,7 @@ def test_a_server_may_be_in_it_and_a_second_one_is_refused(lake: Remote) -> None
 def test_who_may_only_read_cannot_write(lake: Remote) -> None:
     store.replace(lake / "one", "1")
     code = (
-        "import sys; from twinlake.lake import store; from twinlake.base.location import Remote; "
+        "import sys; from twinlake.lake.storage import store; from twinlake.base.location import Remote; "
         f"file = Remote({str(lake / 'one')!r}); assert store.read_text(file) == '1'; store.replace(file, '2')"
     )
     environ = {**os.environ, "HADOOP_USER_NAME": "nobody"}

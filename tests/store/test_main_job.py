@@ -125,7 +125,7 @@ def test_the_main_job_over_a_lake_in_hdfs(platform: Platform) -> None:
 def test_the_sql_server_may_read_the_lake_and_not_write_it(platform: Platform) -> None:
     name = platform.twinlake.python("sql").environ()["HADOOP_USER_NAME"]
     code = (
-        "from twinlake.lake import store; from twinlake.base.location import Remote; "
+        "from twinlake.lake.storage import store; from twinlake.base.location import Remote; "
         f"lake = Remote({str(platform.lake)!r}); print(store.names(lake)); store.replace(lake / 'theirs', '')"
     )
     environ = {**os.environ, "HADOOP_USER_NAME": name}

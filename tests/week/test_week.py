@@ -20,7 +20,7 @@ import pytest
 from tests.kill.server import LakeProcess, lake_process
 
 DAYS, ROUNDS, BATCHES = 7, 8, 3
-DAY_S = 120.0
+DAY_S = 100.0
 RECORDS = 40
 FLAT = {"step_s": 1.5, "python_mb": 1.1, "heap_mb": 1.25, "threads": 1.25, "open_files": 1.5}
 """How much more of it the last days may have than the first."""
