@@ -128,12 +128,14 @@ class Ports:
     """Ports on the loopback interface."""
 
     broker: Annotated[int | None, _port("Kafka", 19092)] = None
-    broker_admin: Annotated[int | None, _port("Kafka's door for the supervisor, with SASL_SSL", 19094)] = None
+    broker_admin: Annotated[
+        int | None, _port("Kafka's endpoint for the supervisor, with SASL_SSL", 19094)
+    ] = None
     controller: Annotated[int | None, _port("Kafka's controller", 19093)] = None
     registry: Annotated[int | None, _port("the schema registry", 18081)] = None
     registry_management: Annotated[int | None, _port("its health", 18082)] = None
     lake: Annotated[int | None, _port("the lake server's API", 18090)] = None
-    sql: Annotated[int | None, _port("the SQL server's HTTP door", 18091)] = None
+    sql: Annotated[int | None, _port("the SQL server's HTTP endpoint", 18091)] = None
     jdbc: Annotated[int | None, _port("JDBC", 18092)] = None
     airflow: Annotated[int | None, _port("Airflow", 18080)] = None
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PROJECT = Path(__file__).resolve().parents[2]
 _FOREIGN = re.compile(r"[^!-~]|[%{}\[\]*?]")
-"""Java's options are parted at blanks, and its files of properties are no UTF-8."""
+"""Java's options are split on spaces, and its files of properties are no UTF-8."""
 GALLERY = PROJECT / "jobs" / "tables" / "gallery"
 """Examples: a folder each, with definitions, `schemas/` and `contracts/` of its own."""
 
@@ -46,7 +46,7 @@ class Services:
     airflow_password: str = ""
     lake: str = ""
     sql_url: str = ""
-    """HTTP door of the SQL server: which release it serves, and `twinlake query`."""
+    """HTTP endpoint of the SQL server: which release it serves, and `twinlake query`."""
     sql_user: str = ""
     sql_password: str = ""
     """With `sql_user`, what readers show at JDBC and at `sql_url`."""
@@ -65,7 +65,7 @@ class Services:
 
     @property
     def reader(self) -> tuple[str, str]:
-        """User and password of the doors that only read."""
+        """User and password of the endpoints that only read."""
         return self.sql_user, self.sql_password
 
     def kafka(self, role: Role) -> Login:

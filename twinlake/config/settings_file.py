@@ -115,7 +115,7 @@ class _Reading:
             found = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             remedy = "texts stand in quotes, one `key = value` on each line, each key and section once"
-            raise self._unread("is no TOML", str(error), remedy) from error
+            raise self._unread("is not valid TOML", str(error), remedy) from error
         self.lines = lines_of(text)
         return self._known(found, SECTIONS, "")
 
