@@ -149,7 +149,7 @@ def test_light_rooms_import_nothing_heavy() -> None:
     [
         (
             "from jobs import tables; from twinlake.base import times; from twinlake.config import settings;"
-            " from twinlake.server import client, job_models;"
+            " from twinlake.server import client, job_fields;"
             " from twinlake.topics import topic; from twinlake.kinds import all",
             HEAVY,
         ),

@@ -5,11 +5,8 @@ from __future__ import annotations
 from twinlake.airflow.assets import asset_of
 from twinlake.airflow.backfill import backfill_dag
 from twinlake.airflow.batch import batch_dag
-from twinlake.airflow.maintain import maintain_dag
 from twinlake.airflow.release import release_dag
-from twinlake.airflow.reload import reload_dag
-from twinlake.airflow.replay import replay_dag
-from twinlake.airflow.rollback import rollback_dag
+from twinlake.airflow.single import maintain_dag, reload_dag, replay_dag, rollback_dag
 
 __all__ = [
     "asset_of",

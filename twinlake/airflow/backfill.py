@@ -10,21 +10,18 @@ from typing import Any
 from airflow.sdk import DAG, Param, get_current_context, task
 
 from twinlake.airflow.assets import TABLES, suggestions
-from twinlake.airflow.common import BATCH_POOL, dag_of, reason_field
+from twinlake.airflow.common import BATCH_POOL, dag_of
+from twinlake.airflow.forms import form, given
 from twinlake.airflow.jobs import live_tables, log, run_job
 from twinlake.airflow.task import ShownFailure, lake_task
 from twinlake.base.errors import UsageError
 from twinlake.base.times import format_moment, parse_moment
+from twinlake.server.job_models import RebuildParams
 
 MOST_CHUNKS = 500
 MOST_HOURS = 24 * 31
 DIFFERENCES_STAY = "only what agrees is replaced: a chunk in which speed and batch differ stays, and fails"
 DIFFERENCES_REPAIRED = "what is stored is replaced by what the log gives, even where the two differ"
-
-
-def moment(title: str, description: str) -> Param:
-    """A time in the form."""
-    return Param(type="string", format="date-time", minLength=1, title=title, description=description)
 
 
 def repair_of(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,7 +102,8 @@ def backfill() -> None:
         except UsageError as error:
             raise ShownFailure(str(error)) from None
         log.info("%d chunks; %s", len(ranges), DIFFERENCES_REPAIRED if repair else DIFFERENCES_STAY)
-        return [{"table": params["table"], **one, **repair} for one in ranges]
+        others = given(RebuildParams, params, without=("from", "to", "repair", "reason"))
+        return [{**others, **one, **repair} for one in ranges]
 
     @lake_task(map_index_template="{{ windows }}")
     def rebuild(chunk: dict[str, Any]) -> dict[str, Any]:
@@ -135,33 +133,25 @@ def backfill_dag() -> DAG:
         schedule=None,
         max_active_runs=1,
         max_active_tasks=1,
-        params={
-            "table": Param(
-                type="string",
-                minLength=1,
-                title="Table",
-                examples=suggestions(TABLES),
-                description="a live table that has windows",
-            ),
-            "from": moment("From", "first window start, inclusive"),
-            "to": moment("To", "window starts before this"),
-            # the form replaces what is typed by a `minimum` or `maximum`, silently
-            "chunk_hours": Param(
-                6,
-                type="integer",
-                exclusiveMinimum=0,
-                exclusiveMaximum=MOST_HOURS + 1,
-                title="Hours per chunk",
-                description=f"1 to {MOST_HOURS}",
-            ),
-            "repair": Param(
-                False,
-                type="boolean",
-                title="Repair differences",
-                description=f"off: {DIFFERENCES_STAY}; on: {DIFFERENCES_REPAIRED}",
-            ),
-            "reason": reason_field(
-                "Reason of the repair", "needed where differences are repaired, and kept with the job"
-            ),
-        },
+        params=_form(),
     )
+
+
+def _form() -> dict[str, Param]:
+    fields = form(
+        RebuildParams,
+        {
+            "table": {"description": "{about}: a live one that has windows", "examples": suggestions(TABLES)},
+            "from": {"format": "date-time"},
+            "to": {"format": "date-time"},
+            "repair": {"description": f"{{about}}; off: {DIFFERENCES_STAY}; on: {DIFFERENCES_REPAIRED}"},
+            "reason": {"description": "{about}; needed where differences are repaired"},
+        },
+        needed=("from", "to"),
+        without=("due", "version"),
+    )
+    hours = Param(
+        6, type="integer", exclusiveMinimum=0, exclusiveMaximum=MOST_HOURS + 1, title="Hours per chunk",
+        description=f"1 to {MOST_HOURS}",
+    )  # fmt: skip
+    return {**{name: fields.pop(name) for name in ("table", "from", "to")}, "chunk_hours": hours, **fields}

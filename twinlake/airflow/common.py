@@ -16,7 +16,7 @@ from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import DAG, Param, dag
+from airflow.sdk import DAG, dag
 
 from twinlake.base.errors import UsageError
 from twinlake.config.sections import Limits
@@ -71,8 +71,3 @@ def limits() -> Limits:
 def run_limit() -> timedelta:
     """Of a DAG that builds nothing."""
     return timedelta(hours=limits().airflow_run_hours)
-
-
-def reason_field(title: str, description: str) -> Param:
-    """Somebody's words in the form; they may be left out."""
-    return Param(None, type=["null", "string"], maxLength=500, title=title, description=description)

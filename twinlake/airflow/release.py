@@ -10,10 +10,12 @@ from airflow.sdk import DAG, Param, get_current_context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from twinlake.airflow.assets import SERVED, announce
-from twinlake.airflow.common import RELEASE_POOL, dag_of, limits, reason_field
+from twinlake.airflow.common import RELEASE_POOL, dag_of, limits
+from twinlake.airflow.forms import form, given
 from twinlake.airflow.jobs import log, report_of, run_job
 from twinlake.airflow.task import ReportedTask, ShownFailure, lake_task
 from twinlake.base.visible import visible
+from twinlake.server.job_models import PlanParams
 
 MOST_RUNS = 5
 """One that waits for its approval stops no other; once another is live, promote refuses it."""
@@ -70,10 +72,7 @@ def release() -> None:
     def plan() -> dict[str, Any]:
         """What changes, why, and what it will cost; nothing to change ends the run as skipped."""
         params = get_current_context()["params"]
-        # the form shows no definitions as {}
-        given = [name for name in ("definitions", "tables") if params.get(name) not in (None, {})]
-        asked = {name: params[name] for name in given}
-        made = run_job("plan", asked)
+        made = run_job("plan", given(PlanParams, params, without=("git_commit",)))
         for line in made["lines"]:
             log.info("%s", line)
         if made["empty"]:
@@ -128,7 +127,15 @@ def release() -> None:
         task_id="approve",
         subject="Promote plan {{ ti.xcom_pull(task_ids='plan')['id'] }}?",
         body="{{ ti.xcom_pull(task_ids='gate') }}",
-        params={"reason": reason_field("Reason", "why it is approved or rejected")},
+        params={
+            "reason": Param(
+                None,
+                type=["null", "string"],
+                maxLength=500,
+                title="Reason",
+                description="why it is approved or rejected",
+            )
+        },
         response_timeout=timedelta(hours=limits().approval_hours),
         retries=3,
         retry_delay=timedelta(seconds=3),
@@ -158,22 +165,15 @@ def release_dag() -> DAG:
         schedule=None,
         max_active_runs=MOST_RUNS,
         max_active_tasks=1,
-        params={
-            "definitions": Param(
-                None,
-                type=["null", "object"],
-                title="Definitions",
-                description="{} or empty: jobs/tables as it is now beside the lake server; else all tables "
-                "as {name: definition as JSON}",
-            ),
-            "tables": Param(
-                None,
-                type=["null", "array"],
-                items={"type": "string", "minLength": 1},
-                minItems=1,
-                title="Tables",
-                description="only these, one a line, and what reads them; empty: all that changed, without "
-                "what was rolled back",
-            ),
-        },
+        params=form(
+            PlanParams,
+            {
+                "definitions": {"description": "{about}, or where this is {} or empty"},
+                "tables": {
+                    "description": "{about}, one a line; empty: all that changed, without what was "
+                    "rolled back"
+                },
+            },
+            without=("git_commit",),
+        ),
     )

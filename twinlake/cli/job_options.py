@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from copy import copy
-from inspect import Parameter, Signature, signature
+from inspect import Parameter, Signature, getdoc, signature
 from typing import Annotated, Any, get_type_hints
 
 import typer
@@ -46,7 +46,7 @@ def asking(
             asked = {each.name: given.pop(each.attribute) for each in left}
             command(asked={name: one for name, one in asked.items() if one not in (None, False)}, **given)
 
-        run.__doc__ = command.__doc__ or model.__doc__
+        run.__doc__ = command.__doc__ or getdoc(model)
         run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {each.name: each.annotation for each in parameters}
         return run

@@ -1,0 +1,153 @@
+"""The makers of the DAGs whose tasks are a job each: `maintain`, `reload`, `replay`, `rollback`."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pendulum
+from airflow.sdk import DAG, Param, get_current_context
+
+from twinlake.airflow.assets import SERVED, TOPICS, announce, suggestions
+from twinlake.airflow.common import BATCH_POOL, RELEASE_POOL, dag_of, run_limit
+from twinlake.airflow.forms import form, given
+from twinlake.airflow.jobs import run_job
+from twinlake.airflow.task import lake_task
+from twinlake.server.job_models import ReloadParams, ReplayParams, RetireParams, RollbackParams
+
+NAME = "^[a-z][a-z0-9_]*$"
+REASON = "^[a-z][a-z0-9_]*(:[A-Za-z][A-Za-z0-9_]*)?$"
+
+
+def maintain() -> None:
+    """DAG `maintain`: every night feeds no more what no kept release uses, compacts logs, deletes old
+    files.
+    """
+
+    @lake_task
+    def retire() -> dict[str, Any]:
+        """Maintain no more what none of the kept releases uses; its files go six hours later."""
+        return run_job("retire", given(RetireParams, get_current_context()["params"]))
+
+    @lake_task
+    def clean_up() -> dict[str, Any]:
+        """Compact the logs; delete the files that nobody reads any more."""
+        return run_job("maintain", {})
+
+    retire() >> clean_up()
+
+
+def maintain_dag() -> DAG:
+    """`maintain`, as a DAG of the file that calls this."""
+    return dag_of(
+        maintain,
+        BATCH_POOL,
+        retry_delay=timedelta(minutes=5),
+        schedule="30 3 * * *",
+        start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
+        max_active_runs=1,
+        dagrun_timeout=run_limit(),
+        max_active_tasks=1,
+        params=form(RetireParams, {"keep": {"description": "{about}; the live one is among them"}}),
+    )
+
+
+def reload() -> None:
+    """DAG `reload`: makes topics, schemas and contracts active as the project's files have them, all or
+    none.
+    """
+
+    @lake_task
+    def make_active() -> dict[str, Any]:
+        """Of the files beside the lake server. Nothing else stops; what is wrong is refused as a whole."""
+        return run_job("reload", given(ReloadParams, get_current_context()["params"]))
+
+    make_active()
+
+
+def reload_dag() -> DAG:
+    """`reload`, as a DAG of the file that calls this."""
+    return dag_of(
+        reload,
+        BATCH_POOL,
+        retry_delay=timedelta(seconds=15),
+        schedule=None,
+        max_active_runs=1,
+        dagrun_timeout=run_limit(),
+        max_active_tasks=1,
+        params=form(ReloadParams, without=("check",)),
+    )
+
+
+def replay() -> None:
+    """DAG `replay`: after a topic's contract was fixed, judges what it has in quarantine again."""
+
+    @lake_task
+    def judge_again() -> dict[str, Any]:
+        """The contract in force decides; every table takes the records that are valid now."""
+        params = get_current_context()["params"]
+        reasons = [] if params["reason"] is None else [params["reason"]]
+        return run_job("replay", {**given(ReplayParams, params), "reasons": reasons})
+
+    judge_again()
+
+
+def replay_dag() -> DAG:
+    """`replay`, as a DAG of the file that calls this."""
+    return dag_of(
+        replay,
+        BATCH_POOL,
+        retry_delay=timedelta(seconds=15),
+        schedule=None,
+        max_active_runs=1,
+        dagrun_timeout=run_limit(),
+        max_active_tasks=1,
+        params=_of_replay(),
+    )
+
+
+def _of_replay() -> dict[str, Param]:
+    """One reason, which a form has a field for; the job takes several."""
+    fields = form(
+        ReplayParams,
+        {
+            "topic": {"pattern": NAME, "maxLength": 200, "examples": suggestions(TOPICS)},
+            "reasons": {
+                "type": ["null", "string"], "pattern": REASON, "maxLength": 200,
+                "description": "{about}; empty: all",
+            },
+        },
+    )  # fmt: skip
+    fields["reason"] = fields.pop("reasons")
+    return fields
+
+
+def rollback() -> None:
+    """DAG `rollback`: makes an earlier release live again, in one commit."""
+
+    @lake_task(outlets=[SERVED])
+    def roll_back() -> dict[str, Any]:
+        """Commit the earlier release; its versions were fed all the time, so they are fresh."""
+        context = get_current_context()
+        params, run = context["params"], context["dag_run"]
+        asked = given(RollbackParams, params, without=() if params.get("reason") else ("reason",))
+        asked["approved_by"] = run.triggering_user_name or "airflow"
+        done = run_job("rollback", asked)
+        announce("rolled back", done["tables"], release=done["release"])
+        return done
+
+    roll_back()
+
+
+def rollback_dag() -> DAG:
+    """`rollback`, as a DAG of the file that calls this."""
+    return dag_of(
+        rollback,
+        RELEASE_POOL,
+        retry_delay=timedelta(seconds=10),
+        schedule=None,
+        max_active_runs=1,
+        dagrun_timeout=run_limit(),
+        max_active_tasks=1,
+        params=form(RollbackParams, without=("approved_by",)),
+    )
