@@ -9,9 +9,9 @@ import sys
 from datetime import timedelta
 
 from twinlake.airflow.release import MOST_RUNS
-from twinlake.base.defaults import KEPT_RELEASES
 from twinlake.config.sections import Limits
 from twinlake.config.settings import PROJECT, Services, Settings
+from twinlake.server.job_models import RetireParams
 from twinlake.services import airflow
 from twinlake.services.folders import folders_of
 from twinlake.services.part import Context
@@ -143,7 +143,7 @@ def test_how_many_releases_are_kept_is_the_lake_server_s_choice_unless_it_is_sai
     keep = bag.dags["maintain"].params.get_param("keep")
 
     assert keep.resolve() is None and keep.resolve(2) == 2
-    assert f"{KEPT_RELEASES} unless given" in keep.description
+    assert f"{RetireParams().keep} unless given" in keep.description
 
 
 def test_a_definition_that_is_wrong_takes_no_dag_away() -> None:

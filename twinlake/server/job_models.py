@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from twinlake.base.defaults import KEPT_RELEASES
 from twinlake.base.strict import Plain
 
 Name = Annotated[str, Field(min_length=1, max_length=300)]
@@ -210,6 +209,6 @@ class RetireParams(Params):
     """Stop maintaining the versions that no kept release uses; their files are deleted six hours later."""
 
     keep: int = Field(
-        default=KEPT_RELEASES, ge=1, title="Keep releases",
+        default=3, ge=1, title="Keep releases",
         description="so many of the newest releases can be gone back to",
     )  # fmt: skip
