@@ -44,7 +44,7 @@ def load_schema(path: Path) -> Any:
 
 
 def decode(values: Sequence[bytes | None], schema_id: int, schema: Any) -> Decoded:
-    """Decode every value it can; a value that is no event of the schema, to its last byte, is left out."""
+    """Decode every value; one that is not an event of the schema, to its last byte, is left out."""
     header = b"\0" + schema_id.to_bytes(4, "big")
     read = fastavro.schemaless_reader
     places: list[int] = []

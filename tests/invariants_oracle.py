@@ -147,4 +147,4 @@ def of_another_history(version: Path, log: Path) -> list[str]:
 
 def mixed(seen: dict[str, str], releases: list[dict[str, str]]) -> list[str]:
     """Versions by table that are of no one release."""
-    return [] if any(seen.items() <= one.items() for one in releases) else [f"{seen} is no release"]
+    return [] if any(seen.items() <= one.items() for one in releases) else [f"{seen} is not a release"]

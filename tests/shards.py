@@ -83,5 +83,5 @@ def drawn(commit: str, names: Iterable[str] = SHARDS) -> str:
 if __name__ == "__main__":
     found = commit_of(TESTS.parent)
     if found is None:
-        sys.exit("which shard runs is drawn by the commit's hash, and this is no git checkout")
+        sys.exit("which shard runs is drawn by the commit's hash, and this is not a git checkout")
     print(drawn(found))

@@ -169,7 +169,7 @@ def test_nothing_heavy_comes_along(loading: str, heavy: set[str]) -> None:
 
 
 def test_only_the_top_reads_the_environment() -> None:
-    """Settings are a parameter. Setting what a library reads at its import is no reading."""
+    """Settings are a parameter. Setting what a library reads at its import is not a reading."""
     wrong = []
     for module, path in modules().items():
         if room(module) in MAY_READ_THE_ENVIRONMENT or module.endswith(".__main__"):

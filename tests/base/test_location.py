@@ -33,8 +33,8 @@ def test_a_place_in_a_store_is_joined_and_named_like_a_path() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("lake", "no absolute path"),
-        ("file://host/lake", "no absolute path"),
+        ("lake", "not an absolute path"),
+        ("file://host/lake", "not an absolute path"),
         ("hdfs://namenode:8020/", "no folder below the root"),
         ("hdfs:///lake", "names no host"),
         ("s3a://bucket/lake", "no store for s3a://"),

@@ -1,4 +1,4 @@
-"""What goes on beside a measurement ends with it, and its failure is no good figure."""
+"""What goes on beside a measurement ends with it, and its failure is not a good figure."""
 
 from __future__ import annotations
 

@@ -552,7 +552,7 @@ def test_of_two_senders_only_the_later_can_commit(stage: Stage, topic: str) -> N
         ("nothing", "t1", NotFoundError, "'nothing' is not live"),
         ("orders", "t1", UsageError, "has no keys"),
         (SALES, "orders", UsageError, "tables are made from it"),
-        (SALES, "a b", UsageError, "no name of a topic"),
+        (SALES, "a b", UsageError, "not a name of a topic"),
         (SALES, "deleted", UsageError, "cleanup.policy=delete"),
         (SALES, "cut", UsageError, "has 4 partitions"),
         (SALES, "foreign", UsageError, "has records already"),

@@ -31,7 +31,7 @@ ENDED: dict[str, Any] = {
 
 
 WORDS = re.compile(r"next: |\w+( \w+)? \(job \w+\): ")
-"""What is no result: how a job goes on, and the next command."""
+"""What is not a result: how a job goes on, and the next command."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -124,12 +124,12 @@ def test_a_link_within_the_folder_leads_to_nothing_that_is_written_or_deleted(tm
 def test_a_list_that_somebody_has_written_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / dags.MARK).write_text(content)
 
-    with pytest.raises(UsageError, match="is no list of files"):
+    with pytest.raises(UsageError, match="is not a list of files"):
         dags.write(dags.dag_files(PROJECT), tmp_path)
 
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "made").write_text("theirs")
 
-    with pytest.raises(UsageError, match="is no folder"):
+    with pytest.raises(UsageError, match="is not a folder"):
         dags.write(dags.dag_files(PROJECT), tmp_path / "made")

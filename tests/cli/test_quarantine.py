@@ -126,5 +126,5 @@ def test_a_contract_that_was_edited_and_is_not_in_force_is_told(home: Path, twin
     edited = twinlake(answers, "replay", "orders")
 
     assert "contract in force" not in same.stderr
-    assert "contracts/orders.yaml says other things than the contract in force" in edited.stderr
+    assert "contracts/orders.yaml says other things than the active contract" in edited.stderr
     assert edited.exit_code == 0

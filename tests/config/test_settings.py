@@ -48,6 +48,6 @@ def test_a_list_of_examples_that_is_none_is_refused(tmp_path: Path, text: str) -
     settings = Settings(home=tmp_path)
     settings.gallery_file.write_text(text)
 
-    with pytest.raises(UsageError, match="is no list of examples") as refused:
+    with pytest.raises(UsageError, match="is not a list of examples") as refused:
         _ = settings.examples
     assert "twinlake gallery add" in refused.value.remedy

@@ -137,8 +137,8 @@ def test_a_secret_in_the_file_is_refused_whatever_the_environment_adds(tmp_path:
          "from 1 to 18000"),
         ("[lake]\nuri = '/data'", "twinlake.toml:2: lake.uri: it must be an address like "
          "file:///data/lake or hdfs://name-node:8020/lake"),
-        ("[lake]\nuri = 'file:///'", "twinlake.toml:2: lake.uri: it is no absolute path of this machine, or "
-         "its root; name a folder, as in file:///srv/lake or hdfs://namenode:8020/lake"),
+        ("[lake]\nuri = 'file:///'", "twinlake.toml:2: lake.uri: it is not an absolute path of this "
+         "machine, or its root; name a folder, as in file:///srv/lake or hdfs://namenode:8020/lake"),
         ("[lake]\nuri = 's3a://bucket/lake'", "twinlake.toml:2: lake.uri: there is no store for s3a:// that "
          "publishes a file only where there is none; name a folder, as in file:///srv/lake or "
          "hdfs://namenode:8020/lake"),
@@ -327,7 +327,7 @@ username = "twinlake"
     )
 
     assert [line.partition(": ")[0] for line in told] == [f"twinlake.toml:{line}" for line in (3, 8, 5, 6)]
-    assert "File name too long" in told[0] and "no address" in told[1] and "no such user" in told[3]
+    assert "File name too long" in told[0] and "not an address" in told[1] and "no such user" in told[3]
 
 
 def test_a_password_of_the_environment_is_one_line(tmp_path: Path) -> None:

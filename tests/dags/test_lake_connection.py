@@ -61,9 +61,9 @@ def test_a_browser_may_reach_reports_elsewhere() -> None:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"host": None}, "no host name"),
-        ({"host": "https://:secret@lake.example"}, "no host name"),
-        ({"host": "lake.example?x=secret"}, "no host name"),
+        ({"host": None}, "not a host name"),
+        ({"host": "https://:secret@lake.example"}, "not a host name"),
+        ({"host": "lake.example?x=secret"}, "not a host name"),
         ({"schema": "ftp"}, "neither http nor https"),
         ({"password": None}, "api_token"),
         ({"host": "10.0.0.7"}, "unencrypted"),

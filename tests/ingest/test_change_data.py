@@ -1,4 +1,4 @@
-"""Envelopes of Debezium through ingest: redeliveries are known, what is no change says why."""
+"""Envelopes of Debezium through ingest: redeliveries are known, what is not a change says why."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A decimal that cannot be kept is named, whatever its length, at any depth; one of no bytes is no number."""
+"""A decimal that cannot be kept is named, whatever its length, at any depth; no bytes are not a number."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BEYOND = "decimal_out_of_range"
 
 
 def reasons(spark: SparkSession, topic: Topic, writer: Writer, values: list[bytes]) -> list[str | None]:
-    """Of each value, why it is no event."""
+    """Of each value, why it is not an event."""
     how = decoding(topic, [writer], [], MARKER, closely=True)
     frame_ = spark.createDataFrame([(at, value) for at, value in enumerate(values)], "at int, value binary")
     frame_ = frame_.selectExpr("*", f"{how.schema_id} AS schema_id")

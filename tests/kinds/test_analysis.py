@@ -79,8 +79,8 @@ def test_every_listed_table_is_sound(spark: SparkSession, table: Kind) -> None:
     ("changes", "expected"),
     [
         ({"where": "amount"}, "not a condition"),
-        ({"columns": {"k": "region", "x": "status"}, "measures": {"n": Sum("x")}}, "string is no number"),
-        ({"columns": {"k": "region", "x": "status"}, "measures": {"n": Avg("x")}}, "string is no number"),
+        ({"columns": {"k": "region", "x": "status"}, "measures": {"n": Sum("x")}}, "string is not a number"),
+        ({"columns": {"k": "region", "x": "status"}, "measures": {"n": Avg("x")}}, "string is not a number"),
         (
             {"columns": {"k": "region", "x": "ordered_at"}, "measures": {"n": CountDistinct("x")}},
             "cannot take",
@@ -91,7 +91,7 @@ def test_every_listed_table_is_sound(spark: SparkSession, table: Kind) -> None:
         ),
         ({"columns": {"k": "map(region, 1)"}}, "cannot be a key"),
         ({"window": Tumbling(on="k", size="1 minute")}, "not timestamp"),
-        ({"explode": Explode(name="part", array="region")}, "no array"),
+        ({"explode": Explode(name="part", array="region")}, "is not an array"),
         ({"explode": Explode(name="region", array="split(region, ' ')")}, "already"),
         ({"explode": Explode(name="STATUS", array="split(region, ' ')")}, "already"),
         ({"explode": Explode(name="part", array="shuffle(array(1))")}, "not deterministic"),

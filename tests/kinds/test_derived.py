@@ -128,7 +128,7 @@ WRONG = {
     "SELECT customer, spent, status FROM serve.spent JOIN newest USING (customer)": "it reads serve.spent",
     "SELECT customer, n AS spent, '' AS status FROM delta.`/lake/tables/spent`": "it reads delta./lake",
     "SELECT customer, spent, status FROM spent JOIN latest USING (customer)": "it reads latest, which is not",
-    "SELECT * FROM read_files('/etc/passwd')": "read_files(...) is no table",
+    "SELECT * FROM read_files('/etc/passwd')": "read_files(...) is not a table",
     "SELECT * FROM IDENTIFIER('serve.spent')": "IDENTIFIER",
     "SELECT customer, spent, (SELECT max(at) FROM serve.newest) AS status FROM spent": "reads serve",
     "WITH x AS (SELECT * FROM serve.spent) SELECT customer, spent, '' AS status FROM x": "reads serve",
@@ -161,7 +161,7 @@ WRONG = {
     "SELECT 'c' AS customer, approx_top_k(n) AS spent, '' AS status FROM spent": "were cut",
     "SELECT customer, spent, map('n', n) AS status FROM spent": "cannot be compared",
     "SELECT customer, reflect('java.lang.System', 'exit', 1) AS spent, '' AS status FROM spent": "into Java",
-    "SELECT customer, serve.f(spent) AS spent, '' AS status FROM spent": "no built-in function",
+    "SELECT customer, serve.f(spent) AS spent, '' AS status FROM spent": "not a built-in function",
 }
 
 

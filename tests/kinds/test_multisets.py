@@ -24,7 +24,7 @@ PLAIN = Aggregate(
 @pytest.mark.parametrize(
     ("measure", "types", "why"),
     [
-        (Quantile("x"), {"x": "string"}, "string is no number"),
+        (Quantile("x"), {"x": "string"}, "string is not a number"),
         (Quantile("x", 1.5), {"x": "double"}, "q is 1.5, not a number from 0 to 1"),
         (Quantile("x", (0.5, -0.1)), {"x": "int"}, "q is -0.1, not a number from 0 to 1"),
         (Quantile("x", ()), {"x": "int"}, "it asks for no q"),

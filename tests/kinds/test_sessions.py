@@ -47,7 +47,10 @@ def test_a_sound_definition_has_no_problem_and_shows_what_it_says(spark: SparkSe
     ("changes", "expected"),
     [
         ({"columns": {**_SHARED["columns"], "k": "map(region, 1)"}}, "map<string,int> cannot be a key"),
-        ({"columns": {**_SHARED["columns"], "x": "status"}}, "measure total (sum of x): string is no number"),
+        (
+            {"columns": {**_SHARED["columns"], "x": "status"}},
+            "measure total (sum of x): string is not a number",
+        ),
         ({"on": "k"}, "sessions are on k, which is string, not timestamp"),
         ({"where": "amount"}, "not a condition"),
     ],

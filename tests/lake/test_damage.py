@@ -183,7 +183,7 @@ def test_a_table_that_cannot_be_read_just_now_is_not_called_damaged(tmp_path: Pa
 
     commit = newest(made.path)
     commit.unlink()
-    commit.symlink_to(commit)  # an error of the store that is no missing file
+    commit.symlink_to(commit)  # an error of the store that is not a missing file
 
     with pytest.raises(OSError, match="symbolic links"):
         TableState(made.path)

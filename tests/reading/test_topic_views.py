@@ -67,7 +67,7 @@ class Onboarding:
         return int(found)
 
     def write(self, records: int = 4, value: str = f"'{BODY}'") -> None:
-        """A batch of the new topic; its record 1 is no UTF-8, its record 2 lacks a field."""
+        """A batch of the new topic; its record 1 is not UTF-8, its record 2 lacks a field."""
         contract = contract_of(NEW, PROPERTIES, format="json", keyFormat="string")
         write_batch(
             Log(self.spark, self.lake, json_topic(NEW, contract)), records,

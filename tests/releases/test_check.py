@@ -53,7 +53,7 @@ def test_the_project_is_sound_and_the_command_says_so(tmp_path: Path) -> None:
 
     report = json.loads(found.stdout)
     assert (found.returncode, report["ok"], report["problems"]) == (0, True, [])
-    assert found.stderr == "", "what Spark says while it starts is no word of ours"
+    assert found.stderr == "", "what Spark says while it starts is not a word of ours"
     assert {table["name"] for table in report["tables"]} == {table.name for table in TABLES}
     assert not (tmp_path / "home").exists(), "a check must not touch the state"
 

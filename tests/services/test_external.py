@@ -211,7 +211,7 @@ def test_an_airflow_is_asked_for_its_health_its_version_and_its_time(
     assert sound[:2] == ["metadatabase healthy, scheduler healthy", "3.3.2"]
     assert "2.10.1" in old.what and "differ by" in ahead.what
     assert "scheduler: unhealthy" in sick.why and "no Airflow" in foreign.why
-    assert page.why.startswith("the answer is no JSON")
+    assert page.why.startswith("the answer is not valid JSON")
 
 
 def test_clocks_that_differ_by_minutes_are_refused() -> None:

@@ -81,7 +81,7 @@ def test_a_named_type_is_used_again_by_either_of_its_names() -> None:
         ),
         ({"type": "record", "name": "R", "fields": []}, "fields[0].type.fields", "empty"),
         ({"type": "record", "name": "R", "fields": [{"name": "_x", "type": "int"}]},
-         "fields[0].type.fields[0].name", "no field name"),
+         "fields[0].type.fields[0].name", "not a field name"),
         (fixed(2, logicalType="decimal", precision=5, scale=0), "fields[0].type", "5 digits have no room"),
         (fixed(8, logicalType="duration"), "fields[0].type", "unsupported"),
         (logical("long", "date"), "fields[0].type", "unsupported"),

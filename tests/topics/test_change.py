@@ -161,9 +161,9 @@ def test_what_no_file_could_read_so_far_keeps_none_from_being_registered(tmp_pat
 @pytest.mark.parametrize(
     ("avro", "default", "why"),
     [
-        ({"type": "array", "items": "string"}, 7, "7 is no array<string>"),
-        ("string", 5, "5 is no string"),
-        ("string", None, "null is no string: make the type a union with null"),
+        ({"type": "array", "items": "string"}, 7, "7 is not of type array<string>"),
+        ("string", 5, "5 is not of type string"),
+        ("string", None, "null is not of type string: make the type a union with null"),
     ],
 )
 def test_a_default_that_is_no_value_of_its_type_is_refused_with_its_place(

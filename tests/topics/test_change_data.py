@@ -43,12 +43,12 @@ def test_debezium_s_avro_schema_agrees_with_a_contract(database: str) -> None:
 @pytest.mark.parametrize(
     ("custom", "words"),
     [
-        ({"changeData": "oracle"}, "'oracle' is no changeData"),
+        ({"changeData": "oracle"}, "'oracle' is not a value of changeData"),
         ({"discardAfter": "7 days"}, "discardAfter beside changeData: a change that is left out"),
         ({"eventTime": "ts_ms"}, "eventTime beside changeData: changes happen at their source.ts_ms"),
         ({"nullValues": "delete"}, "nullValues beside changeData: deletes are changes of their own"),
         ({"keyFormat": "json"}, "keyFormat json beside changeData"),
-        ({"unreadableRecords": "leave"}, "'leave' is no unreadableRecords"),
+        ({"unreadableRecords": "leave"}, "'leave' is not a value of unreadableRecords"),
         ({"unreadableRecords": "stop", "format": "json"}, "unreadableRecords beside format json"),
         ({"uniqueWithin": None}, "uniqueWithin is missing"),
         ({"lateAfter": None}, "lateAfter is missing"),

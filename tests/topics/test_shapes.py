@@ -90,8 +90,8 @@ def test_a_nested_column_that_is_wrong_is_named_with_its_place(one: Any, path: s
     ("custom", "keys", "words"),
     [
         ({"nullValues": "delete"}, (), "keyFormat is missing"),
-        ({"nullValues": "drop"}, (), "'drop' is no nullValues"),
-        ({"format": "xml"}, (), "'xml' is no format"),
+        ({"nullValues": "drop"}, (), "'drop' is not a value of nullValues"),
+        ({"format": "xml"}, (), "'xml' is not a value of format"),
         ({"keyFormat": "json"}, (), "no property is in the primaryKey"),
         ({"keyFormat": "string"}, ("order_id",), "must be one string"),
         ({"keyFormat": "string"}, ("customer", "region"), "must be one string"),

@@ -95,7 +95,8 @@ def backfill() -> None:
         windowed = [table["name"] for table in live_tables() if table["windows"]]
         if params["table"] not in windowed:
             known = ", ".join(windowed) or "there is none"
-            raise ShownFailure(f"{params['table']!r} is no live table that has windows. Those are: {known}")
+            named = repr(params["table"])
+            raise ShownFailure(f"{named} is not a live table that has windows. Those are: {known}")
         try:
             repair = repair_of(params)
             ranges = chunks_between(params["from"], params["to"], params["chunk_hours"])

@@ -90,7 +90,7 @@ def of_connection(given: Any) -> Lake:
     host = _HOST.fullmatch(given.host or "")
     schema = (host and host["schema"]) or given.schema or "http"
     if host is None or schema not in ("http", "https"):
-        raise _wrong("its host is no host name, or its schema neither http nor https")
+        raise _wrong("its host is not a host name, or its schema neither http nor https")
     if not given.password:
         raise _wrong("it has no password, which is the lake server's api_token")
     if schema == "http" and not extra.plain_http and not is_loopback(host["name"]):

@@ -74,7 +74,7 @@ def named_secret(file: Path, section: str) -> str:
 
 @contextmanager
 def raising_disk_full(folder: Path) -> Iterator[None]:
-    """Raises FullDiskError in the place of what another program, or this one, raised for want of room."""
+    """Raises FullDiskError instead of what another program, or this one, raised because the disk is full."""
     try:
         yield
     except Exception as error:

@@ -73,7 +73,7 @@ class LimitedBody:
 
 
 class Protocol(H11Protocol):
-    """uvicorn's, for its `http` setting: what is no HTTP is refused in JSON, too.
+    """uvicorn's, for its `http` setting: what is not HTTP is refused in JSON, too.
 
     Who does not send the head of a request is cut off after HEAD_S to twice that, silent or slow: each
     connection holds a file open.

@@ -76,7 +76,7 @@ def located(text: str) -> Location:
     elif scheme in STORES and authority and path.strip("/"):
         return Remote(f"{scheme}://{authority}/{path.strip('/')}")
     elif scheme in ("", "file"):
-        why = "it is no absolute path of this machine, or its root"
+        why = "it is not an absolute path of this machine, or its root"
     elif scheme in STORES:
         why = "it names no host, or no folder below the root"
     else:

@@ -71,8 +71,8 @@ def touched(feed: MaintainedVersion, old: Pin, new: Pin) -> DataFrame | None:
     """The values of `by` of all rows of the view that may differ between two pins of the version, each once.
 
     None where the files do not tell: the table is not kept by such columns, a commit between the pins or a
-    step's file is cleaned up, or one of the commits is no step and changes rows all the same: a repair. None
-    as well of more than MOST_VALUES.
+    step's file is cleaned up, or one of the commits is not a step and changes rows all the same: a repair.
+    None as well of more than MOST_VALUES.
     """
     by = feed.definition.by
     if not by or not set(by) <= set(feed.state_types):

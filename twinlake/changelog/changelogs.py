@@ -143,7 +143,7 @@ def _refuse_name(topic: str, sources: list[str], others: list[str]) -> None:
     """UsageError for a name that Kafka refuses, or that is taken; two topics are meant by each."""
     if not _TOPIC.fullmatch(topic):
         raise UsageError(
-            f"{topic!r} is no name of a topic", "up to 200 letters, digits, '.', '_' and '-' are allowed, "
+            f"{topic!r} is not a name of a topic", "up to 200 letters, digits, '.', '_' and '-' are allowed, "
             "a letter or digit first", "name another topic",
         )  # fmt: skip
     mine = {topic, position_topic(topic)}

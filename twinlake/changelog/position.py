@@ -50,7 +50,7 @@ class Position:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Position:
-        """ValueError for what is no position."""
+        """ValueError for what is not a position."""
         try:
             return cls(**json.loads(data))
         except TypeError as error:

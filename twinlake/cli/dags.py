@@ -81,7 +81,7 @@ def write(
     """
     mark = folder / MARK
     if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is no folder", "", "name a new one")
+        raise UsageError(f"{folder} is not a folder", "", "name a new one")
     if folder.exists() and not mark.exists() and any(folder.iterdir()):
         raise UsageError(
             f"{folder} is not empty", "`twinlake dags` has not made it, and replaces only what it made",
@@ -127,7 +127,7 @@ def _made(mark: Path) -> tuple[list[str], str]:
             raise ValueError("it names files and a prefix otherwise")
     except (ValueError, KeyError, TypeError) as error:
         raise UsageError(
-            f"{mark} is no list of files", f"{type(error).__name__}: {error}",
+            f"{mark} is not a list of files", f"{type(error).__name__}: {error}",
             "name a new folder, or empty this one",
         ) from error  # fmt: skip
     return files, prefix

@@ -74,8 +74,8 @@ def replay_command(
     topic = asked["topic"]
     if _is_edited(load_settings(), topic):
         tell(
-            (f"contracts/{topic}.yaml says other things than the contract in force, by which is judged: "
-             "`twinlake reload` puts the file in force", "yellow")
+            (f"contracts/{topic}.yaml says other things than the active contract, by which is judged: "
+             "`twinlake reload` activates the file", "yellow")
         )  # fmt: skip
     client = lake_client()
     if reasons:
@@ -198,7 +198,7 @@ def _span(first: int, last: int) -> str:
 
 
 def _is_edited(settings: Settings, topic: str) -> bool:
-    """Whether the contract's file means something else than the contract in force, or cannot be read."""
+    """Whether the contract's file means something else than the active contract, or cannot be read."""
     formats.refuse_other(settings.lake)
     try:
         now = topic_in_force(settings.lake, topic).contract

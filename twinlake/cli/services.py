@@ -156,7 +156,7 @@ def reset(yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = Fals
         return
     if not is_home(folders_of(settings)):
         raise UsageError(
-            f"{settings.home} is no state of Twinlake's", "it was never started there",
+            f"{settings.home} is not a state of Twinlake's", "it was never started there",
             "name the right folder with --home",
         )  # fmt: skip
     is_elsewhere = settings.lake != settings.home / "lake"

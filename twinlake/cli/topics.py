@@ -90,7 +90,7 @@ def produce_command(
             remedy="add --count 100000, or --rate 500 to produce until stopped",
         )
     if not math.isfinite(rate):
-        raise UsageError(f"--rate {rate} is no rate", "", "leave it out for full speed, with --count")
+        raise UsageError(f"--rate {rate} is not a rate", "", "leave it out for full speed, with --count")
     from twinlake.topics.produce import produce  # here: half a second that no other command needs
     from twinlake.topics.sample_orders import REMEMBERED, FaultShares, Sample
 

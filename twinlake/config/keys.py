@@ -160,7 +160,7 @@ def web_address(instead: str) -> Parse:
         try:
             _ = urlsplit(found).port
         except ValueError as error:
-            raise ValueError(f"it is no address: {error}") from error
+            raise ValueError(f"it is not an address: {error}") from error
         if "@" in found.split("//", 1)[1].split("/", 1)[0]:
             raise ValueError(f"it must hold no user and no password; {instead}")
         return str(found).rstrip("/")
@@ -181,7 +181,7 @@ def file(value: Any) -> Path:
     if not is_there:
         raise ValueError(f"there is no file {found}")
     if not found.is_file():
-        raise ValueError(f"{found} is no file")
+        raise ValueError(f"{found} is not a file")
     if not os.access(found, os.R_OK):
         raise ValueError(f"this user may not read {found}")
     return found

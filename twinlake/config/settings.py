@@ -59,7 +59,7 @@ class Services:
     given: list[str] = field(default_factory=list)
     """The services that are used and not started, as twinlake.toml said when the others were."""
     settings: str = ""
-    """A digest of the settings that were in force then."""
+    """A digest of the settings that were active then."""
     query_seconds: float = 300.0
     """So long the SQL server gives a statement at `sql_url`."""
 
@@ -209,7 +209,7 @@ class Settings:
         known = {file.parent.name for file in GALLERY.glob("*/contracts")}
         if not isinstance(found, list) or not all(isinstance(name, str) and name in known for name in found):
             raise UsageError(
-                f"{self.gallery_file} is no list of examples", "it was changed, or an example is gone",
+                f"{self.gallery_file} is not a list of examples", "it was changed, or an example is gone",
                 "remove it, then add the examples again with `twinlake gallery add`",
             )  # fmt: skip
         return tuple(found)

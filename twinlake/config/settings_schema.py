@@ -24,7 +24,7 @@ def settings_schema() -> Schema:
 
 
 def _section(section: Section) -> Schema:
-    """A secret is no key: it stands in a file of its own."""
+    """A secret is not a key: it is in a file of its own."""
     properties = {
         name: _section(one) if isinstance(one, Section) else _key(section, name, one)
         for name, one in section.keys.items()

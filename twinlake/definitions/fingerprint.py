@@ -91,8 +91,8 @@ def _plan(frame: DataFrame) -> list[Any]:
     """The analysed plan without local names, in two forms that make up for each other's gaps.
 
     The tree as JSON has every literal, but not all settings of a node; the text has those, but a literal in
-    it may read like the number of an attribute. Spark's own canonical form is no name: it orders the operands
-    of commutative operators by hashes, some of which are of a class and so of one process only.
+    it may read like the number of an attribute. Spark's own canonical form is not a name: it orders the
+    operands of commutative operators by hashes, some of which are of a class and so of one process only.
     """
     plan = frame._jdf.queryExecution().analyzed()
     numbers: dict[str, int] = {}

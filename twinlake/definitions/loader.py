@@ -52,7 +52,7 @@ def _listed(module: str) -> tuple[Kind, ...]:
         )
     for one in listed:
         if not isinstance(one, tuple(KINDS.values())):
-            raise _wrong_list(module, f"TABLES has {_what(one)} in it, which is no definition")
+            raise _wrong_list(module, f"TABLES has {_what(one)} in it, which is not a definition")
     return cast("tuple[Kind, ...]", listed)
 
 

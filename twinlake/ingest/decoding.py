@@ -23,7 +23,7 @@ class Decoding:
     columns: tuple[tuple[str, ...], ...]
     """To add one list after the other; the texts below read them."""
     undecodable: str
-    """Reasons why a record is no event, as text; NULL where it is one."""
+    """Reasons why a record is not an event, as text; NULL where it is one."""
     fields: Mapping[str, str]
     """Every field of the topic's newest schema; of a nested one that no identity is made of whether it is
     there, for nobody asks more of it."""

@@ -1,4 +1,4 @@
-"""Replay: records in quarantine are judged again by the contract in force.
+"""Replay: records in quarantine are validated again by the active contract.
 
 Those that get a different verdict enter the log as copies, in a batch like any other. One whose verdict and
 reasons stay the same leaves no trace: a second replay changes nothing, and a killed one starts again. Offsets
@@ -202,7 +202,7 @@ class _Replay:
         return rows.take(_in_order(rows)).combine_chunks()
 
     def _looked(self, before: pa.Table, end: LogEnd, event: dict[str, str]) -> pa.Table:
-        """What these records say of themselves by the contract and schemas in force, in the same order."""
+        """What these records say of themselves by the active contract and schemas, in the same order."""
         records = ArrowFile(self._door.spark, before.select(_KAFKA))
         while True:
             found = self._look.again(records, self._writers, event)

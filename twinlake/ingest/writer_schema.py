@@ -143,7 +143,7 @@ def meant(avro: Any) -> Any:
 
 
 def field_names(avro: dict[str, Any]) -> list[str]:
-    """The names of a schema's fields, none where it is no record."""
+    """The names of a schema's fields, none where it is not a record."""
     return [field["name"] for field in avro.get("fields", [])]
 
 

@@ -215,7 +215,7 @@ def read(cls: type[D], data: Mapping[str, Any], **readers: Callable[[Any], Any])
         }
         return cls(**values, place=None)
     except (KeyError, TypeError, ValueError) as error:
-        raise UsageError(f"this is no {what}: {error}", "", "compare it with to_json()") from error
+        raise UsageError(f"this is not a valid {what}: {error}", "", "compare it with to_json()") from error
 
 
 def stored_fields(cls: type[Definition]) -> list[str]:

@@ -52,7 +52,7 @@ _LIMITS = {"GlobalLimit", "Offset"}
 
 
 def refused_text(sql: str, reads: Collection[str], spark: SparkSession) -> Iterator[str]:
-    """Why the text is no single query over these tables alone; nothing where it is one."""
+    """Why the text is not a single query over these tables alone; nothing where it is one."""
     from pyspark.errors import ParseException
 
     if SPECIAL_LITERAL.search(sql):
@@ -91,9 +91,9 @@ def _refused_node(node: Any, reads: Collection[str], own: Collection[str], spark
         parts = node.multipartIdentifier() if kind == "UnresolvedRelation" else node.name()
         name = ".".join(_each(parts))
         if kind == "UnresolvedTableValuedFunction":
-            return None if name.lower() in _ROW_MAKERS else f"{name}(...) is no table that it may read"
+            return None if name.lower() in _ROW_MAKERS else f"{name}(...) is not a table that it may read"
         if kind == "UnresolvedRelation" and node.isStreaming():
-            return f"STREAM {name} is no table that it may read"
+            return f"STREAM {name} is not a table that it may read"
         if parts.size() == 1 and name.lower() in {*own, *(read.lower() for read in reads)}:
             return None
         return f"it reads {name}, which is not one of its reads: {', '.join(reads)}"

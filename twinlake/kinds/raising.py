@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _REPLACED = "org.apache.spark.sql.catalyst.expressions.RuntimeReplaceable"
-_NO_NUMBER = "a text is no number of that form"
+_NO_NUMBER = "a text is not a number of that form"
 _DIVISIONS = {
     "Divide": "try_divide(a, b) or a / nullif(b, 0)",
     "IntegralDivide": "a div nullif(b, 0)",
@@ -34,15 +34,15 @@ _STRICT = {
     "ElementAt": ("the index is beyond the array", "try_element_at(array, index)"),
     "GetArrayItem": ("the index is beyond the array", "get(array, index)"),
     "Elt": ("the index is beyond the list", "get(array(...), index - 1)"),
-    "GetTimestamp": ("a text is no time of that form", "try_to_timestamp or try_to_date"),
-    "ToUnixTimestamp": ("a text is no time of that form", "unix_timestamp(try_to_timestamp(text, form))"),
-    "UnixTimestamp": ("a text is no time of that form", "unix_timestamp(try_to_timestamp(text, form))"),
+    "GetTimestamp": ("a text is not a time of that form", "try_to_timestamp or try_to_date"),
+    "ToUnixTimestamp": ("a text is not a time of that form", "unix_timestamp(try_to_timestamp(text, form))"),
+    "UnixTimestamp": ("a text is not a time of that form", "unix_timestamp(try_to_timestamp(text, form))"),
     "MakeDate": ("there is no such date", "try_to_date of a text made of the parts"),
     "MakeTimestamp": ("there is no such moment", "try_make_timestamp"),
     "MakeInterval": ("the interval is too long", "try_make_interval"),
-    "NextDay": ("a text is no day of the week", "CASE WHEN day IN (...) THEN next_day(date, day) END"),
+    "NextDay": ("a text is not a day of the week", "CASE WHEN day IN (...) THEN next_day(date, day) END"),
     "Conv": ("the number is too large", "CASE WHEN char_length(text) < ... THEN conv(...) END"),
-    "ParseUrl": ("a text is no address", "try_parse_url"),
+    "ParseUrl": ("a text is not an address", "try_parse_url"),
     "UrlDecode": ("a text is not encoded like that", "try_url_decode"),
     "Unhex": (_NO_NUMBER, "try_to_binary(text, 'hex')"),
 }
@@ -131,7 +131,7 @@ def _finding(node: Any) -> tuple[str, str] | None:
     if kind == "Cast" and not node.child().foldable():
         given = node.child().dataType().simpleString()
         if not _fits(given, type_):
-            return (f"a {given} is no {type_}", f"try_cast(... AS {type_})")
+            return (f"a {given} is not of type {type_}", f"try_cast(... AS {type_})")
     return None
 
 

@@ -102,7 +102,7 @@ def _why(expression: Expression, rows: DataFrame) -> str | None:
     if expression.type == "boolean" and type_ != "boolean":
         return f"it is {type_}, not a condition"
     if expression.type == "array" and not type_.startswith("array<"):
-        return f"{type_} is no array"
+        return f"{type_} is not an array"
     return None
 
 
@@ -187,7 +187,7 @@ def _foreign(node: Any, spark: SparkSession) -> str | None:
     if name in _REFLECTION:
         return f"{name}() calls into Java, which no definition may"
     if node.nameParts().size() != 1 or not _built_in(name, spark).isDefined():
-        return f"{name}() is no built-in function of Spark: it would not exist everywhere"
+        return f"{name}() is not a built-in function of Spark: it would not exist everywhere"
     return None
 
 

@@ -123,12 +123,12 @@ def spread(tiles: DataFrame, window: Window) -> DataFrame:
 
 
 def refuse_window(definition: Definition, window: Window) -> None:
-    """DefinitionError for a size that is no duration of whole seconds, or that its hops do not divide."""
+    """DefinitionError for a size that is not a duration of whole seconds, or that its hops do not divide."""
     size = whole_seconds(definition, "window size", window.size)
     if isinstance(window, Hopping):
         every = whole_seconds(definition, "window every", window.every)
         if size % every:
-            why = f"window size {window.size!r} is no whole multiple of every {window.every!r}"
+            why = f"window size {window.size!r} is not a whole multiple of every {window.every!r}"
             raise definition.error(why, "make it one: records are counted in tiles of `every`")
         if size // every > MOST_HOPS:
             why = f"a record would be in {size // every} windows, and at most {MOST_HOPS} are kept"
@@ -149,7 +149,7 @@ def whole_seconds(definition: Definition, what: str, text: str, or_zero: bool = 
 def mistimed(
     definition: Definition, what: str, on: str, types: Mapping[str, str]
 ) -> Iterator[DefinitionError]:
-    """A problem where the column with the times is no timestamp."""
+    """A problem where the column with the times is not a timestamp."""
     if types[on] != "timestamp":
         yield definition.error_at_text(on, f"{what} on {on}, which is {types[on]}, not timestamp")
 

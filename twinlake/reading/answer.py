@@ -50,7 +50,7 @@ class Answer:
         return json_rows.rows(self.found.slice(0, self.limit))
 
     def json(self) -> Iterator[bytes]:
-        """One object, its rows last, each on a line of its own; what breaks off on the way is no JSON.
+        """One object, its rows last, each on a line of its own; what breaks off on the way is not valid JSON.
         UnicodeError as `rows`."""
         return self._json(self.rows())
 

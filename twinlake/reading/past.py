@@ -82,7 +82,7 @@ def greatest(positions: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 
 def step_place(topic: str, metadata: Mapping[str, object]) -> int | None:
-    """Where a commit of a version has brought it in the topic's log; None for one that is no step."""
+    """Where a commit of a version has brought it in the topic's log; None for one that is not a step."""
     position = metadata.get("position")
     return position.get(topic) if isinstance(position, dict) and "watermark" in metadata else None
 

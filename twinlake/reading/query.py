@@ -158,7 +158,7 @@ class Turn:
 class Guard:
     """Turns away, before their bodies are read, who comes from elsewhere or does not show who he is.
 
-    It is no middleware of Starlette's own class: behind one of those nobody sees that a client has left.
+    It is not a middleware of Starlette's own class: behind one of those nobody sees that a client has left.
     """
 
     def __init__(self, app: ASGIApp, admits: Callable[[str, str], bool]) -> None:

@@ -77,7 +77,7 @@ def build(lake: OpenLake, plan: Plan, run: Run) -> Built | Failed:
     for green in greens.values():
         made = certify_first(lake, green, run)
         if made and not made.equal:
-            remedy = "the definition is no pure function of its log, or the version's files were changed"
+            remedy = "the definition is not a pure function of its log, or the version's files were changed"
             error = difference_error(made, f"the new version {green}", remedy)
             return Failed(error=error, result=Unequal(certificate=made))
     return Built(

@@ -84,7 +84,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m twinlake.server", description=__doc__)
     parser.add_argument("--home", type=Path, required=True)
     parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--settings", type=Path, help="the twinlake.toml in force; HOME's own unless given")
+    parser.add_argument("--settings", type=Path, help="the active twinlake.toml; HOME's own unless given")
     parser.add_argument("--breakpoints", type=Path, help="for tests: see twinlake/base/breakpoints.py")
     given = parser.parse_args(arguments)
     if given.breakpoints:

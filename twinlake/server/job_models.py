@@ -76,7 +76,7 @@ class AcceptParams(Params):
 
 
 class ReplayParams(Params):
-    """Judge quarantined records again by the contract in force; tables take those that are valid now."""
+    """Validate quarantined records again by the active contract; tables take those that are valid now."""
 
     topic: Name = Field(description="the topic whose records were refused")
     reasons: tuple[Name, ...] = Field(

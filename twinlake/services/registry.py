@@ -60,5 +60,5 @@ def _probe(context: Context) -> str:
     base = url(context.ports["registry"])
     answer = get_json(f"{base}/subjects")
     if not isinstance(answer, list):
-        raise ConnectionError(f"something that is no schema registry answers at {base}")
+        raise ConnectionError(f"something that is not a schema registry answers at {base}")
     return base

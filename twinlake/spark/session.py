@@ -245,7 +245,7 @@ def _ask_callers(spark: SparkSession) -> None:
     if gateway.python_parameters.auth_token:
         return
     callbacks = java.twinlake.lake.AskedCallbacks
-    if isinstance(callbacks, JavaPackage):  # what py4j makes of a name that is no class
+    if isinstance(callbacks, JavaPackage):  # what py4j makes of a name that is not a class
         raise UnreachableError(
             "the project's Java classes lack one that its Python uses",
             "they were compiled before it was made",

@@ -156,7 +156,7 @@ def _record(avro: dict[str, Any], file: str, path: str, names: Names, namespace:
         name = field["name"]
         if not isinstance(name, str) or not COLUMN_NAME.fullmatch(name):
             raise ContractError(
-                file, f"{where}.name", f"{name!r} is no field name",
+                file, f"{where}.name", f"{name!r} is not a field name",
                 "use letters, digits and _, a letter first",
             )  # fmt: skip
         if name.lower() in (known.lower() for known in inside):

@@ -175,7 +175,8 @@ def _properties(found: list[Any], file: str) -> tuple[tuple[Column, ...], tuple[
         rules.extend(_rules(one, name, logical, file, path))
         if one.get("unique"):
             if is_nested(kind):
-                raise ContractError(file, f"{path}.unique", f"{kind} is no id", "make a plain column unique")
+                why = f"{kind} is not an id"
+                raise ContractError(file, f"{path}.unique", why, "make a plain column unique")
             if unique is not None:
                 raise ContractError(
                     file, f"{path}.unique", f"{unique!r} is unique already; one column can be"
@@ -212,7 +213,7 @@ def _number(value: Any, file: str, path: str) -> Decimal:
     try:
         number = Decimal(str(value))
     except InvalidOperation as error:
-        raise ContractError(file, path, f"{value!r} is no number") from error
+        raise ContractError(file, path, f"{value!r} is not a number") from error
     if isinstance(value, bool) or not number.is_finite():
-        raise ContractError(file, path, f"{value!r} is no finite number")
+        raise ContractError(file, path, f"{value!r} is not a finite number")
     return Decimal(f"{number:f}")

@@ -13,18 +13,18 @@ _TEXT, _WHOLE, _NUMBER = (str,), (int,), (int, float)
 _WRITTEN_AS: dict[str, tuple[type, ...]] = {
     "boolean": (bool,), "string": _TEXT, "binary": _TEXT, "float": _NUMBER, "double": _NUMBER,
 }  # fmt: skip
-"""How Avro writes a default in JSON, where it is no whole number."""
+"""How Avro writes a default in JSON, where it is not a whole number."""
 _BITS = {"int": 31, "date": 31}
 
 
 def default_sql(field: Field) -> str:
-    """A field's default as a SQL literal of the field's type; ValueError where it is no value of it."""
+    """A field's default as a SQL literal of the field's type; ValueError where it is not a value of it."""
     if field.default is None:
         return f"CAST(NULL AS {field.type})"
     try:
         return _literal(field.default, parse(field.type), logical_type(field), field.avro)
     except (TypeError, AttributeError, KeyError) as error:
-        raise ValueError(f"{field.default!r} is no {field.type}") from error
+        raise ValueError(f"{field.default!r} is not of type {field.type}") from error
 
 
 def _literal(value: Any, type_: Type, logical: str | None, avro: Any) -> str:
@@ -87,7 +87,7 @@ def _refuse_other(value: Any, type_: Plain) -> None:
     """ValueError for what is not written as a value of the type: Spark would fail with it at each record."""
     written = _TEXT if type_.digits else _WRITTEN_AS.get(type_.name, _WHOLE)
     if not isinstance(value, written) or (isinstance(value, bool) and type_.name != "boolean"):
-        raise ValueError(f"{value!r} is no {type_.name}")
+        raise ValueError(f"{value!r} is not of type {type_.name}")
     end = 1 << _BITS.get(type_.name, 63)
     if isinstance(value, int) and written is _WHOLE and not -end <= value < end:
         raise ValueError(f"{value!r} is beyond {type_.name}")

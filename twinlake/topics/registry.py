@@ -27,7 +27,7 @@ FITTING = ("BACKWARD", "BACKWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE")
 """The rules by which the newest schema can read what was written before it."""
 DENIED = (401, 403)
 REFUSED = (409, 422)
-"""HTTP's word for a schema that is not compatible, and for one that is no schema."""
+"""HTTP's word for a schema that is not compatible, and for one that is not a schema."""
 
 
 class Registry:
@@ -135,7 +135,7 @@ class Registry:
             raise self._failed(str(error) or type(error).__name__) from error
         except (ValueError, TypeError, AttributeError, LookupError) as error:
             # The client does not check a 200: no JSON is a ValueError, JSON of another shape one of the rest.
-            raise self._failed(f"{subject}: the answer is no schema registry's: {error}") from error
+            raise self._failed(f"{subject}: the answer is not a schema registry's: {error}") from error
 
     def _failed(self, why: str) -> TwinlakeError:
         if "CERTIFICATE_VERIFY_FAILED" in why:

@@ -148,7 +148,7 @@ class Sample:
     def _repeat(
         self, keys: list[bytes], values: list[bytes | None], kind: np.ndarray, uniform: np.ndarray
     ) -> None:
-        """Put an earlier record, key and bytes, in the place of each one chosen as a duplicate."""
+        """Put an earlier record, key and bytes, instead of each one chosen as a duplicate."""
         start = len(self._recent)
         for row in np.flatnonzero(kind == 0).tolist():
             reach = min(self._position + row, self.remembered)

@@ -147,7 +147,7 @@ def parse_field(found: Any, file: str, path: str, names: Names) -> Field:
     name, aliases = found["name"], found.get("aliases", [])
     if not isinstance(name, str) or not COLUMN_NAME.fullmatch(name):
         raise ContractError(
-            file, f"{path}.name", f"{name!r} is no field name", "use letters, digits and _, a letter first"
+            file, f"{path}.name", f"{name!r} is not a field name", "use letters, digits and _, a letter first"
         )
     if not isinstance(aliases, list) or not all(isinstance(one, str) for one in aliases):
         raise ContractError(file, f"{path}.aliases", "it must be a list of names")

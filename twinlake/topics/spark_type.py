@@ -58,7 +58,7 @@ def parse(text: str) -> Type:
     """The tree of a type's text, as Spark writes it (no spaces); ValueError where it is none."""
     tokens = [found[0] for found in _TOKEN.finditer(text)]
     if "".join(tokens) != text:
-        raise ValueError(f"{text!r} is no type of Spark SQL")
+        raise ValueError(f"{text!r} is not a type of Spark SQL")
     stream = iter([*tokens, ""])
     try:
         parsed, after = _type(stream, next(stream))

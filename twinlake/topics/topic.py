@@ -110,7 +110,7 @@ def _refuse_defaults(schema: Schema) -> None:
         try:
             default_sql(field)
             if field.has_default and field.default is None and not field.nullable:
-                raise ValueError(f"null is no {field.type}: make the type a union with null")
+                raise ValueError(f"null is not of type {field.type}: make the type a union with null")
         except ValueError as error:
             raise ContractError(schema.file, f"fields[{index}].default", str(error)) from error
 

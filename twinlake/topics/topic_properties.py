@@ -72,7 +72,7 @@ def refuse_inconsistent(contract: Contract, file: str) -> None:
     timed = column is not None and column.type == "timestamp" and column.required
     if not timed and contract.change_data is None:
         raise ContractError(
-            file, "customProperties", f"eventTime {contract.event_time!r} is no required timestamp"
+            file, "customProperties", f"eventTime {contract.event_time!r} is not a required timestamp"
         )
     for key, value in times.items():
         if value is None and not (contract.change_data and key == "discardAfter"):
@@ -105,7 +105,8 @@ def _given(found: list[Any], file: str) -> dict[str, Any]:
         if key in CHOICES:
             if value not in CHOICES[key]:
                 known = ", ".join(CHOICES[key])
-                raise ContractError(file, f"{path}.value", f"{value!r} is no {key}", f"known: {known}")
+                why = f"{value!r} is not a value of {key}"
+                raise ContractError(file, f"{path}.value", why, f"known: {known}")
             custom[TOPIC_PROPERTIES[key]] = value
             continue
         try:

@@ -57,7 +57,7 @@ class Measure:
 
     @property
     def item(self) -> str | None:
-        """For a measure whose state is a multiset: SQL over the steps' columns, of which NULL is no item.
+        """For a measure whose state is a multiset: SQL over the steps' columns, of which NULL is not an item.
 
         The state then has a row per item (`kinds/entries.py`), with how often it occurs as `_rows` and with
         the measure's parts, whose merge must not depend on types. `value` sees these rows merged, the item as

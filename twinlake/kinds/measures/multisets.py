@@ -33,7 +33,7 @@ class Quantile(Measure):
     def refuses(self, types: Mapping[str, str]) -> str | None:
         type_ = types[self.of]
         if type_ not in (*_WHOLE, "float", "double") and not type_.startswith("decimal("):
-            return f"{type_} is no number"
+            return f"{type_} is not a number"
         asked = self.q if isinstance(self.q, tuple) else (self.q,)
         if not asked:
             return "it asks for no q"
@@ -69,13 +69,14 @@ class Quantile(Measure):
 @dataclass(frozen=True)
 class TopK(Measure):
     """The `most` items that occur most often, as an array of (item, count), or those with the greatest sum of
-    `by`, as (item, weight), the greatest first and of equal ones the smaller item. NULL is no item, and an
-    item without a value of `by` has no weight and is not shown; an empty array where there is none. Doubles
-    are no weight: their sum is not the same in every order, and so the order of items would not be."""
+    `by`, as (item, weight), the greatest first and of equal ones the smaller item. NULL is not an item, and
+    an item without a value of `by` has no weight and is not shown; an empty array where there is none.
+    Doubles are no weight: their sum is not the same in every order, and so the order of items would not
+    be."""
 
     kind = "top_k"
     semantics = Semantics(
-        equality="exactly", ties="the smaller item comes first", null="is no item, and no weight",
+        equality="exactly", ties="the smaller item comes first", null="is not an item, and no weight",
         nan="NaN is one item, the greatest; -0.0 is 0.0", empty="an empty array",
         overflow="none: sums have 38 digits",
     )  # fmt: skip

@@ -57,7 +57,7 @@ class _Spread(Measure):
     def refuses(self, types: Mapping[str, str]) -> str | None:
         type_ = types[self.of]
         if not (is_decimal(type_) or type_ in FLOATS):
-            return f"{type_} is no number"
+            return f"{type_} is not a number"
         if scale(type_) > _MOST_DECIMALS:
             return f"{type_} has more than {_MOST_DECIMALS} decimals; cast it to fewer, or to double"
         return None

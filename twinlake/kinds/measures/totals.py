@@ -46,7 +46,7 @@ class _Total(Measure):
 
     def refuses(self, types: Mapping[str, str]) -> str | None:
         type_ = types[self.of]
-        return None if is_decimal(type_) or type_ in FLOATS else f"{type_} is no number"
+        return None if is_decimal(type_) or type_ in FLOATS else f"{type_} is not a number"
 
     def parts(self, name: str, types: Mapping[str, str]) -> tuple[Part, ...]:
         type_ = types[self.of]

@@ -97,7 +97,7 @@ class Plans:
         self._store(self._file(plan.id, ".json"), plan.to_json())
 
     def load(self, plan: str) -> Plan:
-        """NotFoundError for a plan that this lake never made, UsageError for what is no plan's id."""
+        """NotFoundError for a plan that this lake never made, UsageError for what is not a plan's id."""
         found = self._read(self._file(plan, ".json"), Plan, {"formula": 1})
         if found is None:
             raise NotFoundError(f"there is no plan {plan}", "this lake never made one of that id",

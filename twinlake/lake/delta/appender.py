@@ -91,7 +91,7 @@ class Appender:
         removed: Collection[str] = (),
         same: bool = True,
     ) -> Commit:
-        """One commit of these files, once, in the place of the live files `removed`, if there are such: they
+        """One commit of these files, once, instead of the live files `removed`, if there are such: they
         say the `same`, so that nobody sees a change, or other things.
 
         SilentSkipError for a transaction that is not the last one + 1, ChangedTableError when somebody has

@@ -52,7 +52,7 @@ def problem(file: Location, content: bytes) -> str | None:
     except FileNotFoundError:
         return None
     found = _sum(content)
-    # one of another length was written since, by Spark, in the place of ours
+    # one of another length was written since, by Spark, instead of ours
     if found == expected or found.split()[0] != expected.partition(" ")[0]:
         return None
     return f"it has the length and SHA-256 {found}, and {expected} was written beside it"

@@ -66,7 +66,7 @@ class TableState:
         """Reads the newest checkpoint and the commits since, those up to version `at` where one is given,
         which must be kept. ChangedTableError for a table that needs a
         reader with other features or, for whoever `appends`, such a writer; FileNotFoundError where there
-        is no table."""
+        is not a table."""
         self.path = path
         self.folder = path / delta.LOG_FOLDER
         self._last = at

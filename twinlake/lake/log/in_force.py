@@ -1,4 +1,4 @@
-"""What is in force: each topic's contract and schemas as the lake server works with them, for every reader.
+"""What is active: each topic's contract and schemas as the lake server works with them, for every reader.
 
 `<lake>/topics/<topic>.json`, replaced as a whole. Files in the working tree are wishes until the lake server
 has opened the topic's log with them; a reader that looked there would ask for columns that the log has not.
@@ -44,7 +44,7 @@ def topics_in_force(lake: Location) -> list[str]:
 
 
 def published(lake: Location) -> dict[str, int]:
-    """By file, when it was replaced last: equal as long as nothing new is in force."""
+    """By file, when it was replaced last: equal as long as nothing new is active."""
     files = store.tree(lake / "topics")
     return {name: file.modified_ns for name, file in files.items() if name.endswith(".json")}
 

@@ -62,7 +62,7 @@ def reason_sql(reasons: Iterable[str], column: str = "reasons") -> str:
 
 
 def refuse_unknown(reasons: Iterable[str], replays: bool = False) -> None:
-    """UsageError for what is no published `code` or `code:field`, or none that a replay judges."""
+    """UsageError for what is not a published `code` or `code:field`, or none that a replay judges."""
     for reason in reasons:
         code, parted, field = reason.partition(":")
         if code not in REASONS or (parted and not _FIELD.fullmatch(field)):

@@ -49,7 +49,7 @@ def _texts(contract: Contract) -> dict[str, str]:
 
 
 def _text(column: str) -> str:
-    """What is no UTF-8 is shown as 0x and its bytes, which begin no document."""
+    """What is not UTF-8 is shown as 0x and its bytes, which begin no document."""
     text = f"CAST({column} AS string)"
     return f"CASE WHEN is_valid_utf8({text}) THEN {text} ELSE concat('0x', hex({column})) END"
 

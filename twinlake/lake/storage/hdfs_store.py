@@ -142,7 +142,7 @@ def _stat(found: hdfs_native.FileStatus) -> Stat:
 
 @contextmanager
 def _translated() -> Iterator[None]:
-    """Raises OSError in the place of what the library raises, with what the name node said."""
+    """Raises OSError instead of what the library raises, with what the name node said."""
     try:
         yield
     except OSError:

@@ -67,8 +67,8 @@ class Store(Protocol[P]):
         """What pyarrow writes a Parquet file to, in a folder that is there. Not to be read before it ends."""
 
     def no_room(self, place: P, error: BaseException, *disks: Path) -> FullDiskError | None:
-        """What to raise in the place of an error that was raised for want of room, there or on these disks of
-        this machine; None of another one."""
+        """What to raise instead of an error that was raised because the disk is full, there or on these disks
+        of this machine; None of another one."""
 
 
 LOCAL = LocalStore()
@@ -202,7 +202,7 @@ def no_room(place: Location, error: BaseException, *disks: Path) -> FullDiskErro
 
 @contextmanager
 def telling_of_no_room(place: Location, *disks: Path) -> Iterator[None]:
-    """Raises FullDiskError in the place of what was raised for want of room, there or on these disks."""
+    """Raises FullDiskError instead of what was raised because the disk is full, there or on these disks."""
     try:
         yield
     except Exception as error:

@@ -75,7 +75,7 @@ def _ask(url: str, ca_file: Path | None) -> tuple[dict[str, Any], datetime | Non
         said = str(error).partition("\n")[0] or type(error).__name__  # httpx adds a link to a lesson on HTTP
         raise UnreachableError(
             f"{url} does not answer as Airflow does",
-            said if isinstance(error, httpx.HTTPError) else f"the answer is no JSON: {said}",
+            said if isinstance(error, httpx.HTTPError) else f"the answer is not valid JSON: {said}",
             "start it, or fix url in [airflow] of twinlake.toml",
         ) from error  # fmt: skip
     if not isinstance(found, dict):

@@ -128,7 +128,7 @@ public final class LiveTable {
     }
     LiveTable table = OPEN.get(path);
     if (table == null) {
-      throw new Refused("a relation that is no view", Names.WHY);
+      throw new Refused("a relation that is not a view", Names.WHY);
     }
     LiveFiles found = table.now();
     if (pinned != null) {

@@ -82,7 +82,7 @@ public final class PastTables {
   private static LogicalPlan plan(String name) {
     Supplier<LogicalPlan> found = PLANS.get(name);
     if (found == null) {
-      throw new Refused("a relation that is no view", Names.WHY);
+      throw new Refused("a relation that is not a view", Names.WHY);
     }
     return found.get();
   }

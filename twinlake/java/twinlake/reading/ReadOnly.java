@@ -148,7 +148,7 @@ public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, Bo
       walk(create.plan());
     } else if (!Known.NODES.contains(kind) && !Known.COMMANDS.contains(kind) && !Known.NAMED.contains(kind)) {
       if (Known.RELATIONS.contains(kind)) {
-        throw new Refused("a relation that is no view", Names.WHY);
+        throw new Refused("a relation that is not a view", Names.WHY);
       }
       throw new Refused(kind.getSimpleName().replace("$", ""), "the views belong to the release log and the tables to the lake server");
     }
