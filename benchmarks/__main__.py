@@ -30,6 +30,7 @@ from benchmarks.orders import send, steady
 from benchmarks.platform import BenchmarkError, Platform
 from benchmarks.proof import prove
 from benchmarks.small import Cycle
+from tests.project import project_in
 from twinlake.base.files import replace_file
 from twinlake.cli.output import load_settings
 from twinlake.config.settings import Settings
@@ -71,7 +72,7 @@ def main() -> int:
     folder = load_settings().home / "bench"
     started = time.monotonic()
     project = many.project_with_contracts(folder / "project")
-    with Platform(Settings(home=folder / "home", project=project)) as platform:
+    with Platform(Settings(home=folder / "home", in_project=project_in(project))) as platform:
         report(started, "services are up")
         result = measure(platform, folder, asked, started)
     result["seconds"] = round(time.monotonic() - started, 1)

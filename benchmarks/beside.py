@@ -16,6 +16,7 @@ from benchmarks import freshness
 from benchmarks.alongside import alongside
 from benchmarks.orders import steady
 from benchmarks.platform import Platform
+from tests.project import OURS
 from twinlake.cli.output import load_settings
 from twinlake.config.settings import Settings
 
@@ -28,7 +29,7 @@ def main() -> int:
     parser.add_argument("--rate", type=float, default=300.0, help="records/s")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long each figure is measured")
     asked = parser.parse_args()
-    with Platform(Settings(home=load_settings().home / "bench" / "home")) as platform:
+    with Platform(Settings(home=load_settings().home / "bench" / "home", in_project=OURS)) as platform:
         measured(platform, "warm-up", asked.rate, asked.seconds)
         alone = measured(platform, "alone", asked.rate, asked.seconds)
         with alongside(lambda: ask_heavily(platform)):

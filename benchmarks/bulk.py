@@ -12,7 +12,7 @@ from benchmarks.loop import Sink
 from benchmarks.meter import Cost, Meter
 from benchmarks.orders import send
 from benchmarks.platform import Platform
-from twinlake.config.settings import PROJECT
+from tests.project import PROJECT
 
 LIMIT_S = 180.0
 

@@ -17,10 +17,10 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 
 from benchmarks.platform import Platform
+from records import Draw, Sample
 from twinlake.config.settings import Services
 from twinlake.reading.client import ask
 from twinlake.topics.produce import produce
-from twinlake.topics.sample_orders import Draw, Sample
 
 RECENT_MINUTES = 15
 POLL_SECONDS = 0.1

@@ -19,6 +19,7 @@ import psutil
 
 from benchmarks.meter import cpu_seconds, tree
 from benchmarks.platform import command, refuse_failure, twinlake
+from tests.project import OURS
 from twinlake.base.files import replace_file
 from twinlake.cli.gallery import names
 from twinlake.cli.output import load_settings
@@ -42,7 +43,7 @@ def main() -> int:
     parser.add_argument("--gallery", action="store_true", help="with topics and tables of all its examples")
     asked = parser.parse_args()
     folder = load_settings().home / "bench" / "idle"
-    settings = Settings(home=folder / "home")
+    settings = Settings(home=folder / "home", in_project=OURS)
     if settings.home.exists():
         twinlake(settings, "down")
         shutil.rmtree(settings.home)

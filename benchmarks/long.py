@@ -17,6 +17,7 @@ from benchmarks.meter import Meter
 from benchmarks.orders import send
 from benchmarks.platform import BenchmarkError, Platform
 from benchmarks.small import Cycle
+from tests.project import OURS
 from twinlake.base.files import replace_file
 from twinlake.cli.output import load_settings
 from twinlake.config.settings import Settings
@@ -47,7 +48,7 @@ def main() -> int:
         result[name] = value
         print(f"{time.monotonic() - began:7.1f} s  {name}: {value:,}", flush=True)
 
-    with Platform(Settings(home=folder / "home")) as platform:
+    with Platform(Settings(home=folder / "home", in_project=OURS)) as platform:
         early = warm_cycle(platform, asked.seconds)
         note("cycle_s", round(early.seconds, 3))
         platform.stop()

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.platform import Platform
-from jobs.tables import TABLES
 from jobs.tables.sales_per_region import TABLE as SALES
-from twinlake.config.settings import PROJECT
+from tests.project import PROJECT, TABLES
 from twinlake.kinds.kind import is_stored
 
 STORED = 10
@@ -27,7 +26,7 @@ def project_with_contracts(folder: Path) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     for name in ("jobs", "infra", "schemas", "contracts"):
         shutil.copytree(PROJECT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / ".jars").symlink_to(PROJECT / ".jars")
+    (folder / "twinlake.toml").write_text("[project]\n")
     contract = (folder / "contracts" / f"{SALES.name}.yaml").read_text()
     for copy in COPIES:
         (folder / "contracts" / f"{copy.name}.yaml").write_text(contract.replace(SALES.name, copy.name))

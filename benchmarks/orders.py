@@ -6,8 +6,8 @@ import time
 from threading import Event
 
 from benchmarks.platform import Platform
+from records import FaultShares, Sample
 from twinlake.topics.produce import produce
-from twinlake.topics.sample_orders import FaultShares, Sample
 
 SPAN_MS = 2 * 3_600_000
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import httpx
 
+from tests.project import OURS
 from twinlake.base.waiting import wait_for
-from twinlake.config.settings import PROJECT, Services, Settings
+from twinlake.config.settings import Services, Settings
 from twinlake.services.folders import folders_of
 from twinlake.services.part import Context
 from twinlake.services.ports import Ports
@@ -22,7 +23,7 @@ class Apicurio:
     """One registry process; `wipe` starts it anew with an empty store behind the same address."""
 
     def __init__(self, home: Path) -> None:
-        settings = Settings(home=home, project=PROJECT)
+        settings = Settings(home=home, in_project=OURS)
         (self._part,) = parts()
         ports = Ports(home / "ports.json")
         self._context = Context(

@@ -14,6 +14,7 @@ import hypothesis
 import pytest
 
 from tests import seconds, shards, workers
+from tests.project import OURS
 from twinlake.base import service_log
 from twinlake.config.settings import Settings
 from twinlake.config.settings_file import overrides
@@ -115,7 +116,7 @@ def seed(pytestconfig: pytest.Config) -> int:
 @pytest.fixture(scope="session")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """Folders of this test run only; the project is the real one."""
-    return Settings(home=tmp_path_factory.mktemp("home"))
+    return Settings(home=tmp_path_factory.mktemp("home"), in_project=OURS)
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ from uuid import uuid4
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.frames import frame
+from tests.project import OURS
 from twinlake.base.times import EPOCH
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.kind import Kind
@@ -54,7 +55,7 @@ class MemoryLog:
 
     def __init__(self, spark: SparkSession, lake: Path, topic: Topic | None = None) -> None:
         self.spark = spark
-        self.topic = topic or load_topic("orders")
+        self.topic = topic or load_topic("orders", OURS)
         self.path = lake / "logs" / self.topic.name
         self.batches: list[list[dict[str, Any]]] = []
         self._frames: dict[int, DataFrame] = {}

@@ -17,7 +17,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from twinlake.config.settings import PROJECT
+from tests.project import PROJECT
 
 DECLARED = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
 EXTRAS = DECLARED["optional-dependencies"]
@@ -39,7 +39,8 @@ for file in sorted(Path("jobs/tables").glob("[!_]*.py")):
     table = runpy.run_path(str(file))["TABLE"]
     assert kinds.from_json(table.to_json()) == table
 from twinlake.topics.topic import load_topic
-load_topic("orders")
+from twinlake.config.project import Project
+load_topic("orders", Project.load(Path.cwd()))
 import twinlake.definitions.loader, twinlake.definitions.premises
 from twinlake.cli.app import build_app
 build_app()

@@ -11,8 +11,8 @@ from importlib.metadata import version
 import pytest
 
 import twinlake
+from tests.project import PROJECT
 from twinlake.base.version import VERSION
-from twinlake.config.settings import PROJECT
 from twinlake.kinds.all import KINDS
 from twinlake.kinds.measures.all import MEASURES
 

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from twinlake.config.settings import PROJECT
+from tests.project import PROJECT
 from twinlake.lake import invariants
 
 PAGE = PROJECT / "docs" / "guarantees.md"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from twinlake.config.settings import PROJECT
+from tests.project import PROJECT
 
 DOCS = PROJECT / "docs"
 PAGE = (DOCS / "scale.md").read_text()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.tables import TABLES
-from twinlake.config.settings import PROJECT
+from tests.project import OURS, PROJECT, TABLES
 from twinlake.kinds.kind import Kind
 from twinlake.topics.contract_file import load_contract
 from twinlake.topics.schema import FILE_NAME
@@ -17,7 +16,7 @@ NAMES = {table.name for table in TABLES}
 def test_every_contract_is_of_a_topic_or_a_table_and_each_has_one() -> None:
     contracts = {path.stem for path in (PROJECT / "contracts").iterdir()}
 
-    assert contracts == NAMES | set(topic_names())
+    assert contracts == NAMES | set(topic_names(OURS))
 
 
 def test_every_schema_file_is_named_after_its_topic() -> None:
@@ -30,7 +29,7 @@ def test_every_definition_file_is_listed() -> None:
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 def test_a_table_reads_topics_and_is_written_in_the_file_of_its_name(table: Kind) -> None:
-    assert table.inputs and set(table.inputs) <= set(topic_names())
+    assert table.inputs and set(table.inputs) <= set(topic_names(OURS))
     assert table.place is not None and table.place.file.endswith(f"/jobs/tables/{table.name}.py")
 
 
@@ -43,6 +42,6 @@ def test_a_table_s_contract_promises_its_columns_and_keys(table: Kind) -> None:
         assert contract.keys == table.view_keys
 
 
-@pytest.mark.parametrize("name", topic_names())
+@pytest.mark.parametrize("name", topic_names(OURS))
 def test_a_topic_s_contract_and_schemas_agree(name: str) -> None:
-    assert load_topic(name).newest.number == len(load_topic(name).schemas)
+    assert load_topic(name, OURS).newest.number == len(load_topic(name, OURS).schemas)

@@ -11,7 +11,7 @@ import venv
 
 import pytest
 
-from twinlake.config.settings import PROJECT
+from tests.project import PROJECT
 
 READS = """
 from datetime import timedelta

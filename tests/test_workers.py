@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 from tests import seconds, workers
 from tests.conftest import THROUGH_ALL
-from twinlake.config.settings import PROJECT
+from tests.project import PROJECT
 
 DRAWN = "def test_it(seed, record_property):\n    record_property('seed', seed)\n"
 CONFTEST = "from tests.conftest import pytest_addoption, pytest_configure, pytest_configure_node, seed\n"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.project import OURS
 from twinlake.base.times import utc_now
 from twinlake.config.settings import Settings
 from twinlake.kinds.windows import ALL
@@ -26,7 +27,7 @@ def no_session(settings: Settings) -> SparkSession:
 
 
 def unopened(home: Path) -> LakeServer:
-    return LakeServer(Settings(home=home), utc_now, no_session)
+    return LakeServer(Settings(home=home, in_project=OURS), utc_now, no_session)
 
 
 def make_live(lake: Path, tables: Mapping[str, str]) -> None:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from twinlake.config.settings import PROJECT
+from tests.project import PROJECT
 
 PROSE = {
     "told": "says, reports, data", "anew": "again, from scratch", "mend": "fix", "mends": "fixes",

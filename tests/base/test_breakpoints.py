@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.project import PROJECT
 from twinlake.base import breakpoints
 from twinlake.base.breakpoints import Point, at
 from twinlake.base.waiting import wait_for
-from twinlake.config.settings import PROJECT
 from twinlake.lake.delta import delta
 from twinlake.lake.delta.in_commit import in_commit
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.project import PROJECT
 from twinlake.base.times import parse_moment, utc_now
-from twinlake.config.settings import PROJECT
 
 # In a process of its own: it configures the logging of the whole process.
 SAID = """

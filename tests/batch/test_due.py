@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from jobs.tables import orders
 from tests.history import LATEST, MINUTE, SALES, START, version_of
 from tests.longer import some
+from tests.project import OURS
 from tests.world import Killed, World
 from tests.written_log import write_batch
 from twinlake.base.times import format_moment
@@ -303,7 +304,7 @@ def test_of_the_log_only_files_are_read_that_may_have_rows_of_the_windows(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     """By the statistics on the event time: a rebuild of an hour does not scan years."""
-    log = Log(spark, tmp_path, load_topic("orders"))
+    log = Log(spark, tmp_path, load_topic("orders", OURS))
     for _ in range(6):
         write_batch(log, 50)
     feed = open_version(tmp_path, version_of(SALES), {"orders": log})

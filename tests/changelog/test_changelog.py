@@ -19,11 +19,11 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import NewPartitions
 from pyspark.sql import SparkSession
 
-from jobs.tables import TABLES
 from tests.broker import Broker
 from tests.changelog.reader import Reader, table_of
 from tests.damages import OF_DATA
 from tests.history import latest, sales
+from tests.project import PROJECT, TABLES
 from tests.registry import FakeRegistry
 from tests.releases.lake import Lake, following_sql_server, order
 from tests.releases.promised import project_of
@@ -41,7 +41,7 @@ from twinlake.changelog import sender
 from twinlake.changelog.changes import ALL_KEYS, CONTENT, TOUCHED
 from twinlake.changelog.destination import Destination
 from twinlake.changelog.position import Position
-from twinlake.config.settings import PROJECT, Services, Settings
+from twinlake.config.settings import Services, Settings
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.derived import Derived
 from twinlake.kinds.kind import Kind

@@ -11,8 +11,8 @@ from typing import Any
 
 import fastavro
 
-from twinlake.config.settings import PROJECT
-from twinlake.topics.sample_orders import FaultShares, Sample
+from records import FaultShares, Sample
+from tests.project import PROJECT
 
 SCHEMA_ID = 1
 FAULTS = FaultShares(duplicate=0.05, undecodable=0.02, rule_broken=0.02, late=0.05, too_late=0.005)

@@ -18,8 +18,8 @@ from tests.chaos.tables import PROMISED
 from tests.chaos.traffic import Traffic
 from tests.chaos.work import SALES_CHANGES, Work
 from tests.chaos.world import START_S, Journal, World, world
+from tests.project import PROJECT
 from tests.releases.promised import project_of
-from twinlake.config.settings import PROJECT
 from twinlake.lake.catalog import release_log
 
 SORTS = {
@@ -42,7 +42,7 @@ def _project(folder: Path) -> Path:
     """A copy whose contract may be mended."""
     project_of(folder, PROMISED)
     shutil.copytree(PROJECT / "contracts", folder / "contracts", dirs_exist_ok=True)
-    (folder / ".jars").symlink_to(PROJECT / ".jars")
+    (folder / "twinlake.toml").write_text("[project]\n")
     return folder
 
 

@@ -219,7 +219,7 @@ def world(folder: Path, project: Path, seed: int, journal: Journal) -> Iterator[
     with ExitStack() as stack:
         server = stack.enter_context(lake_process(folder, seed))
         stack.callback(lambda: end([server.process]))
-        server.command = ["-m", "tests.kill.of_project", str(project)]
+        server.command = ["-m", "twinlake.server", "--project", str(project)]
         disk = stack.enter_context(small_disk(server.home / "lake", MEGABYTES))
         sql = SqlServer(home=server.home, scratch=folder / "scratch")
         stack.callback(lambda: end([sql._process]))

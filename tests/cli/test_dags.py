@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from tests.project import OURS, PROJECT
 from twinlake.base.errors import UsageError
 from twinlake.base.version import VERSION
 from twinlake.cli import dags
 from twinlake.cli.app import build_app
-from twinlake.config.settings import PROJECT
 
 HEAVY = ("pyspark", "tables", "kinds", "lake/", "topics", "cli/")
 
@@ -40,7 +40,7 @@ def test_the_folder_has_the_dags_and_what_they_import_and_nothing_else(home: Pat
 
 
 def test_no_module_of_the_folder_imports_one_that_is_not_in_it() -> None:
-    files = dags.dag_files(PROJECT)
+    files = dags.dag_files(OURS.dags)
     modules = {place.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for place in files}
 
     for place, file in files.items():
@@ -50,7 +50,7 @@ def test_no_module_of_the_folder_imports_one_that_is_not_in_it() -> None:
 
 
 def test_what_an_earlier_version_wrote_goes_and_what_others_wrote_stays(tmp_path: Path) -> None:
-    files, folder = dags.dag_files(PROJECT), tmp_path / "made"
+    files, folder = dags.dag_files(OURS.dags), tmp_path / "made"
     outside = tmp_path / "outside.py"
     outside.write_text("mine")
     dags.write({**files, "twinlake/former.py": files["twinlake/base/version.py"]}, folder)
@@ -65,7 +65,7 @@ def test_what_an_earlier_version_wrote_goes_and_what_others_wrote_stays(tmp_path
 
 
 def test_the_prefix_of_names_stays_until_another_is_given(tmp_path: Path) -> None:
-    files, seen = dags.dag_files(PROJECT), []
+    files, seen = dags.dag_files(OURS.dags), []
     for prefix in (None, "shop_", None, ""):
         dags.write(files, tmp_path / "made", prefix)
         seen.append(json.loads((tmp_path / "made" / dags.MARK).read_text())["prefix"])
@@ -76,7 +76,7 @@ def test_the_prefix_of_names_stays_until_another_is_given(tmp_path: Path) -> Non
 @pytest.mark.parametrize("prefix", ["a b", "../", "a/b", "é", "x" * 101])
 def test_a_prefix_that_no_name_can_have_is_refused(tmp_path: Path, prefix: str) -> None:
     with pytest.raises(UsageError, match="no DAG can be called"):
-        dags.write(dags.dag_files(PROJECT), tmp_path / "made", prefix)
+        dags.write(dags.dag_files(OURS.dags), tmp_path / "made", prefix)
 
     assert not (tmp_path / "made").exists()
 
@@ -85,7 +85,7 @@ def test_a_folder_of_others_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "theirs.py").write_text("theirs")
 
     with pytest.raises(UsageError, match="is not empty"):
-        dags.write(dags.dag_files(PROJECT), tmp_path)
+        dags.write(dags.dag_files(OURS.dags), tmp_path)
 
     assert shown(tmp_path) == {"theirs.py"}
 
@@ -103,7 +103,7 @@ def test_a_folder_that_cannot_be_made_is_told_as_what_it_is(home: Path, tmp_path
 
 def test_a_link_within_the_folder_leads_to_nothing_that_is_written_or_deleted(tmp_path: Path) -> None:
     """The folder may lie in a repository that others write."""
-    files, folder, theirs = dags.dag_files(PROJECT), tmp_path / "made", tmp_path / "theirs"
+    files, folder, theirs = dags.dag_files(OURS.dags), tmp_path / "made", tmp_path / "theirs"
     dags.write(files, folder)
     theirs.mkdir()
     (theirs / "precious").write_text("theirs")
@@ -125,11 +125,11 @@ def test_a_list_that_somebody_has_written_is_refused(tmp_path: Path, content: st
     (tmp_path / dags.MARK).write_text(content)
 
     with pytest.raises(UsageError, match="is not a list of files"):
-        dags.write(dags.dag_files(PROJECT), tmp_path)
+        dags.write(dags.dag_files(OURS.dags), tmp_path)
 
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "made").write_text("theirs")
 
     with pytest.raises(UsageError, match="is not a folder"):
-        dags.write(dags.dag_files(PROJECT), tmp_path / "made")
+        dags.write(dags.dag_files(OURS.dags), tmp_path / "made")

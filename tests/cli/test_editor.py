@@ -7,9 +7,9 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
+from tests.project import PROJECT
 from twinlake.cli.app import build_app
 from twinlake.cli.editor import schemas
-from twinlake.config.settings import PROJECT
 
 KEPT = PROJECT / "docs" / "editor"
 

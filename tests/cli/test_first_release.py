@@ -9,11 +9,13 @@ from typing import Any
 import httpx
 import pytest
 
-from jobs.tables import TABLES
 from tests.cli.answers import Answers, Ended
+from tests.project import OURS, TABLES
 from twinlake.base.errors import DifferenceError
+from twinlake.cli import first_release as module
 from twinlake.cli.first_release import ensure_release
 from twinlake.config.settings import Settings
+from twinlake.definitions.loader import Loaded
 from twinlake.server.client import LakeClient
 
 DONE: dict[str, Any] = {"plan": {"id": "p"}, "build": {}, "promote": {}}
@@ -34,7 +36,7 @@ def ensure(answers: Fresh, home: Path, monkeypatch: pytest.MonkeyPatch) -> tuple
     client = LakeClient("http://lake", "token", httpx.MockTransport(answers))
     monkeypatch.setattr(LakeClient, "of", staticmethod(lambda services: client))
     said: list[str] = []
-    return ensure_release(Settings(home=home), said.append), said
+    return ensure_release(Settings(home=home, in_project=OURS), said.append), said
 
 
 def test_it_plans_builds_and_promotes_under_keys_that_name_the_steps(
@@ -62,7 +64,7 @@ def test_asked_again_it_has_the_same_keys_and_with_other_definitions_another_pla
     ensure(first, home, monkeypatch)
     ensure(again, home, monkeypatch)
     tables: Any = TABLES[0]
-    monkeypatch.setattr("jobs.tables.TABLES", (replace(tables, where="amount > 1"),))
+    monkeypatch.setattr(module, "load", lambda *_: Loaded(tables=(replace(tables, where="amount > 1"),)))
     ensure(other, home, monkeypatch)
 
     assert [one["key"] for one in first.asked] == [one["key"] for one in again.asked]

@@ -12,7 +12,6 @@ from tests.cli.answers import PLAN, Answers
 
 READING = [
     ("releases",), ("build",), ("diff",), ("diff", PLAN.id), ("gate",), ("promote",),
-    ("gallery", "check", "words"),
 ]  # fmt: skip
 NEWER = '{"id": "x", "format": 99, "needs": "9.0.0"}'
 

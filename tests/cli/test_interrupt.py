@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from twinlake.config.settings import PROJECT
+from tests.project import PROJECT
 
 
 @pytest.mark.parametrize("imported", ["click", "httpx"])

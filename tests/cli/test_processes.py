@@ -21,10 +21,11 @@ from tests.cli.test_batch import CERTIFIED, EQUAL, FAILED, NOT_EQUAL
 from tests.cli.test_releases import BUILT
 from tests.cli.test_services import RECREATED, TOPIC
 from tests.cli.test_topics import ACCEPTED
+from tests.project import PROJECT
 from tests.releases.test_report import GATE
 from twinlake.base.errors import BusyError, NotFoundError, TwinlakeError, UsageError
 from twinlake.base.job import CancelledError
-from twinlake.config.settings import PROJECT, Services, Settings
+from twinlake.config.settings import Services, Settings
 from twinlake.lake import formats
 from twinlake.lake.catalog import release_log
 from twinlake.lake.catalog.release_log import Release

@@ -12,10 +12,11 @@ from confluent_kafka import Consumer, TopicPartition
 from typer.testing import CliRunner
 
 from tests.broker import Broker
+from tests.project import PROJECT
 from tests.registry import FakeRegistry
 from twinlake.base.errors import UnreachableError, UsageError
 from twinlake.cli.app import build_app
-from twinlake.config.settings import PROJECT, Services, Settings
+from twinlake.config.settings import Services, Settings
 from twinlake.topics.kafka import Kafka
 
 pytestmark = pytest.mark.services

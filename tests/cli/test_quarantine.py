@@ -11,6 +11,7 @@ import pytest
 from click.testing import Result
 
 from tests.cli.answers import Answers, lines
+from tests.project import OURS
 from twinlake.base.errors import NotFoundError, UsageError
 from twinlake.cli import quarantine
 from twinlake.config.settings import Settings
@@ -115,7 +116,7 @@ def test_a_replay_says_what_became_of_the_records(twinlake: Twinlake) -> None:
 
 
 def test_a_contract_that_was_edited_and_is_not_in_force_is_told(home: Path, twinlake: Twinlake) -> None:
-    topic = load_topic("orders")
+    topic = load_topic("orders", OURS)
     lake = Settings(home=home).lake
     stored = topic.to_json()
     answers = Answers(replay=REPLAYED)

@@ -16,15 +16,15 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.tables import TABLES
 from tests.broker import free_port
 from tests.cluster.spark_cluster import Cluster
 from tests.demo.story import CHANGED, changed_definitions
 from tests.kill.server import LakeProcess, lake_process
 from tests.kill.views import Views, differences
+from tests.project import PROJECT, TABLES
 from twinlake.base.job import Job
 from twinlake.base.waiting import wait_for
-from twinlake.config.settings import PROJECT, Services
+from twinlake.config.settings import Services
 
 RECORDS = 150_000
 """More than a batch of unknown size has in memory."""

@@ -8,7 +8,7 @@ import tempfile
 
 import pytest
 
-from twinlake.config.settings import PROJECT
+from tests.project import PROJECT
 
 HOME = tempfile.TemporaryDirectory(prefix="twinlake-airflow-")  # removed when the test run ends
 os.environ["AIRFLOW_HOME"] = HOME.name

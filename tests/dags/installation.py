@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.kill.server import LakeProcess
-from twinlake.config.settings import PROJECT
+from tests.project import PROJECT
 
 SALES = "sales_per_region"
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from jobs.tables import TABLES
 from tests.dags.installation import SALES, Installation, states
 from tests.kill.server import lake_process
+from tests.project import TABLES
 from twinlake.base.times import format_moment, utc_now
 
 pytestmark = pytest.mark.services

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.dags.airflow_alone import airflow_alone
+from tests.project import OURS, PROJECT
 from twinlake.cli import dags
 from twinlake.config.sections import Limits
-from twinlake.config.settings import PROJECT
 
 DAGS = {"backfill", "batch", "maintain", "release", "reload", "replay", "rollback"}
 PARSE = """
@@ -40,7 +40,7 @@ def parsed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     """What a Python that has Airflow alone finds in the folder; `folder` is where that is."""
     home = tmp_path_factory.mktemp("alone")
     folder = home / "bundle"
-    dags.write(dags.dag_files(PROJECT), folder, prefix="shop_", limits=Limits(airflow_run_hours=3))
+    dags.write(dags.dag_files(OURS.dags), folder, prefix="shop_", limits=Limits(airflow_run_hours=3))
     python = airflow_alone(home / "venv", more=())
     done = subprocess.run(
         [str(python), "-c", PARSE, str(folder)], cwd=home, capture_output=True, text=True, timeout=120,

@@ -14,16 +14,15 @@ from typing import Any
 
 import pytest
 
-from jobs.tables import TABLES
 from tests.dags.airflow_alone import airflow_alone
 from tests.dags.own_airflow import USER, OwnAirflow
 from tests.kill.server import LakeProcess, lake_process
 from tests.postgres import Postgres
+from tests.project import OURS, TABLES
 from tests.tls import certificate, tls_door
 from twinlake.base.breakpoints import Point
 from twinlake.base.times import format_moment, utc_now
 from twinlake.cli import dags
-from twinlake.config.settings import PROJECT
 
 pytestmark = [pytest.mark.services, pytest.mark.faults]
 
@@ -58,7 +57,7 @@ class Company:
 @pytest.fixture(scope="module")
 def company(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Company]:
     folder = tmp_path_factory.mktemp("company")
-    dags.write(dags.dag_files(PROJECT), folder / "bundle", prefix=PREFIX)
+    dags.write(dags.dag_files(OURS.dags), folder / "bundle", prefix=PREFIX)
     database = Postgres()
     try:
         airflow = OwnAirflow(

@@ -8,9 +8,10 @@ import subprocess
 import sys
 from datetime import timedelta
 
+from tests.project import OURS, PROJECT
 from twinlake.airflow.release import MOST_RUNS
 from twinlake.config.sections import Limits
-from twinlake.config.settings import PROJECT, Services, Settings
+from twinlake.config.settings import Services, Settings
 from twinlake.server.job_models import RetireParams
 from twinlake.services import airflow
 from twinlake.services.folders import folders_of
@@ -82,7 +83,7 @@ def test_no_release_and_no_rollback_waits_for_what_is_in_the_pool_of_batch_work(
 
 
 def test_release_and_rollback_always_find_a_slot(tmp_path) -> None:
-    settings = Settings(home=tmp_path)
+    settings = Settings(home=tmp_path, in_project=OURS)
     folders = folders_of(settings)
     folders.make()
     ports = Ports(folders.run / "ports.json")
@@ -96,7 +97,7 @@ def test_release_and_rollback_always_find_a_slot(tmp_path) -> None:
 
 
 def test_the_triggerer_of_an_airflow_that_is_started_here_finds_the_trigger(tmp_path) -> None:
-    settings = Settings(home=tmp_path)
+    settings = Settings(home=tmp_path, in_project=OURS)
     folders = folders_of(settings)
     folders.make()
     context = Context(

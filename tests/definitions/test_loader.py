@@ -1,105 +1,152 @@
-"""What is told of definitions that cannot be read: file, line, what is wrong with it, and what to do."""
+"""What is found in a folder of tables; of what is wrong there: file, line, why, and what to do."""
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from jobs.tables import orders
+from tests.project import OURS, PROJECT, TABLES, project_in
 from twinlake.base.errors import DefinitionError
-from twinlake.config.settings import PROJECT
-from twinlake.definitions import loader as module
-from twinlake.definitions.loader import defined
+from twinlake.config.project import Project
+from twinlake.definitions.loader import forget, load
+
+IMPORTS = "from twinlake import Aggregate, Count, Events\n"
 
 
-def test_a_definition_file_that_cannot_be_imported_is_reported_with_its_line(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def broken(name: str) -> None:
-        compile("a = (\n", "jobs/tables/odd.py", "exec")
-
-    monkeypatch.setattr(module.importlib, "import_module", broken)
-
-    with pytest.raises(DefinitionError) as raised:
-        defined()
-
-    assert (raised.value.file, raised.value.line) == ("jobs/tables/odd.py", 1)
+def events(name: str, called: str = "TABLE") -> str:
+    return f"{called} = Events(name='{name}', inputs=('orders',), columns={{'id': 'order_id'}})\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("source='orders'", "Aggregate has no field source, only name, inputs, "),
-        ("key=('region',)", "Aggregate has no field key; did you mean keys?"),
-        ("measures={'orders': 'count'}", "Aggregate needs inputs, columns, and keys"),
-        (
-            "inputs=('orders',), columns={}, keys=(), measures={'n': Count}",
-            "measures['n'] is the class Count itself",
-        ),
-        ("inputs=sys.exit(0)", "SystemExit: 0"),
-    ],
-)
-def test_a_field_that_is_none_or_missing_is_reported_with_its_line_and_what_to_do(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, words: str
-) -> None:
-    file = tmp_path / "tables" / "odd.py"
-    source = (
-        "import sys; from twinlake.kinds.aggregate import Aggregate\n"
-        f"from twinlake.kinds.measures.counts import Count\nTABLE = Aggregate(name='odd', {text})\n"
+Write = Callable[..., Project]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Writes files of a project's folder of tables; the project."""
+
+    def made(root: Path | None = None, /, **files: str) -> Project:
+        project = project_in(root or tmp_path)
+        for name, text in files.items():
+            file = project.tables / f"{name.replace('__in__', '/')}.py"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(IMPORTS + text)
+        forget(project)
+        return project
+
+    return made
+
+
+def wrong(project: Project) -> DefinitionError:
+    """The one error of a project."""
+    (error,) = load(project).wrong
+    assert isinstance(error, DefinitionError)
+    return error
+
+
+def names(project: Project) -> list[str]:
+    return [table.name for table in load(project).tables]
+
+
+def test_every_table_and_each_of_several_is_found_in_the_order_of_files(write: Write) -> None:
+    project = write(
+        b=events("b"),
+        a=events("a1", "ONE") + events("a2", "TWO") + "TABLES = (TWO, ONE)\n",
+        finance__in__c=events("c"),
     )
 
-    def broken(name: str) -> None:
-        exec(compile(source, str(file), "exec"), {})
+    assert (names(project), load(project).wrong) == (["a2", "a1", "b", "c"], ())
 
-    monkeypatch.setattr(module.importlib, "import_module", broken)
 
-    with pytest.raises(DefinitionError) as raised:
-        defined()
+def test_a_module_may_import_its_neighbours_and_one_with_an_underscore_defines_none(write: Write) -> None:
+    project = write(
+        _names="WHERE = 'amount > 1'\n",
+        one=f"from ._names import WHERE\n{events('one')}",
+        two=f"from . import one\nfrom .one import TABLE as ONE\n{events('two')}",
+        finance__in__three=f"from ..one import TABLE as ONE\n{events('three')}",
+    )
 
-    assert (raised.value.file, raised.value.line) == (str(file), 3)
-    assert words in str(raised.value) and raised.value.remedy
+    assert (sorted(names(project)), load(project).wrong) == (["one", "three", "two"], ())
+
+
+def test_two_projects_with_files_of_one_name_fit_one_process(write: Write, tmp_path: Path) -> None:
+    first = write(tmp_path / "first", common="N = 'first'\n", one=f"from .common import N\n{events('x')}")
+    second = write(tmp_path / "second", common="N = 'second'\n", one=f"from .common import N\n{events('y')}")
+
+    assert [table.name for table in load(first, second).sound()] == ["x", "y"]
+
+
+def test_a_folder_that_is_not_there_has_no_tables(tmp_path: Path) -> None:
+    assert load(project_in(tmp_path)).sound() == ()
+
+
+def test_two_tables_of_one_name_are_one_error_with_both_places_and_stop_no_other(write: Write) -> None:
+    project = write(a=events("same"), b="\n" + events("Same"), c=events("c"))
+
+    error = wrong(project)
+
+    assert "2 definitions have this name" in error.why_text
+    assert "a.py:2" in error.why_text and "b.py:3" in error.why_text
+    assert names(project) == ["c"]
 
 
 @pytest.mark.parametrize(
-    ("listed", "words"),
+    ("text", "line", "words"),
     [
-        (orders.TABLE, "TABLES is a Events, not a tuple of definitions"),
-        (None, "TABLES is missing"),
-        ([orders.TABLE], "TABLES is a list"),
-        ((orders.TABLE, orders), "TABLES has the module jobs.tables.orders in it"),
-        ((orders.TABLE, "sales"), "TABLES has a str in it"),
+        ("a = (\n", 2, "was never closed"),
+        ("\nTABLE = 1 / 0\n", 3, "division by zero"),
+        ("import sys\nTABLE = sys.exit(0)\n", 3, "SystemExit: 0"),
+        ("TABLE = Aggregate(name='odd', source='orders')\n", 2, "Aggregate has no field source, only name, "),
+        ("TABLE = Aggregate(name='odd', key=('region',))\n", 2, "has no field key; did you mean keys?"),
+        ("TABLE = Aggregate(name='odd')\n", 2, "Aggregate needs inputs, columns, "),
+        (
+            "TABLE = Aggregate(name='odd', inputs=('o',), columns={}, keys=(), measures={'n': Count})\n", 2,
+            "measures['n'] is the class Count itself",
+        ),
+        ("from .none import TABLE\n", 2, "there is no neighbour none beside it"),
+        ("from . import none\n", 2, "there is no neighbour none beside it"),
+        ("from jobs.nowhere import x\n", 2, "import a neighbour as `from . import name`"),
+        ("\nTABLE = 'orders'\n", 3, "TABLE is a str, not a definition"),
+        ("\nTABLES = 3\n", 3, "TABLES is a int, not a tuple of definitions"),
+        ("import json\nTABLES = (json,)\n", 3, "TABLES has the module json in it"),
+        ("\n" + events("odd", "TABEL"), 3, "TABEL is a definition that nobody finds"),
     ],
-)
-def test_a_list_that_is_none_is_reported_where_it_stands(
-    monkeypatch: pytest.MonkeyPatch, listed: object, words: str
+)  # fmt: skip
+def test_a_module_that_is_wrong_is_reported_with_its_line_and_stops_no_other(
+    write: Write, text: str, line: int, words: str
 ) -> None:
-    monkeypatch.setattr(module.importlib, "import_module", lambda name: SimpleNamespace(TABLES=listed))
+    project = write(odd=text, right=events("right"))
 
-    with pytest.raises(DefinitionError, match=words) as raised:
-        defined()
+    error = wrong(project)
 
-    assert (raised.value.file, raised.value.line) == ("jobs/tables/__init__.py", 6)
+    assert (Path(error.file), error.line) == (project.tables / "odd.py", line)
+    assert words in str(error) and error.remedy
+    assert names(project) == ["right"]
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("TABLES = (orders.TABLE)", "__init__.py:2"),
-        ("TABLES = (", "__init__.py:2"),
-        ("", "TABLES is missing"),
-    ],
-)
+def test_files_that_have_changed_are_read_again_once_they_are_forgotten(write: Write) -> None:
+    project = write(one=events("before"))
+    before = names(project)
+    write(one=events("afterwards"))
+
+    assert (before, names(project)) == (["before"], ["afterwards"])
+
+
+def test_this_project_has_its_three_tables() -> None:
+    assert [table.name for table in load(OURS).sound()] == ["latest_order", "orders", "sales_per_region"]
+    assert load(OURS).sound() == TABLES
+
+
 @pytest.mark.parametrize("command", ["check", "plan"])
-def test_the_commands_say_so_without_a_traceback(tmp_path: Path, command: str, text: str, words: str) -> None:
-    for folder in ("jobs", "twinlake", "schemas", "contracts"):
-        shutil.copytree(PROJECT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    listed = f"from jobs.tables import orders\n{text}\n"
-    (tmp_path / "jobs" / "tables" / "__init__.py").write_text(listed)
+def test_the_commands_say_what_is_wrong_without_a_traceback(tmp_path: Path, command: str) -> None:
+    for folder in ("schemas", "contracts"):
+        (tmp_path / folder).symlink_to(PROJECT / folder)
+    (tmp_path / "twinlake.toml").write_text("[project]\n")
+    (tmp_path / "jobs" / "tables").mkdir(parents=True)
+    (tmp_path / "jobs" / "tables" / "orders.py").write_text("\nTABLES = (\n")
 
     done = subprocess.run(
         [sys.executable, "-m", "twinlake", "--home", str(tmp_path / "home"), command],
@@ -108,22 +155,4 @@ def test_the_commands_say_so_without_a_traceback(tmp_path: Path, command: str, t
 
     said = done.stdout + done.stderr
     assert done.returncode == 1 and "Traceback" not in said, said
-    assert words in said.replace("\n", ""), said
-
-
-def test_a_table_whose_file_is_gone_and_that_is_still_listed_is_named(tmp_path: Path) -> None:
-    copy = tmp_path / "project"
-    ignored = shutil.ignore_patterns("__pycache__")
-    for folder in ("jobs", "twinlake"):
-        shutil.copytree(PROJECT / folder, copy / folder, ignore=ignored)
-    (copy / "jobs" / "tables" / "latest_order.py").unlink()
-
-    found = subprocess.run(
-        [sys.executable, "-c", "from twinlake.definitions.loader import defined; defined()"],
-        cwd=copy,
-        capture_output=True,
-        text=True,
-    )
-
-    assert "jobs/tables/latest_order.py is missing, and latest_order is listed" in found.stderr
-    assert "circular import" not in found.stderr.splitlines()[-1]
+    assert "jobs/tables/orders.py:2" in said.replace("\n", ""), said

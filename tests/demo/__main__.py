@@ -11,8 +11,9 @@ from rich.markup import escape
 
 from tests.demo.story import Story
 from tests.demo.summary import DemoError, Summary
+from tests.project import PROJECT
 from twinlake.base.errors import TwinlakeError
-from twinlake.config.settings import PROJECT, Settings
+from twinlake.config.settings import Settings
 from twinlake.config.settings_file import overrides
 
 HOME = PROJECT / ".twinlake-demo"

@@ -14,13 +14,11 @@ from typing import Any
 
 import yaml
 
-from jobs.tables.gallery import EXAMPLES
 from tests.oracle.gallery import EXAMPLES as ORACLES
 from tests.oracle.gallery.records import Record, valid
 from tests.oracle.topic import Records
-from twinlake.config.settings import GALLERY
-from twinlake.topics.gallery import EXAMPLES as STORIES
-from twinlake.topics.gallery import sequence
+from tests.project import EXAMPLES, GALLERY, SOURCES, example_of, sequence
+from twinlake.cli.gallery import about
 
 NOW = datetime(2026, 2, 1, 0, 0, 30, tzinfo=UTC)
 SEED, RECORDS, ROWS = 20, 600, 4
@@ -38,18 +36,18 @@ coordinates and without what follows the watermark. Records are late, out of ord
 purpose. The rows are those of the oracle in `tests/oracle/gallery/`, which shares no code with the platform
 and which `tests/gallery/` compares with every view; quantiles in a table are at most 1 % off these.
 
-An example is a folder of `jobs/tables/gallery/`: definitions, `contracts/` and `schemas/`. Its records come
-from `twinlake/topics/gallery/`.
+An example is a folder of `examples/`, and a project: `jobs/tables/`, `contracts/`, `schemas/`, and
+`records.py`, which draws its records.
 """
 
 
 def text() -> str:
     told = [HEAD]
-    for name, example in EXAMPLES.items():
-        told += [f"## {name}", "", _first_line(example.__doc__), "", *_topics(name), ""]
+    for name, tables in EXAMPLES.items():
+        told += [f"## {name}", "", about(example_of(name)), "", *_topics(name), ""]
         rows = ORACLES[name].tables(*_history(name))
         known: dict[str, Any] = {}
-        for written in example.TABLES:
+        for written in tables:
             table = known[written.name] = written.bound({read: known[read] for read in written.reads})
             told += [*_definition(table), "", *_shown(table, rows[table.name]), ""]
     return "\n".join(told).rstrip() + "\n"
@@ -58,7 +56,7 @@ def text() -> str:
 def _topics(example: str) -> Iterator[str]:
     yield "| topic | records | fields |"
     yield "|---|---|---|"
-    for topic in STORIES[example]:
+    for topic in SOURCES[example]:
         schema, contract = _files(example, topic)
         promised = contract["schema"][0]["properties"] if schema is None else schema["fields"]
         fields = ", ".join(f"`{field['name']}`" for field in promised)
@@ -70,7 +68,7 @@ def _history(example: str) -> tuple[dict[str, list[Record]], dict[str, datetime]
     span_ms = SPANS.get(example, USUAL_SPAN) // timedelta(milliseconds=1)
     now_ms = int(NOW.timestamp() * 1000)
     held = {}
-    for topic in STORIES[example]:
+    for topic in SOURCES[example]:
         source = sequence(example, topic, seed=SEED, run="page", schema_id=1, span_ms=span_ms)
         drawn = source.draw(RECORDS, now_ms)
         records = Records(
@@ -78,7 +76,7 @@ def _history(example: str) -> tuple[dict[str, list[Record]], dict[str, datetime]
             keys=list(drawn.keys), values=drawn.values,
         )  # fmt: skip
         held[topic] = valid(records, *_files(example, topic))
-    return held, dict.fromkeys(STORIES[example], NOW)
+    return held, dict.fromkeys(SOURCES[example], NOW)
 
 
 def _files(example: str, topic: str) -> tuple[dict[str, Any] | None, dict[str, Any]]:
@@ -125,10 +123,6 @@ def _plain(value: Any) -> str:
             f".{value.microsecond // 1000:03d}" * bool(value.microsecond)
         )
     return f"{value:.2f}" if isinstance(value, float) else str(value)
-
-
-def _first_line(doc: str | None) -> str:
-    return (doc or "").strip().splitlines()[0]
 
 
 if __name__ == "__main__":

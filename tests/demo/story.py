@@ -10,7 +10,6 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from jobs.tables import TABLES
 from tests.demo.airflow_api import AirflowApi
 from tests.demo.crash import kill, wait_back
 from tests.demo.lake_view import LakeView
@@ -18,6 +17,7 @@ from tests.demo.producer import Producer, twinlake
 from tests.demo.reader import Range, Reader, expected, served
 from tests.demo.summary import DemoError, Summary
 from tests.oracle.topic import end_offsets
+from tests.project import TABLES
 from twinlake.config.settings import Services, Settings
 
 TOPIC = "orders"

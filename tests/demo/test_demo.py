@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from jobs.tables import TABLES
 from tests.demo.reader import Answer, Range, Reader
 from tests.demo.story import CHANGED, changed_definitions
 from tests.demo.summary import DemoError, Summary
+from tests.project import TABLES
 from twinlake.kinds.all import from_json
 
 OLD: Answer = {"north": (10, "10.00"), "south": (5, "5.00")}

@@ -13,8 +13,8 @@ import pytest
 
 from tests.faults.breakable import file_of
 from tests.faults.twinlake import Twinlake
+from tests.project import PROJECT
 from twinlake.base.waiting import wait_for
-from twinlake.config.settings import PROJECT
 from twinlake.server.client import LakeClient
 from twinlake.services.supervise import record
 from twinlake.services.supervise.alive import supervisor_alive

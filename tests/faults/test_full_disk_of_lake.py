@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from jobs.tables import TABLES, sales_per_region
+from jobs.tables import sales_per_region
 from tests.faults.disk import Disk, small_disk
 from tests.kill.server import LakeProcess, lake_process
+from tests.project import TABLES
 from twinlake.base.errors import FullDiskError
 from twinlake.lake.catalog import release_log
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from jobs.tables.gallery import EXAMPLES
 from tests.faults.twinlake import Twinlake
+from tests.gallery.check import check
+from tests.project import EXAMPLES, SOURCES
 from twinlake.base.waiting import wait_for
 from twinlake.server.client import LakeClient
-from twinlake.topics.gallery import EXAMPLES as TOPICS
 
 RECORDS = 2_000
 CAUGHT_UP_S = 300.0
@@ -36,17 +36,17 @@ def twinlake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twinlake]:
 def _caught_up(client: LakeClient) -> bool:
     told = client.status()
     records = {one["name"]: one["records"] for one in told["topics"]}
-    arrived = all(records.get(topic) == RECORDS for topics in TOPICS.values() for topic in topics)
+    arrived = all(records.get(topic) == RECORDS for topics in SOURCES.values() for topic in topics)
     lags = (one["lag_records"] for one in (*told["topics"], *told["versions"]))
     return arrived and not any(lags)
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_an_example_shows_what_its_oracle_says(twinlake: Twinlake, example: str) -> None:
-    twinlake("gallery", "check", example)
+    assert check(example, twinlake.settings) == 0
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_speed_and_batch_agree_on_every_table_of_an_example(twinlake: Twinlake, example: str) -> None:
-    for table in EXAMPLES[example].TABLES:
+    for table in EXAMPLES[example]:
         twinlake("verify", table.name)

@@ -25,8 +25,9 @@ from confluent_kafka.admin import (
 
 from tests.gate import Gate
 from tests.processes import parts_of_home
+from tests.project import PROJECT
 from twinlake.base.waiting import wait_for
-from twinlake.config.settings import PROJECT, Services, Settings
+from twinlake.config.settings import Services, Settings
 from twinlake.services.ports import free_port
 from twinlake.topics.kafka import Kafka
 from twinlake.topics.registry import Registry

@@ -21,12 +21,12 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from jobs.tables.gallery import EXAMPLES
 from tests.changelog.reader import Reader
 from tests.demo.crash import kill, wait_back
 from tests.demo.story import CHANGED, changed_definitions
 from tests.faults.twinlake import Twinlake, files_of
 from tests.processes import of_home
+from tests.project import EXAMPLES
 from twinlake.base.errors import DeniedError, TwinlakeError
 from twinlake.base.waiting import wait_for
 from twinlake.config.login import ROLES, Role
@@ -123,7 +123,7 @@ def test_the_main_job_runs_on_a_locked_broker(locked: Locked, sent: dict[str, in
     locked("changelog", "latest_order", "--topic", CHANGELOG)
     locked("verify", CHANGED)
     locked("rebuild", CHANGED)
-    definitions = {**changed_definitions(), **{one.name: one.to_json() for one in EXAMPLES[EXAMPLE].TABLES}}
+    definitions = {**changed_definitions(), **{one.name: one.to_json() for one in EXAMPLES[EXAMPLE]}}
     plan = locked.run("plan", definitions=definitions)["id"]
     locked("build", plan)
     changes = Plans(locked.settings.lake).load(plan).to_json()["changes"]

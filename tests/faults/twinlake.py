@@ -10,7 +10,8 @@ from pathlib import Path
 
 import psutil
 
-from twinlake.config.settings import PROJECT, Settings
+from tests.project import OURS, PROJECT
+from twinlake.config.settings import Settings
 from twinlake.services.folders import folders_of
 from twinlake.services.supervise import record
 
@@ -27,7 +28,7 @@ class Twinlake:
     """What `twinlake up` keeps running in a home of its own."""
 
     def __init__(self, home: Path) -> None:
-        self.settings = Settings(home=home)
+        self.settings = Settings(home=home, in_project=OURS)
         self.folders = folders_of(self.settings)
 
     def __call__(self, *arguments: str) -> None:

@@ -14,9 +14,8 @@ from pyspark.sql import Row
 from tests.frames import frame
 from tests.oracle.gallery.records import Record, Rows, valid
 from tests.oracle.topic import Records
-from twinlake.config.settings import GALLERY
+from tests.project import GALLERY, SOURCES, example_of, sequence
 from twinlake.kinds.kind import Kind, Moment, is_stored
-from twinlake.topics.gallery import EXAMPLES, sequence
 from twinlake.topics.topic import load_topic
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ def valid_records(example: str, seed: int, count: int, span_ms: int = 0) -> dict
     """By topic, so many records less those that do not count."""
     return {
         topic: judged(example, topic, sent(example, topic, seed, count, span_ms))
-        for topic in EXAMPLES[example]
+        for topic in SOURCES[example]
     }
 
 
@@ -89,7 +88,7 @@ def shown(
 
 
 def _rows(spark: SparkSession, name: str, records: list[Record]) -> DataFrame:
-    topic = next(load_topic(name, GALLERY / one) for one, topics in EXAMPLES.items() if name in topics)
+    topic = next(load_topic(name, example_of(one)) for one, topics in SOURCES.items() if name in topics)
     beside = {"_epoch": lambda _: 0, "_partition": lambda r: r["partition"], "_offset": lambda r: r["offset"]}
     beside["_timestamp"] = beside["_ingested_at"] = lambda r: r["timestamp"]
     taken = [beside.get(column) or (lambda r, column=column: r[column]) for column, _ in topic.columns]

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jobs.tables.gallery.cards import TABLES
 from tests.gallery.cuts import shown, valid_records, wrong
 from tests.longer import some
 from tests.oracle.gallery import cards as oracle
+from tests.project import EXAMPLES
 from twinlake.kinds.kind import Moment
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ DAYS_MS = 2 * 24 * 3_600_000
 def test_cards_show_what_the_oracle_says(spark: SparkSession, seed: int, span_ms: int) -> None:
     valid = valid_records("cards", seed, 600, span_ms)
 
-    found = shown(spark, TABLES, valid, Moment(), seed)
+    found = shown(spark, EXAMPLES["cards"], valid, Moment(), seed)
 
     expected = oracle.tables(valid, {})
     assert wrong(found, expected) == {}

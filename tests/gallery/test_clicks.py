@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jobs.tables.gallery.clicks import TABLES
 from tests.gallery.cuts import NOW, shown, valid_records, wrong
 from tests.oracle.gallery import clicks as oracle
+from tests.project import EXAMPLES
 from twinlake.kinds.kind import Moment
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def test_clicks_show_what_the_oracle_says(spark: SparkSession, seed: int, span: 
     valid = valid_records("clicks", seed, 400, span // timedelta(milliseconds=1))
     watermark = NOW - 3 * MINUTE
 
-    found = shown(spark, TABLES, valid, _at(watermark), seed)
+    found = shown(spark, EXAMPLES["clicks"], valid, _at(watermark), seed)
 
     expected = oracle.tables(valid, {"plays": watermark})
     assert wrong(found, expected) == {}
@@ -36,6 +36,6 @@ def test_clicks_show_what_the_oracle_says(spark: SparkSession, seed: int, span: 
 
 
 def test_there_are_no_songs_lately_before_there_is_a_watermark(spark: SparkSession, seed: int) -> None:
-    found = shown(spark, TABLES[-3:], valid_records("clicks", seed, 100), Moment(), seed)
+    found = shown(spark, EXAMPLES["clicks"][-3:], valid_records("clicks", seed, 100), Moment(), seed)
 
     assert found["song_minutes"] and not found["songs_lately"] and not found["top_songs"]

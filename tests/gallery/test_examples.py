@@ -8,25 +8,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jobs.tables import TABLES
-from jobs.tables.gallery import EXAMPLES
 from tests.gallery.cuts import NOW, judged, sent
 from tests.longer import some
 from tests.oracle.gallery import EXAMPLES as ORACLES
-from twinlake.config.settings import GALLERY
+from tests.project import EXAMPLES, GALLERY, OURS, SOURCES, TABLES, example_of, sequence
 from twinlake.kinds.dependencies import ordered
 from twinlake.kinds.kind import Kind
 from twinlake.releases.check import Report, Sound, check_table
 from twinlake.topics.contract_file import load_contract
-from twinlake.topics.gallery import EXAMPLES as STORIES
-from twinlake.topics.gallery import sequence
 from twinlake.topics.topic import load_topic, topic_names
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-TOPICS = [(example, topic) for example, topics in STORIES.items() for topic in topics]
-SHOWN = [(example, table) for example, module in EXAMPLES.items() for table in module.TABLES]
+TOPICS = [(example, topic) for example, topics in SOURCES.items() for topic in topics]
+SHOWN = [(example, table) for example, tables in EXAMPLES.items() for table in tables]
 
 
 def _names(value: object) -> str:
@@ -34,25 +30,25 @@ def _names(value: object) -> str:
 
 
 def test_every_example_has_tables_topics_and_an_oracle() -> None:
-    folders = {path.name for path in GALLERY.iterdir() if (path / "__init__.py").exists()}
+    folders = {path.name for path in GALLERY.iterdir()}
 
-    assert EXAMPLES.keys() == STORIES.keys() == ORACLES.keys() == folders
+    assert EXAMPLES.keys() == SOURCES.keys() == ORACLES.keys() == folders
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_the_files_of_an_example_are_of_its_topics_and_tables(example: str) -> None:
-    tables = {table.name for table in EXAMPLES[example].TABLES}
-    modules = {path.stem for path in (GALLERY / example).glob("*.py")} - {"__init__"}
+    tables = {table.name for table in EXAMPLES[example]}
+    modules = {path.stem for path in (GALLERY / example / "jobs" / "tables").glob("*.py")}
     contracts = {path.stem for path in (GALLERY / example / "contracts").iterdir()}
 
     assert modules == tables
-    assert set(topic_names(GALLERY / example)) == STORIES[example].keys()
-    assert contracts == tables | STORIES[example].keys()
+    assert set(topic_names(example_of(example))) == SOURCES[example].keys()
+    assert contracts == tables | SOURCES[example].keys()
 
 
 def test_no_name_is_used_twice_in_a_lake_that_has_all_of_them() -> None:
     names = [table.name for _, table in SHOWN] + [topic for _, topic in TOPICS]
-    names += list({*topic_names(), *(table.name for table in TABLES)})
+    names += list({*topic_names(OURS), *(table.name for table in TABLES)})
 
     assert sorted(names) == sorted(set(names))
 
@@ -61,26 +57,26 @@ def test_no_name_is_used_twice_in_a_lake_that_has_all_of_them() -> None:
 def test_a_table_reads_its_example_s_topics_and_the_tables_listed_before_it(
     example: str, table: Kind
 ) -> None:
-    listed = [one.name for one in EXAMPLES[example].TABLES]
+    listed = [one.name for one in EXAMPLES[example]]
 
-    assert set(table.inputs) <= STORIES[example].keys()
+    assert set(table.inputs) <= SOURCES[example].keys()
     assert set(table.reads) <= set(listed[: listed.index(table.name)])
     assert table.place is not None and Path(table.place.file).stem == table.name
 
 
 @pytest.mark.parametrize("example", some(EXAMPLES, 3))
 def test_the_definitions_are_sound_and_agree_with_their_contracts(spark: SparkSession, example: str) -> None:
-    topics = {name: load_topic(name, GALLERY / example) for name in STORIES[example]}
+    topics = {name: load_topic(name, example_of(example)) for name in SOURCES[example]}
     report = Report()
     sound = Sound(lambda: spark)
 
-    for table in ordered(EXAMPLES[example].TABLES):
+    for table in ordered(EXAMPLES[example]):
         contract = load_contract(GALLERY / example / "contracts" / f"{table.name}.yaml")
         assert contract.keys == (table.view_keys if contract.keys else ())
         check_table(table, topics, contract, report, sound)
 
     assert report.problems == [] and report.warnings == []
-    assert sound.tables.keys() == {table.name for table in EXAMPLES[example].TABLES}
+    assert sound.tables.keys() == {table.name for table in EXAMPLES[example]}
 
 
 @pytest.mark.parametrize(("example", "topic"), TOPICS)
@@ -99,7 +95,7 @@ def test_a_sequence_is_fixed_by_its_seed_however_many_are_asked_for(example: str
 def test_every_record_counts_once_and_some_are_late_repeated_tied_or_out_of_order(
     example: str, topic: str
 ) -> None:
-    loaded = load_topic(topic, GALLERY / example)
+    loaded = load_topic(topic, example_of(example))
     contract = loaded.contract
     assert contract.event_time and contract.late_after and (contract.unique or contract.change_data)
     records = sent(example, topic, seed=3, count=1_000)

@@ -1,7 +1,7 @@
 """docs/gallery.md says what the code says."""
 
 from tests.demo.gallery_page import text
-from twinlake.config.settings import PROJECT
+from tests.project import PROJECT
 
 
 def test_the_page_is_made_from_the_definitions_and_oracles_as_they_are() -> None:

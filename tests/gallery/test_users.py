@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jobs.tables.gallery.users import TABLES
 from tests.gallery.cuts import shown, valid_records, wrong
 from tests.oracle.gallery import users as oracle
+from tests.project import EXAMPLES
 from twinlake.kinds.kind import Moment
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ DAYS_MS = 2 * 24 * 3_600_000
 def test_users_show_what_the_oracle_says(spark: SparkSession, seed: int, span_ms: int) -> None:
     valid = valid_records("users", seed, 400, span_ms)
 
-    found = shown(spark, TABLES, valid, Moment(), seed)
+    found = shown(spark, EXAMPLES["users"], valid, Moment(), seed)
 
     expected = oracle.tables(valid, {})
     assert wrong(found, expected) == {}

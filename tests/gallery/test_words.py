@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobs.tables.gallery.words import TABLES
 from tests.gallery.cuts import shown, valid_records, wrong
 from tests.oracle.gallery import words as oracle
+from tests.project import EXAMPLES
 from twinlake.kinds.kind import Moment
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def test_words_show_what_the_oracle_says(spark: SparkSession, seed: int) -> None:
     valid = valid_records("words", seed, 500)
 
-    found = shown(spark, TABLES, valid, Moment(), seed)
+    found = shown(spark, EXAMPLES["words"], valid, Moment(), seed)
 
     assert wrong(found, oracle.tables(valid, {})) == {}
     assert ("über",) in found["word_count"] and len(found["error_lines"]) > 20

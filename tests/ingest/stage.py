@@ -17,11 +17,12 @@ from pyspark.sql import SparkSession
 
 from tests.apicurio import Apicurio
 from tests.broker import Broker
+from tests.project import OURS
 from tests.registry import FakeRegistry
 from twinlake.base.errors import TimedOutError, UnreachableError
 from twinlake.base.times import Clock, utc_now
 from twinlake.base.waiting import wait_for
-from twinlake.config.settings import PROJECT, Services, Settings
+from twinlake.config.settings import Services, Settings
 from twinlake.ingest.accept import Accepted, accept
 from twinlake.ingest.ingest import RUNNING, Ingest
 from twinlake.lake.log.fresh_rows import NewRows
@@ -66,9 +67,9 @@ class Stage:
         self, spark: SparkSession, broker: Broker, registry: FakeRegistry | Apicurio, home: Path, name: str
     ) -> None:
         self.spark, self.broker, self.registry = spark, broker, registry
-        self.settings = Settings(home=home, project=PROJECT)
+        self.settings = Settings(home=home, in_project=OURS)
         self.lake_of(home)
-        self.topic: Topic = replace(load_topic("orders"), name=name)
+        self.topic: Topic = replace(load_topic("orders", OURS), name=name)
         self.schema = dict(self.topic.newest.avro)
         self.kafka = Kafka(broker.access)
         self.subject = f"{name}-value"
@@ -83,7 +84,7 @@ class Stage:
         """Another state folder that knows the same services."""
         services = Services(bootstrap_servers=self.broker.bootstrap, registry_url=self.registry.url)
         services.save(home / "services.json")
-        return Settings(home=home, project=PROJECT)
+        return Settings(home=home, in_project=OURS)
 
     def create(self, partitions: int = 2, config: dict[str, str] | None = None) -> None:
         """The topic, waited for: a broker may answer before it knows."""

@@ -12,6 +12,7 @@ import pytest
 from tests.ingest.stage import Stage
 from tests.ingest.test_log_end import END, decision
 from tests.ingest.test_replay import mend, reading
+from tests.project import OURS
 from tests.written_log import write_batch
 from twinlake.base.errors import UsageError
 from twinlake.base.job import Run
@@ -99,8 +100,8 @@ def test_the_clocks_survive_the_commit_and_are_unknown_of_one_that_did_not_tell_
 def test_a_log_of_before_gains_the_column_and_goes_on(spark: Any, tmp_path: Any) -> None:
     from twinlake.lake.delta import delta
 
-    log = Log(spark, tmp_path, load_topic("orders"))
-    first = Log(spark, tmp_path / "first", load_topic("orders"))
+    log = Log(spark, tmp_path, load_topic("orders", OURS))
+    first = Log(spark, tmp_path / "first", load_topic("orders", OURS))
     write_batch(first, 3)
     older = first.all(0, 1).drop("ingested_at")
     assert older.columns == [name for name in COLUMNS if name != "ingested_at"]

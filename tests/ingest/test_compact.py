@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.project import OURS
 from tests.written_log import write_batch
 from twinlake.base.errors import BusyError
 from twinlake.base.waiting import wait_for
@@ -23,7 +24,7 @@ from twinlake.topics.topic import load_topic
 
 @pytest.fixture
 def log(spark: SparkSession, tmp_path: Path) -> Iterator[Log]:
-    found = Log(spark, tmp_path, load_topic("orders"))
+    found = Log(spark, tmp_path, load_topic("orders", OURS))
     found.open()
     yield found
 

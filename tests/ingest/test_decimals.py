@@ -14,6 +14,7 @@ from tests.ingest.fed import contract_of
 from tests.ingest.stage import Stage, frame, order
 from tests.ingest.test_avro_types import AVRO, made, promised
 from tests.oracle.judge import decode, parse_schema, physical
+from tests.project import OURS
 from twinlake.ingest import decimal_bytes
 from twinlake.ingest.decode_avro import decoded_type
 from twinlake.ingest.decoding import decoding
@@ -76,7 +77,7 @@ def test_the_digits_of_any_bytes_are_counted_as_of_a_number(spark: SparkSession,
 
 
 def test_every_order_has_the_reasons_that_the_oracle_gives(spark: SparkSession, seed: int) -> None:
-    topic, draw = load_topic("orders"), random.Random(seed)
+    topic, draw = load_topic("orders", OURS), random.Random(seed)
     writer, schema = learnt(spark, topic), dict(topic.newest.avro)
     good = frame(ID, schema, order("a"))
     old = sent(1250)

@@ -14,6 +14,7 @@ import pytest
 from tests.ingest.stage import Stage
 from tests.oracle.judge import judge
 from tests.oracle.topic import Records, read
+from tests.project import TABLES
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.measures.counts import Count
 from twinlake.kinds.steps import Explode
@@ -137,7 +138,6 @@ def test_what_was_judged_again_is_discarded_no_more(stage: Stage) -> None:
 
 
 def test_a_table_without_windows_of_time_tells_nothing_of_what_came_late() -> None:
-    from jobs.tables import TABLES
 
     told = {table.name for table in TABLES if table.late("records") is not None}
 

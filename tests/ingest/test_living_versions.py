@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from tests.ingest.fed import WINDOWS
 from tests.ingest.stage import Stage, frame
 from tests.ingest.test_evolution import AT, MOMENT, field, record
+from tests.project import project_in
 from tests.releases.lake import following_sql_server
 from tests.releases.promised import CONTRACT, project_of
 from twinlake.base.errors import DifferenceError
@@ -86,7 +87,7 @@ class Project:
         project_of(folder, {})
         for file in (*folder.glob("schemas/*"), *folder.glob("contracts/*")):
             file.unlink()
-        self.settings = Settings(home=home, project=folder)
+        self.settings = Settings(home=home, in_project=project_in(folder))
         self.settings.lake.mkdir(parents=True)
         Services(
             bootstrap_servers=stage.broker.bootstrap, registry_url=stage.registry.url, sql_url=sql_url,
@@ -125,7 +126,7 @@ class Project:
                         "properties": properties}],
         }  # fmt: skip
         (self.folder / f"contracts/{self.topic}.yaml").write_text(yaml.safe_dump(document))
-        load_topic(self.topic, self.folder)  # the files agree with each other
+        load_topic(self.topic, project_in(self.folder))  # the files agree with each other
 
     def open(self) -> None:
         """A lake server that works with the files as they are now."""

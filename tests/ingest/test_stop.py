@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.ingest.stage import Stage
+from tests.project import OURS
 from twinlake.base.errors import TimedOutError
 from twinlake.base.waiting import wait_for
 from twinlake.ingest import ingest
@@ -19,7 +20,7 @@ class BusyIngest(Ingest):
     """One whose batch under way does not end, or whose thread does not."""
 
     def __init__(self) -> None:
-        self.topic = load_topic("orders")
+        self.topic = load_topic("orders", OURS)
         self._turn, self._ending, self._query = threading.Lock(), threading.Event(), None
         self._release = threading.Event()
         self._thread = threading.Thread(target=self._release.wait, daemon=True)

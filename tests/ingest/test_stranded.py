@@ -9,6 +9,7 @@ from tests.ingest.test_evolution import MOMENT, field, record
 from tests.ingest.test_living_json import AT, ID, one
 from tests.ingest.test_living_versions import LOGICAL, ONE, TWO, Project, project
 from tests.ingest.test_unreadable import send
+from tests.project import project_in
 from twinlake.base.errors import ContractError
 from twinlake.kinds.events import Events
 from twinlake.kinds.kind import Kind
@@ -27,7 +28,7 @@ def by(topic: str, name: str, sql: str) -> dict[str, Kind]:
 def refused(project: Project) -> list[ContractError]:
     """What `twinlake check` says against the files of the topic."""
     spark, lake = project.stage.spark, project.settings.lake
-    found = check(project.folder, lambda: spark, lake=lake)
+    found = check([project_in(project.folder)], lambda: spark, lake=lake)
     assert not found.warnings, found.warnings
     return [
         problem

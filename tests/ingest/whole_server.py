@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.ingest.stage import Stage
+from tests.project import PROJECT, project_in
 from twinlake.base.job import Failed, Run
 from twinlake.base.times import utc_now
 from twinlake.base.waiting import wait_for
-from twinlake.config.settings import PROJECT, Settings
+from twinlake.config.settings import Settings
 from twinlake.server.lake_server import LakeServer
 
 
@@ -29,7 +30,7 @@ class WholeServer:
         self.server = self._started()
 
     def _started(self) -> LakeServer:
-        settings = Settings(home=self.stage.settings.home, project=self.project)
+        settings = Settings(home=self.stage.settings.home, in_project=project_in(self.project))
         settings.lake.mkdir(parents=True, exist_ok=True)
         server = LakeServer(settings, utc_now, lambda settings: self.stage.spark)
         server.start()

@@ -17,20 +17,20 @@ from typing import Any
 import httpx
 import psutil
 
-from jobs.tables import TABLES
+from records import FaultShares, Sample
 from tests.broker import Broker, free_port
+from tests.project import PROJECT, TABLES
 from tests.registry import FakeRegistry
 from twinlake.base.breakpoints import Point
 from twinlake.base.errors import TimedOutError
 from twinlake.base.location import Location, Remote
 from twinlake.base.waiting import wait_for
-from twinlake.config.settings import PROJECT, Services
+from twinlake.config.settings import Services
 from twinlake.lake.delta.delta import LOG_FOLDER
 from twinlake.lake.storage import store
 from twinlake.server.client import LakeClient
 from twinlake.topics.kafka import Kafka
 from twinlake.topics.produce import produce
-from twinlake.topics.sample_orders import FaultShares, Sample
 
 SCHEMA_ID = 1
 

@@ -14,20 +14,18 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from jobs.tables.gallery.devices import TABLES
 from tests.changelog.reader import Reader, Told, table_of
 from tests.kill.server import LakeProcess, lake_process
 from tests.oracle.gallery import devices as oracle
-from twinlake.config.settings import GALLERY
+from tests.project import EXAMPLES, GALLERY, sequence
 from twinlake.kinds.kind import Kind
-from twinlake.topics.gallery import sequence
 from twinlake.topics.kafka import Kafka
 from twinlake.topics.produce import produce
 from twinlake.topics.registry import Registry
 
 A_SECOND = 200
 """Twenty devices, ten readings a second each."""
-MENDED = {table.name: table for table in TABLES}
+MENDED = {table.name: table for table in EXAMPLES["devices"]}
 WRONG: dict[str, Any] = {
     name: replace(table, columns={**table.columns, "celsius": "CAST(temperature AS decimal(10, 2))"})
     for name, table in MENDED.items()

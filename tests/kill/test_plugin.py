@@ -16,7 +16,6 @@ from tests.kill.views import Views
 from tests.plugin import AGES, LOGS, STATUSES, expected, installed, promised, shown
 from tests.plugin.their_tables import Ages, LogSum, Statuses
 from tests.releases.promised import project_of
-from twinlake.config.settings import PROJECT
 from twinlake.kinds import all as kinds
 from twinlake.kinds.measures import all as measures
 
@@ -29,9 +28,8 @@ def server(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> Iterat
     (tmp_path / "site").mkdir()
     monkeypatch.setenv("PYTHONPATH", str(installed(tmp_path / "site")), prepend=os.pathsep)
     project = project_of(tmp_path / "project", promised("status"))
-    (project / ".jars").symlink_to(PROJECT / ".jars")
     with lake_process(tmp_path, seed) as made:
-        made.command = ["-m", "tests.kill.of_project", str(project)]
+        made.command = ["-m", "twinlake.server", "--project", str(project)]
         yield made.start()
 
 

@@ -15,11 +15,11 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from jobs.tables import TABLES
 from tests.demo.story import CHANGED as SALES
 from tests.demo.story import changed_definitions
 from tests.kill.server import LakeProcess, lake_process
 from tests.kill.views import Views, differences
+from tests.project import TABLES
 from twinlake.base.breakpoints import Point
 from twinlake.lake.catalog import release_log
 from twinlake.lake.catalog.version import load, version_file

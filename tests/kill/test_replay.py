@@ -18,8 +18,8 @@ from tests.oracle.check import check
 from tests.oracle.judge import RULES
 from tests.oracle.mended import Mended
 from tests.oracle.topic import end_offsets
+from tests.project import PROJECT
 from twinlake.base.breakpoints import Point
-from twinlake.config.settings import PROJECT
 
 TABLES = ("orders", "latest_order", "sales_per_region")
 REPLAYED = {"topic": "orders"}
@@ -31,14 +31,14 @@ def contracts(tmp_path: Path) -> Path:
     project = tmp_path / "project"
     for folder in ("schemas", "contracts"):
         shutil.copytree(PROJECT / folder, project / folder)
-    (project / ".jars").symlink_to(PROJECT / ".jars")
+    (project / "twinlake.toml").write_text("[project]\n")
     return project / "contracts"
 
 
 @pytest.fixture
 def server(tmp_path: Path, contracts: Path, seed: int) -> Iterator[LakeProcess]:
     with lake_process(tmp_path, seed) as made:
-        made.command = ["-m", "tests.kill.of_project", str(contracts.parent)]
+        made.command = ["-m", "twinlake.server", "--project", str(contracts.parent)]
         yield made
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.project import OURS
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.analysis import empty_rows
 from twinlake.kinds.equality import scale_of
@@ -22,7 +23,7 @@ from twinlake.topics.topic import load_topic
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ORDERS = load_topic("orders")
+ORDERS = load_topic("orders", OURS)
 TOPICS = {ORDERS.name: ORDERS}
 BASE = Aggregate(
     name="t", inputs=("orders",), where="status <> 'cancelled'",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.tables import TABLES
+from tests.project import OURS, TABLES
 from twinlake.base.errors import DefinitionError
 from twinlake.definitions.fingerprint import fingerprint
 from twinlake.kinds.aggregate import Aggregate
@@ -28,7 +28,7 @@ from twinlake.topics.topic import load_topic
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-ORDERS = load_topic("orders")
+ORDERS = load_topic("orders", OURS)
 TOPICS = {ORDERS.name: ORDERS}
 TABLE = Aggregate(name="t", inputs=("orders",), columns={"k": "region"}, keys=("k",), measures={"n": Count()})
 NEWEST = Latest(

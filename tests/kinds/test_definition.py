@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.tables import TABLES
+from tests.project import TABLES
 from twinlake.base.errors import DefinitionError, UsageError
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.all import KINDS, from_json

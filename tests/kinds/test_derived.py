@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.project import OURS
 from twinlake.base.errors import DefinitionError
 from twinlake.definitions.fingerprint import fingerprint
 from twinlake.kinds.aggregate import Aggregate
@@ -27,7 +28,7 @@ from twinlake.topics.topic import load_topic
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-TOPICS = {"orders": load_topic("orders")}
+TOPICS = {"orders": load_topic("orders", OURS)}
 SPENT = Aggregate(
     name="spent", inputs=("orders",), columns={"customer": "customer", "amount": "amount"},
     keys=("customer",), measures={"spent": Sum("amount"), "n": Count()},

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jobs.tables import TABLES
+from tests.project import OURS, TABLES
 from twinlake.definitions import fingerprint as module
 from twinlake.definitions.fingerprint import fingerprint
 from twinlake.kinds.aggregate import Aggregate
@@ -24,7 +24,7 @@ from twinlake.topics.topic import Topic, load_topic
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ORDERS = load_topic("orders")
+ORDERS = load_topic("orders", OURS)
 BASE = Aggregate(
     name="t", inputs=("orders",), where="status <> 'cancelled'",
     columns={"k": "region", "at": "ordered_at", "x": "amount * 2"}, keys=("k",),

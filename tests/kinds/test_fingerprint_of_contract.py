@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from twinlake.config.settings import PROJECT
+from tests.project import OURS, PROJECT
 from twinlake.definitions.fingerprint import fingerprint
 from twinlake.kinds.events import Events
 from twinlake.topics.contract import Column, Contract, Rule
@@ -17,7 +17,7 @@ from twinlake.topics.topic import Topic, load_topic
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ORDERS = load_topic("orders")
+ORDERS = load_topic("orders", OURS)
 KEYED = replace(ORDERS.contract, key_format="json", null_values="delete", columns=tuple(
     replace(column, key=column.name == "order_id") for column in ORDERS.contract.columns
 ))  # fmt: skip

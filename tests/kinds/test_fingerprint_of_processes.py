@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from twinlake.config.settings import PROJECT
+from tests.project import PROJECT
 
 HASHES = (0, 3, 5)
 """Ways in which a JVM may draw the identity hash of an object: at random, counted, by thread."""
@@ -20,11 +20,10 @@ from pathlib import Path
 from twinlake.definitions.fingerprint import fingerprint
 from twinlake.config.settings import Settings
 from twinlake.spark.session import session
-from jobs.tables import TABLES
 from twinlake.topics.topic import load_topic
 
 spark = session(Settings(home=Path(sys.argv[1])), memory="1g", cores=1)
-topics = {name: load_topic(name) for table in TABLES for name in table.inputs}
+topics = {name: load_topic(name, OURS) for table in TABLES for name in table.inputs}
 print(json.dumps({table.name: fingerprint(table, topics, spark) for table in TABLES}))
 spark.stop()
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 
 from tests.kinds.test_new_kind import LogSum
-from twinlake.config.settings import PROJECT
+from tests.project import PROJECT
 from twinlake.kinds.measures.all import MEASURES
 from twinlake.kinds.measures.doc import text
 

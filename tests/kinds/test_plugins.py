@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.plugin import SOURCE, installed
-from twinlake.config.settings import PROJECT
+from tests.project import PROJECT
 
 WRITTEN = """
 import json

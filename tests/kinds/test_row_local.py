@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.project import OURS
 from twinlake.base.errors import DefinitionError
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.analysis import analyse, problems
@@ -22,7 +23,7 @@ from twinlake.topics.topic import load_topic
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ORDERS = load_topic("orders")
+ORDERS = load_topic("orders", OURS)
 TOPICS = {ORDERS.name: ORDERS}
 TABLE = Aggregate(name="t", inputs=("orders",), columns={"k": "region"}, keys=("k",), measures={"n": Count()})
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.project import OURS
 from twinlake.definitions.fingerprint import fingerprint
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.analysis import columns, empty_rows, problems
@@ -23,7 +24,7 @@ from twinlake.topics.topic import load_topic
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ORDERS = load_topic("orders")
+ORDERS = load_topic("orders", OURS)
 TOPICS = {ORDERS.name: ORDERS}
 _SHARED: dict[str, Any] = {
     "name": "t", "inputs": ("orders",), "keys": ("k",),

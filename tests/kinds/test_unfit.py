@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.project import PROJECT
 from twinlake.base.errors import DefinitionError
-from twinlake.config.settings import PROJECT
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.all import KINDS
 from twinlake.kinds.dependencies import ordered

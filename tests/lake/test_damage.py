@@ -22,10 +22,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tests.damages import empty, forget
+from tests.project import OURS, PROJECT
 from twinlake.base.errors import DamagedError, LostVersionError, NotFoundError, TwinlakeError
 from twinlake.base.job import Job
 from twinlake.batch.maintain import vacuum
-from twinlake.config.settings import PROJECT
 from twinlake.lake.catalog import release_log
 from twinlake.lake.catalog.certificates import Certificates
 from twinlake.lake.catalog.plans import Plans
@@ -499,7 +499,7 @@ def test_a_torn_version_stops_no_other_and_its_number_is_not_used_again(tmp_path
 
 
 def test_other_files_say_what_makes_them_again(tmp_path: Path) -> None:
-    topic = load_topic("orders")
+    topic = load_topic("orders", OURS)
     in_force.publish(tmp_path, topic)
     half(tmp_path / "topics" / "orders.json")
     with pytest.raises(DamagedError, match="that readers go by") as refused:

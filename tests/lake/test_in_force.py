@@ -10,17 +10,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.project import OURS
 from twinlake.base.errors import NotFoundError
 from twinlake.lake.log.in_force import publish, published, topic_in_force
 from twinlake.topics.contract import Rule
 from twinlake.topics.topic import Topic, load_topic, topic_names
 
 
-@pytest.mark.parametrize("name", topic_names())
+@pytest.mark.parametrize("name", topic_names(OURS))
 def test_a_reader_finds_the_topic_as_it_was_published(tmp_path: Path, name: str) -> None:
-    publish(tmp_path, load_topic(name))
+    publish(tmp_path, load_topic(name, OURS))
 
-    assert topic_in_force(tmp_path, name) == load_topic(name)
+    assert topic_in_force(tmp_path, name) == load_topic(name, OURS)
 
 
 def test_every_sort_of_rule_and_of_duration_survives_as_json() -> None:
@@ -31,7 +32,7 @@ def test_every_sort_of_rule_and_of_duration_survives_as_json() -> None:
             ("too_long", 7), ("not_allowed", ("x", "y")),
         )
     )  # fmt: skip
-    topic = load_topic("orders")
+    topic = load_topic("orders", OURS)
     odd = replace(topic.contract, rules=rules, late_after=timedelta(microseconds=1), unique_within=None)
     topic = replace(topic, contract=odd)
 
@@ -42,7 +43,7 @@ def test_every_sort_of_rule_and_of_duration_survives_as_json() -> None:
 
 
 def test_only_what_is_new_is_told_anew(tmp_path: Path) -> None:
-    topic = load_topic("orders")
+    topic = load_topic("orders", OURS)
     publish(tmp_path, topic)
     before = published(tmp_path)
 

@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.history import SALES, version_of
+from tests.project import OURS
 from tests.written_log import write_batch
 from twinlake.batch.maintain import clean_up_session, drop_old_commits
 from twinlake.batch.rebuild import chunks
@@ -37,7 +38,7 @@ DAY_S = 86_400
 
 @pytest.fixture
 def log(spark: SparkSession, tmp_path: Path) -> Log:
-    found = Log(spark, tmp_path, load_topic("orders"))
+    found = Log(spark, tmp_path, load_topic("orders", OURS))
     for size in SIZES:
         write_batch(found, size)
     return found

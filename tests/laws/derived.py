@@ -8,6 +8,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+from tests.project import OURS
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.derived import Derived
 from twinlake.kinds.events import Events
@@ -16,7 +17,7 @@ from twinlake.kinds.measures.counts import Count
 from twinlake.kinds.measures.totals import Sum
 from twinlake.topics.topic import Topic, load_topic
 
-ORDERS = load_topic("orders")
+ORDERS = load_topic("orders", OURS)
 RETURNS: Topic = replace(ORDERS, name="returns")
 """Another topic with the fields of orders."""
 

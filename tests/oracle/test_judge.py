@@ -11,7 +11,7 @@ import pytest
 
 from tests.oracle.judge import DAY_MS, HOUR_MS, MINUTE_MS, judge
 from tests.oracle.topic import Records
-from twinlake.config.settings import PROJECT
+from tests.project import PROJECT
 
 NOW = 1_790_000_000_000
 SCHEMA = json.loads((PROJECT / "schemas" / "orders.v1.avsc").read_text())

@@ -18,9 +18,10 @@ from pyspark.sql import SparkSession
 
 from jobs.tables import latest_order, orders, sales_per_region
 from tests.broker import free_port
+from tests.project import OURS, PROJECT
 from twinlake.base.passwords import hashed
 from twinlake.base.waiting import wait_for
-from twinlake.config.settings import PROJECT, Services, Settings
+from twinlake.config.settings import Services
 from twinlake.kinds.kind import is_stored
 from twinlake.lake import formats
 from twinlake.lake.catalog import release_log
@@ -70,7 +71,7 @@ class SqlServer:
         with (self.scratch / "sql.log").open("ab") as log:
             self._process = subprocess.Popen(
                 arguments, cwd=self.scratch, stdout=log, stderr=log,
-                env={**os.environ, "PYTHONPATH": str(Settings(home=self.home).project)},
+                env={**os.environ, "PYTHONPATH": str(PROJECT)},
             )  # fmt: skip
         self.wait_until(lambda status: status["ready"])
 
@@ -142,7 +143,7 @@ class Released:
 def released(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Released:
     lake = tmp_path_factory.mktemp("sql") / "lake"
     formats.acquire(lake)
-    topic = load_topic("orders")
+    topic = load_topic("orders", OURS)
     log = Log(spark, lake, topic)
     log.open()
     written = spark.range(ALL + 1).selectExpr(

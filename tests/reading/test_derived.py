@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.tables import sales_per_region
+from tests.project import OURS
 from tests.reading.conftest import ALL, PAID, Released, SqlServer
 from twinlake.kinds.derived import Derived
 from twinlake.lake.catalog.version import Version
@@ -46,7 +47,7 @@ def test_it_is_switched_with_what_it_reads_and_follows_their_commits(
 ) -> None:
     own = replace(released.paid_orders, build=90)  # a version that this test may append to
     own.save(released.lake)
-    log = Log(spark, released.lake, load_topic("orders"))
+    log = Log(spark, released.lake, load_topic("orders", OURS))
     sales = replace(sales_per_region.TABLE, where="status <> 'cancelled'").partial(log.rows(0, 1))
     states = sales.selectExpr("*", "0 AS _segment")
     told = {

@@ -12,9 +12,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.broker import free_port
+from tests.project import PROJECT
 from twinlake.base.errors import TwinlakeError
 from twinlake.base.passwords import hashed
-from twinlake.config.settings import PROJECT, Settings
+from twinlake.config.settings import Settings
 
 TESTED = "Its guards were tested with Spark 4.1.1 and Delta 4.3.1"
 

@@ -14,9 +14,9 @@ from pyspark.sql import SparkSession
 
 from jobs.tables import latest_order, orders, sales_per_region
 from tests.history import version_of
+from tests.project import OURS, PROJECT, project_in
 from tests.reading.conftest import SqlServer
 from tests.written_log import write_batch
-from twinlake.config.settings import PROJECT
 from twinlake.kinds.events import Events
 from twinlake.kinds.kind import Kind, is_stored
 from twinlake.lake import formats
@@ -49,13 +49,13 @@ class Edited:
         contract = self.checkout / "contracts" / "orders.yaml"
         note = "\n      - name: note\n        logicalType: string\n        physicalType: string"
         contract.write_text(contract.read_text().rstrip() + note + "\n        required: true\n")
-        return load_topic("orders", self.checkout)
+        return load_topic("orders", project_in(self.checkout))
 
     def feed(self, table: Kind, watermark: int = 0) -> None:
         """The version, and its next step where it has any."""
         version_of(table).save(self.lake)
         if is_stored(table):
-            log = Log(self.spark, self.lake, load_topic("orders"))
+            log = Log(self.spark, self.lake, load_topic("orders", OURS))
             rows = table.partial(log.rows(0, 1)).selectExpr("*", "0 AS _segment")
             told = {"kind": "step", "step": 1, "position": {"orders": 1}, "watermark": watermark}
             path = version_of(table).path(self.lake)
@@ -80,7 +80,7 @@ def edited(spark: SparkSession, tmp_path: Path) -> Iterator[Edited]:
     (checkout / ".jars").symlink_to((PROJECT / ".jars").resolve())
     made = Edited(spark, checkout, home / "lake", SqlServer(home=home, scratch=checkout))
     formats.acquire(made.lake)
-    write_batch(Log(spark, made.lake, load_topic("orders")), RECORDS)
+    write_batch(Log(spark, made.lake, load_topic("orders", OURS)), RECORDS)
     made.feed(orders.TABLE)
     made.feed(sales_per_region.TABLE)
     made.promote(orders.TABLE, sales_per_region.TABLE)

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from jobs.tables import orders, sales_per_region
 from tests.history import version_of
+from tests.project import OURS
 from tests.reading.conftest import PASSWORD, SqlServer
 from tests.written_log import write_batch
 from twinlake.base.times import EPOCH
@@ -46,7 +47,7 @@ class Written:
     def __init__(self, spark: SparkSession, server: SqlServer) -> None:
         self.server, self.lake = server, server.home / "lake"
         formats.acquire(self.lake)
-        self.log = Log(spark, self.lake, load_topic("orders"))
+        self.log = Log(spark, self.lake, load_topic("orders", OURS))
         write_batch(self.log, RECORDS)
         # of six two came late, and one too late to be counted
         verdict = "CASE WHEN id = 5 THEN 'too_late' ELSE 'valid' END"

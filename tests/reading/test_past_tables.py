@@ -16,6 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.history import LATEST, SALES, latest, sales, version_of
+from tests.project import OURS
 from tests.written_log import write_batch
 from twinlake.base.errors import NotFoundError, UsageError
 from twinlake.kinds.derived import Derived
@@ -64,7 +65,7 @@ class History:
     def __init__(self, spark: SparkSession, lake: Path, seed: int, tables: Sequence[Kind] = TABLES) -> None:
         self.spark, self.lake, draw = spark, lake, random.Random(seed)
         formats.acquire(lake)
-        self.log = Log(spark, lake, load_topic("orders"))
+        self.log = Log(spark, lake, load_topic("orders", OURS))
         for batch in range(BATCHES):
             salt = draw.randrange(1, 10**6)
             write_batch(

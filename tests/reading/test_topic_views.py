@@ -16,6 +16,7 @@ import twinlake
 from jobs.tables import orders
 from tests.history import version_of
 from tests.ingest.fed import contract_of
+from tests.project import OURS
 from tests.reading.conftest import PASSWORD, SqlServer, connected
 from tests.written_log import write_batch
 from twinlake.cli.quarantine import quarantined
@@ -98,7 +99,7 @@ def onboarding(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) ->
     home = tmp_path_factory.mktemp("onboarding")
     made = Onboarding(server=SqlServer(home=home, scratch=tmp_path_factory.mktemp("scratch")), spark=spark)
     formats.acquire(made.lake)
-    write_batch(Log(spark, made.lake, load_topic("orders")), 5)
+    write_batch(Log(spark, made.lake, load_topic("orders", OURS)), 5)
     try:
         made.server.start()
         made.server.wait_until(lambda status: status["ready"])

@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.kill.views import Views
+from tests.project import OURS
 from twinlake.kinds.events import Events
 from twinlake.kinds.interval_join import IntervalJoin
 from twinlake.kinds.kind import is_stored
@@ -43,7 +44,7 @@ class Joined:
         self.spark = spark
         formats.acquire(lake)
         self.views = Views(spark, lake)
-        log = Log(spark, lake, load_topic("orders"))
+        log = Log(spark, lake, load_topic("orders", OURS))
         log.open()
         event = ("e", 1, "c", "r", "paid", Decimal(1), NOON)
         row = (0, 0, 0, NOON, 1, b"k", b"v", None, 1, event, "valid", [], False, "1.0.0", False, 1, NOON)

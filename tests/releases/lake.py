@@ -14,9 +14,10 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from tests.project import PROJECT, project_in
 from twinlake.base.job import Failed, Run
 from twinlake.base.times import Clock, utc_now
-from twinlake.config.settings import PROJECT, Services, Settings
+from twinlake.config.settings import Services, Settings
 from twinlake.ingest.log_end import LogEnd
 from twinlake.kinds.kind import Kind
 from twinlake.lake.catalog import release_log
@@ -101,7 +102,7 @@ class Lake:
     def __init__(
         self, spark: SparkSession, home: Path, sql_url: str = "", project: Path = PROJECT, **services: str
     ) -> None:
-        settings = Settings(home=home, project=project)
+        settings = Settings(home=home, in_project=project_in(project))
         settings.lake.mkdir(parents=True, exist_ok=True)
         Services(sql_url=sql_url, lake=str(settings.lake), **services).save(settings.services_file)
         self.path = settings.lake
@@ -137,10 +138,19 @@ class Lake:
             raise done.error
         return done.to_json()
 
-    def plan(self, tables: Mapping[str, Kind], named: Sequence[str] | None = None) -> dict[str, Any]:
-        """`named` are taken, with what reads them, whatever was rolled back; all that changed without it."""
+    def plan(
+        self,
+        tables: Mapping[str, Kind],
+        named: Sequence[str] | None = None,
+        remove: Sequence[str] | None = None,
+    ) -> dict[str, Any]:
+        """`named` are taken, with what reads them, whatever was rolled back; all that changed without it.
+        Live tables that are not among them go, or those that `remove` names."""
+        live = release_log.live(self.path)
+        gone = [name for name in (live.tables if live else ()) if name not in tables]
         return self.do(
             "plan", definitions={name: table.to_json() for name, table in tables.items()}, git_commit="abc",
+            remove=(gone if remove is None else list(remove)) or None,
             **({"tables": list(named)} if named else {}),
         )  # fmt: skip
 

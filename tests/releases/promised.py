@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from tests.project import PROJECT
 from tests.releases.lake import Lake, following_sql_server
-from twinlake.config.settings import PROJECT
 
 LOGICAL = {
     "string": "string", "bigint": "integer", "int": "integer", "double": "number", "decimal(12,2)": "number",
@@ -35,6 +35,7 @@ def project_of(folder: Path, promised: Mapping[str, Mapping[str, str]]) -> Path:
     for name in ("schemas/orders.v1.avsc", "contracts/orders.yaml"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text((PROJECT / name).read_text())
+    (folder / "twinlake.toml").write_text("[project]\n")
     for name, columns in promised.items():
         lines = [
             f"      - {{name: {column}, logicalType: {LOGICAL[type_]}, physicalType: '{type_}'}}\n"

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.project import OURS
 from tests.releases.lake import Lake
 from tests.releases.promised import project_of
 from tests.releases.test_derived import BEST, BUYERS, NEWEST, PAID, PROMISED, SPENT
@@ -77,7 +78,7 @@ def test_only_what_is_new_to_the_lake_is_analysed(
 def test_how_far_a_log_reaches_back_is_found_in_the_first_batches_that_have_every_partition(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log = Log(spark, tmp_path / "lake", load_topic("orders"))
+    log = Log(spark, tmp_path / "lake", load_topic("orders", OURS))
     log.open()
     empty = history.history(log)
     for batch in range(1, 5):

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.tables import TABLES
+from tests.project import PROJECT, TABLES
 from tests.releases.lake import Lake, order
 from twinlake.base.errors import NotFoundError
-from twinlake.config.settings import PROJECT
 
 
 @pytest.fixture

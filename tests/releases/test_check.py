@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jobs.tables import TABLES
+from tests.project import OURS, PROJECT, TABLES, project_in
 from twinlake.base.errors import ContractError, DefinitionError
-from twinlake.config.settings import PROJECT
+from twinlake.definitions.loader import Loaded
 from twinlake.releases import check as module
 from twinlake.releases import findings
 from twinlake.releases.check import Report, Sound, check, check_table
@@ -62,7 +62,7 @@ def test_a_broken_contract_is_reported_with_file_and_path(project: Path) -> None
     file = project / "contracts" / "orders.yaml"
     file.write_text(file.read_text().replace("value: 3 hours", "value: soon"))
 
-    report = check(project, _no_spark)
+    report = check([project_in(project)], _no_spark)
 
     errors = [error for error in report.problems if isinstance(error, ContractError)]
     assert [(error.file, error.path) for error in errors] == [(str(file), "customProperties[1].value")]
@@ -74,10 +74,10 @@ def test_a_broken_contract_is_reported_with_file_and_path(project: Path) -> None
 def test_a_schema_whose_name_nobody_reads_is_reported(
     project: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(module, "defined", lambda examples: ())
+    monkeypatch.setattr(module, "load", lambda *_: Loaded(tables=()))
     shutil.copy(project / "schemas/orders.v1.avsc", project / "schemas" / name)
 
-    report = check(project, _no_spark)
+    report = check([project_in(project)], _no_spark)
 
     assert [problem.file for problem in report.problems] == [str(project / "schemas" / name)]
 
@@ -86,12 +86,11 @@ def test_tables_contracts_and_files_that_do_not_match_are_reported(
     project: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (project / "contracts" / "sales_per_region.yaml").rename(project / "contracts" / "odd.yaml")
-    monkeypatch.setattr(module, "defined", lambda examples: (SALES, SALES))
+    monkeypatch.setattr(module, "load", lambda *_: Loaded(tables=(SALES,)))
 
-    report = check(project, lambda: spark)
+    report = check([project_in(project)], lambda: spark)
 
     text = "\n".join(str(problem) for problem in report.problems)
-    assert "another table in TABLES has this name" in text
     assert "table sales_per_region has no contract" in text
     assert "there is no topic and no table of this name" in text
 
@@ -100,10 +99,10 @@ def test_a_view_that_its_contract_does_not_promise_is_reported_with_the_definiti
     spark: SparkSession,
 ) -> None:
     report = Report()
-    contract = load_topic("orders").contract
+    contract = load_topic("orders", OURS).contract
 
     sales = replace(SALES, place=SALES.place)
-    check_table(sales, {"orders": load_topic("orders")}, contract, report, Sound(lambda: spark))
+    check_table(sales, {"orders": load_topic("orders", OURS)}, contract, report, Sound(lambda: spark))
 
     problem = report.problems[0]
     assert isinstance(problem, DefinitionError) and problem.file == "jobs/tables/sales_per_region.py"
@@ -116,7 +115,7 @@ def test_an_expression_that_can_raise_is_warned_of_with_its_line_and_what_to_wri
     report = Report()
     table = replace(SALES, columns={**SALES.columns, "amount": "1 / amount"}, place=SALES.place)
 
-    check_table(table, {"orders": load_topic("orders")}, None, report, Sound(lambda: spark))
+    check_table(table, {"orders": load_topic("orders", OURS)}, None, report, Sound(lambda: spark))
 
     (warning,) = report.warnings
     assert report.ok and report.to_json()["warnings"] == [findings.to_json(warning)]

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.project import OURS, PROJECT, project_in
 from tests.releases.test_derived import BUYERS, NEWEST, SPENT
-from twinlake.config.settings import PROJECT
 from twinlake.definitions import premises as rested
+from twinlake.definitions.loader import Loaded
 from twinlake.kinds.definition import Place
 from twinlake.kinds.kind import Kind
 from twinlake.releases import check as module
@@ -70,7 +71,7 @@ class Project:
         return (found["TABLE"],)
 
     def check(self, start_spark: Callable[[], SparkSession]) -> Report:
-        return check(self.folder, start_spark, checked=Checked(self.kept))
+        return check([project_in(self.folder)], start_spark, checked=Checked(self.kept))
 
 
 @pytest.fixture
@@ -78,7 +79,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project
     made = Project(tmp_path / "project")
     monkeypatch.syspath_prepend(str(made.folder))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    monkeypatch.setattr(module, "defined", lambda examples: made.defined())
+    monkeypatch.setattr(module, "load", lambda *_: Loaded(tables=made.defined()))
     yield made
     sys.modules.pop("helper", None)
 
@@ -147,7 +148,7 @@ def _forget() -> None:
 
 
 def test_it_is_found_out_again_when_what_it_reads_has_changed() -> None:
-    topics = {"orders": load_topic("orders")}
+    topics = {"orders": load_topic("orders", OURS)}
 
     def of(*tables: Kind) -> str:
         keys: dict[str, str] = {}

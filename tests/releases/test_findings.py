@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from tests.project import PROJECT
 from twinlake import Aggregate, Count
 from twinlake.base.errors import ContractError, DefinitionError, TwinlakeError
-from twinlake.config.settings import PROJECT
 from twinlake.releases import findings
 from twinlake.topics.contract_file import load_contract
 from twinlake.topics.schema import load_schema

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.tables import TABLES
 from tests.damages import OF_COMMITS, OF_DATA, forget
+from tests.project import TABLES
 from tests.releases.lake import Lake, following_sql_server, order
 from twinlake.base.errors import DamagedError, DifferenceError, LostVersionError, NotFoundError, error_of
 from twinlake.base.waiting import wait_for

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.tables import TABLES, latest_order, sales_per_region
+from jobs.tables import latest_order, sales_per_region
+from tests.project import TABLES
 from tests.releases.lake import Lake, following_sql_server, order
 from twinlake.base.errors import NotFoundError, StalledVersionError, UsageError
 from twinlake.base.job import Run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,9 +36,11 @@ def released(number: int, tables: dict[str, str], **more: Any) -> Release:
                    approved_by="tester", **more)  # fmt: skip
 
 
-def decided(live: Release | None, proposals: list[Proposal], versions: list[Version]) -> Plan:
+def decided(
+    live: Release | None, proposals: list[Proposal], versions: list[Version], remove: Sequence[str] = ()
+) -> Plan:
     return decide(live=live, proposals=proposals, versions=versions, histories=HISTORY, created_at="now",
-                  records_per_second=100_000)  # fmt: skip
+                  records_per_second=100_000, remove=remove)  # fmt: skip
 
 
 def actions(plan: Plan) -> dict[str, str]:
@@ -50,6 +53,7 @@ def test_each_table_is_new_changed_unchanged_or_removed(tmp_path: Path) -> None:
         released(4, {v.table: v.name for v in before}),
         [proposal("same", "a"), proposal("other", "d"), proposal("fresh", "e")],
         before,
+        remove=["gone"],
     )
 
     assert actions(plan) == {"same": "unchanged", "other": "changed", "fresh": "new", "gone": "removed"}
@@ -65,7 +69,7 @@ def test_what_goes_names_who_is_left_without_it() -> None:
     live = released(4, {one.table: one.name for one in before})
     plan = decide(
         live=live, proposals=[], versions=before, histories={}, created_at="now",
-        changelogs={"gone": "changes"},
+        changelogs={"gone": "changes"}, remove=["gone", "silent"],
     )  # fmt: skip
 
     lines = "\n".join(describe(plan))
@@ -185,3 +189,14 @@ def test_a_rollback_goes_back_and_never_forward_by_itself() -> None:
     assert "`twinlake releases`" in str(live.value) and 'in Airflow "To release"' in str(live.value)
     with pytest.raises(NotFoundError, match="`twinlake releases`"):
         rollback_target([first, second], to=9)
+
+
+def test_a_live_table_without_a_definition_stays_as_it_is_unless_it_is_to_be_removed() -> None:
+    before = [version("kept", "a", 1), version("gone", "b", 2)]
+    live = released(4, {one.table: one.name for one in before})
+
+    plan = decided(live, [], before, remove=["gone"])
+
+    kept = next(change for change in plan.changes if change.table == "kept")
+    assert actions(plan) == {"kept": "unchanged", "gone": "removed"}
+    assert kept.green == kept.blue == before[0].name and kept.stays

@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.tables import TABLES
+from tests.project import PROJECT, TABLES
 from tests.releases.lake import Lake, following_sql_server, order
 from twinlake.base.errors import DifferenceError, NotFoundError, UsageError
 from twinlake.base.git import commit_of
 from twinlake.base.job import Run
 from twinlake.base.times import utc_now
-from twinlake.config.settings import PROJECT
 from twinlake.kinds.kind import Kind
 from twinlake.lake.catalog import release_log
 from twinlake.releases import gate as ask_gate
@@ -312,3 +311,27 @@ def test_a_first_release_over_a_log_that_filled_meanwhile_is_certified_first(
 
     assert (result["release"], result["kind"]) == (1, "initial")
     assert certificate["equal"] and certificate["position"] == {"orders": 1}
+
+
+def test_a_live_table_whose_definition_is_not_found_stays_until_its_removal_is_asked_for(
+    lake: Lake, back_to_first: None
+) -> None:
+    without = {name: table for name, table in DEFINED.items() if name != "latest_order"}
+
+    stays = lake.plan(without, remove=[])
+    goes = lake.plan(without, remove=["latest_order"])
+
+    assert stays["empty"]
+    assert "`twinlake plan --remove latest_order` removes it" in "\n".join(stays["lines"])
+    assert [one["table"] for one in goes["changes"] if one["action"] == "removed"] == ["latest_order"]
+
+
+def test_only_a_live_table_without_a_definition_can_be_removed(lake: Lake, back_to_first: None) -> None:
+    without = {name: table for name, table in DEFINED.items() if name != "latest_order"}
+
+    with pytest.raises(UsageError, match="its definition is still among the project's files"):
+        lake.plan(DEFINED, remove=["latest_order"])
+    with pytest.raises(NotFoundError, match="there is no live table 'nothing'"):
+        lake.plan(without, remove=["nothing"])
+    with pytest.raises(UsageError, match="table latest_order has no definition to plan"):
+        lake.plan(without, named=["latest_order"], remove=[])

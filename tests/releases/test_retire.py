@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.tables import TABLES
+from tests.project import TABLES
 from tests.releases.lake import Lake, order
 from twinlake.base.errors import NotFoundError
 from twinlake.base.times import format_moment, parse_moment, utc_now

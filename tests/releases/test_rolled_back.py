@@ -157,7 +157,7 @@ def test_a_table_that_a_release_dropped_and_a_rollback_brought_back_stays(lake: 
     lake.promote(lake.build({"spent": SPENT}))
     lake.do("rollback", approved_by="me", reason="it is read")
 
-    plan = lake.plan({"spent": PAID})
+    plan = lake.plan({"spent": PAID}, remove=[])
 
     assert actions(plan) == {"spent": "changed", "newest": "unchanged"}
     assert "newest: unchanged (its removal was rolled back in release 3: it is read)" in plan["lines"]

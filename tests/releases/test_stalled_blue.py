@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.tables import TABLES, sales_per_region
+from jobs.tables import sales_per_region
+from tests.project import TABLES
 from tests.releases.lake import Lake, following_sql_server, order
 from twinlake.base.waiting import wait_for
 from twinlake.kinds.kind import Kind

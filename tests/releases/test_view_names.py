@@ -11,7 +11,8 @@ import pytest
 from jobs.tables import latest_order, sales_per_region
 from tests.history import version_of
 from tests.ingest.fed import contract_of
-from twinlake.config.settings import PROJECT
+from tests.project import OURS
+from twinlake.definitions.loader import Loaded
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.lake.log import in_force
 from twinlake.releases import check as module
@@ -38,9 +39,9 @@ def test_a_table_named_like_the_view_of_what_came_late_is_refused_at_its_line(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, table: Aggregate, refused: bool
 ) -> None:
     other = replace(SALES, name=f"{table.name}_LATE", window=None, place=SALES.place)
-    monkeypatch.setattr(module, "defined", lambda examples: (table, other))
+    monkeypatch.setattr(module, "load", lambda *_: Loaded(tables=(table, other)))
 
-    found = [str(problem) for problem in check(PROJECT, lambda: spark).problems]
+    found = [str(problem) for problem in check([OURS], lambda: spark).problems]
 
     why = f"it has the name of the view of what came late for {table.name}"
     assert [problem.split(": ")[0] for problem in found if why in problem] == (
@@ -53,9 +54,9 @@ def test_a_table_named_like_a_view_of_a_topic_is_refused_at_its_line(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, view: str
 ) -> None:
     other = replace(SALES, name=view, window=None, place=SALES.place)
-    monkeypatch.setattr(module, "defined", lambda examples: (SALES, other))
+    monkeypatch.setattr(module, "load", lambda *_: Loaded(tables=(SALES, other)))
 
-    found = [str(problem) for problem in check(PROJECT, lambda: spark).problems]
+    found = [str(problem) for problem in check([OURS], lambda: spark).problems]
 
     why = f"it has the name of a view that every release has of topic orders, {view.lower()}"
     assert SALES.place and [problem.split(": ")[0] for problem in found if why in problem] == [
@@ -68,9 +69,9 @@ def test_a_table_named_like_a_view_of_a_topic_that_the_lake_alone_knows_is_refus
 ) -> None:
     in_force.publish(tmp_path, json_topic("shop.events", SHAPE))
     other = replace(SALES, name="shop_events_valid", window=None, place=SALES.place)
-    monkeypatch.setattr(module, "defined", lambda examples: (other,))
+    monkeypatch.setattr(module, "load", lambda *_: Loaded(tables=(other,)))
 
-    found = [str(problem) for problem in check(PROJECT, lambda: spark, lake=tmp_path).problems]
+    found = [str(problem) for problem in check([OURS], lambda: spark, lake=tmp_path).problems]
 
     assert any("a view that every release has of topic shop.events" in problem for problem in found)
 

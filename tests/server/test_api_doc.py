@@ -1,6 +1,6 @@
 """docs/api.md is what the code says."""
 
-from twinlake.config.settings import PROJECT
+from tests.project import PROJECT
 from twinlake.server.api_doc import text
 
 

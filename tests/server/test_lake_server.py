@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from jobs.tables import orders
+from tests.project import OURS
 from tests.unopened import certificate, make_live, unopened
 from twinlake.base.errors import BusyError
 from twinlake.base.times import utc_now
@@ -118,7 +119,7 @@ def test_ingest_takes_its_limits_from_the_settings_and_its_own_without_any(
     (limited / "twinlake.toml").write_text("[limits]\ncycle_milliseconds = 2000\nrecords_per_batch = 5000\n")
 
     by_default, found = (
-        lake_server.kafka_ingest(Settings(home=home), log, lambda *_: None, utc_now)
+        lake_server.kafka_ingest(Settings(home=home, in_project=OURS), log, lambda *_: None, utc_now)
         for home in (tmp_path, limited)
     )
 

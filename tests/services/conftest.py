@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.project import OURS
 from twinlake.config.settings import Services, Settings
 from twinlake.services.folders import folders_of
 from twinlake.services.part import Context
@@ -14,7 +15,7 @@ from twinlake.services.ports import Ports
 
 @pytest.fixture
 def context(tmp_path: Path) -> Context:
-    settings = Settings(home=tmp_path)
+    settings = Settings(home=tmp_path, in_project=OURS)
     folders = folders_of(settings)
     folders.make()
     return Context(

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.project import OURS
 from tests.registry import FakeRegistry
 from twinlake.base.errors import DeniedError, TwinlakeError
 from twinlake.base.times import utc_now
@@ -89,7 +90,7 @@ def airflow() -> Iterator[FakeAirflow]:
 
 def configured(folder: Path, text: str) -> Settings:
     (folder / "twinlake.toml").write_text(text)
-    return Settings(home=folder)
+    return Settings(home=folder, in_project=OURS)
 
 
 def wrong(found: Iterator[Finding]) -> list[TwinlakeError]:
@@ -134,7 +135,7 @@ def test_a_registry_is_asked_for_the_rule_and_the_schemas_of_every_topic(
 ) -> None:
     settings = configured(tmp_path, f'[registry]\nurl = "{registry.url}"\n')
     before = list(check_registry.findings(settings, utc_now))
-    for schema in load_topic("orders").schemas:
+    for schema in load_topic("orders", OURS).schemas:
         registry.register("orders-value", dict(schema.avro))
     registry.compatibility["orders-value"] = "FULL"
 
@@ -179,7 +180,7 @@ def test_a_registry_that_is_away_or_does_not_let_us_in_is_asked_nothing_more(
     text = f'[registry]\nurl = "{registry.url}"\n'
     denied = wrong(check_registry.findings(configured(tmp_path, text), utc_now))
     registry.close()
-    away = wrong(check_registry.findings(Settings(home=tmp_path), utc_now))
+    away = wrong(check_registry.findings(Settings(home=tmp_path, in_project=OURS), utc_now))
 
     assert [type(one).__name__ for one in denied + away] == ["DeniedError", "UnreachableError"]
     assert "twinlake.toml" in denied[0].remedy and "twinlake.toml" in away[0].remedy

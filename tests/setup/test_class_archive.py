@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from twinlake.config.settings import PROJECT, Settings
+from tests.project import PROJECT, project_in
+from twinlake.config.settings import Settings
 from twinlake.setup.class_archive import ArchiveError, make_archive
 from twinlake.setup.java import find_java
 from twinlake.spark import session as spark
@@ -52,7 +53,7 @@ def test_an_archive_that_does_not_fit_is_passed_over_without_a_word(
 ) -> None:
     skip_without_archive(tmp_path)
     (tmp_path / ".jars").mkdir()
-    settings = Settings(home=tmp_path, project=tmp_path)
+    settings = Settings(home=tmp_path, in_project=project_in(tmp_path))
     spoil(settings.class_archive)
 
     options = [option for option in spark.java_options(settings).split() if not option.startswith("-D")]
@@ -69,7 +70,7 @@ def test_where_no_driver_starts_it_says_why_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    settings = Settings(home=tmp_path, project=tmp_path)
+    settings = Settings(home=tmp_path, in_project=project_in(tmp_path))
     settings.jars.mkdir()
 
     with pytest.raises(ArchiveError, match="was not made"):

@@ -21,13 +21,14 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.types import ArrayType, DataType, StructType
 
-from jobs.tables import TABLES, sales_per_region
-from jobs.tables.gallery import clicks, shop
+from jobs.tables import sales_per_region
+from records import FaultShares, Sample
 from tests.broker import Broker
 from tests.kill.server import SCHEMA_ID, LakeProcess
+from tests.project import EXAMPLES, GALLERY, OURS, PROJECT, TABLES, example_of, sequence
 from tests.registry import FakeRegistry
 from tests.small_lake.small import HERE, shown
-from twinlake.config.settings import GALLERY, PROJECT, Settings
+from twinlake.config.settings import Settings
 from twinlake.ingest.ingest import RUNNING
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.kind import Kind, Moment, StoredKind
@@ -42,14 +43,12 @@ from twinlake.kinds.windows import Hopping
 from twinlake.lake.log.log import Log
 from twinlake.spark.session import session
 from twinlake.topics.contract import JSON
-from twinlake.topics.gallery import sequence
 from twinlake.topics.kafka import Kafka
 from twinlake.topics.produce import produce
-from twinlake.topics.sample_orders import FaultShares, Sample
 from twinlake.topics.topic import load_topic, topic_names
 
 SEED = 27
-EXAMPLES = ("clicks", "shop")
+SHOWN = ("clicks", "shop")
 RECORDS = 120
 FAULTS = FaultShares(duplicate=0.05, undecodable=0.03, rule_broken=0.1, late=0.05, too_late=0.02)
 NOT_KEPT = {"checkpoints", "lake.lock", "staging"}
@@ -74,24 +73,24 @@ TOTALS = Aggregate(
     measures={"amount": Sum("amount"), "orders": Count()},
 )  # fmt: skip
 ALL: Mapping[str, Kind] = {
-    table.name: table for table in (*TABLES, HABITS, TOTALS, *clicks.TABLES, *shop.TABLES)
+    table.name: table for table in (*TABLES, HABITS, TOTALS, *EXAMPLES["clicks"], *EXAMPLES["shop"])
 }
 CHANGED = {**ALL, "sales_per_region": replace(sales_per_region.TABLE, where="status <> 'cancelled'")}
 
 
 def make(number: int, folder: Path) -> None:
     project = folder / "project"
-    for source in (PROJECT, *(GALLERY / name for name in EXAMPLES)):
+    for source in (PROJECT, *(GALLERY / name for name in SHOWN)):
         for part in ("schemas", "contracts"):
             shutil.copytree(source / part, project / part, dirs_exist_ok=True)
-    (project / ".jars").symlink_to(PROJECT / ".jars")
+    (project / "twinlake.toml").write_text("[project]\n")
     spark = session(Settings(home=folder / "reader"), name="small-lake", memory="1g", cores=2)
     for table in (HABITS, TOTALS):
         _promise(table, spark, folder, project)
     broker, registry = Broker(folder / "broker").start(), FakeRegistry()
     server = LakeProcess(folder / "home", broker, registry, SEED)
     try:
-        server.command = ["-m", "tests.kill.of_project", str(project)]
+        server.command = ["-m", "twinlake.server", "--project", str(project)]
         ids = _open_topics(server, registry)
         server.start(600)
         _release(server, ALL)
@@ -128,9 +127,9 @@ def make(number: int, folder: Path) -> None:
 def _open_topics(server: LakeProcess, registry: FakeRegistry) -> dict[tuple[str, str], int]:
     """The gallery's topics with what the registry calls their schemas (0 for JSON)."""
     ids: dict[tuple[str, str], int] = {}
-    for example in EXAMPLES:
-        for topic in topic_names(GALLERY / example):
-            loaded = load_topic(topic, GALLERY / example)
+    for example in SHOWN:
+        for topic in topic_names(example_of(example)):
+            loaded = load_topic(topic, example_of(example))
             ids[example, topic] = 0
             if loaded.contract.format != JSON:
                 ids[example, topic] = SCHEMA_ID + len(ids)
@@ -164,7 +163,7 @@ def _produce(server: LakeProcess, ids: Mapping[tuple[str, str], int]) -> None:
 
 def _promise(table: StoredKind, spark: SparkSession, folder: Path, project: Path) -> None:
     """A contract that promises the table's columns as they are."""
-    log = Log(spark, folder / "columns", load_topic("orders"))
+    log = Log(spark, folder / "columns", load_topic("orders", OURS))
     log.open()
     table.partial(log.rows(0, 0)).createOrReplaceTempView("states")
     columns = spark.sql(table.view({table.name: "states"}, Moment())).schema

@@ -16,7 +16,6 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from tests.kill.views import Views
-from twinlake.config.settings import PROJECT
 from twinlake.lake.catalog import release_log
 
 HERE = Path(__file__).parent
@@ -27,7 +26,6 @@ def unpack(number: int, home: Path) -> Path:
     """A copy of the lake of this format, with its project beside it; the lake's folder."""
     with tarfile.open(HERE / f"format_{number}.tar.xz") as packed:
         packed.extractall(home, filter="data")
-    (home / "project" / ".jars").symlink_to(PROJECT / ".jars")
     return home / "lake"
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.project import project_in
 from tests.small_lake.small import unpack
 from tests.small_lake.test_small_lake import CHANGED_SINCE
 from tests.world import Killed
@@ -47,7 +48,7 @@ def test_versions_get_new_fingerprints_over_any_kill_and_lose_nothing(
 ) -> None:
     lake = unpack(0, tmp_path)
     formats.acquire(lake)
-    sources = Settings(home=tmp_path, project=tmp_path / "project").sources
+    sources = Settings(home=tmp_path, in_project=project_in(tmp_path / "project")).sources
     logs = {name: Log(spark, lake, load_topic(name, *sources)) for name in topic_names(*sources)}
     for log in logs.values():
         log.open()

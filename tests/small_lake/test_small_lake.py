@@ -14,13 +14,14 @@ from pyspark.sql import SparkSession
 
 from tests.broker import free_port
 from tests.kill.views import Views
+from tests.project import PROJECT, project_in
 from tests.releases.lake import Lake, following_sql_server, order
 from tests.small_lake.small import Shown, shown, unpack, views_of
 from twinlake.base.breakpoints import Point
 from twinlake.base.errors import FormatError
 from twinlake.base.times import Clock, utc_now
 from twinlake.base.waiting import wait_for
-from twinlake.config.settings import PROJECT, Services, Settings
+from twinlake.config.settings import Services, Settings
 from twinlake.ingest.log_end import LogEnd
 from twinlake.kinds.all import KINDS, from_json
 from twinlake.kinds.kind import is_stored
@@ -93,7 +94,7 @@ class SmallLake(Lake):
     """The lake server over a copy of a small lake."""
 
     def __init__(self, spark: SparkSession, home: Path, sql_url: str) -> None:
-        settings = Settings(home=home, project=home / "project")
+        settings = Settings(home=home, in_project=project_in(home / "project"))
         Services(sql_url=sql_url, lake=str(settings.lake)).save(settings.services_file)
         self.spark, self.path, self._runs = spark, settings.lake, 0
         self.server = LakeServer(settings, utc_now, lambda settings: spark, ResumedIngest)

@@ -8,8 +8,8 @@ import sys
 
 import psutil
 
+from tests.project import PROJECT
 from twinlake.base.waiting import wait_for
-from twinlake.config.settings import PROJECT
 from twinlake.spark.jvm import EXIT_CODE
 
 SERVER = """

@@ -12,9 +12,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.longer import some
+from tests.project import PROJECT
 from twinlake.base.errors import TwinlakeError
 from twinlake.base.waiting import wait_for
-from twinlake.config.settings import PROJECT
 from twinlake.spark.jvm import EXIT_CODE
 from twinlake.spark.watch import LATE_LOOKS, PROBE_LOOKS, SparkWatch
 

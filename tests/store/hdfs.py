@@ -12,9 +12,9 @@ import hdfs_native
 import pyspark
 import pytest
 
+from tests.project import PROJECT
 from twinlake.base.location import Remote
 from twinlake.base.waiting import wait_for
-from twinlake.config.settings import PROJECT
 from twinlake.setup.java import find_java
 
 _JARS = PROJECT / ".jars" / "hdfs"

@@ -19,10 +19,10 @@ from tests.oracle.check import check
 from tests.oracle.judge import Registry
 from tests.oracle.shown import SqlDoor
 from tests.oracle.topic import client_of, end_offsets
+from tests.project import PROJECT
 from tests.store.hdfs import Hdfs
 from twinlake.base.location import Remote
 from twinlake.base.waiting import wait_for
-from twinlake.config.settings import PROJECT
 from twinlake.lake.catalog import release_log
 from twinlake.lake.storage import store
 from twinlake.server.client import LakeClient

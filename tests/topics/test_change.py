@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from tests.project import PROJECT, project_in
 from tests.registry import FakeRegistry
 from twinlake.base.errors import ContractError, DifferenceError
-from twinlake.config.settings import PROJECT
 from twinlake.ingest.unreadable import Unreadable
 from twinlake.ingest.writer_schema import learn
 from twinlake.topics.change import breaking
@@ -111,8 +111,8 @@ def project(tmp_path: Path, change: dict[str, Any] | None) -> Path:
 def test_a_breaking_change_is_refused_with_the_same_words_wherever_it_is_met(tmp_path: Path) -> None:
     change = {"name": "amount", "type": "string"}
     with pytest.raises(ContractError) as in_check:
-        load_topic("orders", project(tmp_path / "files", change))
-    topic = load_topic("orders", project(tmp_path / "first", None))
+        load_topic("orders", project_in(project(tmp_path / "files", change)))
+    topic = load_topic("orders", project_in(project(tmp_path / "first", None)))
     foreign = dict(topic.newest.avro)
     foreign["fields"] = [change if one["name"] == "amount" else one for one in foreign["fields"]]
     fake = FakeRegistry()
@@ -135,7 +135,7 @@ def test_a_breaking_change_is_refused_with_the_same_words_wherever_it_is_met(tmp
 
 
 def test_what_no_file_could_read_so_far_keeps_none_from_being_registered(tmp_path: Path) -> None:
-    topic = load_topic("orders", project(tmp_path, None))
+    topic = load_topic("orders", project_in(project(tmp_path, None)))
     first = dict(topic.newest.avro)
     noted = {**first, "fields": [*first["fields"], {"name": "note", "type": "string", "default": "-"}]}
     second = parse_schema(noted, topic="orders", number=2, file="orders.v2.avsc")
@@ -172,7 +172,7 @@ def test_a_default_that_is_no_value_of_its_type_is_refused_with_its_place(
     folder = project(tmp_path, {"name": "more", "type": avro, "default": default})
 
     with pytest.raises(ContractError) as refused:
-        load_topic("orders", folder)
+        load_topic("orders", project_in(folder))
 
     assert refused.value.path == "fields[5].default" and why in refused.value.why_text
 
@@ -186,4 +186,4 @@ def test_a_version_is_compared_with_all_before_it_not_with_its_neighbour(tmp_pat
         (folder / "schemas" / f"orders.v{number}.avsc").write_text(json.dumps(avro))
 
     with pytest.raises(ContractError, match="'region' is read as int and sent as string"):
-        load_topic("orders", folder)
+        load_topic("orders", project_in(folder))

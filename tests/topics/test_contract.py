@@ -13,8 +13,8 @@ import pytest
 import yaml
 from jsonschema import Draft201909Validator
 
+from tests.project import OURS, PROJECT
 from twinlake.base.errors import ContractError
-from twinlake.config.settings import PROJECT
 from twinlake.topics.contract import Rule
 from twinlake.topics.contract_file import load_contract, parse_contract
 from twinlake.topics.contract_schema import contract_schema
@@ -92,7 +92,7 @@ BY_MEANING = {
 
 
 def test_the_contract_of_orders_says_what_it_promises() -> None:
-    contract = load_topic("orders").contract
+    contract = load_topic("orders", OURS).contract
 
     assert (contract.event_time, contract.unique) == ("ordered_at", "event_id")
     assert (contract.late_after, contract.discard_after) == (timedelta(hours=3), timedelta(days=21))
@@ -200,7 +200,7 @@ def test_a_file_that_is_no_yaml_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_a_disagreement_with_the_schema_names_both(change: dict[str, Any], words: str) -> None:
-    topic = load_topic("orders")
+    topic = load_topic("orders", OURS)
     avro = copy.deepcopy(dict(topic.newest.avro))
     avro["fields"][AMOUNT] = change
 
@@ -210,7 +210,7 @@ def test_a_disagreement_with_the_schema_names_both(change: dict[str, Any], words
 
 
 def test_a_field_that_the_contract_leaves_out_is_a_disagreement() -> None:
-    topic = load_topic("orders")
+    topic = load_topic("orders", OURS)
     avro = copy.deepcopy(dict(topic.newest.avro))
     avro["fields"].append({"name": "note", "type": ["null", "string"], "default": None})
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tests.project import OURS
 from twinlake.topics.earlier import as_of_schema
 from twinlake.topics.schema import parse_schema
 from twinlake.topics.topic import load_topic
 
-ORDERS = load_topic("orders")
+ORDERS = load_topic("orders", OURS)
 
 
 def test_an_id_that_was_no_field_then_is_none() -> None:

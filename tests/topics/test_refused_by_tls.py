@@ -16,6 +16,7 @@ from threading import Event
 
 import pytest
 
+from records import Sample
 from twinlake.base.errors import DeniedError, UnreachableError
 from twinlake.config.login import Login
 from twinlake.services.certificates import BROKER, SUPERVISOR, Certificates
@@ -23,7 +24,6 @@ from twinlake.topics import kafka as kafka_module
 from twinlake.topics import produce as produce_module
 from twinlake.topics.kafka import Kafka
 from twinlake.topics.produce import produce
-from twinlake.topics.sample_orders import Sample
 
 
 @pytest.fixture(scope="module")

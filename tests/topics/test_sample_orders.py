@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from twinlake.topics.sample_orders import CUSTOMERS, FaultShares, Sample
+from records import CUSTOMERS, FaultShares, Sample
 
 NOW = 1_790_000_000_000
 

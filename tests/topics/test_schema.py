@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.project import PROJECT, project_in
 from twinlake.base.errors import ContractError, NotFoundError
-from twinlake.config.settings import PROJECT
 from twinlake.topics.schema import load_schema, parse_schema
 from twinlake.topics.topic import load_topic
 
@@ -82,7 +82,7 @@ def test_a_missing_version_is_an_error(tmp_path: Path) -> None:
     shutil.copy(project / "schemas" / "orders.v1.avsc", project / "schemas" / "orders.v3.avsc")
 
     with pytest.raises(ContractError, match="version 2 of topic orders is missing"):
-        load_topic("orders", project)
+        load_topic("orders", project_in(project))
 
 
 def test_a_file_that_is_no_json_is_an_error(tmp_path: Path) -> None:
@@ -90,19 +90,19 @@ def test_a_file_that_is_no_json_is_an_error(tmp_path: Path) -> None:
     (project / "schemas" / "orders.v2.avsc").write_text("{")
 
     with pytest.raises(ContractError, match="cannot be read as JSON"):
-        load_topic("orders", project)
+        load_topic("orders", project_in(project))
 
 
 def test_an_unknown_topic_names_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="orders"):
-        load_topic("nothing", _project(tmp_path))
+        load_topic("nothing", project_in(_project(tmp_path)))
 
 
 def test_a_schema_that_changes_the_type_of_a_field_is_refused_with_both_types(tmp_path: Path) -> None:
     project = tmp_path / "project"
     for folder in ("contracts", "schemas"):
         shutil.copytree(PROJECT / folder, project / folder)
-    newest = load_topic("orders", project).newest
+    newest = load_topic("orders", project_in(project)).newest
     first = project / "schemas" / f"orders.v{newest.number}.avsc"
     second = first.with_name(f"orders.v{newest.number + 1}.avsc")
     fields = json.loads(first.read_text())
@@ -111,6 +111,6 @@ def test_a_schema_that_changes_the_type_of_a_field_is_refused_with_both_types(tm
     second.write_text(json.dumps(fields))
 
     with pytest.raises(ContractError, match="a field keeps its type") as refused:
-        load_topic("orders", project)
+        load_topic("orders", project_in(project))
 
     assert refused.value.file == str(second) and "'amount'" in str(refused.value)

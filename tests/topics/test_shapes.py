@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.project import PROJECT, project_in
 from twinlake.base.errors import ContractError
-from twinlake.config.settings import PROJECT
 from twinlake.topics import record_key
 from twinlake.topics.contract import Contract
 from twinlake.topics.contract_file import parse_contract
@@ -131,11 +131,11 @@ def test_the_shape_of_a_topic_in_json_is_its_contract(tmp_path: Path) -> None:
     (tmp_path / "contracts").mkdir()
     (tmp_path / "contracts" / "orders.yaml").write_text(yaml.safe_dump(document(ADDRESS, format="json")))
 
-    assert topic_names(tmp_path) == ("orders",)
-    topic = load_topic("orders", tmp_path)
+    assert topic_names(project_in(tmp_path)) == ("orders",)
+    topic = load_topic("orders", project_in(tmp_path))
     assert topic.columns[7] == ("address", "struct<city:string,Tags:array<string>>")
     assert topic.newest.file == str(tmp_path / "contracts" / "orders.yaml")
     assert Topic.from_json(topic.to_json()) == topic
     shutil.copy(PROJECT / "schemas" / "orders.v1.avsc", tmp_path / "schemas")
     with pytest.raises(ContractError, match="the contract is its schema"):
-        load_topic("orders", tmp_path)
+        load_topic("orders", project_in(tmp_path))

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twinlake.config.settings import PROJECT
-from twinlake.topics.sample_orders import FIELDS, Sample
+from records import FIELDS, Sample
+from tests.project import PROJECT
 from twinlake.topics.wire import HEADER_BYTES, decimals, frames, longs, texts
 
 SCHEMA_FILE = Path(PROJECT) / "schemas" / "orders.v1.avsc"

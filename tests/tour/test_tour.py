@@ -16,8 +16,8 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.project import PROJECT
 from twinlake.base.waiting import wait_for
-from twinlake.config.settings import PROJECT
 
 LONGEST_S = 600
 MADE_HERE = (".venv", ".jars", ".twinlake*", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis",

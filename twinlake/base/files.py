@@ -137,3 +137,9 @@ def _sync(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def shown_path(file: str | Path) -> str:
+    """The path as a person reads it: from where they stand, if it is below there."""
+    path, here = Path(file), Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)

@@ -13,8 +13,8 @@ from twinlake.base.errors import UsageError
 from twinlake.base.version import VERSION
 
 _COMMANDS = (
-    "services", "doctor", "topics", "check", "batch", "jobs", "releases", "query", "quarantine", "changelog",
-    "pause", "reload", "gallery", "dags", "editor",
+    "services", "doctor", "topics", "produce", "check", "batch", "jobs", "releases", "query", "quarantine",
+    "changelog", "pause", "reload", "gallery", "dags", "editor",
 )  # fmt: skip
 
 
@@ -27,7 +27,10 @@ def _show_version(asked: bool) -> None:
 def _choose_home(
     home: Annotated[
         str | None,
-        typer.Option(help="the state to work on, such as .twinlake-demo; else $TWINLAKE_HOME or .twinlake"),
+        typer.Option(help="the data directory; else $TWINLAKE_HOME, or .twinlake in the project"),
+    ] = None,
+    project: Annotated[
+        str | None, typer.Option(help="the folder of the project; else the nearest one upward from here")
     ] = None,
     _version: Annotated[
         bool, typer.Option("--version", help="print it, and end", callback=_show_version, is_eager=True)
@@ -39,6 +42,10 @@ def _choose_home(
     if home is not None:
         folder = Path(home).expanduser().absolute()
         os.environ["TWINLAKE_HOME"] = str(folder)  # for what the command starts, too
+    if project == "":
+        raise UsageError("--project names no folder", "it is empty", "leave it out, or name a folder")
+    if project is not None:
+        os.environ["TWINLAKE_PROJECT"] = str(Path(project).expanduser().absolute())
 
 
 def build_app() -> typer.Typer:

@@ -15,7 +15,7 @@ import typer
 
 from twinlake.base.errors import TwinlakeError
 from twinlake.cli.output import load_settings, print_json, tell
-from twinlake.config.settings import PROJECT, Settings
+from twinlake.config.settings import Settings
 from twinlake.releases.check import check
 from twinlake.releases.checked import Checked
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-KEPT = PROJECT / ".twinlake_cache" / "checked.json"
+KEPT = ".twinlake_cache/checked.json"
 
 
 def register(app: typer.Typer) -> None:
@@ -41,7 +41,9 @@ def run(as_json: Annotated[bool, typer.Option("--json", help="Print the report a
         # a scratch folder of its own: a check must not touch the state of what runs
         given = load_settings()
         settings = replace(given, home=Path(scratch))
-        report = check(PROJECT, lambda: _spark(settings), given.examples, Checked(KEPT), given.lake)
+        report = check(
+            given.sources, lambda: _spark(settings), Checked(given.project.root / KEPT), given.lake
+        )
     if as_json:
         print_json(report.to_json())
     else:
@@ -75,8 +77,10 @@ def _shown(found: TwinlakeError) -> str:
 
 def _spark(settings: Settings) -> SparkSession:
     """A session whose own words go to a file: what they mean to a user, the report says."""
+    from twinlake.setup.ensure import ensure_jars
     from twinlake.spark.session import session
 
+    ensure_jars(settings, os.environ, tell)
     said = settings.home / "spark.log"
     try:
         with _stderr_to(said):

@@ -16,6 +16,7 @@ from twinlake.base.errors import UsageError
 from twinlake.base.files import replace_file
 from twinlake.base.version import VERSION
 from twinlake.cli.output import load_settings, say, tell
+from twinlake.config.library import LIBRARY
 from twinlake.config.sections import Limits
 
 MARK = ".twinlake.json"
@@ -23,7 +24,6 @@ MARK = ".twinlake.json"
 `twinlake/airflow` reads: the prefix of the DAGs' names, and how long they may take."""
 
 POOLS = "pools.json"
-LIBRARY = Path(__file__).parents[1]
 NO_DAGS = b"twinlake/\n"
 """What Airflow does not look for DAGs in."""
 
@@ -42,7 +42,7 @@ def dags_command(
 ) -> None:
     """Write the DAGs for an Airflow of your own: one folder that needs only Airflow (docs/airflow.md)."""
     settings = load_settings()
-    files = dag_files(settings.project)
+    files = dag_files(settings.project.dags)
     try:
         write(files, folder.absolute(), prefix, settings.values.limits)
     except OSError as error:
@@ -57,9 +57,9 @@ def dags_command(
     tell("and add the connection twinlake_default (docs/airflow.md)")
 
 
-def dag_files(project: Path) -> dict[str, bytes]:
-    """By its place in the folder, each file: what is in `dags/`, and what it imports of `twinlake`."""
-    left = sorted((project / "dags").glob("*.py"))
+def dag_files(folder: Path) -> dict[str, bytes]:
+    """By its place, each file: what is in the folder of DAGs, and what that imports of `twinlake`."""
+    left = sorted(folder.glob("*.py"))
     files = {file.name: file for file in left}
     while left:
         for file in _imported(left.pop()):

@@ -10,7 +10,7 @@ from typing import Any
 from twinlake.base.git import commit_of
 from twinlake.cli.output import load_settings
 from twinlake.config.settings import Settings
-from twinlake.definitions.loader import defined
+from twinlake.definitions.loader import load
 from twinlake.server.client import LakeClient
 
 APPROVED_BY = "twinlake up"
@@ -26,7 +26,12 @@ def ensure_release(settings: Settings, say: Callable[[str], None]) -> str | None
     if status["release"]:
         return None
 
-    definitions = {table.name: table.to_json() for table in defined(settings.examples)}
+    loaded = load(*settings.sources)
+    for error in loaded.wrong:
+        say(f"left out of the first release: {error.what}")
+    definitions = {table.name: table.to_json() for table in loaded.tables}
+    if not definitions:
+        return None
     meaning = hashlib.sha256(json.dumps(definitions, sort_keys=True).encode()).hexdigest()[:12]
     first = f"{status['lake_id']}:{meaning}"
 
@@ -35,7 +40,7 @@ def ensure_release(settings: Settings, say: Callable[[str], None]) -> str | None
         job = client.submit(kind, params, key=f"first:{kind}:{params.get('plan', first)}")
         return client.follow(job.id).succeeded()
 
-    plan = do("plan", {"definitions": definitions, "git_commit": commit_of(settings.project)})["id"]
+    plan = do("plan", {"definitions": definitions, "git_commit": commit_of(settings.project.root)})["id"]
     do("build", {"plan": plan})
     do("promote", {"plan": plan, "approved_by": APPROVED_BY})
     return f"1 is live: {', '.join(definitions)}"

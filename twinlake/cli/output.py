@@ -68,11 +68,16 @@ def show_rows(names: Sequence[str], rows: Iterable[Sequence[Words]]) -> None:
 
 def report_error(error: TwinlakeError, as_json: bool) -> int:
     """Says what happened, why and what to do, and returns the exit code."""
-    for line in error_lines(error.to_json()):
-        tell(line)  # first: whether or not anybody reads stdout
+    show_error(error)  # first: whether or not anybody reads stdout
     if as_json:
         print_json(error.to_json())
     return error.exit_code
+
+
+def show_error(error: TwinlakeError) -> None:
+    """What happened, why and what to do, on stderr."""
+    for line in error_lines(error.to_json()):
+        tell(line)
 
 
 def error_lines(error: dict[str, Any]) -> list[Words]:

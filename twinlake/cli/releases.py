@@ -13,7 +13,7 @@ from twinlake.base.git import commit_of
 from twinlake.cli.job_options import Asked, asking
 from twinlake.cli.jobs import AS_JSON, KEY, follow
 from twinlake.cli.numbers import whole
-from twinlake.cli.output import Words, load_settings, print_json, say, show_rows, tell
+from twinlake.cli.output import Words, load_settings, print_json, say, show_error, show_rows, tell
 from twinlake.config.settings import Settings
 from twinlake.lake import formats
 from twinlake.lake.catalog.plans import Plans
@@ -54,21 +54,31 @@ def plan_command(
     *,
     asked: Asked,
     tables: Annotated[str | None, typer.Option("--table", metavar="A,B", help="{about}")] = None,
+    remove: Annotated[str | None, typer.Option(metavar="A,B", help="{about}")] = None,
     key: KEY = None,
     as_json: AS_JSON = False,
 ) -> None:
-    """Say what the definitions in jobs/tables would change against the live release, and its cost.
+    """Say what the project's definitions would change against the live release, and its cost.
 
-    What was rolled back is left out until its definition changes, or it is named with --table.
+    A live table whose definition is not found stays as it is, unless --remove names it. What was rolled back
+    is left out until its definition changes, or it is named with --table.
     """
-    from twinlake.definitions.loader import defined
+    from twinlake.definitions.loader import load
 
     settings = load_settings()
-    known = {table.name: table for table in defined(settings.examples)}
+    loaded = load(*settings.sources)
+    if loaded.wrong and not loaded.tables:
+        raise loaded.wrong[0]
+    known = {table.name: table for table in loaded.tables}
     asked["definitions"] = {name: one.to_json() for name, one in known.items()}
-    asked["git_commit"] = commit_of(settings.project)
+    asked["git_commit"] = commit_of(settings.project.root)
     if tables is not None:
-        asked["tables"] = [name.strip() for name in tables.split(",")]
+        asked["tables"] = names_in(tables)
+    if remove is not None:
+        asked["remove"] = names_in(remove)
+    for error in loaded.wrong:
+        show_error(error)
+        tell("the tables of this file are not planned: those that are live stay as they are")
     try:
         result = _run(settings, "plan", asked, key)
     except DefinitionError as error:
@@ -83,6 +93,11 @@ def plan_command(
         say(line)
     if not result["empty"]:
         tell(f"next: twinlake build {result['id']}")
+
+
+def names_in(text: str) -> list[str]:
+    """The names in an option like `A,B`."""
+    return [name.strip() for name in text.split(",")]
 
 
 @asking(BuildParams)

@@ -42,9 +42,11 @@ def up(
     settings = load_settings()
     from twinlake.cli.doctor import check_given
     from twinlake.cli.first_release import ensure_release
+    from twinlake.setup.ensure import ensure_jars
     from twinlake.spark.cluster import check_master
 
     settings.refuse_incomplete()
+    ensure_jars(settings, os.environ, tell)
     given = settings.values.given
     parts = control.choose(_names(only), _names(without), given)
     missing = {part.service for part in parts} & {"lake", "sql"}  # what the first release takes

@@ -1,10 +1,10 @@
-"""Owns where things are: the project's folders, the state folder, and services.json."""
+"""Owns where things are: the project, the data directory, and services.json."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
@@ -15,21 +15,15 @@ from twinlake.base.errors import UnreachableError, UsageError
 from twinlake.base.files import SECRET, replace_file
 from twinlake.base.location import Location, located
 from twinlake.config import settings_file
+from twinlake.config.library import jars_folder
 from twinlake.config.login import Login, RegistryLogin, Role
+from twinlake.config.project import Project
 
 if TYPE_CHECKING:
     from twinlake.config.values import Values
 
-PROJECT = Path(__file__).resolve().parents[2]
 _FOREIGN = re.compile(r"[^!-~]|[%{}\[\]*?]")
 """Java's options are split on spaces, and its files of properties are no UTF-8."""
-GALLERY = PROJECT / "jobs" / "tables" / "gallery"
-"""Examples: a folder each, with definitions, `schemas/` and `contracts/` of its own."""
-
-
-def sources_of(project: Path, examples: Iterable[str]) -> tuple[Path, ...]:
-    """The folders that have `schemas/` and `contracts/`: the project's, and those of these examples."""
-    return (project, *(GALLERY / name for name in examples))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +52,8 @@ class Services:
     """What a client shows the registry, as `RegistryLogin.of` reads it; nothing for an open one."""
     given: list[str] = field(default_factory=list)
     """The services that are used and not started, as twinlake.toml said when the others were."""
+    project: str = ""
+    """The folder of the project that was started."""
     settings: str = ""
     """A digest of the settings that were active then."""
     query_seconds: float = 300.0
@@ -111,6 +107,14 @@ class Services:
                 path.unlink()
 
 
+def _project_of(services_file: Path) -> Project | None:
+    """The project that was started with these addresses, where it still exists."""
+    try:
+        return Project.load(Path(_addresses(services_file)["project"]))
+    except (OSError, ValueError, KeyError, TypeError, UsageError):
+        return None
+
+
 def _addresses(path: Path) -> dict[str, Any]:
     """What the file holds; ValueError where that is nothing that was saved."""
     found = json.loads(path.read_text())
@@ -124,8 +128,11 @@ class Settings:
     """Folders, and what twinlake.toml says; built once by `__main__` (or a DAG file) and handed down."""
 
     home: Path
-    """State of this installation ($TWINLAKE_HOME)."""
-    project: Path = PROJECT
+    """The data directory ($TWINLAKE_HOME)."""
+    in_project: Project | None = None
+    """The project that is worked on; None where only addresses are needed."""
+    jars: Path = field(default_factory=lambda: jars_folder({}))
+    """What Java needs, fetched once: see `twinlake/setup/jars.py`."""
     overrides: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     """What the environment says of `twinlake.toml`'s keys, secrets among it."""
     known_values: Values | None = field(default=None, repr=False, compare=False)
@@ -134,17 +141,48 @@ class Settings:
     """The copy of `twinlake.toml` that what runs was started with; the file may have been changed since."""
 
     @classmethod
-    def of(cls, environ: Mapping[str, str]) -> Settings:
-        """The installation in use: $TWINLAKE_HOME, or .twinlake in the project."""
-        home = Path(environ.get("TWINLAKE_HOME") or PROJECT / ".twinlake").expanduser().absolute()
+    def of(cls, environ: Mapping[str, str], start: Path | None = None) -> Settings:
+        """What is in use: the project, and its data directory unless $TWINLAKE_HOME names another one.
+
+        The project is $TWINLAKE_PROJECT, else the nearest one upward from `start`, else the one that the data
+        directory was started with. UsageError where neither project nor data directory is known.
+        """
+        named = environ.get("TWINLAKE_PROJECT")
+        project = Project.load(Path(named)) if named else Project.find(start or Path.cwd())
+        at = environ.get("TWINLAKE_HOME") or (project.data if project else None)
+        if at is None:
+            raise UsageError(
+                "there is no project here", f"no folder from {start or Path.cwd()} upward has a "
+                "twinlake.toml with a section [project]",
+                "go to a project's folder, name it with --project, or make one: `twinlake new project DIR`",
+            )  # fmt: skip
+        home = Path(at).expanduser().absolute()
+        if project is not None and project.root.is_relative_to(home):
+            raise UsageError(
+                f"the data directory cannot be {home}", f"it holds the project {project.root} itself",
+                "set TWINLAKE_HOME (or --home) to another folder",
+            )  # fmt: skip
         if foreign := set(_FOREIGN.findall(str(home))):
             raise UsageError(
-                f"the state folder cannot be {home}",
+                f"the data directory cannot be {home}",
                 f"{' and '.join(map(repr, sorted(foreign)))} in its path means something else to Java, Spark "
                 "or deltalake",
                 "set TWINLAKE_HOME (or --home) to another folder",
             )
-        return cls(home=home, overrides=settings_file.overrides(environ))
+        return cls(
+            home=home, in_project=project or _project_of(home / "services.json"), jars=jars_folder(environ),
+            overrides=settings_file.overrides(environ),
+        )  # fmt: skip
+
+    @property
+    def project(self) -> Project:
+        """The project that is worked on; UsageError where there is none."""
+        if self.in_project is None:
+            raise UsageError(
+                "there is no project here", f"{self.home} does not say to which project it belongs",
+                "go to the folder of the project, or name it with --project",
+            )  # fmt: skip
+        return self.in_project
 
     @property
     def file(self) -> Path:
@@ -180,10 +218,6 @@ class Settings:
         return self.home / "run"
 
     @property
-    def jars(self) -> Path:
-        return (self.project / ".jars").resolve()  # the archive of classes knows their one path
-
-    @property
     def classes(self) -> Path:
         """The project's own Java classes; `twinlake/setup/java_classes.py` makes it."""
         return self.jars / "classes" / "twinlake.jar"
@@ -206,7 +240,7 @@ class Settings:
             return ()
         except ValueError:
             found = None
-        known = {file.parent.name for file in GALLERY.glob("*/contracts")}
+        known = self.project.example_names()
         if not isinstance(found, list) or not all(isinstance(name, str) and name in known for name in found):
             raise UsageError(
                 f"{self.gallery_file} is not a list of examples", "it was changed, or an example is gone",
@@ -215,9 +249,9 @@ class Settings:
         return tuple(found)
 
     @property
-    def sources(self) -> tuple[Path, ...]:
-        """The project's, and those of the examples that it shows."""
-        return sources_of(self.project, self.examples)
+    def sources(self) -> tuple[Project, ...]:
+        """The project, and those of the examples that it shows."""
+        return self.project.with_examples(self.examples)
 
     def services(self) -> Services:
         """The addresses in use now, or UnreachableError when nothing was started."""

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from twinlake.config.keys import Key, Section
+from twinlake.config.library import LIBRARY
 from twinlake.config.sections import SECTIONS
-from twinlake.config.settings import PROJECT
 
-DOCUMENT = PROJECT / "docs" / "settings.md"
+DOCUMENT = LIBRARY.parent / "docs" / "settings.md"
 _BEGIN, _END = "## Every key\n\n```toml\n", "```\n"
 
 _HEAD = """\

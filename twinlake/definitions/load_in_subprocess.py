@@ -1,4 +1,4 @@
-"""The definitions as jobs/tables has them at this moment, read by a process of its own.
+"""The definitions as their files are now, read by a process of its own.
 
 A server that imported them would see those of its start for ever, and end with one that ends its process.
 """
@@ -6,56 +6,71 @@ A server that imported them would see those of its start for ever, and end with 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from twinlake.base.errors import TwinlakeError, UsageError, error_of
-from twinlake.definitions.loader import defined
+from twinlake.config.library import CHECKOUT
+from twinlake.config.project import Project
+from twinlake.definitions.loader import load
 
 LIMIT_S = 60.0
 
 
-def written(project: Path, examples: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """By its name the JSON of each definition that is listed now, and of those of these examples.
+@dataclass(frozen=True, kw_only=True)
+class Written:
+    """By its name the JSON of each definition that was found, and what is wrong with the others."""
 
-    DefinitionError, with file and line, where one cannot be imported; UsageError where reading them does not
-    end, or ends the process.
+    definitions: dict[str, dict[str, Any]]
+    wrong: tuple[TwinlakeError, ...] = ()
+
+
+def written(*projects: Project) -> Written:
+    """What the files of these projects define now.
+
+    UsageError where reading them does not end, or ends the process.
     """
+    roots = [str(project.root) for project in projects]
+    path = {"PYTHONPATH": str(CHECKOUT)} if CHECKOUT else {}
     try:
         done = subprocess.run(
-            [sys.executable, "-m", __name__, *examples], cwd=project, capture_output=True, text=True,
-            timeout=LIMIT_S,
+            [sys.executable, "-m", __name__, *roots], cwd=projects[0].root, env={**os.environ, **path},
+            capture_output=True, text=True, timeout=LIMIT_S,
         )  # fmt: skip
-        answer = json.loads(done.stdout)
+        found = json.loads(done.stdout)
     except subprocess.TimeoutExpired as error:
         why = f"it took longer than {LIMIT_S:g} s"
-        raise _unread(why) from error
+        raise _unread(projects[0], why) from error
     except ValueError as error:
-        raise _unread(f"exit code {done.returncode}: {done.stderr.strip()[-600:]}") from error
-    if "error" in answer:
-        raise error_of(answer["error"])
-    found: dict[str, dict[str, Any]] = answer["definitions"]
-    return found
+        raise _unread(projects[0], f"exit code {done.returncode}: {done.stderr.strip()[-600:]}") from error
+    if "error" in found:
+        raise error_of(found["error"])
+    return Written(definitions=found["definitions"], wrong=tuple(map(error_of, found["wrong"])))
 
 
-def _unread(why: str) -> UsageError:
-    return UsageError("jobs/tables cannot be read", why, "run `twinlake check` where the lake server runs")
+def _unread(project: Project, why: str) -> UsageError:
+    remedy = "run `twinlake check` where the lake server runs"
+    return UsageError(f"{project.tables} cannot be read", why, remedy)
 
 
-def main() -> None:
-    """The definitions, or the error, as JSON; what a definition prints goes elsewhere."""
-    answer: dict[str, Any]
+def main(roots: Sequence[str]) -> None:
+    """What was found, or the error, as JSON; what a definition prints goes elsewhere."""
+    found: dict[str, Any]
     try:
         with redirect_stdout(sys.stderr):
-            answer = {"definitions": {table.name: table.to_json() for table in defined(sys.argv[1:])}}
+            loaded = load(*(Project.load(Path(root)) for root in roots))
+        definitions = {table.name: table.to_json() for table in loaded.tables}
+        found = {"definitions": definitions, "wrong": [error.to_json() for error in loaded.wrong]}
     except TwinlakeError as error:
-        answer = {"error": error.to_json()}
-    print(json.dumps(answer))
+        found = {"error": error.to_json()}
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

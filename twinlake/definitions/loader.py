@@ -1,20 +1,26 @@
-"""The definitions that jobs/tables lists now, or the error with the line where one is wrong."""
+"""Finds the definitions of projects: in each module of their folder of tables, what it calls TABLE or TABLES.
+
+A module that cannot be imported, or is wrong in itself, hides none of the others.
+"""
 
 from __future__ import annotations
 
 import difflib
+import hashlib
 import importlib
 import re
+import sys
 import traceback
-from collections.abc import Iterable
-from dataclasses import fields
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import ModuleType
-from typing import cast
 
 from twinlake.base.errors import DefinitionError, TwinlakeError
-from twinlake.config.settings import PROJECT
+from twinlake.base.files import shown_path
+from twinlake.config.project import Project
 from twinlake.kinds.all import KINDS
+from twinlake.kinds.definition import Place
 from twinlake.kinds.kind import Kind
 from twinlake.kinds.measures.all import MEASURES
 from twinlake.kinds.steps import Explode
@@ -22,65 +28,138 @@ from twinlake.kinds.store import Store
 from twinlake.kinds.windows import Hopping, Tumbling
 
 REMEDY = "write it as the README's chapter `Add a table` shows, then run `twinlake check`"
+_PACKAGE = "twinlake_tables_of_"
+"""Each folder of tables is a package of its own name, so that those of two projects fit one process."""
 
 
-def defined(examples: Iterable[str] = ()) -> tuple[Kind, ...]:
-    """The listed definitions, and those of these examples of the gallery.
+@dataclass(frozen=True, kw_only=True)
+class Loaded:
+    """The definitions that were found, and what is wrong with the others."""
 
-    DefinitionError, with file and line, where one cannot be imported.
-    """
-    modules = ("jobs.tables", *(f"jobs.tables.gallery.{name}" for name in examples))
-    return tuple(one for module in modules for one in _listed(module))
+    tables: tuple[Kind, ...]
+    wrong: tuple[TwinlakeError, ...] = ()
+
+    def sound(self) -> tuple[Kind, ...]:
+        """The definitions; raises the first error where something is wrong."""
+        if self.wrong:
+            raise self.wrong[0]
+        return self.tables
 
 
-def _listed(module: str) -> tuple[Kind, ...]:
+def load(*projects: Project) -> Loaded:
+    """The definitions of these projects, in the order of their files. It never raises for what is in them."""
+    tables, wrong = list[Kind](), list[TwinlakeError]()
+    for project in projects:
+        for module in _modules(project.tables):
+            try:
+                tables += _of_module(project.tables, module)
+            except TwinlakeError as error:
+                wrong.append(error)
+    twice = dict(_named_twice(tables))
+    once = tuple(table for table in tables if table.name.lower() not in twice)
+    return Loaded(tables=once, wrong=(*wrong, *twice.values()))
+
+
+def _modules(folder: Path) -> list[Path]:
+    """The files that may define tables; `_name.py` is for their neighbours alone."""
+    found = (file.relative_to(folder) for file in folder.rglob("*.py"))
+    return sorted(file for file in found if not any(part.startswith(("_", ".")) for part in file.parts))
+
+
+def _of_module(folder: Path, file: Path) -> tuple[Kind, ...]:
+    """The definitions of one module; DefinitionError, with file and line, for what is wrong there."""
+    path = folder / file
+    package = _package(folder)
     try:
-        listed = getattr(importlib.import_module(module), "TABLES", None)
+        module = importlib.import_module(".".join((package, *file.with_suffix("").parts)))
     except TwinlakeError:
         raise
     except SyntaxError as error:
-        raise _at(error.filename or "jobs/tables", error.lineno, error.msg, error.offset) from error
+        raise _at(error.filename or str(path), error.lineno, error.msg, error.offset) from error
     except (Exception, SystemExit) as error:  # `sys.exit(0)` would pass for a check that found nothing
-        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "tables" in frame.filename]
-        if not frames:
-            raise
-        last = frames[-1]
-        raise _at(last.filename, last.lineno, _plain(error), (last.colno or 0) + 1) from error
-    if not isinstance(listed, tuple):
-        raise _wrong_list(
-            module, f"TABLES is {_what(listed)}, not a tuple of definitions: (orders.TABLE, ...)"
-        )
-    for one in listed:
-        if not isinstance(one, tuple(KINDS.values())):
-            raise _wrong_list(module, f"TABLES has {_what(one)} in it, which is not a definition")
-    return cast("tuple[Kind, ...]", listed)
+        frames = traceback.extract_tb(error.__traceback__)
+        here = [frame for frame in frames if Path(frame.filename).is_relative_to(folder)]
+        if not here:
+            raise _at(str(path), 1, _plain(error)) from error
+        raise _at(here[-1].filename, here[-1].lineno, _plain(error), (here[-1].colno or 0) + 1) from error
+    return tuple(_listed(path, module))
 
 
-def _wrong_list(module: str, why: str) -> DefinitionError:
-    file = str(PROJECT.joinpath(*module.split("."), "__init__.py"))
-    lines = Path(file).read_text().splitlines() if Path(file).exists() else []
-    line = next((number for number, text in enumerate(lines, 1) if text.startswith("TABLES")), 1)
-    return _at(file, line, why)
+def _package(folder: Path) -> str:
+    """The package of the folder, without what an earlier call has imported: files may have changed."""
+    name = _PACKAGE + hashlib.sha256(str(folder).encode()).hexdigest()[:12]
+    if name not in sys.modules:
+        sys.modules[name] = module = ModuleType(name)
+        module.__path__ = [str(folder)]
+    return name
+
+
+def forget(*projects: Project) -> None:
+    """Import their modules again at the next `load`."""
+    for project in projects:
+        name = _package(project.tables)
+        for module in [one for one in sys.modules if one == name or one.startswith(f"{name}.")]:
+            del sys.modules[module]
+    importlib.invalidate_caches()
+
+
+def _listed(path: Path, module: ModuleType) -> Iterator[Kind]:
+    kinds = tuple(KINDS.values())
+    one, several = getattr(module, "TABLE", None), getattr(module, "TABLES", ())
+    if one is not None and not isinstance(one, kinds):
+        raise _at_name(path, "TABLE", f"TABLE is {_what(one)}, not a definition")
+    if not isinstance(several, tuple | list):
+        raise _at_name(path, "TABLES", f"TABLES is {_what(several)}, not a tuple of definitions")
+    found = [*([] if one is None else [one]), *several]
+    for each in found:
+        if not isinstance(each, kinds):
+            raise _at_name(path, "TABLES", f"TABLES has {_what(each)} in it, which is not a definition")
+    for name, value in vars(module).items():
+        if isinstance(value, kinds) and _is_of(value, path) and not any(value is each for each in found):
+            raise _at_name(
+                path, name, f"{name} is a definition that nobody finds: call it TABLE, or list it in TABLES"
+            )
+    for each in found:
+        if _is_of(each, path):  # what a neighbour defines is found there
+            yield each
+
+
+def _is_of(table: Kind, path: Path) -> bool:
+    return table.place is None or Path(table.place.file) == path
+
+
+def _named_twice(tables: list[Kind]) -> Iterator[tuple[str, DefinitionError]]:
+    """Of each name that several have: one error, with all places. Names differ by more than case."""
+    for name in dict.fromkeys(table.name.lower() for table in tables):
+        same = [table for table in tables if table.name.lower() == name]
+        if len(same) > 1:
+            places = ", ".join(_place(table.place) for table in same)
+            why = f"{len(same)} definitions have this name: {places}"
+            yield name, same[0].error(why, "rename one of them")
+
+
+def _place(place: Place | None) -> str:
+    return f"{shown_path(place.file)}:{place.line}" if place else "?"
+
+
+def _at_name(file: Path, name: str, why: str) -> DefinitionError:
+    lines = file.read_text().splitlines()
+    begins = re.compile(rf"{name}\b")
+    line = next((number for number, text in enumerate(lines, 1) if begins.match(text)), 1)
+    return _at(str(file), line, why)
 
 
 def _what(found: object) -> str:
-    if isinstance(found, ModuleType):
-        return f"the module {found.__name__}"
-    return "missing" if found is None else f"a {type(found).__name__}"
-
-
-def shown_path(file: str) -> str:
-    """The path within the project, if it is there."""
-    return str(Path(file).relative_to(PROJECT)) if Path(file).is_relative_to(PROJECT) else file
+    return f"the module {found.__name__}" if isinstance(found, ModuleType) else f"a {type(found).__name__}"
 
 
 def _plain(error: BaseException) -> str:
     """Python's words for a field too many or too few of a kind, measure or window, said as what they mean."""
-    gone = re.match(r"cannot import name '(\w+)' from .*'jobs\.tables'", str(error))
-    if gone and not (PROJECT / "jobs" / "tables" / f"{gone[1]}.py").exists():
-        # Python takes a file that is gone for a circular import
-        why = f"jobs/tables/{gone[1]}.py is missing, and {gone[1]} is listed"
-        return f"{why}; to remove the table, delete it here"
+    if isinstance(error, ModuleNotFoundError) and str(error.name).split(".")[0] == "jobs":
+        return f"{error}; import a neighbour as `from . import name`, or `from .name import ...`"
+    gone = re.match(rf"(?:No module named '{_PACKAGE}\w+\.|cannot import name ')([\w.]+)'", str(error))
+    if gone:
+        return f"there is no neighbour {gone[1]} beside it"
     needs = re.fullmatch(r"(\w+)\.__init__\(\) missing \d+ required [\w-]+ arguments?: (.+)", str(error))
     if needs:
         return f"{needs[1]} needs {needs[2].replace(chr(39), '')}"

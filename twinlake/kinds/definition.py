@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from twinlake.base.errors import DefinitionError, UsageError
-from twinlake.config.settings import PROJECT
+from twinlake.base.files import shown_path
 from twinlake.kinds.declared import misfits
 from twinlake.kinds.lineage import behind_sql
 from twinlake.topics.avro_type import COLUMN_NAME
@@ -167,9 +167,7 @@ class Definition:
     def _error_at(
         self, line: int, why: str, remedy: str = "", column: int | None = None
     ) -> DefinitionError:
-        file = self.place.file if self.place else ""
-        if Path(file).is_relative_to(PROJECT):
-            file = str(Path(file).relative_to(PROJECT))
+        file = shown_path(self.place.file) if self.place else ""
         return DefinitionError(self.name, file, line, why, remedy, column)
 
     def _place_of(self, text: str) -> tuple[int, int | None]:

@@ -25,8 +25,9 @@ from twinlake.base import quote, service_log
 from twinlake.base.errors import TwinlakeError
 from twinlake.base.http_errors import Protocol
 from twinlake.base.passwords import verify
+from twinlake.config.library import jars_folder
 from twinlake.config.sections import Lake, Limits
-from twinlake.config.settings import PROJECT, Settings
+from twinlake.config.settings import Settings
 from twinlake.config.values import Values
 from twinlake.reading.views import SERVE
 from twinlake.spark import session as spark_edge
@@ -63,7 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
         sql_memory=given.memory, jdbc_seconds=given.jdbc_seconds, query_seconds=given.query_seconds
     )
     values = Values(lake=Lake(uri=given.lake), limits=limits)
-    settings = Settings(home=given.home.absolute(), project=given.project.absolute(), known_values=values)
+    settings = Settings(home=given.home.absolute(), jars=given.jars.absolute(), known_values=values)
     scratch, password_file = given.scratch.absolute(), given.password_file.absolute()
     spark = session(settings, scratch, given.jdbc_port, password_file, limits)
     end_together(spark.sparkContext._gateway.proc)
@@ -160,7 +161,7 @@ def session(
         "spark.sql.thriftserver.ui.retainedSessions": "20",
         "spark.sql.thriftserver.ui.retainedStatements": "20",
     }
-    own = Settings(home=scratch, project=settings.project, known_values=settings.known_values)
+    own = Settings(home=scratch, jars=settings.jars, known_values=settings.known_values)
     return spark_edge.session(own, "twinlake-sql", memory=limits.sql_memory, cores=SLOTS, more=more)
 
 
@@ -228,7 +229,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--query-seconds", type=int, default=DEFAULT.query_seconds, help="longest, over HTTP")
     parser.add_argument("--jdbc-seconds", type=int, default=DEFAULT.jdbc_seconds, help="longest, over JDBC")
     parser.add_argument("--memory", default=DEFAULT.sql_memory, help="its heap")
-    parser.add_argument("--project", type=Path, default=PROJECT, help="where the jars are")
+    parser.add_argument("--jars", type=Path, default=jars_folder({}), help="the folder of the jars")
     return parser.parse_args(arguments)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -11,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from twinlake.base.errors import ContractError, DefinitionError, TwinlakeError
 from twinlake.base.location import Location
-from twinlake.config.settings import sources_of
+from twinlake.config.project import Project
 from twinlake.definitions.fingerprint import fingerprint
-from twinlake.definitions.loader import defined, shown_path
+from twinlake.definitions.loader import Loaded, load
 from twinlake.kinds.analysis import columns, problems, warnings
 from twinlake.kinds.dependencies import ordered, unknown
 from twinlake.kinds.kind import Kind
@@ -53,26 +54,26 @@ class Report:
 
 
 def check(
-    project: Path,
+    sources: Sequence[Project],
     start_spark: Callable[[], SparkSession],
-    examples: Sequence[str] = (),
     checked: Checked | None = None,
     lake: Location | None = None,
 ) -> Report:
-    """Everything in `project`, and these examples of the gallery; and whether the lake could go on with it.
+    """Everything in these projects, and whether the lake could go on with it.
 
     Spark is started only when there is a definition worth analysing, about which `checked` knows nothing.
     """
     report, start_spark = Report(), cache(start_spark)
-    sources = sources_of(project, examples)
     _refuse_schema_names(sources, report)
     named = topic_names(*sources)
     topics = {name: topic for name in named if (topic := _topic(name, sources, report))}
-    tables = _tables(examples, report)
+    loaded = load(*sources)
+    report.problems.extend(loaded.wrong)
+    tables = loaded.tables
     contracts = _contracts(sources, topics, report)
-    _sets_match(sources, tables, contracts, lake, report)
-    loaded = [table for table in tables if _inputs_known(table, topics, named, report)]
-    listed = _ordered(loaded, tables, report)
+    _sets_match(sources, loaded, contracts, lake, report)
+    known = [table for table in tables if _inputs_known(table, topics, named, report)]
+    listed = _ordered(known, tables, report)
     sound = Sound(start_spark, checked or Checked())
     for table in listed:
         if all(name in sound.tables for name in table.reads):  # what is wrong with others is reported already
@@ -142,23 +143,15 @@ def check_table(
         })  # fmt: skip
 
 
-def _tables(examples: Sequence[str], report: Report) -> tuple[Kind, ...]:
-    try:
-        return defined(examples)
-    except TwinlakeError as error:
-        report.problems.append(error)
-        return ()
-
-
-def _refuse_schema_names(sources: Sequence[Path], report: Report) -> None:
+def _refuse_schema_names(sources: Sequence[Project], report: Report) -> None:
     """Nobody reads a schema under another name: its fields would be missing, without a word."""
-    for path in sorted(path for source in sources for path in (source / "schemas").glob("[!.]*")):
+    for path in sorted(path for source in sources for path in source.schemas.glob("[!.]*")):
         if not FILE_NAME.fullmatch(path.name):
             why = "the file name is not <topic>.v<N>.avsc, like orders.v2.avsc"
             report.problems.append(ContractError(path, "", why, "rename the file"))
 
 
-def _topic(name: str, sources: Sequence[Path], report: Report) -> Topic | None:
+def _topic(name: str, sources: Sequence[Project], report: Report) -> Topic | None:
     try:
         topic = load_topic(name, *sources)
     except TwinlakeError as error:
@@ -171,10 +164,10 @@ def _topic(name: str, sources: Sequence[Path], report: Report) -> Topic | None:
     return topic
 
 
-def _contracts(sources: Sequence[Path], topics: dict[str, Topic], report: Report) -> dict[str, Contract]:
+def _contracts(sources: Sequence[Project], topics: dict[str, Topic], report: Report) -> dict[str, Contract]:
     found = {name: topic.contract for name, topic in topics.items()}
     known_topics = topic_names(*sources)
-    for path in sorted(path for source in sources for path in (source / "contracts").glob("*.y*ml")):
+    for path in sorted(path for source in sources for path in source.contracts.glob("*.y*ml")):
         if path.suffix != ".yaml":
             report.problems.append(
                 ContractError(path, "", "a contract's file name ends in .yaml", "rename it")
@@ -188,19 +181,18 @@ def _contracts(sources: Sequence[Path], topics: dict[str, Topic], report: Report
 
 
 def _sets_match(
-    sources: Sequence[Path],
-    tables: tuple[Kind, ...],
+    sources: Sequence[Project],
+    loaded: Loaded,
     contracts: Mapping[str, Contract],
     lake: Location | None,
     report: Report,
 ) -> None:
-    """Topics, tables, contracts and files in jobs/tables name the same; no table is named as a view."""
-    names: set[str] = set()
+    """Topics, tables and contracts name the same, and files as their tables; no table is named as a view."""
+    tables = loaded.tables
+    names = {table.name for table in tables}
+    places = Counter(table.place.file for table in tables if table.place)
     for table in tables:
-        if table.name in names:
-            report.problems.append(table.error("another table in TABLES has this name"))
-        names.add(table.name)
-        if table.place and Path(table.place.file).stem != table.name:
+        if table.place and places[table.place.file] == 1 and Path(table.place.file).stem != table.name:
             report.problems.append(
                 table.error(f"the file is not named {table.name}.py", "rename one of them")
             )
@@ -212,19 +204,13 @@ def _sets_match(
     topics = set(topic_names(*sources))
     active = () if lake is None else _active(lake)
     report.problems.extend(refused_tables(tables, sorted({*topics, *active})))
-    if not tables:
+    if not tables or loaded.wrong:  # a module that is wrong may have defined the table of a contract
         return
     known = names | topics
-    for path in sorted(path for source in sources for path in (source / "contracts").glob("*.yaml")):
+    for path in sorted(path for source in sources for path in source.contracts.glob("*.yaml")):
         if path.stem not in known and path.stem in contracts:  # one that is torn says no more whose it is
             report.problems.append(
                 ContractError(path, "", "there is no topic and no table of this name", "remove it")
-            )
-    for path in sorted((sources[0] / "jobs" / "tables").glob("*.py")):
-        if path.stem not in names and path.stem != "__init__":
-            why = "it is not listed in TABLES"
-            report.problems.append(
-                DefinitionError(path.stem, shown_path(str(path)), 1, why, "list it in __init__.py")
             )
 
 

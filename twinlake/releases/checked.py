@@ -12,7 +12,6 @@ from typing import Any
 
 from twinlake.base.errors import DefinitionError
 from twinlake.base.files import replace_file
-from twinlake.config.settings import PROJECT
 from twinlake.definitions.premises import hashed, newest, premises
 from twinlake.kinds.kind import Kind
 from twinlake.topics.topic import Topic
@@ -85,6 +84,6 @@ def rests_on(
     """The name of all that is said of a definition by its text and its premises. What it imports is in it
     already: a definition is data. `upstream` is this of the tables that it reads."""
     place = table.place
-    file = PROJECT / place.file if place else None
+    file = Path(place.file) if place else None
     text = hashlib.sha256(file.read_bytes()).hexdigest() if file and file.is_file() else ""
     return hashed([premises(table, topics, tables, upstream, {}), place and [place.file, place.line], text])

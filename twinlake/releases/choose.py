@@ -63,6 +63,40 @@ def not_named(
     return dict.fromkeys(sorted(known - taken), (NOT_NAMED,))
 
 
+def not_found(
+    written: Mapping[str, Kind], live: Mapping[str, Kind], remove: Collection[str]
+) -> dict[str, tuple[str, ...]]:
+    """The live tables without a definition: a file may be broken, or gone by mistake. They stay, unless
+    `remove` names them."""
+    gone = sorted(live.keys() - written.keys() - set(remove))
+    why = "no definition of it was found; `twinlake plan --remove {}` removes it"
+    return {name: (why.format(name),) for name in gone}
+
+
+def refuse_unfound(tables: Collection[str], stays: Mapping[str, tuple[str, ...]]) -> None:
+    """UsageError for a named table without a definition."""
+    for name in tables:
+        if name in stays:
+            raise UsageError(
+                f"table {name} has no definition to plan", "none was found in the project's files",
+                f"see `twinlake check`; `twinlake plan --remove {name}` removes the table",
+            )  # fmt: skip
+
+
+def refuse_removal(remove: Collection[str], written: Mapping[str, Kind], live: Collection[str]) -> None:
+    """UsageError for a table that is to be removed and is defined still; NotFoundError for one that is not
+    live."""
+    for name in remove:
+        if name in written:
+            raise UsageError(
+                f"table {name} cannot be removed", "its definition is still among the project's files",
+                "delete it there, then plan again",
+            )  # fmt: skip
+        if name not in live:
+            known = ", ".join(sorted(live)) or "none"
+            raise NotFoundError(f"there is no live table {name!r}", f"live: {known}", "name one of these")
+
+
 def refuse_unmet(tables: Collection[str], chosen: Chosen) -> None:
     """UsageError for a named table that cannot be taken without another one."""
     for name in tables:

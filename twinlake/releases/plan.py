@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -61,13 +61,14 @@ def decide(
     records_per_second: float = RECORDS_PER_SECOND,
     lost: Mapping[tuple[str, str], str] = NONE_LOST,
     stays: Mapping[str, tuple[str, ...]] = NONE_STAY,
+    remove: Collection[str] = (),
     changelogs: Mapping[str, str] = NO_CHANGELOGS,
 ) -> Plan:
     """The plan that makes the proposals live. A living version with the same fingerprint is reused.
 
     `lost` says by table and name why a version that is none of `versions` can never go on; `stays` why the
-    proposal of a table is not its definition as it is written, or why there is none; `changelogs` the topic
-    of each table that has one.
+    proposal of a table is not its definition as it is written, or why there is none; `remove` names live
+    tables that go; `changelogs` the topic of each table that has one.
 
     A proposal stands after those that it reads, and so do their changes.
     """
@@ -81,12 +82,17 @@ def decide(
         gone = lost.get((table, blue or ""))
         change = _change(proposal, blue, versions, histories, records_per_second, used, gone)
         changes.append(replace(change, why=(*change.why, *stays[table])) if table in stays else change)
-    for table in sorted(stays.keys() - proposed.keys()):
+    for table in sorted(stays.keys() - proposed.keys() - live_tables.keys()):
         changes.append(Change(table=table, action="left out", fingerprint=None, why=stays[table]))
     for table, blue in live_tables.items():
-        if table not in proposed:
-            why = ("the definition is gone from jobs/tables", *_without(table, changelogs.get(table)))
+        if table in remove:
+            why = ("it is to be removed", *_without(table, changelogs.get(table)))
             changes.append(Change(table=table, action="removed", fingerprint=None, blue=blue, why=why))
+        elif table not in proposed:  # this Twinlake does not understand the definition that it is live with
+            why = stays.get(table, ("no definition of it was found",))
+            changes.append(
+                Change(table=table, action="unchanged", fingerprint=None, blue=blue, green=blue, why=why)
+            )
     before = live.number if live else None
     return Plan(
         id=_plan_id(before, changes),

@@ -18,7 +18,16 @@ from twinlake.lake.catalog.rolled_back import RolledBack, rolled_back
 from twinlake.lake.catalog.version import Version, stored_versions
 from twinlake.lake.open_lake import OpenLake
 from twinlake.releases.analysed import Analyses, Upstream
-from twinlake.releases.choose import Chosen, choose, not_named, refuse_read, refuse_unmet
+from twinlake.releases.choose import (
+    Chosen,
+    choose,
+    not_found,
+    not_named,
+    refuse_read,
+    refuse_removal,
+    refuse_unfound,
+    refuse_unmet,
+)
 from twinlake.releases.history import Histories, measured_rate
 from twinlake.releases.plan import RECORDS_PER_SECOND, Proposal, decide
 
@@ -29,22 +38,29 @@ def propose(
     git_commit: str | None,
     run: Run,
     tables: Collection[str] | None = None,
+    remove: Collection[str] = (),
 ) -> Plan:
     """The plan that makes these definitions live, stored, so that the next steps mean the same.
 
-    `definitions` maps each table to its JSON. `tables` limits the plan to some and what reads them; without
-    them what was rolled back is left out. DefinitionError names what is wrong with a definition, such as that
+    `definitions` maps each table to its JSON. A live table that is not among them stays as it is, unless
+    `remove` names it. `tables` limits the plan to some and what reads them; without them what was rolled back
+    is left out. DefinitionError names what is wrong with a definition, such as that
     it reads a table that is not among them; NotFoundError a topic that the lake has not; UsageError a topic
     whose files were added or have changed since the server started.
     """
     written = {table.name: table for table in _named(definitions)}
     live, lived = _live(lake)
     analyses = Analyses(lake)
+    now = release_log.live(lake.path)
+    refuse_removal(remove, written, now.tables if now else ())
+    stays = not_found(written, lived, remove)
     if tables is None:
-        stays = _taken_back(lake, written, live, analyses)
+        taken_back = _taken_back(lake, written, live, analyses)
+        stays |= {name: why for name, why in taken_back.items() if name not in remove}
         chosen = choose(written, lived, stays)
     else:
-        chosen = choose(written, lived, not_named(written, lived, tables))
+        refuse_unfound(tables, stays)
+        chosen = choose(written, lived, stays | not_named(written, lived, {*tables, *remove}))
         refuse_unmet(tables, chosen)
     refuse_read(chosen, lived)
     proposals = _proposals(lake, chosen, live, analyses, run)
@@ -52,7 +68,7 @@ def propose(
     run.progress(1, 1, "tables", "reading how far history reaches")
     lake.damages.look(lake.tables())
     plan = decide(
-        live=release_log.live(lake.path),
+        live=now,
         proposals=proposals,
         versions=lake.versions.usable(),
         lost=_lost(lake),
@@ -61,6 +77,7 @@ def propose(
         git_commit=git_commit,
         records_per_second=measured_rate(lake.runs) or RECORDS_PER_SECOND,
         stays=chosen.stays,
+        remove=remove,
         changelogs={one["table"]: one["topic"] for one in lake.changelogs.status()},
     )
     lake.plans.save(plan)

@@ -16,6 +16,7 @@ import structlog
 
 from twinlake.base.errors import ContractError, DamagedError, StoppedTopicError, TwinlakeError
 from twinlake.base.location import Location
+from twinlake.config.project import Project
 from twinlake.kinds.all import from_json
 from twinlake.kinds.analysis import columns, problems
 from twinlake.kinds.kind import Kind
@@ -108,7 +109,7 @@ class Loaded:
     refused: dict[str, TwinlakeError]
 
 
-def load_all(sources: Sequence[Path], lake: Location | None = None) -> Loaded:
+def load_all(sources: Sequence[Project], lake: Location | None = None) -> Loaded:
     """The topics whose files are right. One that the lake works with is gone only once its contract is: in a
     torn file nothing says any more that it is a topic's."""
     topics, refused = dict[str, Topic](), dict[str, TwinlakeError]()
@@ -138,7 +139,9 @@ def _why_no_topic(file: Path) -> ContractError | None:
     )  # fmt: skip
 
 
-def load_active(lake: Location, sources: Sequence[Path], start_spark: Callable[[], SparkSession]) -> Loaded:
+def load_active(
+    lake: Location, sources: Sequence[Project], start_spark: Callable[[], SparkSession]
+) -> Loaded:
     """Those of them that a lake server can work with."""
     found = load_all(sources, lake)
     refused = found.refused | {one.topic: one.stops for one in stranded(lake, found.topics, start_spark)}

@@ -22,6 +22,8 @@ from twinlake.base import breakpoints, service_log
 from twinlake.base.errors import TwinlakeError
 from twinlake.base.http_errors import Protocol
 from twinlake.base.times import utc_now
+from twinlake.config.library import jars_folder
+from twinlake.config.project import project_at
 from twinlake.config.settings import Settings
 from twinlake.config.settings_file import overrides
 from twinlake.lake.storage.fit import check_store
@@ -84,6 +86,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m twinlake.server", description=__doc__)
     parser.add_argument("--home", type=Path, required=True)
     parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--project", type=Path, help="the project; the nearest one upward unless given")
+    parser.add_argument("--jars", type=Path, default=jars_folder({}), help="the folder of the jars")
     parser.add_argument("--settings", type=Path, help="the active twinlake.toml; HOME's own unless given")
     parser.add_argument("--breakpoints", type=Path, help="for tests: see twinlake/base/breakpoints.py")
     given = parser.parse_args(arguments)
@@ -93,7 +97,10 @@ def main(arguments: list[str] | None = None) -> int:
     os.environ["TZ"] = "UTC"  # PySpark collects timestamps in the process's zone
     time.tzset()
     try:
-        settings = Settings(home=given.home, overrides=overrides(os.environ), in_force=given.settings)
+        settings = Settings(
+            home=given.home, in_project=project_at(given.project), jars=given.jars,
+            overrides=overrides(os.environ), in_force=given.settings,
+        )  # fmt: skip
         return serve(settings, given.port)
     except TwinlakeError as error:
         print(error, file=sys.stderr)

@@ -138,11 +138,11 @@ class ReloadParams(Params):
 
 
 class PlanParams(Params):
-    """Say what the definitions in jobs/tables would change against the live release, and its cost."""
+    """Say what the project's definitions would change against the live release, and its cost."""
 
     definitions: dict[str, dict[str, Any]] | None = Field(
         default=None, min_length=1,
-        description="all tables as {name: definition as JSON}; jobs/tables as it is now beside the lake "
+        description="all tables as {name: definition as JSON}; those of the project beside the lake "
         "server unless given",
     )  # fmt: skip
     git_commit: str | None = Field(
@@ -150,6 +150,9 @@ class PlanParams(Params):
     )
     tables: list[Name] | None = Field(
         default=None, min_length=1, description="only these tables, and what reads them"
+    )
+    remove: list[Name] | None = Field(
+        default=None, min_length=1, description="live tables that go; their definitions must be gone"
     )
 
     @model_validator(mode="after")

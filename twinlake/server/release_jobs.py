@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from twinlake.base.errors import NotFoundError
+from twinlake.base.errors import NotFoundError, TwinlakeError
 from twinlake.base.git import commit_of
 from twinlake.base.job import Failed, Run
-from twinlake.definitions.load_in_subprocess import written
+from twinlake.definitions.load_in_subprocess import Written, written
 from twinlake.lake.catalog.plans import Plan
 from twinlake.lake.catalog.version import Version
 from twinlake.lake.open_lake import OpenLake
@@ -41,9 +41,13 @@ class Planned:
     """A plan, with the lines in which a person reads it."""
 
     plan: Plan
+    wrong: tuple[TwinlakeError, ...] = ()
+    """What is wrong with files whose definitions are not in it."""
 
     def to_json(self) -> dict[str, Any]:
-        return {**self.plan.to_json(), "lines": describe(self.plan)}
+        lines = [*describe(self.plan), *(f"not planned: {error.what}" for error in self.wrong)]
+        wrong = {"wrong": [error.to_json() for error in self.wrong]} if self.wrong else {}
+        return {**self.plan.to_json(), "lines": lines, **wrong}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,12 +62,12 @@ class Reported:
 
 
 def do_plan(lake: OpenLake, params: PlanParams, run: Run) -> Planned:
-    if params.definitions is not None:
-        return Planned(plan=propose(lake, params.definitions, params.git_commit, run, params.tables))
-    run.say("reading jobs/tables")
-    settings = lake.settings
-    definitions = written(settings.project, settings.examples)
-    return Planned(plan=propose(lake, definitions, commit_of(settings.project), run, params.tables))
+    found, commit = Written(definitions=params.definitions or {}), params.git_commit
+    if params.definitions is None:
+        run.say("reading the project's definitions")
+        found, commit = written(*lake.settings.sources), commit_of(lake.settings.project.root)
+    plan = propose(lake, found.definitions, commit, run, params.tables, params.remove or ())
+    return Planned(plan=plan, wrong=found.wrong)
 
 
 def do_build(lake: OpenLake, params: BuildParams, run: Run) -> Built | Failed:

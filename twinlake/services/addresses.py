@@ -30,6 +30,7 @@ def addresses(context: Context) -> Services:
         kafka_access=broker_security.shown(context),
         cluster_id=_cluster_id(context),
         given=list(values.given),
+        project=str(context.settings.project.root),
         settings=values.digest,
         query_seconds=float(values.limits.query_seconds),
     )

@@ -14,12 +14,13 @@ from pathlib import Path
 from twinlake.base.errors import TwinlakeError
 from twinlake.base.files import SECRET, replace_file
 from twinlake.base.times import format_moment, utc_now
+from twinlake.config.library import CHECKOUT, LIBRARY
 from twinlake.services.http import get_json
 from twinlake.services.part import Command, Context, Part
 from twinlake.services.ports import HOST
 
 USER = "admin"
-POOLS = Path(__file__).parents[1] / "airflow" / "pools.json"
+POOLS = LIBRARY / "airflow" / "pools.json"
 _AUTH_MANAGER = "airflow.api_fastapi.auth.managers.simple.simple_auth_manager.SimpleAuthManager"
 _COMPONENTS = ("scheduler", "dag-processor", "triggerer")
 
@@ -49,7 +50,7 @@ def environment(context: Context) -> dict[str, str]:
     settings = {
         "CORE__AUTH_MANAGER": _AUTH_MANAGER,
         "CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
-        "CORE__DAGS_FOLDER": str(context.settings.project / "dags"),
+        "CORE__DAGS_FOLDER": str(context.settings.project.dags),
         "CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
         "CORE__EXECUTOR": "LocalExecutor",
         "CORE__FERNET_KEY": "",
@@ -78,10 +79,11 @@ def environment(context: Context) -> dict[str, str]:
         **{f"AIRFLOW__{name}": value for name, value in settings.items()},
         "NO_COLOR": "1",
         "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": str(context.settings.project),
+        **({"PYTHONPATH": str(CHECKOUT)} if CHECKOUT else {}),
         "PYTHONUNBUFFERED": "1",
         "SPARK_LOCAL_IP": HOST,
         "TWINLAKE_HOME": str(context.settings.home),
+        "TWINLAKE_PROJECT": str(context.settings.project.root),
     }
 
 

@@ -33,6 +33,7 @@ def spark_environment(context: Context) -> dict[str, str]:
         "SPARK_LOCAL_HOSTNAME": "localhost",
         "PYTHONUNBUFFERED": "1",
         "TWINLAKE_HOME": str(context.settings.home),
+        "TWINLAKE_PROJECT": str(context.settings.project.root),
     }
 
 
@@ -47,6 +48,7 @@ def _command(context: Context) -> Command:
         arguments=(
             sys.executable, "-m", "twinlake.server",
             "--home", str(context.settings.home), "--port", str(context.ports["lake"]),
+            "--project", str(context.settings.project.root), "--jars", str(context.settings.jars),
             "--settings", str(context.settings.file),
         ),
         environ={**spark_environment(context), **_overrides(context)},

@@ -14,6 +14,7 @@ import httpx
 from twinlake.base.errors import TwinlakeError, UsageError
 from twinlake.base.files import replace_file
 from twinlake.base.passwords import hashed
+from twinlake.config.library import CHECKOUT, LIBRARY
 from twinlake.config.settings import Services
 from twinlake.services.confine import NOBODY
 from twinlake.services.folders import Folders
@@ -142,7 +143,7 @@ def _command(context: Context) -> Command:
         "--jdbc-port", str(context.ports["jdbc"]), "--scratch", scratch, "--password-file", str(access),
         "--query-seconds", str(limits.query_seconds), "--jdbc-seconds", str(limits.jdbc_seconds),
         "--memory", limits.sql_memory,
-        "--lake", context.settings.values.lake.uri,
+        "--lake", context.settings.values.lake.uri, "--jars", str(context.settings.jars),
     )  # fmt: skip
     environ = {
         **spark_environment(context), "TMPDIR": scratch, "HOME": scratch, "HADOOP_USER_NAME": READER,
@@ -155,7 +156,8 @@ def _command(context: Context) -> Command:
         return Command(arguments=(*drop, "--", *server) if is_root() else server, environ=environ)
     view = (
         "--home", home, "--write", scratch, *(("--read", str(lake)) if isinstance(lake, Path) else ()),
-        "--read", str(access.parent), "--read", str(context.settings.project),
+        "--read", str(access.parent), "--read", str(context.settings.jars),
+        "--read", str(CHECKOUT or LIBRARY), "--read", sys.prefix,
         "--read", str(context.java_home), "--read", sys.base_prefix,
     )  # fmt: skip
     return Command(arguments=(*namespaces(), *drop, *view, "--", *server), environ=environ)

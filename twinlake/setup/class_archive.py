@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 from zipfile import ZipFile
 
 from twinlake.base.files import READABLE
-from twinlake.config.settings import PROJECT, Settings
+from twinlake.config.library import jars_folder
+from twinlake.config.settings import Settings
 from twinlake.setup.java import NoJava, find_java
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def _train_into(part: Path, archive: Path) -> None:
     environment = {**os.environ, "SPARK_SUBMIT_OPTS": f"-XX:ArchiveClassesAtExit={part}"}
     command = [sys.executable, "-m", "twinlake.setup.class_archive", "--train"]
     done = subprocess.run(
-        command, cwd=PROJECT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        command, cwd=archive.parent, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         text=True, timeout=LONGEST_S,
     )  # fmt: skip
     if done.returncode or not part.exists():
@@ -76,7 +77,7 @@ def train() -> None:
     from twinlake.spark.session import class_path, session
 
     with TemporaryDirectory(prefix="twinlake-archive-") as scratch:
-        settings = Settings(home=Path(scratch))
+        settings = Settings(home=Path(scratch), jars=jars_folder(os.environ))
         spark = session(settings, name="twinlake-archive", memory="1g")
         jvm: Any = spark.sparkContext._gateway
         _work(spark, Path(scratch))
@@ -145,7 +146,7 @@ def main() -> None:
     if sys.argv[1:] == ["--train"]:
         train()
         return
-    settings = Settings(home=PROJECT / ".twinlake")
+    settings = Settings(home=jars_folder(os.environ), jars=jars_folder(os.environ))
     try:
         os.environ["JAVA_HOME"] = str(find_java(os.environ))
         print(">> class archive (about a minute; drivers start twice as fast with it)", flush=True)

@@ -10,11 +10,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from twinlake.config.settings import PROJECT
 from twinlake.setup import jars
 
 LIST = Path(__file__).with_name("drivers.txt")
-FOLDER = PROJECT / ".jars" / "drivers"
+FOLDER = jars.JARS / "drivers"
 _BUILDS = "setuptools"
 """Two of them are only there as sources."""
 

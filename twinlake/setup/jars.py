@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
-from twinlake.config.settings import PROJECT
+from twinlake.config.library import jars_folder
 from twinlake.setup.java import NoJava, find_java
 
-JARS = PROJECT / ".jars"
+JARS = jars_folder(os.environ)
 LIST = Path(__file__).with_name("jars.txt")
 SETS = ("spark", "kafka", "registry", "compiler")
 MORE = {name: Path(__file__).with_name(f"jars_{name}.txt") for name in ("hdfs", "drivers")}
@@ -206,7 +206,7 @@ def _sha256(path: Path) -> str:
 
 def main(asked: Sequence[str]) -> None:
     """Brings all jars here, `make jars`, or those of the named sets with a list of their own."""
-    JARS.mkdir(exist_ok=True)
+    JARS.mkdir(parents=True, exist_ok=True)
     try:
         for file in [MORE[name] for name in asked] or [LIST]:
             fetch(read_list(file.read_text()), JARS, find_java(os.environ))

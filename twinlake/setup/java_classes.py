@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 from zipfile import ZipFile
 
-from twinlake.config.settings import PROJECT
+from twinlake.config.library import LIBRARY
 from twinlake.setup.jars import JARS, JarError
 from twinlake.setup.java import NoJava, find_java
 
-SOURCES = PROJECT / "twinlake"
+SOURCES = LIBRARY
 CLASSES = "classes"
 JAR = "twinlake.jar"
 

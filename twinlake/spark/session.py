@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
+    from twinlake.config.library import FETCH_JARS
     from twinlake.config.sections import Spark
-    from twinlake.config.settings import Settings
+from twinlake.config.settings import Settings
 
 HOST = "127.0.0.1"
 
@@ -109,13 +110,13 @@ def class_path(settings: Settings) -> list[Path]:
         raise UnreachableError(
             what=f"there are no Spark jars in {settings.jars / 'spark'}",
             why="they have not been downloaded yet",
-            remedy="run `make jars`",
+            remedy=FETCH_JARS,
         )
     if not settings.classes.exists():
         raise UnreachableError(
             f"there is no {settings.classes}",
             "the project's Java classes were not compiled",
-            "run `make jars`",
+            FETCH_JARS,
         )
     return [*found, settings.classes]
 
@@ -249,7 +250,7 @@ def _ask_callers(spark: SparkSession) -> None:
         raise UnreachableError(
             "the project's Java classes lack one that its Python uses",
             "they were compiled before it was made",
-            "run `make jars`",
+            FETCH_JARS,
         )  # fmt: skip
     callbacks.use(JavaObject("GATEWAY_SERVER", gateway._gateway_client), token)
     gateway.python_parameters.auth_token = token

@@ -7,16 +7,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Event
-from typing import TYPE_CHECKING, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from twinlake.base.errors import DeniedError, TwinlakeError, UnreachableError
 from twinlake.config.login import Login
+from twinlake.topics.records import Draw, Source
 from twinlake.topics.refusal import ErrorCollector, metadata, refusal, unusable
-
-if TYPE_CHECKING:
-    from twinlake.topics.sample_orders import Draw
 
 CHUNK = 10_000
 TICK_SECONDS = 0.05
@@ -35,13 +32,6 @@ SETTINGS: dict[str, object] = {
     "delivery.report.only.error": True,
     "reconnect.backoff.max.ms": 1_000,
 }
-
-
-class Source(Protocol):
-    """An endless sequence of records."""
-
-    def draw(self, count: int, now_ms: int) -> Draw:
-        """The next `count` records, as if they happened around `now_ms`."""
 
 
 @dataclass(kw_only=True)

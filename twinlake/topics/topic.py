@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from twinlake.base.errors import ContractError, NotFoundError
-from twinlake.config.settings import PROJECT
+from twinlake.config.project import Project
 from twinlake.topics import coordinate, record_key
 from twinlake.topics.change import REMEDY, breaking
 from twinlake.topics.contract import JSON, Contract
@@ -61,17 +61,15 @@ def json_topic(name: str, contract: Contract) -> Topic:
     return Topic(name=name, contract=contract, schemas=(shape,))
 
 
-def topic_names(*sources: Path) -> tuple[str, ...]:
-    """Every topic that has a schema file in one of these folders (without any, in the project), or a contract
-    that says JSON."""
+def topic_names(*sources: Project) -> tuple[str, ...]:
+    """Every topic that has a schema file in one of these projects, or a contract that says JSON."""
     avro = {found["topic"] for found in (FILE_NAME.fullmatch(path.name) for path in _files(sources)) if found}
-    folders = [source / "contracts" for source in sources or (PROJECT,)]
-    json = {path.stem for folder in folders for path in folder.glob("*.yaml") if says_json(path)}
+    json = {path.stem for source in sources for path in source.contracts.glob("*.yaml") if says_json(path)}
     return tuple(sorted(avro | json))
 
 
-def load_topic(name: str, *sources: Path) -> Topic:
-    """The topic of that name in these folders; ContractError when its files are wrong or disagree."""
+def load_topic(name: str, *sources: Project) -> Topic:
+    """The topic of that name in these projects; ContractError when its files are wrong or disagree."""
     found = [path for path in _files(sources) if (m := FILE_NAME.fullmatch(path.name)) and m["topic"] == name]
     if says_json(contract_file(name, *sources)):
         if found:
@@ -115,7 +113,7 @@ def _refuse_defaults(schema: Schema) -> None:
             raise ContractError(schema.file, f"fields[{index}].default", str(error)) from error
 
 
-def _topic_contract(name: str, sources: tuple[Path, ...]) -> Contract:
+def _topic_contract(name: str, sources: tuple[Project, ...]) -> Contract:
     contract = load_contract(contract_file(name, *sources))
     if not contract.is_topic:
         raise ContractError(
@@ -124,11 +122,11 @@ def _topic_contract(name: str, sources: tuple[Path, ...]) -> Contract:
     return contract
 
 
-def contract_file(name: str, *sources: Path) -> Path:
+def contract_file(name: str, *sources: Project) -> Path:
     """Where the contract of a topic or table is, or should be."""
-    files = [source / "contracts" / f"{name}.yaml" for source in sources or (PROJECT,)]
+    files = [source.contracts / f"{name}.yaml" for source in sources]
     return next((file for file in files if file.exists()), files[0])
 
 
-def _files(sources: tuple[Path, ...]) -> list[Path]:
-    return sorted(path for source in sources or (PROJECT,) for path in (source / "schemas").glob("*.avsc"))
+def _files(sources: tuple[Project, ...]) -> list[Path]:
+    return sorted(path for source in sources for path in source.schemas.glob("*.avsc"))

@@ -24,7 +24,7 @@ from tests.oracle.shown import SqlDoor
 from tests.oracle.topic import Records, client_of, read
 from tests.oracle.watermark import Watermark, watermark
 
-FOLDER = Path(__file__).resolve().parents[3] / "jobs" / "tables" / "gallery"
+FOLDER = Path(__file__).resolve().parents[3] / "examples"
 ABOUT = 0.0101
 """Doubles are quantiles here, which are at most 1 % off."""
 EXAMPLES_TOLD = 3

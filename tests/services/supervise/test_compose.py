@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from tests.broker import free_port
+from tests.project import OURS
 from twinlake.base.errors import UsageError
 from twinlake.config.settings import Settings
 from twinlake.services.all import all_parts
@@ -104,7 +105,7 @@ def test_somebody_waits_for_the_end_of_whatever_ends(compose: dict[str, Any]) ->
 def test_in_containers_status_asks_every_part_and_up_and_down_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = Settings(home=tmp_path)
+    settings = Settings(home=tmp_path, in_project=OURS)
     monkeypatch.setenv("TWINLAKE_HOME", str(tmp_path))
     free = {name: free_port() for name in containers.PORTS}
     monkeypatch.setattr(containers, "PORTS", free)

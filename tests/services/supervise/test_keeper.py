@@ -9,8 +9,8 @@ from typing import cast
 
 import pytest
 
+from tests.project import PROJECT
 from twinlake.base.waiting import wait_for
-from twinlake.config.settings import PROJECT
 from twinlake.services.folders import Folders
 from twinlake.services.part import Command, Context, Part
 from twinlake.services.supervise import keeper as keeper_module

@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import KafkaException
 
+from records import Sample
 from tests.faults.twinlake import files_of
 from tests.oracle.topic import TopicError, client_of, end_offsets, read
 from tests.processes import of_home
+from tests.project import OURS
 from twinlake.base.errors import DeniedError
 from twinlake.config.login import ROLES, Login, Role
 from twinlake.config.settings import Services, Settings
@@ -27,7 +29,6 @@ from twinlake.services.certificates import SUPERVISOR, Certificates
 from twinlake.services.supervise.control import context_of
 from twinlake.topics.kafka import Kafka
 from twinlake.topics.produce import produce
-from twinlake.topics.sample_orders import Sample
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,7 +48,7 @@ class Home:
 
     @property
     def settings(self) -> Settings:
-        return Settings(home=self.home)  # a new one reads twinlake.toml again
+        return Settings(home=self.home, in_project=OURS)  # a new one reads twinlake.toml again
 
     @property
     def services(self) -> Services:

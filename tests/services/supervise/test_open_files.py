@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from twinlake.config.settings import PROJECT
+from tests.project import PROJECT
 
 
 def run(limit: str, home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from tests.processes import of_home
+from tests.project import OURS
 from twinlake.base.errors import DifferenceError
 from twinlake.base.waiting import wait_for
 from twinlake.config.settings import Services, Settings
@@ -54,7 +55,7 @@ class Twinlake:
 
 @pytest.fixture(scope="module")
 def twinlake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twinlake]:
-    command = Twinlake(settings=Settings(home=tmp_path_factory.mktemp("services")))
+    command = Twinlake(settings=Settings(home=tmp_path_factory.mktemp("services"), in_project=OURS))
     started = command("up", "--only", "broker,registry")
     try:
         assert started.returncode == 0, started.stderr
@@ -115,7 +116,7 @@ def test_services_json_is_for_its_owner_only(twinlake: Twinlake) -> None:
 
 
 def test_an_incompatible_schema_is_refused_with_the_reason(twinlake: Twinlake) -> None:
-    orders = load_topic("orders")
+    orders = load_topic("orders", OURS)
     fields = [*orders.newest.avro["fields"], {"name": "channel", "type": "string"}]  # without a default
     worse = Schema(
         topic="orders",
@@ -160,14 +161,14 @@ def _pids(status: dict[str, Any]) -> set[int]:
 
 
 def test_a_home_where_nothing_runs_is_not_reachable(tmp_path: Path) -> None:
-    asked = Twinlake(settings=Settings(home=tmp_path / "none"))("status", "--json")
+    asked = Twinlake(settings=Settings(home=tmp_path / "none", in_project=OURS))("status", "--json")
 
     assert asked.returncode == 3
     assert json.loads(asked.stdout)["remedy"] == "run `twinlake up`"
 
 
 def test_an_unknown_service_is_wrong_use(tmp_path: Path) -> None:
-    asked = Twinlake(settings=Settings(home=tmp_path / "none"))("up", "--only", "brokr")
+    asked = Twinlake(settings=Settings(home=tmp_path / "none", in_project=OURS))("up", "--only", "brokr")
 
     assert asked.returncode == 2
     assert "brokr" in asked.stderr

@@ -17,7 +17,7 @@ import pytest
 from tests.faults.twinlake import Twinlake
 from tests.knocking import NAMED, OF_JAVA, OF_PYTHON, knock
 from tests.processes import of_home
-from twinlake.config.settings import PROJECT
+from tests.project import PROJECT
 from twinlake.services.supervise import record
 from twinlake.services.supervise.process import in_session
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.project import OURS
 from tests.services.supervise import dummies
 from twinlake.base.errors import UnreachableError
 from twinlake.base.waiting import wait_for
@@ -32,7 +33,7 @@ class Home:
     """One state folder with a supervisor of dummy parts."""
 
     def __init__(self, path: Path) -> None:
-        self.settings = Settings(home=path)
+        self.settings = Settings(home=path, in_project=OURS)
         self.folders = Folders(home=path)
         self.folders.make()
         self._supervisors: list[subprocess.Popen[bytes]] = []
@@ -177,7 +178,7 @@ def test_what_starts_again_has_the_settings_of_the_supervisors_start(tmp_path: P
     file.write_text(
         '[lake]\nuri = "file:///srv/one"\n[airflow]\nurl = "https://airflow"\nca_file = "ca.pem"\n'
     )
-    started = supervisor.in_force(Settings(home=tmp_path))
+    started = supervisor.in_force(Settings(home=tmp_path, in_project=OURS))
     file.write_text('[lake]\nuri = "file:///srv/two"\n')
 
     again = Settings(home=tmp_path, in_force=started.file)
@@ -185,7 +186,7 @@ def test_what_starts_again_has_the_settings_of_the_supervisors_start(tmp_path: P
     assert again.lake == Path("/srv/one") == Settings(home=tmp_path, in_force=started.in_force).lake
     assert again.values.airflow.ca_file == tmp_path / "ca.pem", "relative paths begin where they did"
     file.unlink()
-    later = supervisor.in_force(Settings(home=tmp_path))
+    later = supervisor.in_force(Settings(home=tmp_path, in_project=OURS))
     assert later.values == Values() and later.lake == tmp_path / "lake"
 
 

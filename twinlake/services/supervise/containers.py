@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from twinlake.base.files import replace_file
+from twinlake.config.project import Project
 from twinlake.config.settings import Services, Settings
 from twinlake.config.settings_file import overrides
 from twinlake.services.addresses import addresses, publish
@@ -31,9 +32,9 @@ PORTS = {
 }  # fmt: skip
 
 
-def context_of(home: Path) -> Context:
+def context_of(home: Path, project: Project) -> Context:
     """What the parts may know; a container without services.json (the SQL server's) knows addresses only."""
-    settings = Settings(home=home, overrides=overrides(os.environ))
+    settings = Settings(home=home, in_project=project, overrides=overrides(os.environ))
     folders = folders_of(settings)
     folders.make()
     ports_file = folders.run / "ports.json"
@@ -50,7 +51,8 @@ def context_of(home: Path) -> Context:
 def main(arguments: Sequence[str]) -> None:
     """`run PART`, `probe PART` or `prepare`, in $TWINLAKE_HOME."""
     task, *names = arguments
-    context = context_of(Path(os.environ["TWINLAKE_HOME"]))
+    project = Project.load(Path(os.environ["TWINLAKE_PROJECT"]))
+    context = context_of(Path(os.environ["TWINLAKE_HOME"]), project)
     if task == "prepare":
         if given := context.settings.values.given:
             file = context.settings.file

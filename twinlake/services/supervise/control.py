@@ -15,6 +15,7 @@ from typing import Any
 
 from twinlake.base.errors import TimedOutError, UnreachableError, UsageError
 from twinlake.base.waiting import wait_for
+from twinlake.config.library import FETCH_JARS
 from twinlake.config.settings import Services, Settings
 from twinlake.services import external
 from twinlake.services.all import all_parts, service_names
@@ -145,7 +146,7 @@ def check_prerequisites(settings: Settings, environ: Mapping[str, str]) -> None:
         raise UsageError(what, "", remedy.replace("\n", "; ")) from error
     for needed in (settings.jars / ".complete", settings.classes):
         if not needed.exists():
-            raise UsageError("the jars are not here", f"{needed} is missing", "run `make jars`")
+            raise UsageError("the jars are not here", f"{needed} is missing", FETCH_JARS)
 
 
 def _ensure_supervisor(settings: Settings, folders: Folders, environ: Mapping[str, str]) -> None:
@@ -158,9 +159,11 @@ def _ensure_supervisor(settings: Settings, folders: Folders, environ: Mapping[st
     record.rotate(log)
     with open(log, "ab") as out:
         started = subprocess.Popen(
-            [sys.executable, "-m", "twinlake.services.supervise.supervisor", "--home", str(settings.home)],
+            [sys.executable, "-m", "twinlake.services.supervise.supervisor", "--home", str(settings.home),
+             "--project", str(settings.project.root), "--jars", str(settings.jars)],
             env={**passed_on(environ), **settings.overrides, MARK: folders.mark("supervisor")},
-            cwd=settings.project, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
+            cwd=settings.project.root, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+            start_new_session=True,
         )  # fmt: skip
 
     def outcome() -> bool | None:

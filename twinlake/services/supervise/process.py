@@ -21,7 +21,7 @@ import psutil
 
 from twinlake.base.errors import TimedOutError
 from twinlake.base.waiting import wait_for
-from twinlake.config.settings import PROJECT
+from twinlake.config.library import CHECKOUT
 
 MARK = "TWINLAKE_PART"
 PASSED_ON = (
@@ -56,9 +56,9 @@ class Identity:
 
 
 def passed_on(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment without what is nobody's business; the code is the project's that runs now."""
+    """The environment without what is nobody's business; the code is the checkout's that runs now."""
     kept = {name: environ[name] for name in PASSED_ON if name in environ}
-    return {**kept, "PYTHONPATH": str(PROJECT)}
+    return {**kept, "PYTHONPATH": str(CHECKOUT)} if CHECKOUT else kept
 
 
 def identity_of(pid: int) -> Identity | None:

@@ -19,6 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from twinlake.base.files import SECRET, replace_file
+from twinlake.config.project import Project
 from twinlake.config.settings import Services, Settings
 from twinlake.config.settings_file import overrides, without_overrides
 from twinlake.services.addresses import addresses, publish
@@ -132,7 +133,13 @@ def main(parts: Callable[[Sequence[str]], Sequence[Part]] = all_parts) -> None:
     """Runs until SIGTERM; the parts stay."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--home", type=Path, required=True)
-    settings = Settings(home=parser.parse_args().home, overrides=overrides(os.environ))
+    parser.add_argument("--project", type=Path, required=True)
+    parser.add_argument("--jars", type=Path, required=True)
+    given = parser.parse_args()
+    settings = Settings(
+        home=given.home, in_project=Project.load(given.project), jars=given.jars,
+        overrides=overrides(os.environ),
+    )  # fmt: skip
     settings.refuse_incomplete()
     folders = folders_of(settings)
     folders.make()

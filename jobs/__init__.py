@@ -1,1 +1,0 @@
-"""This project's jobs: what both layers run, one file per table in `tables/`."""

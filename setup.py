@@ -1,0 +1,52 @@
+"""Puts the compiled Java classes into distributions: `make jars` compiles them, with the pinned compiler.
+
+Everything else about the package stands in pyproject.toml.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from setuptools import setup
+from setuptools.command.build_py import build_py
+from setuptools.command.sdist import sdist
+
+HERE = Path(__file__).parent
+PLACE = Path("twinlake", "java", "twinlake.jar")
+
+
+def compiled() -> Path:
+    """The jar of the checkout, or of a source distribution."""
+    for jar in (HERE / ".jars" / "classes" / "twinlake.jar", HERE / PLACE):
+        if jar.is_file():
+            return jar
+    raise SystemExit("the Java classes are not compiled: run `make jars`, then build again")
+
+
+def copy_into(folder: str) -> None:
+    target = Path(folder) / PLACE
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(compiled(), target)
+
+
+class Build(build_py):
+    """An editable install needs no jar: a checkout has its own."""
+
+    def run(self) -> None:
+        super().run()
+        if not self.editable_mode:
+            copy_into(self.build_lib)
+
+    def get_outputs(self, include_bytecode: bool = True) -> list[str]:
+        jar = [] if self.editable_mode else [str(Path(self.build_lib) / PLACE)]
+        return [*super().get_outputs(include_bytecode), *jar]
+
+
+class Source(sdist):
+    def make_release_tree(self, base_dir: str, files: list[str]) -> None:
+        super().make_release_tree(base_dir, files)
+        copy_into(base_dir)
+
+
+setup(cmdclass={"build_py": Build, "sdist": Source})

@@ -1,0 +1,103 @@
+"""A project is found from where one stands, its folders are those that it names, and mistakes are named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from twinlake.base.errors import UsageError
+from twinlake.config.project import Project
+from twinlake.config.settings import Services, Settings
+
+
+def written(root: Path, text: str = "[project]\n") -> Path:
+    root.mkdir(parents=True, exist_ok=True)
+    (root / "twinlake.toml").write_text(text)
+    return root
+
+
+def test_it_is_found_upward_and_data_directories_on_the_way_are_skipped(tmp_path: Path) -> None:
+    root = written(tmp_path / "shop")
+    data = written(root / ".twinlake", '[kafka]\nbootstrap_servers = "k:9092"\n')
+    (data / "logs").mkdir()
+
+    found = [Project.find(start) for start in (root, data, data / "logs")]
+
+    assert [one and one.root for one in found] == [root] * 3
+    assert Project.find(tmp_path) is None
+
+
+def test_its_folders_are_the_usual_ones_unless_it_names_others(tmp_path: Path) -> None:
+    usual = Project.load(written(tmp_path / "usual"))
+    other = Project.load(written(tmp_path / "other", '[project]\ntables = "models"\ndata = "/srv/lake"\n'))
+
+    assert [usual.tables, usual.schemas, usual.contracts, usual.dags, usual.data] == [
+        tmp_path / "usual" / name for name in ("jobs/tables", "schemas", "contracts", "dags", ".twinlake")
+    ]
+    assert (other.tables, other.data) == (tmp_path / "other" / "models", Path("/srv/lake"))
+    assert other.contracts == tmp_path / "other" / "contracts"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[kafka]\n", "has no section [project]"),
+        ("[project\n", "has no section [project]"),
+        ("[project]\ntables = \n", "is not valid TOML"),
+        (
+            '[project]\ntable = "x"\n',
+            ":2: there is no such setting: table; did you mean tables?",
+        ),
+        ("[project]\n\nschemas = 3\n", "twinlake.toml:3: schemas is 3, not the path of a folder"),
+        ('[project]\nschemas = ""\n', "twinlake.toml:2: schemas is '', not the path of a folder"),
+        ('[project]\ncontracts = "../other"\n', "is '../other', which is outside the project"),
+        ('[project]\ndata = "."\n', "the data directory cannot be the project's folder"),
+        ('[project]\n[kafka]\nusername = "u"\n', "twinlake.toml:2: [kafka] is not a section of a project"),
+    ],
+)
+def test_what_is_wrong_in_its_file_is_named_with_its_line(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        Project.load(written(tmp_path, text))
+
+    assert words in f"{refused.value.what} {refused.value.why}" and refused.value.remedy
+
+
+def test_all_mistakes_are_named_at_once(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as refused:
+        Project.load(written(tmp_path, '[project]\ntable = "x"\nschemas = 1\n[kafka]\n'))
+
+    assert len(refused.value.why.splitlines()) == 3
+
+
+def test_the_project_is_that_of_the_option_then_of_the_place_then_of_the_data_directory(
+    tmp_path: Path,
+) -> None:
+    here, named, started = (written(tmp_path / name) for name in ("here", "named", "started"))
+    home = tmp_path / "home"
+    Services(project=str(started)).save(home / "services.json")
+
+    by_option = Settings.of({"TWINLAKE_PROJECT": str(named), "TWINLAKE_HOME": str(home)}, here)
+    by_place = Settings.of({}, here)
+    by_home = Settings.of({"TWINLAKE_HOME": str(home)}, tmp_path)
+
+    assert (by_option.project.root, by_option.home) == (named, home)
+    assert (by_place.project.root, by_place.home) == (here, here / ".twinlake")
+    assert by_home.project.root == started
+
+
+def test_where_there_is_none_it_is_said_and_addresses_alone_need_none(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no project here"):
+        Settings.of({}, tmp_path)
+    settings = Settings.of({"TWINLAKE_HOME": str(tmp_path / "home")}, tmp_path)
+
+    assert settings.lake == tmp_path / "home" / "lake"
+    with pytest.raises(UsageError, match="there is no project here"):
+        _ = settings.project
+
+
+def test_a_data_directory_that_holds_the_project_is_refused(tmp_path: Path) -> None:
+    root = written(tmp_path / "shop")
+
+    with pytest.raises(UsageError, match="the data directory cannot be"):
+        Settings.of({"TWINLAKE_HOME": str(root)}, root)

@@ -1,0 +1,23 @@
+"""Where the library itself is, and where it keeps what it has fetched: the same for every project."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from twinlake.base.version import VERSION
+
+LIBRARY = Path(__file__).resolve().parents[1]
+"""The package's folder: in a checkout, or where it was installed."""
+CHECKOUT = LIBRARY.parent if (LIBRARY.parent / "pyproject.toml").is_file() else None
+"""The folder of a checkout; None for an installed library."""
+FETCH_JARS = "run `make jars`" if CHECKOUT else "run `twinlake up`, which fetches them"
+"""What to do where they are missing."""
+
+
+def jars_folder(environ: Mapping[str, str]) -> Path:
+    """`.jars` of a checkout; for an installed library a folder of the user's cache, one per version."""
+    if CHECKOUT is not None:
+        return (CHECKOUT / ".jars").resolve()  # the class archive knows its jars by one path
+    cache = Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return (cache / "twinlake" / f"jars-{VERSION}").resolve()

@@ -1,0 +1,165 @@
+"""A project: the folder with a committed `twinlake.toml`, and where its definitions, schemas and so on are.
+
+The data directory has a `twinlake.toml` as well, with addresses and logins. `[project]` tells them apart: a
+project's file has it, and nothing else.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from twinlake.base.errors import UsageError
+
+FILE = "twinlake.toml"
+SECTION = "project"
+FOLDERS: Mapping[str, str] = {
+    "tables": "jobs/tables", "schemas": "schemas", "contracts": "contracts", "dags": "dags",
+    "data": ".twinlake",
+}  # fmt: skip
+"""The keys of `[project]`, with their defaults."""
+_HEADING = re.compile(rf"^\s*\[\s*{SECTION}\s*[\].]", re.MULTILINE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Project:
+    """A folder with definitions, schemas and contracts; `folders` are those that it names otherwise."""
+
+    root: Path
+    folders: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def tables(self) -> Path:
+        """Definitions of tables, one module each."""
+        return self._folder("tables")
+
+    @property
+    def schemas(self) -> Path:
+        """Avro schemas of topics."""
+        return self._folder("schemas")
+
+    @property
+    def contracts(self) -> Path:
+        """Contracts of topics and tables."""
+        return self._folder("contracts")
+
+    @property
+    def dags(self) -> Path:
+        return self._folder("dags")
+
+    @property
+    def data(self) -> Path:
+        """The data directory, unless $TWINLAKE_HOME or --home names another one."""
+        return self._folder("data")
+
+    @property
+    def records(self) -> Path:
+        """The module that draws sample records for `twinlake produce`."""
+        return self.root / "records.py"
+
+    @property
+    def examples(self) -> Path:
+        """Projects that this one can show beside its own tables, a folder each."""
+        return self.root / "examples"
+
+    def example_names(self) -> tuple[str, ...]:
+        """The names of the examples, in the alphabet's order."""
+        return tuple(sorted(file.parent.name for file in self.examples.glob(f"*/{FILE}")))
+
+    def with_examples(self, names: tuple[str, ...]) -> tuple[Project, ...]:
+        """This project, and those of its examples."""
+        return (self, *(Project.load(self.examples / name) for name in names))
+
+    def _folder(self, name: str) -> Path:
+        return self.root / self.folders.get(name, FOLDERS[name])
+
+    @classmethod
+    def load(cls, root: Path) -> Project:
+        """The project in this folder. UsageError where there is none, or its file is wrong."""
+        root = root.expanduser().absolute()
+        file = root / FILE
+        text = _text(file)
+        if text is None or not _HEADING.search(text):
+            lacks = f"{file} does not exist" if text is None else f"{file} has no section [{SECTION}]"
+            raise UsageError(
+                f"{root} is not a project", lacks,
+                f"name the folder of a project, or make one with `twinlake new project {root}`",
+            )  # fmt: skip
+        return cls(root=root, folders=_folders(file, text, root))
+
+    @classmethod
+    def find(cls, start: Path) -> Project | None:
+        """The nearest project upward from `start`, None where there is none. Data directories are skipped."""
+        for folder in (start.absolute(), *start.absolute().parents):
+            text = _text(folder / FILE)
+            if text is not None and _HEADING.search(text):
+                return cls.load(folder)
+        return None
+
+
+def project_at(folder: Path | None) -> Project:
+    """The project in this folder, else the nearest one upward. UsageError where there is none."""
+    found = Project.load(folder) if folder else Project.find(Path.cwd())
+    return found or Project.load(Path.cwd())  # which says why there is none
+
+
+def _text(file: Path) -> str | None:
+    try:
+        return file.read_bytes().decode("utf-8-sig")
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{file} cannot be read", str(error), "correct the file") from error
+
+
+def _folders(file: Path, text: str, root: Path) -> dict[str, str]:
+    try:
+        found = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{file} is not valid TOML", str(error), "correct the file") from error
+    mistakes = [_misplaced(name, text) for name in found if name != SECTION]
+    section = found[SECTION]
+    if not isinstance(section, dict):
+        mistakes.append(f"[{SECTION}] is not a section")
+        section = {}
+    for key, value in section.items():
+        if wrong := _wrong(key, value, root):
+            mistakes.append(f"{FILE}:{_line_of(key, text)}: {wrong}")
+    if mistakes:
+        raise UsageError(
+            f"the settings of the project {root} are wrong", "\n".join(mistakes), f"correct {file}"
+        )
+    return {str(key): str(value) for key, value in section.items()}
+
+
+def _wrong(key: str, value: Any, root: Path) -> str:
+    """What is wrong with a key of `[project]`, nothing where it is right."""
+    if key not in FOLDERS:
+        near = difflib.get_close_matches(key, FOLDERS, 1)
+        hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(FOLDERS)}"
+        return f"there is no such setting: {key}; {hint}"
+    if not isinstance(value, str) or not value.strip():
+        return f"{key} is {value!r}, not the path of a folder"
+    if key != "data" and not (root / value).resolve().is_relative_to(root.resolve()):
+        return f"{key} is {value!r}, which is outside the project"
+    if key == "data" and root.resolve().is_relative_to((root / value).resolve()):
+        return f"data is {value!r}: the data directory cannot be the project's folder, nor hold it"
+    return ""
+
+
+def _misplaced(name: str, text: str) -> str:
+    return (
+        f"{FILE}:{_line_of(name, text)}: [{name}] is not a section of a project; addresses and logins belong "
+        f"in the {FILE} of the data directory"
+    )
+
+
+def _line_of(name: str, text: str) -> int:
+    """The line that begins with a key, or with a section's heading."""
+    begins = re.compile(rf"\s*\[?\s*[\"']?{re.escape(name)}\b")
+    return next((number for number, line in enumerate(text.splitlines(), 1) if begins.match(line)), 1)
