@@ -34,7 +34,9 @@ from twinlake.topics.topic import load_topic
 
 ALL, PAID = 2000, 1800
 """Orders in the log; those that are not cancelled."""
-UP_S = 120
+UP_S = 300
+IDLE_S = 0.2
+"""Of a processor in a second: what following the lake takes, and no statement."""
 PASSWORD = "for-tests-only"
 
 
@@ -84,6 +86,22 @@ class SqlServer:
         assert self._process is not None
         below = psutil.Process(self._process.pid).children()
         return next(process for process in below if process.name() == "java")
+
+    def until_busy(self, for_s: float = 5.0) -> None:
+        """Until its JVM has computed for so many seconds of a processor: who is planned only takes less."""
+        jvm = self.jvm()
+        before = jvm.cpu_times().user
+        wait_for("the statement to run", lambda: jvm.cpu_times().user - before > for_s or None, UP_S)
+
+    def until_idle(self) -> None:
+        """Until its JVM computes nothing: statements of clients that have left end a little later."""
+        jvm, seen = self.jvm(), [0.0]
+
+        def rests() -> bool | None:
+            seen.append(jvm.cpu_times().user)
+            return True if seen[-1] - seen[-2] < IDLE_S else None
+
+        wait_for("the SQL server to be idle", rests, UP_S, every_s=1.0)
 
     def status(self) -> dict[str, Any]:
         found: dict[str, Any] = httpx.get(f"{self.url}/status", timeout=5, trust_env=False).json()

@@ -21,8 +21,6 @@ sql_server.end_together = lambda jvm: None
 sys.exit(sql_server.main())
 """
 """Makes the moment last."""
-BUSY_S = 5.0
-"""Of the processor's: who is planned only takes less."""
 
 
 @pytest.fixture
@@ -40,9 +38,8 @@ def held(released: Released, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 def test_statements_are_to_be_sent_again_when_the_jvm_has_been_killed(held: SqlServer) -> None:
     jvm = held.jvm()
     with ThreadPoolExecutor(1) as others:
-        before = jvm.cpu_times().user
         running = others.submit(held.ask, MINUTES)
-        wait_for("the statement to run", lambda: jvm.cpu_times().user - before > BUSY_S or None, 120)
+        held.until_busy()
         jvm.kill()
         wait_for("it to end", lambda: jvm.status() == psutil.STATUS_ZOMBIE or None, 60)
         answers = [held.ask(SHORT), held.ask(SHORT, Accept=ARROW), running.result()]

@@ -55,6 +55,13 @@ def answers(clients: list[http.client.HTTPConnection]) -> list[bytes]:
     return [client.getresponse().read() for client in clients if not waits(client)]
 
 
+@pytest.fixture(autouse=True)
+def _alone(request: pytest.FixtureRequest) -> None:
+    """What clients of the tests before have left behind has ended: its turns are free again."""
+    if "sql" in request.fixturenames:
+        request.getfixturevalue("sql").until_idle()
+
+
 def rows_of(connection: Any, text: str) -> list[dict[str, Any]]:
     statement = connection.createStatement()
     statement.setQueryTimeout(60)
@@ -69,7 +76,7 @@ def test_short_statements_are_answered_beside_long_ones_and_after_their_clients_
     sql: SqlServer, jdbc: Callable[[], Any]
 ) -> None:
     clients = [asked(sql, MINUTES) for _ in range(AT_ONCE - 1)]
-    time.sleep(3)
+    sql.until_busy()
     beside = sql.rows(SHORT)
     connection = jdbc()
     found = connection.createStatement().executeQuery(SHORT)
@@ -89,7 +96,7 @@ def test_short_statements_are_answered_beside_long_ones_and_after_their_clients_
     assert time.monotonic() - began < WAIT_S
 
 
-def test_jdbc_cancels_a_statement(jdbc: Callable[[], Any]) -> None:
+def test_jdbc_cancels_a_statement(sql: SqlServer, jdbc: Callable[[], Any]) -> None:
     connection = jdbc()
     statement = connection.createStatement()
     told: list[Exception] = []
@@ -101,7 +108,7 @@ def test_jdbc_cancels_a_statement(jdbc: Callable[[], Any]) -> None:
 
     asking = threading.Thread(target=ask)
     asking.start()
-    time.sleep(3)
+    sql.until_busy()
     assert asking.is_alive(), "it was to run meanwhile"
     statement.cancel()
     asking.join(20)
@@ -117,7 +124,8 @@ def test_a_short_statement_gets_a_turn_and_a_slot_beside_four_that_would_hold_al
     with ExitStack() as asking:
         clients = [asking.enter_context(closing(asked(sql, HEAVY))) for _ in range(4)]
         connection = asking.enter_context(closing(jdbc()))
-        time.sleep(LONG_S + 1)
+        sql.until_busy()
+        time.sleep(LONG_S + 1)  # now they are long ones
         found, took = [], []
         for short in GROUPED:
             for ask in (sql.rows, lambda text: rows_of(connection, text)):
@@ -134,7 +142,8 @@ def test_a_short_statement_gets_a_turn_and_a_slot_beside_four_that_would_hold_al
 def test_the_subqueries_of_one_statement_are_one_statement(sql: SqlServer, jdbc: Callable[[], Any]) -> None:
     subqueries = ", ".join(f"({HEAVY} + {number}) AS n{number}" for number in range(9))
     with closing(asked(sql, f"SELECT {subqueries}")) as client, closing(jdbc()) as connection:
-        time.sleep(LONG_S + 1)
+        sql.until_busy()
+        time.sleep(LONG_S + 1)  # now they are long ones
         began = time.monotonic()
         found = rows_of(connection, GROUPED[1])
 
