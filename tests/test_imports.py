@@ -84,7 +84,8 @@ def modules() -> dict[str, Path]:
     found = {}
     for folder in FOLDERS:
         for path in sorted((PROJECT / folder).rglob("*.py")):
-            if not path.name.startswith("test_"):
+            # a template becomes a project's file, and is no module of the library
+            if not path.name.startswith("test_") and "templates" not in path.parts:
                 name = ".".join(path.relative_to(PROJECT).with_suffix("").parts).removesuffix(".__init__")
                 found[name] = path
     return found
