@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from twinlake.config.settings import PROJECT
+from tests.project import PROJECT
 
 WITH_A_NOTE = """
 import importlib, json, os, sys
