@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from twinlake.config.settings import PROJECT
+from tests.project import PROJECT
 
-WRITTEN = re.compile(r"from ((?:twinlake|jobs|tests|benchmarks)(?:\.\w+)+) import ([\w, ]+)")
+WRITTEN = re.compile(r"from ((?:twinlake|tests|benchmarks)(?:\.\w+)+) import ([\w, ]+)")
 """In modules, too, where Python itself would tell; a name of `twinlake` alone is its face's to tell."""
 
 
