@@ -88,7 +88,7 @@ def test_named_tables_are_taken_with_what_reads_them_and_no_others(lake: Lake) -
         "spent": PAID, "newest": replace(NEWEST, where="amount > 0"), "buyers": BUYERS, "best": BEST
     }  # fmt: skip
 
-    spent, alone = lake.plan(written, ["spent"]), lake.plan({"spent": PAID}, ["spent"])
+    spent, alone = lake.plan(written, ["spent"]), lake.plan({"spent": PAID}, ["spent"], ["buyers"])
 
     assert actions(spent) == {
         "spent": "changed", "newest": "unchanged", "buyers": "changed", "best": "new"

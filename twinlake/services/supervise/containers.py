@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from twinlake.base.files import replace_file
-from twinlake.config.project import Project
+from twinlake.config.project import Project, project_at
 from twinlake.config.settings import Services, Settings
 from twinlake.config.settings_file import overrides
 from twinlake.services.addresses import addresses, publish
@@ -51,7 +51,8 @@ def context_of(home: Path, project: Project) -> Context:
 def main(arguments: Sequence[str]) -> None:
     """`run PART`, `probe PART` or `prepare`, in $TWINLAKE_HOME."""
     task, *names = arguments
-    project = Project.load(Path(os.environ["TWINLAKE_PROJECT"]))
+    named = os.environ.get("TWINLAKE_PROJECT")
+    project = project_at(Path(named) if named else None)
     context = context_of(Path(os.environ["TWINLAKE_HOME"]), project)
     if task == "prepare":
         if given := context.settings.values.given:

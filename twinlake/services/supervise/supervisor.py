@@ -19,7 +19,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from twinlake.base.files import SECRET, replace_file
-from twinlake.config.project import Project
+from twinlake.config.library import jars_folder
+from twinlake.config.project import project_at
 from twinlake.config.settings import Services, Settings
 from twinlake.config.settings_file import overrides, without_overrides
 from twinlake.services.addresses import addresses, publish
@@ -133,11 +134,11 @@ def main(parts: Callable[[Sequence[str]], Sequence[Part]] = all_parts) -> None:
     """Runs until SIGTERM; the parts stay."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--home", type=Path, required=True)
-    parser.add_argument("--project", type=Path, required=True)
-    parser.add_argument("--jars", type=Path, required=True)
+    parser.add_argument("--project", type=Path, help="the nearest one upward unless given")
+    parser.add_argument("--jars", type=Path, default=jars_folder({}))
     given = parser.parse_args()
     settings = Settings(
-        home=given.home, in_project=Project.load(given.project), jars=given.jars,
+        home=given.home, in_project=project_at(given.project), jars=given.jars,
         overrides=overrides(os.environ),
     )  # fmt: skip
     settings.refuse_incomplete()
