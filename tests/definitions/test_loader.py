@@ -72,6 +72,18 @@ def test_a_module_may_import_its_neighbours_and_one_with_an_underscore_defines_n
     assert (sorted(names(project)), load(project).wrong) == (["one", "three", "two"], ())
 
 
+def test_a_table_that_a_neighbour_makes_is_found_where_it_is_named_and_once(write: Write) -> None:
+    make = f"def make(name):\n    return {events('?').split(' = ')[1].strip()}\n".replace("'?'", "name")
+    project = write(
+        _make=make,
+        a="from ._make import make\nTABLE = make('a')\n",
+        b="from .a import TABLE\n",
+        many="from ._make import make\nTABLES = [make(f'of_{n}') for n in ('x', 'y')]\n",
+    )
+
+    assert (names(project), load(project).wrong) == (["a", "of_x", "of_y"], ())
+
+
 def test_two_projects_with_files_of_one_name_fit_one_process(write: Write, tmp_path: Path) -> None:
     first = write(tmp_path / "first", common="N = 'first'\n", one=f"from .common import N\n{events('x')}")
     second = write(tmp_path / "second", common="N = 'second'\n", one=f"from .common import N\n{events('y')}")

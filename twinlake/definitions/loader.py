@@ -52,7 +52,9 @@ def load(*projects: Project) -> Loaded:
     for project in projects:
         for module in _modules(project.tables):
             try:
-                tables += _of_module(project.tables, module)
+                found = _of_module(project.tables, module)
+                # a module may name what a neighbour has defined: it is one table still
+                tables += [one for one in found if not any(one is known for known in tables)]
             except TwinlakeError as error:
                 wrong.append(error)
     twice = dict(_named_twice(tables))
@@ -119,9 +121,7 @@ def _listed(path: Path, module: ModuleType) -> Iterator[Kind]:
             raise _at_name(
                 path, name, f"{name} is a definition that nobody finds: call it TABLE, or list it in TABLES"
             )
-    for each in found:
-        if _is_of(each, path):  # what a neighbour defines is found there
-            yield each
+    yield from found
 
 
 def _is_of(table: Kind, path: Path) -> bool:

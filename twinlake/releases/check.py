@@ -192,7 +192,9 @@ def _sets_match(
     names = {table.name for table in tables}
     places = Counter(table.place.file for table in tables if table.place)
     for table in tables:
-        if table.place and places[table.place.file] == 1 and Path(table.place.file).stem != table.name:
+        file = table.place.file if table.place else ""
+        # of several in a file, and those that a neighbour makes, the name is free
+        if places[file] == 1 and Path(file).stem != table.name and not Path(file).stem.startswith("_"):
             report.problems.append(
                 table.error(f"the file is not named {table.name}.py", "rename one of them")
             )
