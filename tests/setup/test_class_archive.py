@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.project import PROJECT, project_in
+from tests.project import PROJECT
 from twinlake.config.settings import Settings
 from twinlake.setup.class_archive import ArchiveError, make_archive
 from twinlake.setup.java import find_java
@@ -52,8 +52,8 @@ def test_an_archive_that_does_not_fit_is_passed_over_without_a_word(
     tmp_path: Path, spoil: Callable[[Path], object]
 ) -> None:
     skip_without_archive(tmp_path)
-    (tmp_path / ".jars").mkdir()
-    settings = Settings(home=tmp_path, in_project=project_in(tmp_path))
+    settings = Settings(home=tmp_path, jars=tmp_path / "jars")
+    settings.jars.mkdir()
     spoil(settings.class_archive)
 
     options = [option for option in spark.java_options(settings).split() if not option.startswith("-D")]
@@ -70,7 +70,7 @@ def test_where_no_driver_starts_it_says_why_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    settings = Settings(home=tmp_path, in_project=project_in(tmp_path))
+    settings = Settings(home=tmp_path, jars=tmp_path / "jars")
     settings.jars.mkdir()
 
     with pytest.raises(ArchiveError, match="was not made"):
