@@ -9,6 +9,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from datetime import timedelta
+from importlib.metadata import version
 from pathlib import Path
 
 from twinlake.base.errors import TwinlakeError
@@ -102,10 +103,8 @@ def _component(context: Context, component: str) -> Command:
 
 
 def _migrate(context: Context) -> None:
-    import airflow  # here, because it takes a second that nobody else should wait for
-
     pools = POOLS
-    stamp, made = _folder(context) / "migrated", f"{airflow.__version__} {pools.read_text()}"
+    stamp, made = _folder(context) / "migrated", f"{version('apache-airflow')} {pools.read_text()}"
     if stamp.exists() and stamp.read_text() == made:
         return
     _run(context, "db", "migrate")
