@@ -12,7 +12,7 @@ import pytest
 from tests.project import OURS, PROJECT, TABLES, project_in
 from twinlake.base.errors import DefinitionError
 from twinlake.config.project import Project
-from twinlake.definitions.loader import forget, load
+from twinlake.definitions.loader import load
 
 IMPORTS = "from twinlake import Aggregate, Count, Events\n"
 
@@ -34,7 +34,6 @@ def write(tmp_path: Path) -> Write:
             file = project.tables / f"{name.replace('__in__', '/')}.py"
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(IMPORTS + text)
-        forget(project)
         return project
 
     return made
@@ -139,7 +138,7 @@ def test_a_module_that_is_wrong_is_reported_with_its_line_and_stops_no_other(
     assert names(project) == ["right"]
 
 
-def test_files_that_have_changed_are_read_again_once_they_are_forgotten(write: Write) -> None:
+def test_files_that_have_changed_are_read_as_they_are_now(write: Write) -> None:
     project = write(one=events("before"))
     before = names(project)
     write(one=events("afterwards"))

@@ -24,6 +24,7 @@ Three live beside what raises them: CancelledError (run.py), PassedError and Clo
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -169,6 +170,15 @@ def first_lines(error: BaseException) -> str:
     """What Spark finds wrong is its first line; what follows is a plan, which says nothing to an operator."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return "\n".join(lines[: 1 if lines[0].startswith("[") else 3])[:600].rstrip(";")
+
+
+def raised_at(error: BaseException, within: Path) -> tuple[str, int, int | None] | None:
+    """(file, line, column) in this file or folder at which importing it has failed; None: it says none."""
+    if isinstance(error, SyntaxError):
+        return (error.filename, error.lineno or 0, error.offset) if error.filename else None
+    frames = traceback.extract_tb(error.__traceback__)
+    here = [frame for frame in frames if Path(frame.filename).is_relative_to(within)]
+    return (here[-1].filename, here[-1].lineno or 0, (here[-1].colno or 0) + 1) if here else None
 
 
 def error_of(data: Mapping[str, Any]) -> TwinlakeError:

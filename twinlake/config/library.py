@@ -11,6 +11,8 @@ LIBRARY = Path(__file__).resolve().parents[1]
 """The package's folder: in a checkout, or where it was installed."""
 CHECKOUT = LIBRARY.parent if (LIBRARY.parent / "pyproject.toml").is_file() else None
 """The folder of a checkout; None for an installed library."""
+IMPORTABLE: Mapping[str, str] = {"PYTHONPATH": str(CHECKOUT)} if CHECKOUT else {}
+"""What other processes of this Python need in their environment to import the library."""
 FETCH_JARS = "run `make jars`" if CHECKOUT else "run `twinlake up`, which fetches them"
 """What to do where they are missing."""
 

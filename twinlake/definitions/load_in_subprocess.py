@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from twinlake.base.errors import TwinlakeError, UsageError, error_of
-from twinlake.config.library import CHECKOUT
+from twinlake.config.library import IMPORTABLE
 from twinlake.config.project import Project
 from twinlake.definitions.loader import load
 
@@ -37,10 +37,9 @@ def written(*projects: Project) -> Written:
     UsageError where reading them does not end, or ends the process.
     """
     roots = [str(project.root) for project in projects]
-    path = {"PYTHONPATH": str(CHECKOUT)} if CHECKOUT else {}
     try:
         done = subprocess.run(
-            [sys.executable, "-m", __name__, *roots], cwd=projects[0].root, env={**os.environ, **path},
+            [sys.executable, "-m", __name__, *roots], cwd=projects[0].root, env={**os.environ, **IMPORTABLE},
             capture_output=True, text=True, timeout=LIMIT_S,
         )  # fmt: skip
         found = json.loads(done.stdout)

@@ -10,13 +10,12 @@ import hashlib
 import importlib
 import re
 import sys
-import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import ModuleType
 
-from twinlake.base.errors import DefinitionError, TwinlakeError
+from twinlake.base.errors import DefinitionError, TwinlakeError, raised_at
 from twinlake.base.files import shown_path
 from twinlake.config.project import Project
 from twinlake.kinds.all import KINDS
@@ -27,7 +26,7 @@ from twinlake.kinds.steps import Explode
 from twinlake.kinds.store import Store
 from twinlake.kinds.windows import Hopping, Tumbling
 
-REMEDY = "write it as the README's chapter `Add a table` shows, then run `twinlake check`"
+REMEDY = "write it as docs/tables.md shows (`Add a table`), then run `twinlake check`"
 _PACKAGE = "twinlake_tables_of_"
 """Each folder of tables is a package of its own name, so that those of two projects fit one process."""
 
@@ -47,12 +46,16 @@ class Loaded:
 
 
 def load(*projects: Project) -> Loaded:
-    """The definitions of these projects, in the order of their files. It never raises for what is in them."""
+    """The definitions of these projects as their files are now, in the order of the files.
+
+    It never raises for what is in them.
+    """
     tables, wrong = list[Kind](), list[TwinlakeError]()
     for project in projects:
+        package = _package(project.tables)
         for module in _modules(project.tables):
             try:
-                found = _of_module(project.tables, module)
+                found = _of_module(project.tables, module, package)
                 # a module may name what a neighbour has defined: it is one table still
                 tables += [one for one in found if not any(one is known for known in tables)]
             except TwinlakeError as error:
@@ -68,41 +71,29 @@ def _modules(folder: Path) -> list[Path]:
     return sorted(file for file in found if not any(part.startswith(("_", ".")) for part in file.parts))
 
 
-def _of_module(folder: Path, file: Path) -> tuple[Kind, ...]:
+def _of_module(folder: Path, file: Path, package: str) -> tuple[Kind, ...]:
     """The definitions of one module; DefinitionError, with file and line, for what is wrong there."""
     path = folder / file
-    package = _package(folder)
     try:
         module = importlib.import_module(".".join((package, *file.with_suffix("").parts)))
     except TwinlakeError:
         raise
-    except SyntaxError as error:
-        raise _at(error.filename or str(path), error.lineno, error.msg, error.offset) from error
     except (Exception, SystemExit) as error:  # `sys.exit(0)` would pass for a check that found nothing
-        frames = traceback.extract_tb(error.__traceback__)
-        here = [frame for frame in frames if Path(frame.filename).is_relative_to(folder)]
-        if not here:
-            raise _at(str(path), 1, _plain(error)) from error
-        raise _at(here[-1].filename, here[-1].lineno, _plain(error), (here[-1].colno or 0) + 1) from error
+        why = error.msg if isinstance(error, SyntaxError) else _plain(error)
+        at, line, column = raised_at(error, folder) or (str(path), 1, None)
+        raise _at(at, line, why, column) from error
     return tuple(_listed(path, module))
 
 
 def _package(folder: Path) -> str:
     """The package of the folder, without what an earlier call has imported: files may have changed."""
     name = _PACKAGE + hashlib.sha256(str(folder).encode()).hexdigest()[:12]
-    if name not in sys.modules:
-        sys.modules[name] = module = ModuleType(name)
-        module.__path__ = [str(folder)]
-    return name
-
-
-def forget(*projects: Project) -> None:
-    """Import their modules again at the next `load`."""
-    for project in projects:
-        name = _package(project.tables)
-        for module in [one for one in sys.modules if one == name or one.startswith(f"{name}.")]:
-            del sys.modules[module]
+    for module in [one for one in sys.modules if one == name or one.startswith(f"{name}.")]:
+        del sys.modules[module]
     importlib.invalidate_caches()
+    sys.modules[name] = package = ModuleType(name)
+    package.__path__ = [str(folder)]
+    return name
 
 
 def _listed(path: Path, module: ModuleType) -> Iterator[Kind]:

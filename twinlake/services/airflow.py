@@ -15,7 +15,7 @@ from pathlib import Path
 from twinlake.base.errors import TwinlakeError
 from twinlake.base.files import SECRET, replace_file
 from twinlake.base.times import format_moment, utc_now
-from twinlake.config.library import CHECKOUT, LIBRARY
+from twinlake.config.library import IMPORTABLE, LIBRARY
 from twinlake.services.http import get_json
 from twinlake.services.part import Command, Context, Part
 from twinlake.services.ports import HOST
@@ -80,7 +80,7 @@ def environment(context: Context) -> dict[str, str]:
         **{f"AIRFLOW__{name}": value for name, value in settings.items()},
         "NO_COLOR": "1",
         "PYSPARK_PYTHON": sys.executable,
-        **({"PYTHONPATH": str(CHECKOUT)} if CHECKOUT else {}),
+        **IMPORTABLE,
         "PYTHONUNBUFFERED": "1",
         "SPARK_LOCAL_IP": HOST,
         "TWINLAKE_HOME": str(context.settings.home),

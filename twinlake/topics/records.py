@@ -5,13 +5,11 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import sys
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Protocol
 
-from twinlake.base.errors import TwinlakeError, UsageError
+from twinlake.base.errors import TwinlakeError, UsageError, raised_at
 from twinlake.base.files import shown_path
 from twinlake.config.project import Project
 from twinlake.topics.topic import Topic
@@ -69,12 +67,10 @@ def sources_of(project: Project) -> Sources:
         spec.loader.exec_module(module)
     except TwinlakeError:
         raise
-    except SyntaxError as error:
-        raise _wrong(error.filename or str(file), error.lineno, str(error.msg)) from error
     except (Exception, SystemExit) as error:
-        frames = [one for one in traceback.extract_tb(error.__traceback__) if Path(one.filename) == file]
-        line = frames[-1].lineno if frames else 1
-        raise _wrong(str(file), line, f"{type(error).__name__}: {error}") from error
+        at, line, _ = raised_at(error, file) or (str(file), 1, None)
+        why = str(error.msg) if isinstance(error, SyntaxError) else f"{type(error).__name__}: {error}"
+        raise _wrong(at, line, why) from error
     found = getattr(module, "SOURCES", None)
     if not isinstance(found, Mapping) or not all(map(callable, found.values())):
         raise _wrong(str(file), 1, "it has no SOURCES, a map of each topic's name to what draws its records")

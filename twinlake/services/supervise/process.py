@@ -21,7 +21,7 @@ import psutil
 
 from twinlake.base.errors import TimedOutError
 from twinlake.base.waiting import wait_for
-from twinlake.config.library import CHECKOUT
+from twinlake.config.library import IMPORTABLE
 
 MARK = "TWINLAKE_PART"
 PASSED_ON = (
@@ -58,7 +58,7 @@ class Identity:
 def passed_on(environ: Mapping[str, str]) -> dict[str, str]:
     """The environment without what is nobody's business; the code is the checkout's that runs now."""
     kept = {name: environ[name] for name in PASSED_ON if name in environ}
-    return {**kept, "PYTHONPATH": str(CHECKOUT)} if CHECKOUT else kept
+    return {**kept, **IMPORTABLE}
 
 
 def identity_of(pid: int) -> Identity | None:
