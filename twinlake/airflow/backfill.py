@@ -131,9 +131,6 @@ def backfill_dag() -> DAG:
         backfill,
         BATCH_POOL,
         retry_delay=timedelta(seconds=15),
-        schedule=None,
-        max_active_runs=1,
-        max_active_tasks=1,
         params=_form(),
     )
 

@@ -118,7 +118,6 @@ def batch_dag() -> DAG:
         # with data intervals, which a backfill's runs are about
         schedule=CronDataIntervalTimetable("*/15 * * * *", timezone="UTC"),
         start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
-        max_active_runs=1,
         dagrun_timeout=run_limit(),
         max_active_tasks=2,
         params={

@@ -33,8 +33,10 @@ PREFIX: str = WRITTEN.get("prefix", "")
 def dag_of(tasks: Callable[[], None], pool: str, retry_delay: timedelta, **options: Any) -> DAG:
     """The DAG of these tasks, which is called like them, in the file that has called its maker.
 
-    `pool` is that of all of its tasks.
+    `pool` is that of all of its tasks. Unless `options` say more, people start it, one run and one task at a
+    time.
     """
+    usual = {"schedule": None, "max_active_runs": 1, "max_active_tasks": 1}
     tasks_of = dag(
         dag_id=f"{PREFIX}{tasks.__name__}",
         doc_md=cleandoc(tasks.__doc__ or ""),
@@ -47,7 +49,7 @@ def dag_of(tasks: Callable[[], None], pool: str, retry_delay: timedelta, **optio
             "execution_timeout": timedelta(minutes=limits().airflow_task_minutes),
             "pool": pool,
         },
-        **options,
+        **{**usual, **options},
     )
     found = tasks_of(tasks)()
     found.fileloc = sys._getframe(2).f_code.co_filename  # else this one, of which Airflow shows the code

@@ -162,9 +162,7 @@ def release_dag() -> DAG:
         release,
         RELEASE_POOL,
         retry_delay=timedelta(seconds=10),
-        schedule=None,
         max_active_runs=MOST_RUNS,
-        max_active_tasks=1,
         params=form(
             PlanParams,
             {

@@ -45,9 +45,7 @@ def maintain_dag() -> DAG:
         retry_delay=timedelta(minutes=5),
         schedule="30 3 * * *",
         start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
-        max_active_runs=1,
         dagrun_timeout=run_limit(),
-        max_active_tasks=1,
         params=form(RetireParams, {"keep": {"description": "{about}; the live one is among them"}}),
     )
 
@@ -71,10 +69,7 @@ def reload_dag() -> DAG:
         reload,
         BATCH_POOL,
         retry_delay=timedelta(seconds=15),
-        schedule=None,
-        max_active_runs=1,
         dagrun_timeout=run_limit(),
-        max_active_tasks=1,
         params=form(ReloadParams, without=("check",)),
     )
 
@@ -98,10 +93,7 @@ def replay_dag() -> DAG:
         replay,
         BATCH_POOL,
         retry_delay=timedelta(seconds=15),
-        schedule=None,
-        max_active_runs=1,
         dagrun_timeout=run_limit(),
-        max_active_tasks=1,
         params=_of_replay(),
     )
 
@@ -145,9 +137,6 @@ def rollback_dag() -> DAG:
         rollback,
         RELEASE_POOL,
         retry_delay=timedelta(seconds=10),
-        schedule=None,
-        max_active_runs=1,
         dagrun_timeout=run_limit(),
-        max_active_tasks=1,
         params=form(RollbackParams, without=("approved_by",)),
     )

@@ -18,6 +18,22 @@ Person = Annotated[str, Field(min_length=1, max_length=200)]
 Reason = Annotated[str, Field(min_length=1, max_length=500)]
 """Somebody's words, which are kept for ever."""
 
+From = Annotated[Name | None, Field(alias="from", description="first window start, RFC 3339")]
+To = Annotated[Name | None, Field(alias="to", description="window starts before this, RFC 3339")]
+Due = Annotated[
+    bool,
+    Field(description="what the DAG batch does: the windows with new records, and once a day all of history"),
+]
+OfVersion = Annotated[Name | None, Field(description="this version; the live one unless given")]
+Paused = Annotated[Name, Field(description="a topic, a table, or the table of a changelog")]
+PausedKind = Annotated[
+    Literal["topic", "table", "changelog"] | None,
+    Field(description="what is meant, where there is more than one thing of that name"),
+]
+By = Annotated[Person, Field(description="who does it")]
+OfPlan = Annotated[Name, Field(description="the plan's id")]
+Approver = Annotated[Person, Field(description="who approves")]
+
 
 class Params(Plain):
     """Base of all job parameters."""
@@ -27,12 +43,9 @@ class RebuildParams(Params):
     """Replace closed history of a table by what the log gives, beside the running stream."""
 
     table: Name = Field(description="the table to compute again from its log")
-    start: Name | None = Field(default=None, alias="from", description="first window start, RFC 3339")
-    end: Name | None = Field(default=None, alias="to", description="window starts before this, RFC 3339")
-    due: bool = Field(
-        default=False,
-        description="what the DAG batch does: the windows with new records, and once a day all of history",
-    )
+    start: From = None
+    end: To = None
+    due: Due = False
     repair: bool = Field(
         default=False, title="Repair differences", description="replace even where speed and batch differ"
     )
@@ -40,7 +53,7 @@ class RebuildParams(Params):
         default=None, title="Reason of the repair",
         description="why a difference is repaired; kept for ever",
     )  # fmt: skip
-    version: Name | None = Field(default=None, description="this version; the live one unless given")
+    version: OfVersion = None
 
     @model_validator(mode="after")
     def _of_a_repair(self) -> Self:
@@ -53,14 +66,11 @@ class VerifyParams(Params):
     """Compare what speed wrote with what batch computes, at one position, and store the certificate."""
 
     table: Name = Field(description="the table to compare with its log")
-    start: Name | None = Field(default=None, alias="from", description="first window start, RFC 3339")
-    end: Name | None = Field(default=None, alias="to", description="window starts before this, RFC 3339")
-    due: bool = Field(
-        default=False,
-        description="what the DAG batch does: the windows with new records, and once a day all of history",
-    )
+    start: From = None
+    end: To = None
+    due: Due = False
     repair: bool = Field(default=False, description="rebuild it where speed and batch differ")
-    version: Name | None = Field(default=None, description="this version; the live one unless given")
+    version: OfVersion = None
 
 
 class MaintainParams(Params):
@@ -109,22 +119,18 @@ class PauseParams(Params):
     sends nothing. Nothing is lost as long as Kafka keeps what is not read: `twinlake status` warns in time.
     """
 
-    name: Name = Field(description="a topic, a table, or the table of a changelog")
-    kind: Literal["topic", "table", "changelog"] | None = Field(
-        default=None, description="what is meant, where there is more than one thing of that name"
-    )
+    name: Paused
+    kind: PausedKind = None
     reason: Reason | None = Field(default=None, description="why; `twinlake status` shows it")
-    by: Person = Field(description="who does it")
+    by: By
 
 
 class ResumeParams(Params):
     """Have what was paused go on from where it stands; nothing is left out."""
 
-    name: Name = Field(description="a topic, a table, or the table of a changelog")
-    kind: Literal["topic", "table", "changelog"] | None = Field(
-        default=None, description="what is meant, where there is more than one thing of that name"
-    )
-    by: Person = Field(description="who does it")
+    name: Paused
+    kind: PausedKind = None
+    by: By
 
 
 class ReloadParams(Params):
@@ -167,14 +173,14 @@ class PlanParams(Params):
 class BuildParams(Params):
     """Build the plan's green versions from the log and certify them; from then on they are fed like blue."""
 
-    plan: Name = Field(description="the plan's id")
+    plan: OfPlan
 
 
 class DiffParams(Params):
     """Compare two versions of a table at one position: blue with green."""
 
     table: Name = Field(description="the table")
-    blue: Name | None = Field(default=None, description="this version; the live one unless given")
+    blue: OfVersion = None
     green: Name | None = Field(default=None, description="this version; the newest one unless given")
     plan: Name | None = Field(default=None, description="the plan's id; its report shows the difference")
 
@@ -182,14 +188,14 @@ class DiffParams(Params):
 class GateParams(Params):
     """Ask what must hold before the plan may go live; the answer, passed or not, is the result."""
 
-    plan: Name = Field(description="the plan's id")
+    plan: OfPlan
 
 
 class PromoteParams(Params):
     """Make the plan live in one commit; refused if production moved or the gate fails."""
 
-    plan: Name = Field(description="the plan's id")
-    approved_by: Person = Field(description="who approves")
+    plan: OfPlan
+    approved_by: Approver
 
 
 class RollbackParams(Params):
@@ -205,7 +211,7 @@ class RollbackParams(Params):
     reason: Reason | None = Field(
         default=None, description="why; `twinlake releases` and later plans show it"
     )
-    approved_by: Person = Field(description="who approves")
+    approved_by: Approver
 
 
 class RetireParams(Params):
