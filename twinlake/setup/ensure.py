@@ -6,44 +6,51 @@ import filecmp
 import os
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from pathlib import Path
 
-from twinlake.base.errors import UnreachableError
+from twinlake.base.errors import UnreachableError, UsageError
 from twinlake.config.library import CHECKOUT, LIBRARY
 from twinlake.config.settings import Settings
 from twinlake.setup import jars
 from twinlake.setup.class_archive import ArchiveError, make_archive
-from twinlake.setup.java import find_java
+from twinlake.setup.java import NoJava, find_java
 
 PACKED = LIBRARY / "java" / "twinlake.jar"
 """The compiled Java classes, as a wheel brings them."""
 
 
+def java_or_refuse(environ: Mapping[str, str]) -> Path:
+    """The JAVA_HOME to use; UsageError where there is no Java that fits."""
+    try:
+        return find_java(environ)
+    except NoJava as error:
+        what, _, remedy = str(error).partition("\n")
+        raise UsageError(what, "", remedy.replace("\n", "; ")) from error
+
+
 def ensure_jars(settings: Settings, environ: Mapping[str, str], say: Callable[[str], None]) -> None:
     """Fetches the jars once, into a folder of the user's cache, checks each, and has Java map its classes.
 
-    UnreachableError where they cannot be fetched; NoJava without a Java.
+    UnreachableError where they cannot be fetched; UsageError without a Java.
     """
     if CHECKOUT is not None:
         return
-    complete = settings.jars / ".complete"
-    if not complete.exists():
+    java_home = java_or_refuse(environ)
+    if not (settings.jars / jars.COMPLETE).exists():
         say(f"fetching the jars, once, into {settings.jars} (about 400 MB)")
-        settings.jars.mkdir(parents=True, exist_ok=True)
         try:
-            jars.fetch(jars.read_list(jars.LIST.read_text()), settings.jars, find_java(environ))
+            jars.fetch_all(settings.jars, java_home)
         except jars.JarError as error:
             raise UnreachableError(
                 "the jars could not be fetched", str(error), "check the connection, then run this again"
             ) from error
-        complete.touch()
     if settings.classes.exists() and filecmp.cmp(PACKED, settings.classes, shallow=False):
         return
     settings.classes.parent.mkdir(exist_ok=True)
     shutil.copy(PACKED, settings.classes)
     say("making an archive of Java's classes, once (about a minute): services start twice as fast with it")
-    os.environ["JAVA_HOME"] = str(find_java(environ))
+    os.environ["JAVA_HOME"] = str(java_home)
     try:
-        make_archive(replace(settings, in_project=None))
+        make_archive(settings)
     except ArchiveError as error:
         say(f"{error}; Twinlake works without it, and starts slower")

@@ -26,6 +26,8 @@ LIST = Path(__file__).with_name("jars.txt")
 SETS = ("spark", "kafka", "registry", "compiler")
 MORE = {name: Path(__file__).with_name(f"jars_{name}.txt") for name in ("hdfs", "drivers")}
 """By set, its own list: of what only tests use."""
+COMPLETE = ".complete"
+"""Beside the jars of jars.txt, once all of them are there."""
 _ATTEMPTS = 4
 _ANY_SET = "|".join((*SETS, *MORE))
 _SETTINGS = """<ivysettings><settings defaultResolver="central"/><resolvers>
@@ -80,6 +82,7 @@ def read_list(text: str) -> tuple[Artifact, ...]:
 
 def fetch(artifacts: Sequence[Artifact], target: Path, java_home: Path) -> None:
     """Brings every missing artifact to `target`/<set>; what is already there is kept."""
+    target.mkdir(parents=True, exist_ok=True)
     missing = [artifact for artifact in artifacts if not _present(artifact, target)]
     _say(f">> {len(artifacts) - len(missing)} of {len(artifacts)} jars are here")
     work = target / ".ivy"
@@ -204,16 +207,22 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def fetch_all(target: Path, java_home: Path) -> None:
+    """Brings all jars of jars.txt to `target`, and leaves a mark that they are there."""
+    fetch(read_list(LIST.read_text()), target, java_home)
+    (target / COMPLETE).touch()
+
+
 def main(asked: Sequence[str]) -> None:
     """Brings all jars here, `make jars`, or those of the named sets with a list of their own."""
-    JARS.mkdir(parents=True, exist_ok=True)
     try:
-        for file in [MORE[name] for name in asked] or [LIST]:
-            fetch(read_list(file.read_text()), JARS, find_java(os.environ))
+        java_home = find_java(os.environ)
+        for name in asked:
+            fetch(read_list(MORE[name].read_text()), JARS, java_home)
+        if not asked:
+            fetch_all(JARS, java_home)
     except (JarError, NoJava) as error:
         sys.exit(str(error))
-    if not asked:
-        (JARS / ".complete").touch()
 
 
 if __name__ == "__main__":

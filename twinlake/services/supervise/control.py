@@ -26,7 +26,6 @@ from twinlake.services.supervise import open_files, record
 from twinlake.services.supervise.alive import supervisor_alive
 from twinlake.services.supervise.process import MARK, end, passed_on
 from twinlake.services.supervise.record import Record
-from twinlake.setup.java import NoJava, find_java
 
 _ATTEMPTS = 3
 """A part that ended this often without ever being ready is reported."""
@@ -138,13 +137,12 @@ def _refuse_other_settings(settings: Settings) -> None:
 
 def check_prerequisites(settings: Settings, environ: Mapping[str, str]) -> None:
     """UsageError where too few files may be open, or there is no Java, or no jars."""
+    from twinlake.setup.ensure import java_or_refuse  # here: no other command needs what fetches jars
+    from twinlake.setup.jars import COMPLETE
+
     open_files.ensure()
-    try:
-        find_java(environ)
-    except NoJava as error:
-        what, _, remedy = str(error).partition("\n")
-        raise UsageError(what, "", remedy.replace("\n", "; ")) from error
-    for needed in (settings.jars / ".complete", settings.classes):
+    java_or_refuse(environ)
+    for needed in (settings.jars / COMPLETE, settings.classes):
         if not needed.exists():
             raise UsageError("the jars are not here", f"{needed} is missing", FETCH_JARS)
 
