@@ -52,14 +52,15 @@ def add_command(example: EXAMPLE) -> None:
     if example in settings.examples:
         tell(f"{example} has been added before")
         return
+    topics, shown = topic_names(added), tables(added)
     here = topic_names(*settings.sources) + tuple(one.name for one in load(*settings.sources).sound())
-    if taken := {*topic_names(added), *tables(added)} & {*here}:
+    if taken := {*topics, *shown} & {*here}:
         raise UsageError(
             f"{example} cannot be added", f"there is {', '.join(sorted(taken))} already", "rename yours"
         )
     settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
     replace_file(settings.gallery_file, json.dumps([*settings.examples, example]) + "\n")
-    say(f"{example} is added: topics {', '.join(topic_names(added))}; tables {', '.join(tables(added))}")
+    say(f"{example} is added: topics {', '.join(topics)}; tables {', '.join(shown)}")
     tell("next: `twinlake reload` (or `twinlake up`, where nothing runs), then")
     tell(f"`twinlake gallery produce {example}`, `twinlake plan`, `twinlake build`, `twinlake promote`")
 

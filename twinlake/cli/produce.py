@@ -24,8 +24,8 @@ from twinlake.cli.output import console, load_settings, print_json, say, tell
 from twinlake.config.project import Project
 from twinlake.config.settings import Settings
 from twinlake.topics.contract import JSON
-from twinlake.topics.records import Source, Wanted, sources_of
-from twinlake.topics.topic import Topic, load_topic
+from twinlake.topics.records import Wanted, sources_of
+from twinlake.topics.topic import load_topic
 
 if TYPE_CHECKING:
     from twinlake.topics.produce import Sent
@@ -98,11 +98,16 @@ def send(settings: Settings, name: str, wanted: Callable[..., Wanted], count: in
     from twinlake.topics.produce import produce
     from twinlake.topics.registry import Registry
 
-    sampled = samples(settings)
-    if name not in sampled:
-        known = ", ".join(sampled) or "none; write SOURCES in the project's records.py"
+    drawn = {
+        topic: (project, draws)
+        for project in settings.sources
+        for topic, draws in sources_of(project).items()
+    }
+    if name not in drawn:
+        known = ", ".join(drawn) or "none; write SOURCES in the project's records.py"
         raise UsageError(f"there are no samples for topic {name!r}", f"known: {known}", "name another topic")
-    topic, draws = sampled[name]
+    project, draws = drawn[name]
+    topic = load_topic(name, project)
     services = settings.services()
     is_json = topic.contract.format == JSON
     schemas = {} if is_json else Registry(services.registry()).schemas(f"{name}-value")
@@ -118,15 +123,6 @@ def send(settings: Settings, name: str, wanted: Callable[..., Wanted], count: in
             source, access=services.kafka("producer"), topic=name, count=count or None, rate=rate or None,
             stop=stop, report=report,
         )  # fmt: skip
-
-
-def samples(settings: Settings) -> dict[str, tuple[Topic, Callable[[Wanted], Source]]]:
-    """By name each topic that has samples, and what draws them."""
-    return {
-        name: (load_topic(name, project), draws)
-        for project in settings.sources
-        for name, draws in sources_of(project).items()
-    }
 
 
 def _only_sampled(project: Project) -> str:

@@ -6,7 +6,6 @@ project's file has it, and nothing else.
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from twinlake.base.errors import UsageError
+from twinlake.config.settings_file import lines_of, nearest
 
 FILE = "twinlake.toml"
 SECTION = "project"
@@ -122,14 +122,20 @@ def _folders(file: Path, text: str, root: Path) -> dict[str, str]:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{file} is not valid TOML", str(error), "correct the file") from error
-    mistakes = [_misplaced(name, text) for name in found if name != SECTION]
+    lines = lines_of(text)
+    mistakes = [
+        f"{FILE}:{lines.get(name, 1)}: [{name}] is not a section of a project; addresses and logins belong "
+        f"in the {FILE} of the data directory"
+        for name in found
+        if name != SECTION
+    ]
     section = found[SECTION]
     if not isinstance(section, dict):
         mistakes.append(f"[{SECTION}] is not a section")
         section = {}
     for key, value in section.items():
         if wrong := _wrong(key, value, root):
-            mistakes.append(f"{FILE}:{_line_of(key, text)}: {wrong}")
+            mistakes.append(f"{FILE}:{lines.get(f'{SECTION}.{key}', 1)}: {wrong}")
     if mistakes:
         raise UsageError(
             f"the settings of the project {root} are wrong", "\n".join(mistakes), f"correct {file}"
@@ -140,9 +146,7 @@ def _folders(file: Path, text: str, root: Path) -> dict[str, str]:
 def _wrong(key: str, value: Any, root: Path) -> str:
     """What is wrong with a key of `[project]`, nothing where it is right."""
     if key not in FOLDERS:
-        near = difflib.get_close_matches(key, FOLDERS, 1)
-        hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(FOLDERS)}"
-        return f"there is no such setting: {key}; {hint}"
+        return f"there is no such setting: {key}{nearest(key, FOLDERS)}"
     if not isinstance(value, str) or not value.strip():
         return f"{key} is {value!r}, not the path of a folder"
     if key != "data" and not (root / value).resolve().is_relative_to(root.resolve()):
@@ -150,16 +154,3 @@ def _wrong(key: str, value: Any, root: Path) -> str:
     if key == "data" and root.resolve().is_relative_to((root / value).resolve()):
         return f"data is {value!r}: the data directory cannot be the project's folder, nor hold it"
     return ""
-
-
-def _misplaced(name: str, text: str) -> str:
-    return (
-        f"{FILE}:{_line_of(name, text)}: [{name}] is not a section of a project; addresses and logins belong "
-        f"in the {FILE} of the data directory"
-    )
-
-
-def _line_of(name: str, text: str) -> int:
-    """The line that begins with a key, or with a section's heading."""
-    begins = re.compile(rf"\s*\[?\s*[\"']?{re.escape(name)}\b")
-    return next((number for number, line in enumerate(text.splitlines(), 1) if begins.match(line)), 1)

@@ -137,7 +137,7 @@ class _Reading:
     def refuse_unknown_variables(self) -> None:
         known = {variable_of(name) for name, _ in every_key()}
         for name in sorted(set(self.environ) - known):
-            self.mistakes.append(f"{name}: there is no such setting{_nearest(name, known)}")
+            self.mistakes.append(f"{name}: there is no such setting{nearest(name, known)}")
 
     def _unread(self, what: str, why: str, remedy: str) -> UsageError:
         return UsageError(f"{self.file} {what}", why, remedy, {"file": str(self.file)})
@@ -163,7 +163,7 @@ class _Reading:
                 self.wrong(full, _inline(full, name, has_file=name in secrets))
             else:
                 word = "section" if isinstance(value, dict) and not within else "key"
-                self.wrong(full, f"there is no such {word}{_nearest(name, known)}")
+                self.wrong(full, f"there is no such {word}{nearest(name, known)}")
         return made
 
     def _refuse_secrets(self, conf: Mapping[str, Any]) -> None:
@@ -191,7 +191,8 @@ def _inline(full: str, name: str, *, has_file: bool) -> str:
             f"{variable_of(full)} in the environment; and change it, others may have seen it")  # fmt: skip
 
 
-def _nearest(name: str, known: Collection[str]) -> str:
+def nearest(name: str, known: Collection[str]) -> str:
+    """What was meant by an unknown name, or of a map all that is known: the end of an error's sentence."""
     if close := difflib.get_close_matches(name, list(known), 1, 0.6):
         return f"; did you mean {close[0]}?"
     return f"; known: {', '.join(known)}" if isinstance(known, Mapping) else ""

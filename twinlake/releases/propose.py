@@ -14,6 +14,7 @@ from twinlake.kinds.dependencies import ordered
 from twinlake.kinds.kind import Kind
 from twinlake.lake.catalog import release_log
 from twinlake.lake.catalog.plans import Plan
+from twinlake.lake.catalog.release_log import Release
 from twinlake.lake.catalog.rolled_back import RolledBack, rolled_back
 from twinlake.lake.catalog.version import Version, stored_versions
 from twinlake.lake.open_lake import OpenLake
@@ -49,9 +50,9 @@ def propose(
     whose files were added or have changed since the server started.
     """
     written = {table.name: table for table in _named(definitions)}
-    live, lived = _live(lake)
-    analyses = Analyses(lake)
     now = release_log.live(lake.path)
+    live, lived = _live(lake, now)
+    analyses = Analyses(lake)
     refuse_removal(remove, written, now.tables if now else ())
     stays = not_found(written, lived, remove)
     if tables is None:
@@ -84,9 +85,8 @@ def propose(
     return plan
 
 
-def _live(lake: OpenLake) -> tuple[dict[str, Version], dict[str, Kind]]:
+def _live(lake: OpenLake, live: Release | None) -> tuple[dict[str, Version], dict[str, Kind]]:
     """By table, the live versions whose definition can be read, and that."""
-    live = release_log.live(lake.path)
     wanted = set(live.tables.items()) if live else set()
     versions, definitions = dict[str, Version](), dict[str, Kind]()
     for version in lake.versions.living():

@@ -72,7 +72,7 @@ def _let_in(clients: dict[Role, Kafka], configured: KafkaSettings, role: Role) -
 
 
 def _enter(clients: dict[Role, Kafka], configured: KafkaSettings, role: Role) -> str:
-    """The cluster's id, configured to a client of this role, which is among the clients from now on."""
+    """The cluster's id, as a client of this role gets it, which is among the clients from now on."""
     client = Kafka(configured.login(role))
     found = client.cluster_id()
     clients[role] = client
