@@ -1,0 +1,65 @@
+"""What an installed library fetches for itself, and what it says where it cannot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from twinlake.base.errors import UnreachableError, UsageError
+from twinlake.config.settings import Settings
+from twinlake.setup import ensure, jars
+from twinlake.setup.java import NoJava
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """A library that is no checkout, with a jar of classes, and a Java that is not asked for anything."""
+    (tmp_path / "packed.jar").write_bytes(b"classes")
+    monkeypatch.setattr(ensure, "CHECKOUT", None)
+    monkeypatch.setattr(ensure, "PACKED", tmp_path / "packed.jar")
+    monkeypatch.setattr(ensure, "find_java", lambda environ: tmp_path / "java")
+    monkeypatch.setenv("JAVA_HOME", "before")  # put back at the end
+    return Settings(home=tmp_path / "home", jars=tmp_path / "cache" / "jars")
+
+
+def test_without_a_java_it_says_which_one_is_needed(
+    installed: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none(environ: object) -> Path:
+        raise NoJava("twinlake needs Java 17 or 21; found: no Java at all.\nInstall it with:  apt\nor so")
+
+    monkeypatch.setattr(ensure, "find_java", none)
+
+    with pytest.raises(UsageError, match="needs Java 17 or 21") as refused:
+        ensure.ensure_jars(installed, {}, print)
+
+    assert refused.value.remedy == "Install it with:  apt; or so"
+
+
+def test_jars_that_cannot_be_fetched_are_reported_and_fetched_the_next_time(
+    installed: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> None:
+        raise jars.JarError("no connection")
+
+    monkeypatch.setattr(jars, "fetch", away)
+
+    for _ in range(2):
+        with pytest.raises(UnreachableError, match="no connection"):
+            ensure.ensure_jars(installed, {}, print)
+
+
+def test_all_is_done_once_and_the_classes_again_for_another_wheel(
+    installed: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(jars, "fetch", lambda artifacts, target, java: target.mkdir(parents=True))
+    monkeypatch.setattr(ensure, "make_archive", lambda settings: done.append(settings.classes.read_text()))
+
+    for content in ("classes", "classes", "others"):
+        ensure.PACKED.write_text(content)
+        ensure.ensure_jars(installed, {}, lambda text: None)
+
+    assert done == ["classes", "others"]
+    assert (installed.jars / jars.COMPLETE).exists()
