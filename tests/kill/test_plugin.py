@@ -50,6 +50,12 @@ def valid(server: LakeProcess) -> list[dict[str, Any]]:
     return [one["event"] for one in rows.to_pylist() if one["verdict"] == "valid"]
 
 
+def stalled(server: LakeProcess) -> dict[str, str]:
+    """By table, why its version cannot be opened."""
+    versions = server.client.status()["versions"]
+    return {one["table"]: one["error"]["what"] for one in versions if one["error"]}
+
+
 def served(views: Views) -> dict[str, dict[str, Any]]:
     views.follow()
     rows = {name: views.rows(f"SELECT * FROM serve.{name}") for name in TABLES}
@@ -57,8 +63,8 @@ def served(views: Views) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.faults
-def test_tables_of_a_package_are_released_maintained_verified_and_survive_a_kill(
-    server: LakeProcess, views: Views
+def test_tables_of_a_package_are_released_maintained_verified_and_survive_a_kill_and_a_missing_package(
+    server: LakeProcess, views: Views, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     definitions = {name: table.to_json() for name, table in TABLES.items()}
     server.produce(2_000)
@@ -69,6 +75,15 @@ def test_tables_of_a_package_are_released_maintained_verified_and_survive_a_kill
     server.until(server.caught_up)
     first = served(views)
     assert first == {name: expected(table, valid(server)) for name, table in TABLES.items()}
+
+    server.kill()
+    with monkeypatch.context() as elsewhere:
+        elsewhere.delenv("PYTHONPATH")
+        server.start()
+    assert stalled(server) == {
+        "ages": "unknown table kind 'ages'", "logs": "unknown measure kind 'log_sum'",
+        "statuses": "unknown table kind 'statuses'",
+    }  # fmt: skip
 
     server.kill()
     server.start()

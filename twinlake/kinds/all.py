@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from twinlake.base.errors import UsageError
 from twinlake.kinds import plugins
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.as_of_join import AsOfJoin
@@ -35,5 +34,5 @@ def from_json(data: Mapping[str, Any]) -> Kind:
     """The definition that `to_json` came from; unknown kinds and keys are refused by name."""
     kind = KINDS.get(str(data.get("kind")))
     if kind is None:
-        raise UsageError(f"unknown table kind {data.get('kind')!r}", "", f"known: {', '.join(KINDS)}")
+        raise plugins.unknown("table", data.get("kind"), KINDS)
     return kind.from_json(data)

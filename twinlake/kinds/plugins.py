@@ -53,6 +53,15 @@ def joined(group: str, listed: Iterable[type[T]]) -> dict[str, type[T]]:
     return found
 
 
+def unknown(what: str, name: Any, known: Iterable[str]) -> UsageError:
+    """The error of a kind or measure that nobody brings."""
+    return UsageError(
+        f"unknown {what} kind {name!r}",
+        f"it is none of {', '.join(known)}, and no package that is installed here brings it",
+        "install the package that brings it (docs/plugins.md) and start again, or correct the name",
+    )
+
+
 @cache
 def versions() -> tuple[str, ...]:
     """The packages that bring kinds or measures, each with its version."""

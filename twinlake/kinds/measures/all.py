@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from twinlake.base.errors import UsageError
 from twinlake.kinds import plugins
 from twinlake.kinds.definition import refuse_keys
 from twinlake.kinds.measures.counts import Count, CountDistinct
@@ -30,7 +29,7 @@ def from_json(data: Mapping[str, Any]) -> Measure:
     """The measure that `to_json` came from; unknown kinds and keys are refused by name."""
     kind = MEASURES.get(str(data.get("kind")))
     if kind is None:
-        raise UsageError(f"unknown measure kind {data.get('kind')!r}", "", f"known: {', '.join(MEASURES)}")
+        raise plugins.unknown("measure", data.get("kind"), MEASURES)
     refuse_keys(data, {"kind", *(field.name for field in fields(kind))}, f"measure {kind.kind}")
     return kind(**{key: _value(value) for key, value in data.items() if key != "kind"})
 
