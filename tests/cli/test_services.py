@@ -249,7 +249,7 @@ def test_status_says_what_a_dead_supervisor_means_and_how_to_start_it_again(
     lines = invoke(tmp_path, "status").stdout.splitlines()
 
     assert lines[-3:-1] == [
-        "supervisor: the supervisor has ended", "why: a part that dies now is not started again"
+        "supervisor: the supervisor has ended", "why: a service that dies now is not started again"
     ]  # fmt: skip
     assert "`twinlake up` starts it again" in lines[-1]
 

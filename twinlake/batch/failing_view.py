@@ -81,7 +81,7 @@ def failing(view: LogView, pin: Pin, error: Exception) -> Failing | None:
     """What made the reading of the pinned view raise this; None where the machine is to blame, not a value.
 
     Reads the history once more for each expression or column, until the one is found. What a view that it
-    reads raises is laid at that one's door.
+    reads raises is reported of that one.
     """
     if not is_of_data(error):
         return None

@@ -72,8 +72,8 @@ def up(
     services = settings.services()
     logins = {"airflow": ("airflow", services.airflow_user), "sql": ("JDBC and reports", services.sql_user)}
     started = {part.service for part in parts if not part.given}
-    for door, user in (login for service, login in logins.items() if service in started):
-        say(f"   {'login':<9} {user} for {door}; its password is in {settings.services_file}")
+    for endpoint, user in (login for service, login in logins.items() if service in started):
+        say(f"   {'login':<9} {user} for {endpoint}; its password is in {settings.services_file}")
 
 
 def down() -> None:

@@ -1,4 +1,4 @@
-"""The index of ids seen on valid records: decides duplicates in log order, bounded by the horizon.
+"""The index of ids seen on valid records: decides duplicates in log order, within the deduplication window.
 
 An id is known by 128 bits of hash. The index is a list of chunks sorted by the first 64 of them, merged as
 they become many (a log-structured merge tree in numpy): looking up 200,000 ids costs a binary search each.
@@ -37,12 +37,12 @@ class Duplicates:
     """Who was seen when. Not safe between threads: one topic, one owner.
 
     `load(t)` reads from the log who was seen at `t` or later. It is asked whenever a record looks further
-    back than what is remembered: at first, after a restart with a longer horizon, and when the broker's clock
+    back than what is remembered: at first, after a restart with a longer window, and when the broker's clock
     has stepped back. So what is remembered decides how fast a record is judged, and never how.
     """
 
-    def __init__(self, horizon_micros: int, load: Callable[[int], Seen]) -> None:
-        self.horizon = horizon_micros
+    def __init__(self, window_micros: int, load: Callable[[int], Seen]) -> None:
+        self.window = window_micros
         self.since = NOTHING_YET  # everybody who was seen from then on is in the chunks
         self.chunks: list[Seen] = []
         self._load = load
@@ -54,16 +54,16 @@ class Duplicates:
         """Whether each record, in log order, repeats an id; remembers none of them.
 
         A record is a duplicate when its id was on an earlier record that was none itself, at most the
-        horizon before. So a chain of duplicates does not extend the horizon.
+        deduplication window before. So a chain of duplicates does not extend the deduplication window.
         """
         if len(times):
-            self._look_back(int(times.min()) - self.horizon)
+            self._look_back(int(times.min()) - self.window)
         order = np.argsort(high, kind="stable")
         sorted_ids = Seen(high=high, low=low, times=times).take(order)
         last = self._last_seen(sorted_ids.high, sorted_ids.low)
         repeated = np.zeros(len(order), dtype=bool)
         known = last != NEVER
-        repeated[known] = sorted_ids.times[known] - last[known] <= self.horizon
+        repeated[known] = sorted_ids.times[known] - last[known] <= self.window
 
         same = sorted_ids.high[1:] == sorted_ids.high[:-1]
         in_run = np.zeros(len(order), dtype=bool)
@@ -87,7 +87,7 @@ class Duplicates:
         columns = (places, ids.high[places], ids.low[places], ids.times[places], last[places])
         for place, high, low, time, before in zip(*(column.tolist() for column in columns), strict=True):
             newest = seen.get((high, low), before)
-            repeated[place] = newest != NEVER and time - newest <= self.horizon
+            repeated[place] = newest != NEVER and time - newest <= self.window
             if not repeated[place]:
                 seen[high, low] = max(time, newest)
 
@@ -120,7 +120,7 @@ class Duplicates:
 
     def evict(self, now_micros: int) -> None:
         """Forgets whom no record of that time asks for; a chunk is rewritten once half of it is old."""
-        before_micros = now_micros - self.horizon - SLACK
+        before_micros = now_micros - self.window - SLACK
         self.since = max(self.since, before_micros)
         kept = []
         for chunk in self.chunks:

@@ -23,12 +23,12 @@ def since(log: Log, micros: int) -> Seen:
     return _seen(_ids(log, rows.where(f"_timestamp >= timestamp_micros({micros}L)")))
 
 
-def among(log: Log, asked: Seen, horizon: int, after: int, to: int) -> Seen:
+def among(log: Log, asked: Seen, window: int, after: int, to: int) -> Seen:
     """Of the batches in (after, to], those who have one of these ids, and when; none that was seen longer
-    than `horizon` microseconds before the first of them, or after the last."""
+    than `window` microseconds before the first of them, or after the last."""
     from pyspark.sql import functions as F
 
-    first, last = int(asked.times.min()) - horizon, int(asked.times.max()) + horizon
+    first, last = int(asked.times.min()) - window, int(asked.times.max()) + window
     around = f"_timestamp BETWEEN timestamp_micros({first}L) AND timestamp_micros({last}L)"
     wanted = log.spark.createDataFrame(pa.table({"high": asked.high, "low": asked.low}))
     ids = _ids(log, log.rows(after, to).where(around))

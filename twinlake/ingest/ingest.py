@@ -103,7 +103,7 @@ class Ingest:
         self.state = STOPPED
         self.error: TwinlakeError | None = None
         self.log_end = LogEnd.of(topic.name, {})
-        self._index = Duplicates(self._horizon, partial(ids.since, log))
+        self._index = Duplicates(self._window, partial(ids.since, log))
         self._indexed = -1  # the batch up to which the index knows the log
         self._record_bytes = UNKNOWN_BYTES  # in memory, by the newest batch
         self._event: dict[str, str] = {}  # the fields of the log's `event`
@@ -202,7 +202,7 @@ class Ingest:
         self._writers = self.writers()
         self._unreadable = self._writers.unreadable
         if self._indexed != self.log_end.batch:
-            self._index = Duplicates(self._horizon, partial(ids.since, self.log))
+            self._index = Duplicates(self._window, partial(ids.since, self.log))
             self._indexed = self.log_end.batch
 
     def _validate_waiting(self) -> None:
@@ -228,7 +228,7 @@ class Ingest:
         return self.settings.checkpoints / self.topic.name
 
     @property
-    def _horizon(self) -> int:
+    def _window(self) -> int:
         return micros(within) if (within := self.topic.contract.unique_within) else 0
 
     # -- one micro-batch
@@ -373,7 +373,7 @@ class Ingest:
             yield self.log_end.at(self.clock())
 
     def take(self, table: pa.Table, end: LogEnd, metadata: dict[str, Any], decision: Decision) -> None:
-        """Appends one batch that did not come from Kafka, through the same door; call it while paused."""
+        """Appends one batch that did not come from Kafka, in the same way; call it while paused."""
         self._committed(end, decision, self._append(table, end, metadata))
 
     # -- for `twinlake status`

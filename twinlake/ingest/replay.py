@@ -50,7 +50,7 @@ _KAFKA = [*source.COLUMNS]
 _DECIDED = ("batch", "schema_id", "verdict", "reasons")
 
 
-class Door(Protocol):
+class TopicIngest(Protocol):
     """The one way into a log: the topic's ingest."""
 
     spark: SparkSession
@@ -104,15 +104,15 @@ class Part:
         )
 
 
-def replay(door: Door, reasons: Sequence[str], run: Run) -> Replayed:
+def replay(ingest: TopicIngest, reasons: Sequence[str], run: Run) -> Replayed:
     """One replay of a topic at a time; cancelled between two chunks, what it has committed stays.
 
     UsageError for reasons that are none, BusyError unless the topic is being read, StoppedTopicError where
     the registry has forgotten schemas of records that are to be judged.
     """
     refuse_unknown(reasons, replays=True)
-    with holding(door.replaying, "another replay of the topic to end", OTHER_WAIT_S, run):
-        return _Replay(door, reasons, run).done()
+    with holding(ingest.replaying, "another replay of the topic to end", OTHER_WAIT_S, run):
+        return _Replay(ingest, reasons, run).done()
 
 
 def parts(listed: pa.Table) -> Iterator[Part]:
@@ -132,17 +132,17 @@ def parts(listed: pa.Table) -> Iterator[Part]:
 
 
 class _Replay:
-    def __init__(self, door: Door, reasons: Sequence[str], run: Run) -> None:
-        self._door, self._reasons, self._run = door, reasons, run
-        self._log, self._topic = door.log, door.topic
-        within = door.topic.contract.unique_within
-        self._horizon = micros(within) if within else 0
-        self._look = Scan(door.spark, door.topic, end_marker=secrets.token_bytes(8))
+    def __init__(self, ingest: TopicIngest, reasons: Sequence[str], run: Run) -> None:
+        self._ingest, self._reasons, self._run = ingest, reasons, run
+        self._log, self._topic = ingest.log, ingest.topic
+        within = ingest.topic.contract.unique_within
+        self._window = micros(within) if within else 0
+        self._look = Scan(ingest.spark, ingest.topic, end_marker=secrets.token_bytes(8))
 
     def done(self) -> Replayed:
-        with self._door.paused(self._run) as end:
-            self._writers = self._door.writers()
-        listed = computed(self._door.spark.sql(listed_sql(relation_sql(self._log.path), self._reasons)))
+        with self._ingest.paused(self._run) as end:
+            self._writers = self._ingest.writers()
+        listed = computed(self._ingest.spark.sql(listed_sql(relation_sql(self._log.path), self._reasons)))
         verdicts: Counter[str] = Counter()
         batches: list[int] = []
         judged = 0
@@ -165,20 +165,20 @@ class _Replay:
         event = self._log.event()
         found = self._looked(before, listed_at, event)
         asked = _asked(found)
-        nearby = Nearby(self._horizon)
+        nearby = Nearby(self._window)
         known_to = self._log.end()
         if len(asked):
-            nearby.add(ids.among(self._log, asked, self._horizon, 0, known_to))
+            nearby.add(ids.among(self._log, asked, self._window, 0, known_to))
         decision = _decided(found, nearby)
         if not _changed(before, decision).any():
             return None
         met = [writer for writer in self._writers.all() if writer.id in decision.schema_ids]
         self._writers.check(met, listed_at)
-        with self._door.paused(self._run) as end:
+        with self._ingest.paused(self._run) as end:
             if len(asked) and end.batch > known_to:
-                nearby.add(ids.among(self._log, asked, self._horizon, known_to, end.batch))
+                nearby.add(ids.among(self._log, asked, self._window, known_to, end.batch))
                 decision = _decided(found, nearby)
-            if self._door.keep(met) or self._log.event() != event:
+            if self._ingest.keep(met) or self._log.event() != event:
                 found = self._looked(before, listed_at, self._log.event())
             changed = _changed(before, decision)
             moved = Counter(before.column("verdict").to_pylist())
@@ -187,7 +187,7 @@ class _Replay:
                 self._log.event(),
             )  # fmt: skip
             table = log_table(found, self._topic, decision, new, copies_of=part.epoch).filter(changed)
-            self._door.take(table, new, self._metadata(new, table.num_rows), decision)
+            self._ingest.take(table, new, self._metadata(new, table.num_rows), decision)
         return new.batch, Counter(table.column("verdict").to_pylist())
 
     def _read(self, part: Part) -> pa.Table:
@@ -203,7 +203,7 @@ class _Replay:
 
     def _looked(self, before: pa.Table, end: LogEnd, event: dict[str, str]) -> pa.Table:
         """What these records say of themselves by the active contract and schemas, in the same order."""
-        records = ArrowFile(self._door.spark, before.select(_KAFKA))
+        records = ArrowFile(self._ingest.spark, before.select(_KAFKA))
         while True:
             found = self._look.again(records, self._writers, event)
             if not self._writers.leave_out_unkept(schemas_met(found), event):

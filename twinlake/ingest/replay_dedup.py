@@ -16,8 +16,8 @@ from twinlake.ingest.duplicates import Seen
 class Nearby:
     """Of few ids, every time that one was seen on a valid record. Times in microseconds."""
 
-    def __init__(self, horizon_micros: int) -> None:
-        self.horizon = horizon_micros
+    def __init__(self, window_micros: int) -> None:
+        self.window = window_micros
         self._seen: dict[tuple[int, int], list[int]] = defaultdict(list)
 
     def add(self, seen: Seen) -> None:
@@ -28,7 +28,7 @@ class Nearby:
     def judge(self, high: np.ndarray, low: np.ndarray, times: np.ndarray) -> np.ndarray:
         """Whether each record, in log order, repeats an id; remembers none of them.
 
-        A record is a duplicate when its id is on a valid record at most the horizon away, whether that was
+        A record is a duplicate when its id is on a valid record at most the window away, whether that was
         known before or is one of those before it here.
         """
         repeated = np.zeros(len(times), dtype=bool)
@@ -36,7 +36,7 @@ class Nearby:
         rows = zip(high.tolist(), low.tolist(), times.tolist(), strict=True)
         for place, (first, second, time) in enumerate(rows):
             others = (*self._seen.get((first, second), ()), *valid.get((first, second), ()))
-            repeated[place] = any(abs(time - other) <= self.horizon for other in others)
+            repeated[place] = any(abs(time - other) <= self.window for other in others)
             if not repeated[place]:
                 valid[first, second].append(time)
         return repeated

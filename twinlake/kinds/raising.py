@@ -38,7 +38,7 @@ _STRICT = {
     "ToUnixTimestamp": ("a text is not a time of that form", "unix_timestamp(try_to_timestamp(text, form))"),
     "UnixTimestamp": ("a text is not a time of that form", "unix_timestamp(try_to_timestamp(text, form))"),
     "MakeDate": ("there is no such date", "try_to_date of a text made of the parts"),
-    "MakeTimestamp": ("there is no such moment", "try_make_timestamp"),
+    "MakeTimestamp": ("there is no such time", "try_make_timestamp"),
     "MakeInterval": ("the interval is too long", "try_make_interval"),
     "NextDay": ("a text is not a day of the week", "CASE WHEN day IN (...) THEN next_day(date, day) END"),
     "Conv": ("the number is too large", "CASE WHEN char_length(text) < ... THEN conv(...) END"),

@@ -1,1 +1,1 @@
-"""The analysts' door: views made from the release log, and the SQL server that serves them."""
+"""The analysts' endpoints: views made from the release log, and the SQL server that serves them."""

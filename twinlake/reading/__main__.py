@@ -1,4 +1,4 @@
-"""The SQL server: the analysts' door. Spark with JDBC and a small HTTP endpoint over the served views.
+"""The SQL server: the analysts' endpoints. Spark with JDBC and a small HTTP endpoint over the served views.
 
 A process of its own that never writes the lake and holds no secret:
 `python -m twinlake.reading --home HOME --port P --jdbc-port J --scratch DIR --password-file FILE`.

@@ -12,7 +12,7 @@ from twinlake.config.settings import Settings
 
 @dataclass(frozen=True, kw_only=True)
 class Protection:
-    """What the running process can do; each False is a rope that holds."""
+    """What the running process can do; each False is a layer of isolation that holds."""
 
     user: int
     has_capabilities: bool

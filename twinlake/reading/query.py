@@ -239,7 +239,7 @@ def build_app(
     app = FastAPI(title="Twinlake SQL server", docs_url=None, redoc_url=None, openapi_url=None)
 
     app.add_middleware(LimitedBody, most=LARGEST_BODY)
-    app.add_middleware(Guard, admits=admits)  # asked first: a stranger's body is not read
+    app.add_middleware(Guard, admits=admits)  # asked first: an unauthenticated body is not read
 
     def status_of(error: TwinlakeError) -> int:
         return 404 if isinstance(error, NotFoundError) else 400 if isinstance(error, UsageError) else 503

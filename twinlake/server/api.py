@@ -58,7 +58,7 @@ class NewJob(Plain):
 def build_app(server: Served, token: str) -> FastAPI:
     waits = threading.BoundedSemaphore(MOST_WAITS)
     app = FastAPI(title="Twinlake lake server", openapi_url=None, docs_url=None, redoc_url=None)
-    # the one added last is asked first: a stranger's body is not read
+    # the one added last is asked first: an unauthenticated body is not read
     app.add_middleware(LimitedBody, most=LARGEST_BODY)
 
     @app.middleware("http")

@@ -1,4 +1,4 @@
-"""The lock of the embedded broker: by which door who gets in. What each may do then is in `rights.py`.
+"""The security of the embedded broker: which listener lets whom in. What each may do then is in `rights.py`.
 
 With `security = "SASL_SSL"` and no external Kafka, the broker speaks TLS only. Producer, ingest and
 changelog are users with passwords (SCRAM) and no more rights than they need; the supervisor has a certificate
@@ -54,7 +54,7 @@ def supervisor_access(context: Context) -> Login:
 
 
 def listeners(context: Context) -> str:
-    """The lines of the broker's settings that say who is let in by which door."""
+    """The lines of the broker's settings that say which listener lets whom in."""
     ports = context.ports
     if not is_locked(context.settings):
         return f"""listeners=PLAINTEXT://{HOST}:{ports["broker"]},CONTROLLER://{HOST}:{ports["controller"]}
@@ -62,10 +62,10 @@ advertised.listeners=PLAINTEXT://{HOST}:{ports["broker"]}
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
 inter.broker.listener.name=PLAINTEXT
 """
-    doors = f"CLIENTS://{HOST}:{ports['broker']},BROKERS://{HOST}:{ports['broker_admin']}"
+    listeners = f"CLIENTS://{HOST}:{ports['broker']},BROKERS://{HOST}:{ports['broker_admin']}"
     held = certificates(context)
-    return f"""listeners={doors},CONTROLLER://{HOST}:{ports["controller"]}
-advertised.listeners={doors}
+    return f"""listeners={listeners},CONTROLLER://{HOST}:{ports["controller"]}
+advertised.listeners={listeners}
 listener.security.protocol.map=CLIENTS:SASL_SSL,BROKERS:SSL,CONTROLLER:SSL
 inter.broker.listener.name=BROKERS
 sasl.enabled.mechanisms={SCRAM}

@@ -1,4 +1,4 @@
-"""Loopback ports: chosen once, kept in run/ports.json, chosen again when a stranger holds one."""
+"""Loopback ports: chosen once, kept in run/ports.json, chosen again when another process holds one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The SQL server: the readers' door, kept from the lake's files and all secrets where root can do so."""
+"""The SQL server: the readers' endpoint, kept from the lake's files and all secrets where root can do so."""
 
 from __future__ import annotations
 

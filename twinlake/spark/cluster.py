@@ -218,7 +218,7 @@ def _version() -> str:
 
 
 def _master_version(host: str, wait_s: float) -> str:
-    """The version by the master's other door, '' where that is closed."""
+    """The version by the master's other endpoint, '' where that is closed."""
     from http.client import HTTPException
     from urllib.request import ProxyHandler, build_opener
 

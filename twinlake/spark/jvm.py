@@ -46,5 +46,5 @@ def _follow(jvm: subprocess.Popen[bytes], guard: subprocess.Popen[bytes]) -> Non
         remedy="the supervisor starts it again; signal 9 may be the kernel's for want of memory, see `dmesg`",
         exit_code=EXIT_CODE,
     )
-    guard.kill()  # the pid that it knows may be a stranger's from now on
+    guard.kill()  # the pid that it knows may be another process's from now on
     os._exit(EXIT_CODE)  # no way in order: threads that ask the JVM hang in py4j

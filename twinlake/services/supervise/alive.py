@@ -17,7 +17,7 @@ def supervisor_error(settings: Settings) -> TwinlakeError | None:
     if supervisor_alive(settings) or folders_of(settings).containers.exists():
         return None
     return TwinlakeError(
-        "the supervisor has ended", "a part that dies now is not started again",
+        "the supervisor has ended", "a service that dies now is not started again",
         "`twinlake up` starts it again, and it goes on with the parts that live; "
         "`twinlake logs supervisor` says what it did last",
     )  # fmt: skip

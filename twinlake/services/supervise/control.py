@@ -342,6 +342,6 @@ def log_files(settings: Settings, name: str) -> list[Path]:
         )
     if not names:
         known = ", ".join(dict.fromkeys(n for p in parts for n in (p.service, p.name)))
-        raise UsageError(f"there is no part {name}", "", f"known: {known}, supervisor")
+        raise UsageError(f"there is no service {name}", "", f"known: {known}, supervisor")
     folders = folders_of(settings)
     return [folders.log(each) for each in names]

@@ -49,7 +49,7 @@ class Home(Protocol):
         """What parts may know, as it is now."""
 
     def renew_ports(self, part: Part) -> None:
-        """Called before a start: other ports where strangers sit on the part's own."""
+        """Called before a start: other ports where other processes hold the service's own."""
 
 
 class Keeper(threading.Thread):

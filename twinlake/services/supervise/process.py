@@ -1,8 +1,8 @@
 """Processes by identity: started in a group of their own, recognised later, and ended for certain.
 
 A process is ours when its pid *and* its start time are the recorded ones; a pid alone may have been given to
-a stranger. Everything a part starts inherits its mark (an environment variable), which finds the children
-that have left the session; the session finds those whose environment can no longer be read, because they
+another process. Everything a service starts inherits its mark (an environment variable), which finds the
+children that left the session; the session finds those whose environment can no longer be read, because they
 wrote their title over it (Airflow's workers do).
 """
 
@@ -107,7 +107,7 @@ def in_session(leader: Identity) -> list[psutil.Process]:
     """All living processes of the session that this one leads, or led until it ended."""
     try:
         if _begun(leader.pid) != leader.begun:
-            return []  # the pid is a stranger's now, and so would its session be
+            return []  # the pid is another process's now, and so would its session be
     except psutil.NoSuchProcess:
         pass
     found = []

@@ -81,7 +81,7 @@ class Supervisor:
         )  # fmt: skip
 
     def renew_ports(self, part: Part) -> None:
-        """Chooses other ports where strangers sit on the part's own, and restarts whoever used the old."""
+        """Chooses other ports where others hold the service's own, and restarts whoever used the old."""
         with self._lock:
             if taken := self._ports.renew_taken(part.ports):
                 whose = ", ".join(taken)
