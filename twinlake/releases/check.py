@@ -26,7 +26,8 @@ from twinlake.releases.view_names import refused_tables
 from twinlake.topics.contract import Contract
 from twinlake.topics.contract_file import load_contract
 from twinlake.topics.schema import FILE_NAME
-from twinlake.topics.topic import Topic, contract_file, load_topic, topic_names
+from twinlake.topics.short_contract import contradictions
+from twinlake.topics.topic import Topic, load_topic, topic_names
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -198,11 +199,6 @@ def _sets_match(
             report.problems.append(
                 table.error(f"the file is not named {table.name}.py", "rename one of them")
             )
-        contract = contract_file(table.name, *sources)
-        if not contract.exists():
-            report.problems.append(
-                ContractError(contract, "", f"table {table.name} has no contract", "write it")
-            )
     topics = set(topic_names(*sources))
     active = () if lake is None else _active(lake)
     report.problems.extend(refused_tables(tables, sorted({*topics, *active})))
@@ -255,7 +251,12 @@ def _ordered(checked: list[Kind], tables: tuple[Kind, ...], report: Report) -> l
 
 
 def _disagreements(table: Kind, shown: list[tuple[str, str]], contract: Contract) -> list[DefinitionError]:
-    """Where the view and its contract differ; columns that its kind implies may be left out."""
+    """Where the view and its contract differ. A topic's says all columns but those that the kind implies;
+    what a table's own leaves out is taken from the definition."""
+    if not contract.is_topic:
+        found = contradictions(contract, dict(shown))
+        remedy = "change the definition or the contract"
+        return [table.error(f"{contract.file}: {'; '.join(found)}", remedy)] if found else []
     promised = [(column.name, column.type) for column in contract.columns]
     shown = [(name, type_) for name, type_ in shown if name not in table.implied or contract.column(name)]
     if shown == promised:

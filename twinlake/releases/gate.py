@@ -30,6 +30,7 @@ from twinlake.releases.gate_checks import (
     production_check,
 )
 from twinlake.topics.contract_file import load_contract
+from twinlake.topics.short_contract import empty, filled
 from twinlake.topics.topic import contract_file
 
 if TYPE_CHECKING:
@@ -151,10 +152,13 @@ def _recently_met(lake: OpenLake, plan: Plan) -> dict[str, tuple[list[Any], list
 
 
 def _contract_checks(lake: OpenLake, green: Version, pin: Pin) -> list[Check]:
-    contract = load_contract(contract_file(green.table, *lake.settings.sources))
+    file = contract_file(green.table, *lake.settings.sources)
+    written = load_contract(file) if file.exists() else empty(green.table, file)
     opened = lake.versions.opened(green)
     view = opened.view(pin)
-    columns = columns_check(opened.definition, contract, dict(view.dtypes))
+    types = dict(view.dtypes)
+    contract = written if written.is_topic else filled(written, types, opened.definition.view_keys)
+    columns = columns_check(opened.definition, contract, types)
     if not columns.passed or not any(pin.position.values()):
         return [columns]
     found, kept = [columns], view

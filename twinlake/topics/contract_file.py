@@ -17,6 +17,7 @@ from twinlake.base.errors import ContractError
 from twinlake.topics import topic_properties
 from twinlake.topics.contract import JSON, Column, Contract, Rule
 from twinlake.topics.contract_column import column_type
+from twinlake.topics.short_contract import completed, is_short, without_types
 from twinlake.topics.spark_type import is_nested
 from twinlake.topics.verdict import ABOVE_MAXIMUM, BELOW_MINIMUM, EMPTY, MISSING, NOT_ALLOWED, TOO_LONG
 
@@ -97,7 +98,10 @@ def _place(error: Exception) -> tuple[int, int] | None:
 
 
 def parse_contract(document: Any, *, name: str, file: str) -> Contract:
-    """The contract in a parsed YAML document."""
+    """The contract in a parsed YAML document. A table's may be short: `twinlake/topics/short_contract.py`."""
+    untyped: frozenset[str] = frozenset()
+    if short := is_short(document):
+        document, untyped = completed(document, name)
     errors = sorted(
         _standard().iter_errors(document), key=lambda error: (-len(error.absolute_path), error.message)
     )
@@ -126,9 +130,10 @@ def parse_contract(document: Any, *, name: str, file: str) -> Contract:
         raise ContractError(
             file, "schema[0].quality", "Twinlake does not enforce it", "write the rule at a property"
         )
-    if not object_.get("properties"):
+    if not object_.get("properties") and not short:
         raise ContractError(file, "schema[0].properties", "it is missing")
-    columns, rules, unique = _properties(object_["properties"], file)
+    columns, rules, unique = _properties(object_.get("properties") or [], file)
+    columns = without_types(columns, untyped)
     custom = topic_properties.read(document.get("customProperties", []), columns, unique, file)
     contract = Contract(
         name=name, version=document["version"], file=file, columns=columns, rules=rules,
