@@ -91,8 +91,23 @@ def test_tables_contracts_and_files_that_do_not_match_are_reported(
     report = check([project_in(project)], lambda: spark)
 
     text = "\n".join(str(problem) for problem in report.problems)
-    assert "table sales_per_region has no contract" in text
     assert "there is no topic and no table of this name" in text
+    assert "sales_per_region" in [table["name"] for table in report.tables], "a table needs no contract"
+
+
+def test_what_a_table_s_contract_says_and_its_definition_contradicts_is_reported(
+    project: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "contracts" / "sales_per_region.yaml").write_text(
+        "schema: [{properties: [{name: amounts}, {name: region, logicalTypeOptions: {minimum: 1}}]}]"
+    )
+    monkeypatch.setattr(module, "load", lambda *_: Loaded(tables=(SALES,)))
+
+    report = check([project_in(project)], lambda: spark)
+
+    (problem,) = [one for one in report.problems if isinstance(one, DefinitionError)]
+    assert "it promises amounts, which is not a column" in str(problem)
+    assert "the rule below_minimum of region is for a number, and it is string" in str(problem)
 
 
 def test_a_view_that_its_contract_does_not_promise_is_reported_with_the_definition_s_line(

@@ -130,12 +130,41 @@ def test_an_editor_takes_every_contract_of_the_project(file: Path) -> None:
     assert [error.message for error in EDITOR.iter_errors(yaml.safe_load(file.read_text()))] == []
 
 
-def test_an_editor_refuses_nothing_that_is_accepted() -> None:
-    """Whatever is left out of a contract, or is something else."""
+def _smaller() -> Any:
     document = copy.deepcopy(DOCUMENT)
     columns = document["schema"][0]["properties"]
     document["schema"][0]["properties"] = [columns[at] for at in (0, STATUS, AMOUNT, ORDERED_AT)]
+    return document
 
+
+SHORT = {
+    "name": "orders", "description": {"purpose": "a table's"},
+    "schema": [{"properties": [
+        {"name": "amount", "logicalTypeOptions": {"minimum": 1, "maximum": 2}},
+        {"name": "region", "logicalTypeOptions": {"minLength": 1}, "enum": [{"value": "north"}]},
+        {"name": "tags", "logicalType": "array", "physicalType": "array",
+         "items": {"logicalType": "string", "physicalType": "string"}},
+    ]}],
+}  # fmt: skip
+
+
+def test_an_editor_takes_a_short_contract_and_holds_it_to_its_form() -> None:
+    assert [error.message for error in EDITOR.iter_errors(SHORT)] == [] and _accepted(SHORT)
+    assert EDITOR.is_valid({}) and _accepted({})
+
+    columns = ("schema", 0, "properties")
+    for wrong in (
+        _changed(*columns, 0, "logicalTypeOptions", to={"multipleOf": 2}, document=SHORT),
+        _changed(*columns, 0, "logicalType", to="integer", document=SHORT),
+        _changed(*columns, 1, "surprise", to=1, document=SHORT),
+        _changed(*columns, 2, "items", "physicalType", to=..., document=SHORT),
+    ):
+        assert not EDITOR.is_valid(wrong) and not _accepted(wrong), wrong
+
+
+@pytest.mark.parametrize("document", [_smaller(), SHORT], ids=["topic", "short"])
+def test_an_editor_refuses_nothing_that_is_accepted(document: Any) -> None:
+    """Whatever is left out of a contract, or is something else."""
     unlike = [
         path for path, document in _edited(document) if not EDITOR.is_valid(document) and _accepted(document)
     ]

@@ -16,6 +16,9 @@ from twinlake.topics.topic_properties import CHOICES, TOPIC_PROPERTIES
 
 Schema = dict[str, Any]
 _COLUMN, _FIELD = "TwinlakeColumn", "TwinlakeField"
+_TYPES = ("logicalType", "physicalType")
+_IS_OF_TOPIC = {"required": ["customProperties"], "properties": {"customProperties": {"minItems": 1}}}
+"""As `short_contract.is_short` tells them apart."""
 
 
 def contract_schema() -> Schema:
@@ -24,19 +27,40 @@ def contract_schema() -> Schema:
     definitions = found["$defs"]
     found["title"] = "A contract of Twinlake"
     found["description"] = "Open Data Contract Standard 3, as far as Twinlake enforces it"
-    found["required"] = sorted({*found["required"], *NEEDED})
+    found |= {"if": _IS_OF_TOPIC, "then": _whole(found.pop("required"))}
     version = found["properties"]["apiVersion"]
     version["enum"] = [one for one in version["enum"] if one.startswith("v3.")]
     found["properties"]["schema"] |= {"minItems": 1, "maxItems": 1}
     found["properties"]["customProperties"] = _custom_properties()
     table = definitions["SchemaObject"]
-    table["required"] = [*table["required"], "properties"]
-    table["properties"]["properties"] |= {"minItems": 1, "items": {"$ref": f"#/$defs/{_COLUMN}"}}
+    del table["required"]
+    table["properties"]["properties"] |= {"items": {"$ref": f"#/$defs/{_COLUMN}"}}
     table["properties"]["quality"] = {"type": "array", "maxItems": 0, "description": "not enforced"}
     unenforced = {name: False for name in UNENFORCED}
-    definitions[_COLUMN] = _property("SchemaProperty", {"properties": unenforced})
-    definitions[_FIELD] = _property("SchemaItemProperty", {"propertyNames": {"enum": sorted(INSIDE)}})
+    _admit_untyped(definitions["SchemaBaseProperty"])
+    definitions[_COLUMN] = _property("SchemaProperty", {
+        "properties": unenforced, "dependentRequired": {one: [*_TYPES] for one in _TYPES},
+    })  # fmt: skip
+    definitions[_FIELD] = _property(
+        "SchemaItemProperty", {"propertyNames": {"enum": sorted(INSIDE)}, "required": [*_TYPES]}
+    )
     return found
+
+
+def _whole(required: list[str]) -> Schema:
+    """What the contract of a topic says in full, and a table's may leave to its definition."""
+    columns = {"minItems": 1, "items": {"required": [*_TYPES]}}
+    object_ = {"required": ["name", "properties"], "properties": {"properties": columns}}
+    return {"required": sorted({*required, *NEEDED}), "properties": {"schema": {"items": object_}}}
+
+
+def _admit_untyped(base: Schema) -> None:
+    """The standard holds a column without a type to the rules of every type; here to those of none."""
+    for rules in base["allOf"]:
+        if "if" in rules:
+            rules["if"] = {"required": ["logicalType"], "allOf": [rules["if"]]}
+    enforced = sorted(set().union(*OPTIONS.values()))
+    base["properties"]["logicalTypeOptions"] = {"type": "object", "propertyNames": {"enum": enforced}}
 
 
 def _custom_properties() -> Schema:
@@ -68,7 +92,7 @@ def _custom_properties() -> Schema:
 
 
 def _property(base: str, more: Schema) -> Schema:
-    """A column, or what is inside of one: both of its types, which must fit, and the rules for them."""
+    """A column, or what is inside of one: its two types, which must fit, and the rules for them."""
     physical: dict[str, list[str]] = {}
     for type_, logical in LOGICAL.items():
         physical.setdefault(logical, []).append(type_)
@@ -97,7 +121,6 @@ def _property(base: str, more: Schema) -> Schema:
     length = {"logicalTypeOptions": {"properties": {"minLength": {"const": 1}}}}
     return {
         "allOf": [{"$ref": f"#/$defs/{base}"}, *plain, *nested],
-        "required": ["logicalType", "physicalType"],
         **more,
         "properties": {
             "logicalType": {"enum": [*physical, *NESTED]}, **length, **more.get("properties", {}),

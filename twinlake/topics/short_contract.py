@@ -26,12 +26,8 @@ _OF_NUMBERS = {"minimum", "maximum"}
 
 
 def is_short(document: Any) -> bool:
-    """Whether it may leave out what a definition says: a topic's, which has an event time, may not."""
-    if not isinstance(document, dict):
-        return False
-    custom = document.get("customProperties")
-    said = custom if isinstance(custom, list) else []
-    return not any(isinstance(one, dict) and one.get("property") == "eventTime" for one in said)
+    """Whether it may leave out what a definition says: a topic's, which has custom properties, may not."""
+    return isinstance(document, dict) and not document.get("customProperties")
 
 
 def completed(document: Mapping[str, Any], name: str) -> tuple[dict[str, Any], frozenset[str]]:
@@ -50,7 +46,8 @@ def completed(document: Mapping[str, Any], name: str) -> tuple[dict[str, Any], f
         one = objects[0]
         one.setdefault("name", name)
         one.setdefault("logicalType", "object")
-        for column in one.get("properties") or ():
+        properties = one.get("properties")
+        for column in properties if isinstance(properties, list) else ():
             if isinstance(column, dict) and not {"logicalType", "physicalType"} & column.keys():
                 options = column.get("logicalTypeOptions")
                 is_number = isinstance(options, dict) and bool(_OF_NUMBERS & options.keys())
