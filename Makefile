@@ -44,8 +44,8 @@ $(CLASSES): $(JARS) twinlake/setup/java_classes.py $(wildcard twinlake/java/twin
 $(ARCHIVE): $(INSTALLED) $(CLASSES) twinlake/setup/class_archive.py
 	@$(PY) -m twinlake.setup.class_archive
 
-$(DRIVERS): twinlake/setup/drivers.txt twinlake/setup/jars_drivers.txt twinlake/setup/drivers.py | $(JARS)
-	@$(PY) -m twinlake.setup.drivers
+$(DRIVERS): tests/drivers/drivers.txt twinlake/setup/jars_drivers.txt tests/drivers/__main__.py | $(JARS)
+	@$(PY) -m tests.drivers
 
 install: $(INSTALLED)
 

@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 
 import pytest
 
-from twinlake.base.git import commit_of
+from twinlake.base.version import commit_of
 
 TESTS = Path(__file__).parent
 

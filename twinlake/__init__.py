@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from twinlake.kinds.events import Events as Events
     from twinlake.kinds.interval_join import IntervalJoin as IntervalJoin
     from twinlake.kinds.latest import Latest as Latest
+    from twinlake.kinds.latest import mirror as mirror
     from twinlake.kinds.measures.counts import Count as Count
     from twinlake.kinds.measures.counts import CountDistinct as CountDistinct
     from twinlake.kinds.measures.extremes import Max as Max
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from twinlake.kinds.measures.spread import Variance as Variance
     from twinlake.kinds.measures.totals import Avg as Avg
     from twinlake.kinds.measures.totals import Sum as Sum
-    from twinlake.kinds.mirror import mirror as mirror
     from twinlake.kinds.rolling import Rolling as Rolling
     from twinlake.kinds.sessions import Sessions as Sessions
     from twinlake.kinds.steps import Explode as Explode
@@ -65,7 +65,7 @@ _PLACES = {
     "kinds.derived": ("Derived",),
     "kinds.events": ("Events",),
     "kinds.interval_join": ("IntervalJoin",),
-    "kinds.latest": ("Latest",),
+    "kinds.latest": ("Latest", "mirror"),
     "kinds.measures.counts": ("Count", "CountDistinct"),
     "kinds.measures.extremes": ("Max", "Min"),
     "kinds.measures.multisets": ("Quantile", "TopK"),
@@ -73,7 +73,6 @@ _PLACES = {
     "kinds.measures.sets": ("CollectSet",),
     "kinds.measures.spread": ("Stddev", "Variance"),
     "kinds.measures.totals": ("Avg", "Sum"),
-    "kinds.mirror": ("mirror",),
     "kinds.rolling": ("Rolling",),
     "kinds.sessions": ("Sessions",),
     "kinds.steps": ("Explode",),

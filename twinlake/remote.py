@@ -15,7 +15,7 @@ from twinlake.base import quote
 from twinlake.base.errors import UsageError
 from twinlake.config.settings import Settings
 from twinlake.reading import client, wire
-from twinlake.services.supervise.alive import check_sql_server_is_supervised
+from twinlake.services.supervise.record import check_sql_server_is_supervised
 
 if TYPE_CHECKING:
     import pyarrow as pa

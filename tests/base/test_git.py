@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from twinlake.base.git import commit_of
+from twinlake.base.version import commit_of
 
 
 def git(project: Path, *arguments: str) -> str:

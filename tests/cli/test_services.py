@@ -210,7 +210,7 @@ def running(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
     def run(supervisor: bool = True, part: dict[str, Any] = PART, **lake: Any) -> None:
         monkeypatch.setattr(services.control, "describe", lambda settings: [{**PART, **part}])
-        monkeypatch.setattr(services.alive, "supervisor_alive", lambda settings: supervisor)
+        monkeypatch.setattr(services.record, "supervisor_alive", lambda settings: supervisor)
         monkeypatch.setattr(services, "_lake_status", lambda settings, parts: {**NOTHING, **lake})
 
     return run

@@ -15,7 +15,7 @@ from tests.oracle.shown import SqlDoor
 from twinlake.config.settings import Services
 from twinlake.reading.client import ask
 from twinlake.server.client import LakeClient
-from twinlake.services.http import get_json
+from twinlake.services.part import get_json
 from twinlake.topics.registry import Registry
 
 ANSWERS: dict[str, Any] = {

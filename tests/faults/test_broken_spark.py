@@ -17,7 +17,7 @@ from tests.project import PROJECT
 from twinlake.base.waiting import wait_for
 from twinlake.server.client import LakeClient
 from twinlake.services.supervise import record
-from twinlake.services.supervise.alive import supervisor_alive
+from twinlake.services.supervise.record import supervisor_alive
 
 PARTS = ("lake", "sql")
 

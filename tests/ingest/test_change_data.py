@@ -40,8 +40,7 @@ from tests.ingest.test_verdicts import KAFKA
 from tests.laws.change_data import history
 from tests.longer import some
 from twinlake.ingest import first_pass
-from twinlake.kinds.latest import Latest
-from twinlake.kinds.mirror import mirror
+from twinlake.kinds.latest import Latest, mirror
 from twinlake.lake.log.log_clock import LogClock, by_batch, folded
 from twinlake.topics.change_data import place
 from twinlake.topics.contract_file import parse_contract

@@ -15,7 +15,7 @@ from tests.ingest.stage import Stage, frame, order
 from tests.ingest.test_avro_types import AVRO, made, promised
 from tests.oracle.judge import decode, parse_schema, physical
 from tests.project import OURS
-from twinlake.ingest import decimal_bytes
+from twinlake.ingest import nested
 from twinlake.ingest.decode_avro import decoded_type
 from twinlake.ingest.decoding import decoding
 from twinlake.ingest.writer_schema import Writer, learn, meant
@@ -65,7 +65,7 @@ def test_the_digits_of_any_bytes_are_counted_as_of_a_number(spark: SparkSession,
         for padding in (0, 1, 30)
     ]  # fmt: skip
     cases = " ".join(
-        f"WHEN p = {precision} THEN {decimal_bytes.is_beyond('v', precision)}"
+        f"WHEN p = {precision} THEN {nested.decimal_is_beyond('v', precision)}"
         for precision in {precision for precision, _ in numbers}
     )
 

@@ -9,7 +9,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from twinlake.config.settings import Settings
-from twinlake.ingest.failure import explained
+from twinlake.ingest.source import explained
 
 
 def test_an_error_of_spark_is_told_without_its_plan(spark: SparkSession, tmp_path: Path) -> None:

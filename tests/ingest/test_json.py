@@ -17,7 +17,7 @@ from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.measures.counts import Count
 from twinlake.kinds.measures.totals import Sum
 from twinlake.topics.contract import Contract
-from twinlake.topics.json_text import dumps
+from twinlake.topics.sequence import dumps
 from twinlake.topics.topic import Topic, json_topic
 
 MARK = b"\1\2\3\4\5\6\7\x08"

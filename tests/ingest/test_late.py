@@ -19,8 +19,8 @@ from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.measures.counts import Count
 from twinlake.kinds.steps import Explode
 from twinlake.kinds.windows import Hopping, Tumbling
+from twinlake.lake.delta.delta import relation_sql
 from twinlake.lake.log.log import Log
-from twinlake.lake.log.relations import relation_sql
 
 pytestmark = pytest.mark.usefixtures("way")
 

@@ -11,8 +11,8 @@ from tests.ingest.fed import Fed, shown
 from tests.ingest.stage import Stage, order
 from twinlake.kinds.events import Events
 from twinlake.kinds.latest import Latest
+from twinlake.lake.delta.delta import relation_sql
 from twinlake.lake.log.quarantine import quarantine_sql
-from twinlake.lake.log.relations import relation_sql
 
 pytestmark = pytest.mark.usefixtures("way")
 

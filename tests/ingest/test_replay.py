@@ -27,9 +27,9 @@ from twinlake.ingest import replay as replaying
 from twinlake.ingest.ingest import LOG_APPEND_TIME, Ingest
 from twinlake.ingest.replay import parts
 from twinlake.lake.catalog.paused import Pauses
+from twinlake.lake.delta.delta import relation_sql
 from twinlake.lake.log.log import Log
 from twinlake.lake.log.quarantine import quarantine_sql, replayed_sql
-from twinlake.lake.log.relations import relation_sql
 from twinlake.server.batch_jobs import PublishedReplayParams, do_replay
 from twinlake.topics.verdict import BELOW_MINIMUM, NOT_ALLOWED, records_in, rows_in
 

@@ -11,8 +11,8 @@ import pytest
 
 from tests.ingest.stage import Stage, frame, order
 from twinlake.ingest.ingest import LOG_APPEND_TIME
+from twinlake.lake.delta.delta import relation_sql
 from twinlake.lake.log.quarantine import quarantine_sql
-from twinlake.lake.log.relations import relation_sql
 
 pytestmark = pytest.mark.usefixtures("way")
 

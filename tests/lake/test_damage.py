@@ -35,11 +35,11 @@ from twinlake.lake.catalog.version import Version, load, next_build, read_versio
 from twinlake.lake.delta import checkpoints, data_file, delta
 from twinlake.lake.delta.appender import Appender
 from twinlake.lake.delta.damages import Damages
+from twinlake.lake.delta.delta import relation_sql
 from twinlake.lake.delta.ledger import Ledger
 from twinlake.lake.delta.read_errors import damage_in, damage_now, damage_of
 from twinlake.lake.delta.table_state import TableState
 from twinlake.lake.log import in_force
-from twinlake.lake.log.relations import relation_sql
 from twinlake.lake.storage import store
 from twinlake.speed.health import is_lost
 from twinlake.topics.topic import load_topic

@@ -17,6 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.tables import latest_order, orders, sales_per_region
+from tests import drivers
 from tests.broker import free_port
 from tests.project import OURS, PROJECT
 from twinlake.base.passwords import hashed
@@ -29,7 +30,6 @@ from twinlake.lake.catalog.release_log import Release
 from twinlake.lake.catalog.version import Version
 from twinlake.lake.delta import delta
 from twinlake.lake.log.log import Log
-from twinlake.setup import drivers
 from twinlake.topics.topic import load_topic
 
 ALL, PAID = 2000, 1800

@@ -21,8 +21,8 @@ from twinlake.reading import client
 from twinlake.reading.client import Waiting
 from twinlake.services.folders import folders_of
 from twinlake.services.supervise import record
-from twinlake.services.supervise.alive import check_sql_server_is_supervised
 from twinlake.services.supervise.process import identity_of
+from twinlake.services.supervise.record import check_sql_server_is_supervised
 
 MANY = 100_000
 SECONDS = f"SELECT count(*) AS n FROM range({MANY}) a CROSS JOIN range({MANY}) b WHERE (a.id * b.id) % 7 = 3"

@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 from tests.project import PROJECT, TABLES
 from tests.releases.lake import Lake, following_sql_server, order
 from twinlake.base.errors import DifferenceError, NotFoundError, UsageError
-from twinlake.base.git import commit_of
 from twinlake.base.job import Run
 from twinlake.base.times import utc_now
+from twinlake.base.version import commit_of
 from twinlake.kinds.kind import Kind
 from twinlake.lake.catalog import release_log
 from twinlake.releases import gate as ask_gate

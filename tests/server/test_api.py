@@ -29,9 +29,8 @@ from twinlake.base.waiting import wait_for
 from twinlake.lake.catalog.runs import Runs
 from twinlake.server.api import build_app
 from twinlake.server.client import LakeClient
-from twinlake.server.job_kinds import JobKind
 from twinlake.server.job_models import Params
-from twinlake.server.jobs import Jobs
+from twinlake.server.jobs import JobKind, Jobs
 
 DIFFERENCE = DifferenceError("they differ", "because", "look")
 

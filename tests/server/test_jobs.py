@@ -18,9 +18,8 @@ from twinlake.base.errors import BusyError, DifferenceError, NotFoundError, Usag
 from twinlake.base.job import Failed, Job, Run
 from twinlake.base.waiting import wait_for
 from twinlake.lake.catalog.runs import Runs
-from twinlake.server.job_kinds import JobKind
 from twinlake.server.job_models import Params
-from twinlake.server.jobs import AT_ONCE, QUEUE_LIMIT, Jobs
+from twinlake.server.jobs import AT_ONCE, QUEUE_LIMIT, JobKind, Jobs
 
 DIFFERENCE = DifferenceError("they differ", "because", "look")
 

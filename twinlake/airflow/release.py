@@ -14,7 +14,7 @@ from twinlake.airflow.common import RELEASE_POOL, dag_of, limits
 from twinlake.airflow.forms import form, given
 from twinlake.airflow.jobs import log, report_of, run_job
 from twinlake.airflow.task import ReportedTask, ShownFailure, lake_task
-from twinlake.base.visible import visible
+from twinlake.base.errors import visible
 from twinlake.server.job_models import PlanParams
 
 MOST_RUNS = 5

@@ -1,4 +1,5 @@
-"""Where a lake is, or something in it: a path of this machine, or a place in a store that others reach, too.
+"""Where a lake is, or something in it: a path of this machine, or a place in a store that others reach, too;
+and what a store says of a file without opening it.
 
 A place only: it is `twinlake/lake/storage/store.py` that reads and writes there, the same for both.
 """
@@ -7,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
 from twinlake.base.errors import UsageError
@@ -85,3 +86,13 @@ def located(text: str) -> Location:
         f"the lake cannot be in {text}", why,
         f"name a folder, as in file:///srv/lake or {STORES[0]}://namenode:8020/lake",
     )  # fmt: skip
+
+
+class Stat(NamedTuple):
+    bytes: int
+    modified_ns: int
+    """By the store's clock, since 1970."""
+
+    @property
+    def modified_s(self) -> float:
+        return self.modified_ns / 1e9

@@ -24,11 +24,11 @@ from twinlake.lake.catalog import release_log
 from twinlake.lake.catalog.maintained_version import MaintainedVersion
 from twinlake.lake.catalog.version import Version, stored_versions
 from twinlake.lake.delta import delta
+from twinlake.lake.delta.delta import relation_sql
 from twinlake.lake.delta.kept_commits import KEEP_COMMITS_S
 from twinlake.lake.delta.read_errors import damage_in
 from twinlake.lake.delta.table_state import whole_checkpoints
 from twinlake.lake.log.log import Log
-from twinlake.lake.log.relations import relation_sql
 from twinlake.lake.open_lake import OpenLake
 from twinlake.lake.storage import store
 

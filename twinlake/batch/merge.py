@@ -7,9 +7,8 @@ from urllib.parse import unquote
 
 from twinlake.kinds.evidence import SEGMENT
 from twinlake.lake.catalog.maintained_version import MaintainedVersion
-from twinlake.lake.catalog.segments import Segment, arranged, batch_epoch, segments
+from twinlake.lake.catalog.segments import Segment, arranged, batch_epoch, first_to_merge, segments
 from twinlake.lake.delta import delta
-from twinlake.lake.delta.merge_policy import first_to_merge
 from twinlake.spark.prepared_plan import TooLargeError
 
 FILE_BYTES = 128 << 20

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from twinlake.base import quote
@@ -12,7 +14,10 @@ from twinlake.batch.touched import only
 from twinlake.lake.catalog.certificates import SHOWN
 from twinlake.lake.catalog.maintained_version import LogView
 from twinlake.lake.catalog.version import Pin
-from twinlake.lake.delta.local_rows import local_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 SAMPLES = 8
 """Values of `by` at most, and at most half of those that there are: what depends on the others is to show."""
@@ -42,3 +47,15 @@ def sampled(view: LogView, pin: Pin, shown: Side) -> Diff | None:
         return diff(only(shown, sample), alone, view.definition.view_keys, shown=SHOWN)
     finally:
         view.spark.catalog.dropTempView(relation)
+
+
+def local_rows(spark: SparkSession, rows: Sequence[Sequence[object]], schema: StructType) -> DataFrame:
+    """At least one row, with the values in the order of the schema's columns, as Spark has collected them.
+
+    Of a list `createDataFrame` makes tasks that run Python; of Arrow it does not.
+    """
+    from pyspark.sql.conversion import LocalDataToArrowConversion
+
+    nullable = schema.toNullable()
+    table = LocalDataToArrowConversion.convert([tuple(row) for row in rows], nullable, False)
+    return spark.createDataFrame(table, nullable)

@@ -15,14 +15,13 @@ from twinlake.batch.diff import Diff, Differing, Side, diff, known_to_python
 from twinlake.batch.due import WHOLE, Scope
 from twinlake.batch.failing_view import evaluate, failing
 from twinlake.batch.pinned import side
-from twinlake.batch.sampled import sampled
+from twinlake.batch.sampled import local_rows, sampled
 from twinlake.kinds.evidence import HASH_HIGH, HASH_LOW, NAMES, ROWS, SEGMENT, TELLS
 from twinlake.kinds.kind import Moment
 from twinlake.kinds.windows import Windows
 from twinlake.lake.catalog.certificates import NOTHING, RAISES, SHOWN, Base, Certificate, Outcome, Work
 from twinlake.lake.catalog.maintained_version import LogView, MaintainedVersion, Opened
 from twinlake.lake.catalog.version import Pin
-from twinlake.lake.delta.local_rows import local_rows
 from twinlake.topics import coordinate
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from twinlake.base.errors import UsageError
 from twinlake.base.version import VERSION
 
 _COMMANDS = (
-    "services", "doctor", "topics", "produce", "check", "batch", "jobs", "releases", "query", "quarantine",
+    "services", "doctor", "produce", "check", "batch", "jobs", "releases", "query", "quarantine",
     "changelog", "pause", "reload", "gallery", "dags", "editor", "new",
 )  # fmt: skip
 

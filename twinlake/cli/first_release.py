@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from twinlake.base.git import commit_of
+from twinlake.base.version import commit_of
 from twinlake.cli.output import load_settings
 from twinlake.config.settings import Settings
 from twinlake.definitions.loader import load

@@ -10,10 +10,9 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from twinlake.base.errors import UsageError
+from twinlake.base.errors import UsageError, visible
 from twinlake.base.job import Job
 from twinlake.base.times import parse_moment, utc_now
-from twinlake.base.visible import visible
 from twinlake.cli.numbers import whole
 from twinlake.cli.output import console, load_settings, print_json, say, show_rows, tell
 from twinlake.server.client import LakeClient, now_and_then

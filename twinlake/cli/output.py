@@ -1,7 +1,7 @@
 """What all commands share: results on stdout, words about the work on stderr, errors and their exit codes.
 
 What is shown may come from a record that anybody has produced: no text is ever read as markup or emoji, and
-control characters are escaped, see `twinlake.base.visible`.
+control characters are escaped, see `twinlake.base.errors`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from twinlake.base.as_json import to_json
-from twinlake.base.errors import TwinlakeError
-from twinlake.base.visible import visible
+from twinlake.base.errors import TwinlakeError, visible
 from twinlake.config.settings import Settings
 
 Words = str | tuple[str, str]

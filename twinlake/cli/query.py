@@ -12,7 +12,7 @@ from twinlake.base.errors import UsageError
 from twinlake.cli.numbers import whole
 from twinlake.cli.output import load_settings, print_json, say, show_rows, tell
 from twinlake.reading.client import Waiting, ask, ask_each, ask_why
-from twinlake.services.supervise.alive import check_sql_server_is_supervised
+from twinlake.services.supervise.record import check_sql_server_is_supervised
 
 AsOf = Annotated[
     str | None,

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from twinlake.base.errors import DefinitionError, NotFoundError, UnreachableError, UsageError
-from twinlake.base.git import commit_of
+from twinlake.base.version import commit_of
 from twinlake.cli.job_options import Asked, asking
 from twinlake.cli.jobs import AS_JSON, KEY, follow
 from twinlake.cli.numbers import whole

@@ -1,6 +1,8 @@
-"""`twinlake reload`: a project's topics, schemas and contracts become active, and nothing stops."""
+"""`twinlake reload`: a project's files become active; `topic accept`: a topic that was made again."""
 
 from __future__ import annotations
+
+from typing import Annotated
 
 import typer
 
@@ -8,7 +10,7 @@ from twinlake.cli.job_options import Asked, asking
 from twinlake.cli.jobs import AS_JSON, KEY, follow, lake_client
 from twinlake.cli.output import load_settings, print_json, say, tell
 from twinlake.config.settings import Settings
-from twinlake.server.job_models import ReloadParams
+from twinlake.server.job_models import AcceptParams, ReloadParams
 
 WORDS = {
     "added": "is read now", "edited": "goes on with its new files", "removed": "is read no more",
@@ -18,6 +20,9 @@ WORDS = {
 def register(app: typer.Typer) -> None:
     """Adds the command."""
     app.command("reload")(reload_command)
+    topic = typer.Typer(help="Topics and what ingest does with them.", no_args_is_help=True)
+    topic.command("accept")(accept_command)
+    app.add_typer(topic, name="topic")
 
 
 @asking(ReloadParams, without=("check",))
@@ -51,3 +56,21 @@ def _make_topics(settings: Settings) -> None:
     from twinlake.services.topics import prepare
 
     prepare(context_of(settings))
+
+
+@asking(AcceptParams, arguments=("topic",))
+def accept_command(
+    *,
+    asked: Asked,
+    as_json: Annotated[bool, typer.Option("--json", help="print the result as JSON")] = False,
+) -> None:
+    from twinlake.server.client import LakeClient
+
+    client = LakeClient.of(load_settings().services())
+    accepted = client.follow(client.submit("accept", asked).id).succeeded()
+    if as_json:
+        print_json(accepted)
+    else:
+        say(f"topic {asked['topic']} is accepted as epoch {accepted['epoch']}")
+        for partition, (first, to) in sorted(accepted["lost"].items()):
+            say(f"lost before they were read: partition {partition} offsets {first} to {to - 1}")

@@ -10,15 +10,14 @@ from typing import Annotated, Any
 
 import typer
 
-from twinlake.base.errors import DifferenceError, TwinlakeError, UnreachableError, UsageError
-from twinlake.base.visible import visible
+from twinlake.base.errors import DifferenceError, TwinlakeError, UnreachableError, UsageError, visible
 from twinlake.cli.changelog import show_changelogs
 from twinlake.cli.numbers import whole
 from twinlake.cli.output import Words, console, error_lines, load_settings, print_json, say, show_rows, tell
 from twinlake.cli.pause import show_paused
 from twinlake.config.settings import Settings
 from twinlake.services.folders import folders_of
-from twinlake.services.supervise import alive, control
+from twinlake.services.supervise import control, record
 from twinlake.services.supervise.record import is_home, remove_state, tail
 from twinlake.topics.verdict import LATE, VERDICTS
 
@@ -109,11 +108,11 @@ def status(as_json: Json = False) -> None:
             "Twinlake is not running", f"nothing runs for {settings.home}", "run `twinlake up`"
         )
     lake = _lake_status(settings, parts)
-    found = problems(parts, lake, alive.supervisor_error(settings))
+    found = problems(parts, lake, record.supervisor_error(settings))
     whole = bool(parts) and all(part["answers"] for part in parts)
     if as_json:
         print_json({
-            "home": str(settings.home), "ready": whole, "supervisor": alive.supervisor_alive(settings),
+            "home": str(settings.home), "ready": whole, "supervisor": record.supervisor_alive(settings),
             "parts": parts, **lake,
         })  # fmt: skip
     else:

@@ -13,9 +13,9 @@ from urllib.parse import unquote
 import pyarrow as pa
 import structlog
 
+from twinlake.lake.catalog.segments import first_to_merge
 from twinlake.lake.delta import data_file
 from twinlake.lake.delta.appender import Appender
-from twinlake.lake.delta.merge_policy import first_to_merge
 from twinlake.lake.log.log import Log
 
 EVERY_BATCHES = 32

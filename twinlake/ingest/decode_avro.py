@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from twinlake.base import quote
-from twinlake.ingest import decimal_bytes, nested
+from twinlake.ingest import nested
 from twinlake.ingest.unreadable import Unreadable
 from twinlake.ingest.writer_schema import RANGES, Writer
 from twinlake.lake.log.log_fields import kept_as
@@ -115,17 +115,17 @@ def _beyond(value: str, field: Field) -> str:
 
 
 def _beyond_as_bytes(value: str, field: Field) -> str:
-    return decimal_bytes.is_beyond(value, (field.precision or (0, 0))[0])
+    return nested.decimal_is_beyond(value, (field.precision or (0, 0))[0])
 
 
 def _beyond_inside(value: str, kept: DecimalType) -> str:
-    return decimal_bytes.is_beyond(value, kept.precision)
+    return nested.decimal_is_beyond(value, kept.precision)
 
 
 def _empty_decimals(writer: Writer, body: str) -> list[str]:
     """SQL by decimal, at any depth: whether it has no bytes."""
     found = [
-        f"({decimal_bytes.is_empty(f'{body}.{quote.name(field.name)}')})"
+        f"({nested.decimal_is_empty(f'{body}.{quote.name(field.name)}')})"
         for field in writer.plain
         if field.precision
     ]

@@ -24,13 +24,13 @@ from twinlake.ingest import decode_avro, first_pass, ids, source
 from twinlake.ingest.compact import Compaction
 from twinlake.ingest.decide import Decision, decide
 from twinlake.ingest.duplicates import Duplicates
-from twinlake.ingest.failure import explained
 from twinlake.ingest.log_end import LogEnd, missing, producer_time
 from twinlake.ingest.log_rows import log_rows
 from twinlake.ingest.log_table import log_table
 from twinlake.ingest.pace import BATCH_SECONDS, RECORDS_PER_BATCH, Pace
 from twinlake.ingest.replay import Replayed, replay
 from twinlake.ingest.scan import Scan
+from twinlake.ingest.source import explained
 from twinlake.ingest.unreadable import Unreadable, schemas_met, stops_at, waiting
 from twinlake.ingest.writer_schema import Writer
 from twinlake.ingest.writers import Writers

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from twinlake.base import quote
-from twinlake.ingest import decimal_bytes
 from twinlake.ingest.writer_schema import RANGES, Writer
 from twinlake.topics import verdict
 
@@ -47,7 +46,7 @@ def decimals(writer: Writer, body: str) -> list[str]:
         for field in writer.kept
         if field.name not in plain
         for code, condition in _type_errors(
-            f"{body}.{quote.name(field.name)}", field.dataType, lambda value, _: decimal_bytes.is_empty(value)
+            f"{body}.{quote.name(field.name)}", field.dataType, lambda value, _: decimal_is_empty(value)
         )
         if code == verdict.DECIMAL_OUT_OF_RANGE
     ]
@@ -77,3 +76,28 @@ def _type_errors(value: str, kept: DataType, beyond: Beyond, depth: int = 0) -> 
 def _inside(values: str, kept: DataType, beyond: Beyond, depth: int) -> Iterator[tuple[str, str]]:
     for code, bad in _type_errors(f"x{depth}", kept, beyond, depth + 1):
         yield code, f"exists({values}, x{depth} -> {bad})"
+
+
+_ONES = "translate({0}, '0123456789ABCDEF', 'FEDCBA9876543210')"
+
+
+def decimal_is_empty(value: str) -> str:
+    """No bytes at all are no number."""
+    return f"length({value}) = 0"
+
+
+def decimal_is_beyond(value: str, precision: int) -> str:
+    """Whether the number has more digits than that."""
+    text = f"hex({value})"
+    greatest = 10**precision - 1
+    return (
+        f"CASE WHEN {text} >= '8' THEN {_at_least(_ONES.format(text), greatest)} "  # -1 - value, as positive
+        f"ELSE {_at_least(text, greatest + 1)} END"
+    )
+
+
+def _at_least(text: str, number: int) -> str:
+    """Two numbers in hexadecimal: the longer is the greater, of equal length the one that sorts later."""
+    known, digits = f"{number:X}", f"trim(LEADING '0' FROM {text})"
+    size = len(known)
+    return f"(length({digits}) > {size} OR (length({digits}) = {size} AND {digits} >= '{known}'))"

@@ -32,9 +32,9 @@ from twinlake.ingest.unreadable import schemas_met
 from twinlake.ingest.writer_schema import Writer
 from twinlake.ingest.writers import Writers
 from twinlake.kinds.windows import micros
+from twinlake.lake.delta.delta import relation_sql
 from twinlake.lake.log.log import REPLAY, Log
 from twinlake.lake.log.quarantine import listed_sql, refuse_unknown
-from twinlake.lake.log.relations import relation_sql
 from twinlake.spark.prepared_plan import ArrowFile, computed
 from twinlake.topics.topic import Topic
 from twinlake.topics.verdict import VALID, VERDICTS

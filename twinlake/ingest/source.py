@@ -1,15 +1,20 @@
-"""How a topic's records are read from Kafka: a stream of committed ones, from offsets that are named."""
+"""How a topic's records are read from Kafka: committed ones, from named offsets; why that failed."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from twinlake.base.errors import DeniedError
+from twinlake.base.errors import DeniedError, TwinlakeError, first_lines
 from twinlake.config.login import Login
+from twinlake.config.settings import Settings
+from twinlake.lake.delta.read_errors import damage_in
+from twinlake.lake.storage import store
+from twinlake.spark.session import scratch_folder
 from twinlake.topics.refusal import refusal_in_java
 
 if TYPE_CHECKING:
@@ -82,3 +87,21 @@ def ends(checkpoint: Path, batch: int, topic: str) -> dict[int, int]:
     """
     planned = (checkpoint / "offsets" / str(batch)).read_text().splitlines()[-1]
     return {int(partition): end for partition, end in json.loads(planned)[topic].items()}
+
+
+def explained(
+    error: BaseException, spark: SparkSession, settings: Settings, topic: str, batch: int
+) -> TwinlakeError:
+    """The error in words for an operator; `batch` is the last one that the log has."""
+    if known := store.no_room(settings.lake, error, scratch_folder(spark)) or damage_in(error, settings.lake):
+        return known
+    if isinstance(error, TwinlakeError):
+        return error
+    with suppress(TwinlakeError):  # without an address of Kafka it was something else
+        if refused := refusal(error, settings.services().kafka("ingest"), topic):
+            return refused
+    return TwinlakeError(
+        what=f"ingest of topic {topic} failed after batch {batch}",
+        why=f"{type(error).__name__}: {first_lines(error)}",
+        remedy="it is tried again from the log's end; if it goes on, see `twinlake logs lake`",
+    )

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from twinlake.kinds.definition import NOT_STORED, Definition
 from twinlake.kinds.kind import Kind
 
 if TYPE_CHECKING:
     from twinlake.base.errors import DefinitionError
+    from twinlake.kinds.kind import Kind
 
 
 def ordered(tables: Iterable[Kind]) -> list[Kind]:
@@ -53,3 +56,31 @@ def upstream_topics(table: Kind, tables: Mapping[str, Kind]) -> tuple[str, ...]:
     for name in table.reads:
         found |= dict.fromkeys(upstream_topics(tables[name], tables))
     return tuple(found)
+
+
+D = TypeVar("D", bound="OverTables")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OverTables(Definition):
+    """A view kind over states; how they look is known from the definitions in `tables`, once it is bound."""
+
+    reads_states = True
+    inputs: tuple[str, ...] = ()
+    tables: dict[str, Definition] = field(
+        default_factory=dict, compare=False, repr=False, metadata=NOT_STORED
+    )
+    """By name, those of `reads`; of the release, and so no part of the definition."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.inputs:
+            raise self.error(f"it reads tables, not topics: {', '.join(self.inputs)}", "leave out `inputs`")
+
+    def bound(self: D, tables: Mapping[str, Any]) -> D:
+        """The same, with the definitions of the tables that it reads."""
+        return replace(self, tables={name: tables[name] for name in self.reads if name in tables})
+
+    def table(self, name: str) -> Kind:
+        """The definition of one of those that it reads."""
+        return cast("Kind", self.tables[name])

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from twinlake.base import quote
 from twinlake.kinds import steps
 from twinlake.kinds.clock import TableClock
+from twinlake.kinds.dependencies import OverTables
 from twinlake.kinds.expression import Expression, Stage
-from twinlake.kinds.finality import FINAL, final_sql
 from twinlake.kinds.kind import Moment, Paired
+from twinlake.kinds.late import FINAL, final_sql
 from twinlake.kinds.lineage import behind_sql
-from twinlake.kinds.over_tables import OverTables
 from twinlake.kinds.store import CELL, Store
 from twinlake.topics import coordinate
 

@@ -15,7 +15,7 @@ from twinlake.kinds.expression import Expression, Stage, holds_sql
 from twinlake.kinds.kind import Moment
 from twinlake.kinds.lineage import behind_sql, row_of_step, same_steps
 from twinlake.kinds.windows import ALL, Windows
-from twinlake.topics import coordinate
+from twinlake.topics import change_data, coordinate
 from twinlake.topics.record_key import TOMBSTONE, tombstone
 
 if TYPE_CHECKING:
@@ -207,3 +207,30 @@ class Latest(Definition):
 
 def _order(index: int) -> str:
     return f"_order_{index}"
+
+
+_GONE = "change_is_delete"
+
+
+def mirror(database: str, *, keys: Sequence[str], values: Sequence[str]) -> dict[str, Any]:
+    """The arguments of `Latest(name=..., inputs=..., **mirror(...))` over a topic whose contract says
+    `changeData`; keys and values are columns of the mirrored table.
+
+    It follows the log; complete snapshots and truncates hide what came before them.
+    """
+    of, last = change_data.whole_snapshot(database)
+    log, at = change_data.place(database)
+    named = {name: quote.name(name) for name in (*keys, *values)}
+    return {
+        "columns": {
+            **{name: f"IF(op = 'd', before.{named[name]}, after.{named[name]})" for name in keys},
+            **{name: f"after.{named[name]}" for name in values},
+            _GONE: "op = 'd'",
+        },
+        "keys": tuple(keys),
+        "values": tuple(values),
+        "delete_when": _GONE,
+        "snapshot": Snapshot(of=of, last=last),
+        "truncate_when": "op = 't'",
+        "source_place": SourcePlace(of=log, at=at),
+    }

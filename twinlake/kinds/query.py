@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
 from twinlake.base import quote
-from twinlake.kinds.node_class import full_name, is_a, simple_name
-from twinlake.kinds.row_local import SPECIAL_LITERAL, first_line, impure
+from twinlake.kinds.row_local import SPECIAL_LITERAL, first_line, full_name, impure, is_a, simple_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

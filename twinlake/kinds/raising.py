@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from twinlake.kinds.expression import Expression
-from twinlake.kinds.node_class import is_a, simple_name
-from twinlake.kinds.row_local import analysed, first_line
+from twinlake.kinds.row_local import analysed, first_line, is_a, simple_name
 from twinlake.topics import coordinate
 
 if TYPE_CHECKING:

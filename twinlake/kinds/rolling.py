@@ -10,10 +10,10 @@ from twinlake.base import quote
 from twinlake.base.errors import DefinitionError
 from twinlake.base.times import format_duration, parse_duration
 from twinlake.kinds.definition import read, texts
+from twinlake.kinds.dependencies import OverTables
 from twinlake.kinds.expression import Stage
 from twinlake.kinds.kind import Kind, Moment, grid_of
 from twinlake.kinds.lineage import behind_sql, same
-from twinlake.kinds.over_tables import OverTables
 from twinlake.kinds.windows import END, START, cell_sql, interval_sql, whole_seconds
 
 if TYPE_CHECKING:

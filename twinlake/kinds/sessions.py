@@ -16,8 +16,8 @@ from twinlake.kinds import evidence, measured, steps
 from twinlake.kinds.clock import TableClock, clock_of
 from twinlake.kinds.definition import Definition, pairs, read, texts
 from twinlake.kinds.expression import Stage
-from twinlake.kinds.finality import FINAL, final_sql
 from twinlake.kinds.kind import Moment
+from twinlake.kinds.late import FINAL, final_sql
 from twinlake.kinds.lineage import behind_sql, same_steps, stepped
 from twinlake.kinds.measures.all import from_json as measure_from_json
 from twinlake.kinds.measures.measure import Measure

@@ -76,8 +76,8 @@ def main(arguments: list[str] | None = None) -> int:
     share_slots(spark)
     watch = SparkWatch(spark)
     watch.begin()
+    from twinlake.reading.followed import OneRelease
     from twinlake.reading.follower import Follower
-    from twinlake.reading.one_release import OneRelease
     from twinlake.reading.past_tables import PastTables
     from twinlake.reading.query import build_app
     from twinlake.reading.reader import Reader

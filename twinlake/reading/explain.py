@@ -12,7 +12,7 @@ from twinlake.base.as_json import to_json
 from twinlake.base.errors import NotFoundError, UsageError
 from twinlake.base.times import EPOCH, parse_moment
 from twinlake.kinds.windows import micros
-from twinlake.lake.log.relations import moment_sql
+from twinlake.lake.log.log_clock import moment_sql
 from twinlake.reading.past_tables import Behind, PastTables
 from twinlake.topics import coordinate
 

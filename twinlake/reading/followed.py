@@ -1,9 +1,14 @@
-"""Followed: what readers of the SQL server have now, as the follower has made it."""
+"""What readers of the SQL server have now, and how a query sees all of it as one release has it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,3 +27,32 @@ class Followed:
             for table, version in self.tables.get(schema, {}).items():
                 if table.lower() == name:
                     yield table, version
+
+
+_NONE = -1
+
+
+class OneRelease:
+    """The follower tells of its switches; a reader asks which release its statement has seen."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        jvm: Any = spark._jvm
+        self._java = jvm.twinlake.reading.OneRelease
+
+    @contextmanager
+    def switching(self, release: int) -> Iterator[None]:
+        """Queries wait, or are analysed again, until the views are those of this release.
+
+        A switch that fails half way is shown by `/status` and tried again; nobody waits so long.
+        """
+        self._java.alter()
+        try:
+            yield
+            self._java.serve(release)
+        finally:
+            self._java.altered()
+
+    def of_last_statement(self) -> int | None:
+        """Of this thread's last statement; None before the first release."""
+        found: int = self._java.ofLastStatement()
+        return None if found == _NONE else found

@@ -14,7 +14,7 @@ from twinlake.base import quote
 from twinlake.kinds.clock import OF_THE_LOG
 from twinlake.lake.catalog.release_log import Release
 from twinlake.lake.log import topic_views
-from twinlake.lake.log.relations import moment_sql
+from twinlake.lake.log.log_clock import moment_sql
 
 SERVE = "serve"
 META = "meta"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -19,10 +19,10 @@ from twinlake.kinds.analysis import columns, problems, warnings
 from twinlake.kinds.dependencies import ordered, unknown
 from twinlake.kinds.kind import Kind
 from twinlake.lake import formats
-from twinlake.lake.log import in_force
+from twinlake.lake.log import in_force, topic_views
+from twinlake.reading.views import late_name
 from twinlake.releases import findings
 from twinlake.releases.checked import Checked, Found, rests_on
-from twinlake.releases.view_names import refused_tables
 from twinlake.topics.contract import Contract
 from twinlake.topics.contract_file import load_contract
 from twinlake.topics.schema import FILE_NAME
@@ -270,3 +270,19 @@ def _disagreements(table: Kind, shown: list[tuple[str, str]], contract: Contract
         faults.append(f"the view has {', '.join(more)}")
     why = "; ".join(faults) or f"the columns are in another order than in {contract.file}"
     return [table.error(why, "change the definition or the contract")]
+
+
+def refused_tables(tables: Iterable[Kind], topics: Iterable[str]) -> Iterator[DefinitionError]:
+    """The tables that would hide the view of a topic, or of what came late for another table; names differ by
+    more than case."""
+    named = {table.name.lower(): table for table in tables}
+    for table in named.values():
+        taken = named.get(late_name(table.name).lower())
+        if taken is not None and table.late("") is not None:
+            why = f"it has the name of the view of what came late for {table.name}"
+            yield taken.error(why, "rename one of them")
+    for topic in topics:
+        for name in topic_views.names(topic):
+            if name.lower() in named:
+                why = f"it has the name of a view that every release has of topic {topic}, {name}"
+                yield named[name.lower()].error(why, "rename it")

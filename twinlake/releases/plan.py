@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from twinlake.base.git import DIRTY
+from twinlake.base.version import DIRTY
 from twinlake.lake.catalog.plans import Change, Plan
 from twinlake.lake.catalog.release_log import Release
 from twinlake.lake.catalog.version import Version

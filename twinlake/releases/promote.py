@@ -1,4 +1,4 @@
-"""Promote and rollback: one commit to the release log switches all tables.
+"""Promote and rollback: one commit to the release log switches all tables, and the SQL server follows.
 
 Nobody goes back in time: while the switch happens, the versions that readers leave hold still, and those that
 they come to are at least as far. A job killed after its commit finds its release when it is started again.
@@ -13,12 +13,15 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+import httpx
+
 from twinlake.base import breakpoints
 from twinlake.base.breakpoints import Point
-from twinlake.base.errors import BusyError, DifferenceError, NotFoundError
+from twinlake.base.errors import BusyError, DifferenceError, NotFoundError, TimedOutError, UnreachableError
 from twinlake.base.job import Failed, Run
 from twinlake.base.times import format_moment
-from twinlake.base.waiting import holding
+from twinlake.base.waiting import holding, wait_for
+from twinlake.config.settings import Settings
 from twinlake.lake.catalog import release_log
 from twinlake.lake.catalog.plans import Plan
 from twinlake.lake.catalog.release_log import Release
@@ -26,7 +29,6 @@ from twinlake.lake.catalog.version import Version
 from twinlake.lake.open_lake import OpenLake
 from twinlake.releases import gate
 from twinlake.releases.build import plan_versions
-from twinlake.releases.follow import follow_problem
 from twinlake.releases.gate_checks import Gate
 from twinlake.releases.report import write_report
 
@@ -221,3 +223,34 @@ def _finish(lake: OpenLake, made: Release) -> Switched:
     problem = follow_problem(lake.settings, made.number)
     seconds = round(time.monotonic() - began, 2)
     return Switched(release=made, changed=True, follow_seconds=seconds, follow_problem=problem)
+
+
+FOLLOW_S = 15.0
+
+
+def follow_problem(settings: Settings, number: int, limit_s: float = FOLLOW_S) -> str | None:
+    """None once the SQL server serves the release or a later one, else why it is not known to."""
+    try:
+        url = settings.services().sql_url
+    except UnreachableError as error:
+        return str(error)
+    if not url:
+        return "the SQL server is not running; it follows when it starts"
+    said = "it has not answered yet"
+
+    def asked() -> bool | None:
+        nonlocal said
+        try:
+            status = httpx.get(f"{url}/status", timeout=2, trust_env=False).json()
+        except (httpx.HTTPError, ValueError) as error:
+            said = f"it does not answer: {error or type(error).__name__}"
+            return False if isinstance(error, httpx.ConnectError) else None
+        said = f"it serves release {status.get('release')}: {status.get('error') or 'still following'}"
+        return True if (status.get("release") or 0) >= number else None
+
+    try:
+        if wait_for(f"the SQL server to follow to release {number}", asked, limit_s, every_s=0.05):
+            return None
+    except TimedOutError:
+        pass
+    return f"the SQL server has not followed to release {number}: {said}; it follows by itself when it can"

@@ -12,9 +12,9 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from twinlake.base.errors import visible
 from twinlake.base.location import Location
 from twinlake.base.times import format_moment
-from twinlake.base.visible import visible
 from twinlake.lake.catalog.plans import Plan
 from twinlake.lake.open_lake import OpenLake
 from twinlake.releases.build import plan_versions

@@ -12,8 +12,8 @@ from twinlake.batch.maintain import Maintained, maintain
 from twinlake.ingest.accept import Accepted, accept, acceptable
 from twinlake.lake.log.quarantine import refuse_unknown
 from twinlake.lake.open_lake import OpenLake, RunningIngest
-from twinlake.server.job_kinds import JobKind
 from twinlake.server.job_models import AcceptParams, MaintainParams, RebuildParams, ReplayParams, VerifyParams
+from twinlake.server.jobs import JobKind
 
 ACCEPT_WAIT_S = 300.0
 

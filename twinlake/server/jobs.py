@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -20,7 +20,8 @@ from twinlake.base.errors import BusyError, NotFoundError, TwinlakeError, UsageE
 from twinlake.base.job import AGAIN, CancelledError, Failed, Job, Progress, Result, Run, State
 from twinlake.base.times import Clock, format_moment, parse_moment
 from twinlake.lake.catalog.runs import Runs
-from twinlake.server.job_kinds import JobKind
+from twinlake.lake.open_lake import OpenLake
+from twinlake.server.job_models import Params
 
 journal = structlog.get_logger(__name__)
 
@@ -316,3 +317,16 @@ def _faults(error: ValidationError) -> str:
     return "; ".join(
         f"{'.'.join(map(str, fault['loc'])) or 'params'}: {fault['msg']}" for fault in error.errors()
     )
+
+
+Handler = Callable[[OpenLake, Any, Run], Result | Failed]
+"""`handler(lake, params, run)` runs in a thread of its own. It raises a TwinlakeError to fail without a
+result, and calls `run.check_cancelled()` between parts that may be left apart."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobKind:
+    params: type[Params]
+    handler: Handler
+    urgent: bool = False
+    """Never waits for jobs that are not: it has workers of its own."""

@@ -41,8 +41,7 @@ from twinlake.lake.storage import store
 from twinlake.releases.stranded import load_active
 from twinlake.server.all_jobs import KINDS
 from twinlake.server.executors import Executors
-from twinlake.server.job_kinds import JobKind
-from twinlake.server.jobs import Jobs
+from twinlake.server.jobs import JobKind, Jobs
 from twinlake.server.open_topics import OpenTopics
 from twinlake.server.spark_progress import watched
 from twinlake.server.status import TopicIngest, broken_status, moment, tables_status, topic_status

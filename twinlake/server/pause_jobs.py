@@ -17,8 +17,8 @@ from twinlake.lake.catalog.maintained_version import stores_rows
 from twinlake.lake.catalog.paused import Kind, Paused
 from twinlake.lake.catalog.version import Version
 from twinlake.lake.open_lake import OpenLake
-from twinlake.server.job_kinds import JobKind
-from twinlake.server.job_models import PauseParams, ResumeParams
+from twinlake.server.job_models import ChangelogParams, PauseParams, ResumeParams
+from twinlake.server.jobs import JobKind
 
 INGEST_WAIT_S = 300.0
 journal = structlog.get_logger(__name__)
@@ -165,3 +165,22 @@ KINDS = {
     "pause": JobKind(params=PauseParams, handler=do_pause, urgent=True),
     "resume": JobKind(params=ResumeParams, handler=do_resume, urgent=True),
 }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changed:
+    """A changelog as `/status` shows it."""
+
+    status: dict[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        return self.status
+
+
+def do_changelog(lake: OpenLake, params: ChangelogParams, run: Run) -> Changed:
+    if params.topic is None:
+        return Changed(status=lake.changelogs.stop(lake, params.table))
+    return Changed(status=lake.changelogs.start(lake, params.table, params.topic, run))
+
+
+KINDS = {"changelog": JobKind(params=ChangelogParams, handler=do_changelog, urgent=True)}

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from twinlake.base.errors import NotFoundError, TwinlakeError
-from twinlake.base.git import commit_of
 from twinlake.base.job import Failed, Run
+from twinlake.base.version import commit_of
 from twinlake.definitions.load_in_subprocess import Written, written
 from twinlake.lake.catalog.plans import Plan
 from twinlake.lake.catalog.version import Version
@@ -24,7 +24,6 @@ from twinlake.releases.promote import Switched, promote, rollback
 from twinlake.releases.propose import propose
 from twinlake.releases.report import write_report
 from twinlake.releases.retire import Retired, retire
-from twinlake.server.job_kinds import JobKind
 from twinlake.server.job_models import (
     BuildParams,
     DiffParams,
@@ -34,6 +33,7 @@ from twinlake.server.job_models import (
     RetireParams,
     RollbackParams,
 )
+from twinlake.server.jobs import JobKind
 
 
 @dataclass(frozen=True, kw_only=True)

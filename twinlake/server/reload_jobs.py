@@ -12,8 +12,8 @@ from twinlake.base.job import Run
 from twinlake.base.waiting import holding, wait_for
 from twinlake.lake.open_lake import OpenLake
 from twinlake.releases.stranded import load_all, orphaned, stranded
-from twinlake.server.job_kinds import JobKind
 from twinlake.server.job_models import ReloadParams
+from twinlake.server.jobs import JobKind
 from twinlake.topics.kafka import Kafka
 from twinlake.topics.registering import refuse_unregistrable, register
 from twinlake.topics.registry import Registry

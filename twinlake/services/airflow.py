@@ -16,8 +16,7 @@ from twinlake.base.errors import TwinlakeError
 from twinlake.base.files import SECRET, replace_file
 from twinlake.base.times import format_moment, utc_now
 from twinlake.config.library import IMPORTABLE, LIBRARY
-from twinlake.services.http import get_json
-from twinlake.services.part import Command, Context, Part
+from twinlake.services.part import Command, Context, Part, get_json
 from twinlake.services.ports import HOST
 
 USER = "admin"

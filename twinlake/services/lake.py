@@ -9,8 +9,7 @@ from typing import Any
 import httpx
 
 from twinlake.base.errors import TwinlakeError
-from twinlake.services.http import get_json
-from twinlake.services.part import Command, Context, Part
+from twinlake.services.part import Command, Context, Part, get_json
 from twinlake.services.ports import HOST
 
 

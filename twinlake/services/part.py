@@ -1,10 +1,15 @@
-"""What a part is: one process (or one preparing step) to keep running, and what it may know."""
+"""What a part is: one process (or one preparing step) to keep running, what it may know, and how it is asked
+over HTTP on loopback: no proxy, a short patience, one client for all."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from typing import Any
+
+import httpx
 
 from twinlake.base.errors import TwinlakeError
 from twinlake.config.settings import Services, Settings
@@ -63,3 +68,14 @@ class Part:
     """Deletes what the part has kept long enough; called once a day while it runs."""
     grace_s: float = 20.0
     """How long it may take to end by itself."""
+
+
+def get_json(url: str, headers: Mapping[str, str] | None = None) -> Any:
+    """What the part answers; httpx.HTTPError when it does not, or not with success."""
+    return _client().get(url, headers=dict(headers or {})).raise_for_status().json()
+
+
+@cache
+def _client() -> httpx.Client:
+    # **why** one: a new client reads the system's certificates, 30 ms of CPU at each of many probes a second.
+    return httpx.Client(trust_env=False, timeout=5)

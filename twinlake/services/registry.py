@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from twinlake.services.http import get_json
-from twinlake.services.part import Command, Context, Part
+from twinlake.services.part import Command, Context, Part, get_json
 from twinlake.services.ports import HOST
 
 

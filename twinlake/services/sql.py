@@ -18,9 +18,8 @@ from twinlake.config.library import CHECKOUT, LIBRARY
 from twinlake.config.settings import Services
 from twinlake.services.confine import NOBODY
 from twinlake.services.folders import Folders
-from twinlake.services.http import get_json
 from twinlake.services.lake import make_local_lake, spark_environment
-from twinlake.services.part import Command, Context, Part
+from twinlake.services.part import Command, Context, Part, get_json
 
 USER = "analyst"
 READER = "nobody"

@@ -1,4 +1,4 @@
-"""An endless sequence of one topic's records, fixed by its seed: for a project's `records.py`.
+"""An endless sequence of one topic's records, fixed by its seed, and their JSON, for `records.py`.
 
 Events happen in a story of their own; when they are said to have happened, and which are sent twice, is
 decided here. All chance comes from two streams that are read once per record and never by the clock, so the
@@ -7,10 +7,13 @@ sequence does not depend on how many records are asked for at a time.
 
 from __future__ import annotations
 
+import base64
+import json
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from functools import partial
 from io import BytesIO
 from random import Random
@@ -19,7 +22,6 @@ from typing import Any, Protocol
 import fastavro
 
 from twinlake.topics.contract import JSON
-from twinlake.topics.json_text import dumps
 from twinlake.topics.records import Draw, Sources, Wanted
 from twinlake.topics.topic import Topic
 
@@ -121,3 +123,22 @@ class Sequence:
 
     def _usual(self) -> timedelta:
         return timedelta(seconds=self._random.expovariate(1 / USUAL_LAG_S))
+
+
+def dumps(value: Any) -> str:
+    """The value as JSON text on one line; TypeError for what JSON has no place for."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    if isinstance(value, datetime):
+        return json.dumps(value.astimezone(UTC).isoformat().replace("+00:00", "Z"))
+    if isinstance(value, date):
+        return json.dumps(value.isoformat())
+    if isinstance(value, bytes):
+        return json.dumps(base64.b64encode(value).decode())
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(name)}: {dumps(one)}" for name, one in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(dumps, value)) + "]"
+    raise TypeError(f"JSON has no place for {value!r}")

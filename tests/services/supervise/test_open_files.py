@@ -34,7 +34,7 @@ def test_too_few_are_refused_before_anything_starts(tmp_path: Path, command: str
 
 def test_a_limit_that_this_process_may_raise_is_raised_for_all_that_it_starts(tmp_path: Path) -> None:
     work = (
-        "import subprocess; from twinlake.services.supervise import open_files; open_files.ensure(); "
+        "import subprocess; from twinlake.services.supervise import process; process.ensure_open_files(); "
         "print(subprocess.check_output(['sh', '-c', 'ulimit -Sn'], text=True))"
     )
 

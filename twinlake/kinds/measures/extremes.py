@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from twinlake.kinds.equality import has_order
-from twinlake.kinds.measures.measure import Measure, Part, Semantics, state_column
-from twinlake.kinds.measures.numbers import plain
+from twinlake.kinds.measures.measure import Measure, Part, Semantics, plain, state_column
 
 
 class _Extreme(Measure):

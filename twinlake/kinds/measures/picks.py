@@ -8,8 +8,7 @@ from typing import ClassVar
 
 from twinlake.base import quote
 from twinlake.kinds.equality import has_order
-from twinlake.kinds.measures.measure import Measure, Part, Semantics, state_column
-from twinlake.kinds.measures.numbers import plain
+from twinlake.kinds.measures.measure import Measure, Part, Semantics, plain, state_column
 from twinlake.topics import coordinate
 
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from twinlake.kinds.equality import has_order
-from twinlake.kinds.measures.measure import Measure, Part, Semantics, state_column
-from twinlake.kinds.measures.numbers import plain
+from twinlake.kinds.measures.measure import Measure, Part, Semantics, plain, state_column
 
 MOST = 10_000
 """A state is a value of one column: it must fit into memory many times."""

@@ -11,8 +11,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from twinlake.base import quote
-from twinlake.kinds.measures.measure import Measure, Part, Semantics, state_column
-from twinlake.kinds.measures.numbers import FLOATS, digits, is_decimal, is_finite, scale
+from twinlake.kinds.measures.measure import (
+    FLOATS,
+    Measure,
+    Part,
+    Semantics,
+    digits,
+    is_decimal,
+    is_finite,
+    scale,
+    state_column,
+)
 
 _NOT_FINITE, _TOO_LARGE = 1, 2
 _LIMIT = "3.196670515523576E147D"

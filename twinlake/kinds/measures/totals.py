@@ -6,8 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from twinlake.base import quote
-from twinlake.kinds.measures.measure import Measure, Part, Semantics, state_column
-from twinlake.kinds.measures.numbers import FLOATS, digits, is_decimal, is_finite, scale
+from twinlake.kinds.measures.measure import (
+    FLOATS,
+    Measure,
+    Part,
+    Semantics,
+    digits,
+    is_decimal,
+    is_finite,
+    scale,
+    state_column,
+)
 
 SAFE_DIGITS = 19
 """Values of so many digits cannot overflow decimal(38) in fewer than 10^19 rows."""

@@ -17,10 +17,11 @@ from twinlake.kinds.kind import Kind, Moment, StoredKind, is_stored
 from twinlake.lake.catalog.version import Pin, Version
 from twinlake.lake.delta import delta
 from twinlake.lake.delta.appender import Appender
+from twinlake.lake.delta.delta import relation_sql
 from twinlake.lake.log import fresh_rows
 from twinlake.lake.log.fresh_rows import FreshRows
 from twinlake.lake.log.log import Log, late_after
-from twinlake.lake.log.relations import moment_sql, relation_sql
+from twinlake.lake.log.log_clock import moment_sql
 from twinlake.spark.prepared_plan import Newest, PreparedPlan
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -57,3 +58,22 @@ def arranged(feed: MaintainedVersion, rows: DataFrame, segment: int) -> DataFram
     from pyspark.sql import functions as F
 
     return feed.sorted(rows).withColumn(evidence.SEGMENT, F.lit(segment)).select(*feed.schema.names)
+
+
+GROWTH = 2
+"""An older piece joins when it is at most this many times as large as everything newer."""
+
+
+def first_to_merge(sizes: Sequence[int]) -> int:
+    """The index of the oldest piece to write with all newer ones; `len(sizes)` where there are none.
+
+    A log-structured merge: over n pieces every byte is rewritten about log(n) times, and about log(n) are
+    left.
+    """
+    held, first = 0, len(sizes)
+    for index in reversed(range(len(sizes))):
+        if first < len(sizes) and sizes[index] > GROWTH * held:
+            break
+        held += sizes[index]
+        first = index
+    return first

@@ -17,10 +17,9 @@ from pathlib import Path
 
 import structlog
 
-from twinlake.base.location import Location
+from twinlake.base.location import Location, Stat
 from twinlake.lake.storage import store
 from twinlake.lake.storage.damage import damaged
-from twinlake.lake.storage.stat import Stat
 
 NAME = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _HINT = "_last_checkpoint"

@@ -10,12 +10,11 @@ from pathlib import Path
 import structlog
 
 from twinlake.base.errors import ChangedTableError, DamagedError
-from twinlake.base.location import Location, Remote
+from twinlake.base.location import Location, Remote, Stat
 from twinlake.lake.delta.read_errors import damage_now, damaged_file
 from twinlake.lake.delta.table_state import TableState
 from twinlake.lake.storage import store
 from twinlake.lake.storage.damage import table_of
-from twinlake.lake.storage.stat import Stat
 
 journal = structlog.get_logger(__name__)
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from twinlake.base import quote
 from twinlake.base.errors import DamagedError, SilentSkipError, UsageError
-from twinlake.base.location import Location
+from twinlake.base.location import Location, Stat
 from twinlake.lake.delta import checkpoint_files
 from twinlake.lake.storage import store
 from twinlake.lake.storage.damage import damaged
-from twinlake.lake.storage.stat import Stat
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -356,3 +356,11 @@ def _made(path: Location, before: int, app_id: str, txn_version: int) -> Commit:
             )
         if found.transactions.get(app_id) == txn_version:
             return found
+
+
+def relation_sql(path: Location, delta_version: int | None = None) -> str:
+    """A Delta table by its path, pinned at a Delta version where one is given, for a statement that is made
+    now; DamagedError where its log is torn."""
+    refuse_torn(path, delta_version)
+    pinned = "" if delta_version is None else f" VERSION AS OF {delta_version}"
+    return f"delta.{quote.name(str(path))}{pinned}"

@@ -16,9 +16,9 @@ from twinlake.kinds.late import DISCARDED
 from twinlake.lake.delta import delta
 from twinlake.lake.delta.appender import Appender
 from twinlake.lake.delta.data_file import Column
+from twinlake.lake.delta.delta import relation_sql
 from twinlake.lake.log import in_force, log_fields
 from twinlake.lake.log.quarantine import latest_sql
-from twinlake.lake.log.relations import relation_sql
 from twinlake.topics import coordinate, record_key
 from twinlake.topics.contract import JSON
 from twinlake.topics.earlier import MadeWith, as_of_schema

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from twinlake.base.errors import UsageError
 from twinlake.base.times import EPOCH, format_moment, from_micros
 from twinlake.kinds.clock import LOG_APPEND_TIME, PROCESSING_TIME
+from twinlake.kinds.kind import UNKNOWN_TIME
 from twinlake.kinds.windows import micros
 from twinlake.lake.delta import kept_commits
-from twinlake.lake.log.relations import moment_sql
 from twinlake.topics import change_data
 from twinlake.topics.verdict import VALID
 
@@ -160,3 +160,8 @@ def _column(sql: str, name: str) -> Any:
 
 def _batch(metadata: dict[str, Any]) -> int | None:
     return metadata.get("batch")
+
+
+def moment_sql(micros: int | None) -> str:
+    """Microseconds since 1970 as a timestamp literal, NULL as long as there are none."""
+    return UNKNOWN_TIME if micros is None else f"TIMESTAMP '{format_moment(from_micros(micros))}'"

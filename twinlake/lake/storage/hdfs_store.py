@@ -16,8 +16,7 @@ from hdfs_native import WriteOptions
 
 from twinlake.base.errors import FullDiskError
 from twinlake.base.files import full_disk
-from twinlake.base.location import Remote
-from twinlake.lake.storage.stat import Stat
+from twinlake.base.location import Remote, Stat
 
 PIECE_BYTES = 8 << 20
 PATIENCE = {"dfs.client.failover.max.attempts": "5", "dfs.client.failover.sleep.max.millis": "2000"}

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from twinlake.base.errors import FullDiskError
 from twinlake.base.files import full_disk, replace_file
-from twinlake.lake.storage.stat import Stat
+from twinlake.base.location import Stat
 
 
 class LocalStore:

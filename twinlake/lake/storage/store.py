@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
 from twinlake.base.errors import FullDiskError
-from twinlake.base.location import Location, Remote
+from twinlake.base.location import Location, Remote, Stat
 from twinlake.lake.storage.damage import damaged
 from twinlake.lake.storage.local_store import LocalStore
-from twinlake.lake.storage.stat import Stat
 
 T = TypeVar("T")
 P = TypeVar("P", bound=Location, contravariant=True)

@@ -22,10 +22,9 @@ from twinlake.services.all import all_parts, service_names
 from twinlake.services.folders import Folders, folders_of
 from twinlake.services.part import Context, Part
 from twinlake.services.ports import Ports
-from twinlake.services.supervise import open_files, record
-from twinlake.services.supervise.alive import supervisor_alive
+from twinlake.services.supervise import process, record
 from twinlake.services.supervise.process import MARK, end, passed_on
-from twinlake.services.supervise.record import Record
+from twinlake.services.supervise.record import Record, supervisor_alive
 
 _ATTEMPTS = 3
 """A part that ended this often without ever being ready is reported."""
@@ -140,7 +139,7 @@ def check_prerequisites(settings: Settings, environ: Mapping[str, str]) -> None:
     from twinlake.setup.ensure import java_or_refuse  # here: no other command needs what fetches jars
     from twinlake.setup.jars import COMPLETE
 
-    open_files.ensure()
+    process.ensure_open_files()
     java_or_refuse(environ)
     for needed in (settings.jars / COMPLETE, settings.classes):
         if not needed.exists():

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from twinlake.base.errors import TwinlakeError
+from twinlake.base.errors import TwinlakeError, UnreachableError
 from twinlake.base.files import replace_file
 from twinlake.config.sections import OF_HOME
 from twinlake.config.settings import Settings
@@ -155,3 +155,25 @@ def remove_state(folders: Folders) -> None:
             path.unlink(missing_ok=True)
     if folders.home.is_dir() and not any(folders.home.iterdir()):
         folders.home.rmdir()
+
+
+def supervisor_alive(settings: Settings) -> bool:
+    """Whether somebody starts again what dies; containers have their own."""
+    return of(settings, "supervisor").alive
+
+
+def supervisor_error(settings: Settings) -> TwinlakeError | None:
+    """What is wrong where the supervisor has ended; containers have none."""
+    if supervisor_alive(settings) or folders_of(settings).containers.exists():
+        return None
+    return TwinlakeError(
+        "the supervisor has ended", "a service that dies now is not started again",
+        "`twinlake up` starts it again, and it goes on with the parts that live; "
+        "`twinlake logs supervisor` says what it did last",
+    )  # fmt: skip
+
+
+def check_sql_server_is_supervised(settings: Settings) -> None:
+    """UnreachableError where the SQL server does not answer and nobody will start it."""
+    if error := supervisor_error(settings):
+        raise UnreachableError("the SQL server does not answer", f"{error.what}: {error.why}", error.remedy)

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
 
-from twinlake.lake.delta.local_rows import local_rows
+from twinlake.batch.sampled import local_rows
 
 EVERY_TYPE = """
     SELECT 1 AS whole, CAST(NULL AS bigint) AS nothing, CAST('1.50' AS decimal(38, 2)) AS price,

@@ -1,7 +1,4 @@
-"""Brings readers' drivers here, for the tests that connect with them: `python -m twinlake.setup.drivers`.
-
-They are in an environment and a folder of their own: no version of theirs meets one of the product's.
-"""
+"""Brings readers' drivers here, for the tests that connect with them: `python -m tests.drivers`."""
 
 from __future__ import annotations
 
@@ -10,10 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.drivers import FOLDER
 from twinlake.setup import jars
 
 LIST = Path(__file__).with_name("drivers.txt")
-FOLDER = jars.JARS / "drivers"
 _BUILDS = "setuptools"
 """Two of them are only there as sources."""
 

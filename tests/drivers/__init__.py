@@ -1,0 +1,5 @@
+"""Readers' drivers, in an environment and a folder of their own: no version of theirs meets the product's."""
+
+from twinlake.setup import jars
+
+FOLDER = jars.JARS / "drivers"
