@@ -26,7 +26,7 @@ from benchmarks.subjects import BASE, END, MEASURED, STORED, VIEWS, records
 from twinlake.base.files import replace_file
 from twinlake.cli.output import load_settings
 from twinlake.config.settings import Settings
-from twinlake.kinds.kind import Kind, Moment, StoredKind
+from twinlake.kinds.kind import Kind, StoredKind, ViewClock
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -129,7 +129,7 @@ def partial_seconds(table: StoredKind, rows: DataFrame) -> float:
 
 
 def view_seconds(spark: SparkSession, table: StoredKind, states: Path) -> float:
-    text = table.view({table.name: f"parquet.`{states}`"}, Moment())
+    text = table.view({table.name: f"parquet.`{states}`"}, ViewClock())
     return round(timed(lambda: spark.sql(text).write.format("noop").mode("overwrite").save()), 2)
 
 
@@ -137,10 +137,10 @@ def over_tables(spark: SparkSession, table: Kind, folder: Path) -> ViewCost:
     """The view over the merged states of the tables that it reads."""
     stored = {one.name: one for one in STORED}
     bound = table.bound({name: stored[name] for name in table.reads})
-    moment = Moment(watermarks={"made": END})
+    view_clock = ViewClock(watermarks={"made": END})
     states = {name: f"parquet.`{folder / name / 'merged'}`" for name in bound.reads}
-    views = {name: f"({stored[name].view({name: states[name]}, moment)})" for name in bound.reads}
-    text = bound.view(states if bound.reads_states else views, moment)
+    views = {name: f"({stored[name].view({name: states[name]}, view_clock)})" for name in bound.reads}
+    text = bound.view(states if bound.reads_states else views, view_clock)
     asked = f"SELECT * FROM ({text}) WHERE key = 'k7'"
 
     def seconds(query: str) -> float:

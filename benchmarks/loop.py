@@ -120,7 +120,7 @@ def merge_sales(partials: pl.DataFrame) -> pl.DataFrame:
 
 
 def newest_orders(valid: pl.DataFrame) -> pl.DataFrame:
-    """Per customer the newest row by event time, then coordinate; also merges the partials."""
+    """Per customer the newest row by event time, then record id; also merges the partials."""
     wanted = ["customer", "order_id", "region", "status", "cents", "ordered_ms", "partition", "offset"]
     ordered = valid.select(wanted).sort("ordered_ms", "partition", "offset")
     return ordered.group_by("customer").agg(pl.all().last())

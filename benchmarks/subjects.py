@@ -32,7 +32,7 @@ _COLUMNS = {name: name for name in ("key", "hot", "item", "at", "amount", "ratio
 
 
 def records(spark: SparkSession, count: int) -> DataFrame:
-    """`count` records of a day: an even key, one that 30 % of them share, an item, amounts; coordinates."""
+    """`count` records of a day: an even key, one that 30 % of them share, an item, amounts; record ids."""
     return spark.range(count).selectExpr(
         f"concat('k', pmod(xxhash64(id), {KEYS})) AS key",
         f"IF(pmod(xxhash64(id, 1), 10) < 3, 'hot', concat('k', pmod(xxhash64(id), {KEYS}))) AS hot",

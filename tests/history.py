@@ -23,7 +23,7 @@ from twinlake.kinds.measures.extremes import Max, Min
 from twinlake.kinds.measures.totals import Avg, Sum
 from twinlake.kinds.windows import Tumbling, micros
 from twinlake.lake.catalog.version import Version
-from twinlake.topics.coordinate import INGESTED_AT
+from twinlake.topics.record_id import INGESTED_AT
 from twinlake.topics.topic import Topic, load_topic
 
 START = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
@@ -158,7 +158,7 @@ def sales(records: list[dict[str, Any]]) -> dict[tuple[str, datetime], tuple[Any
 
 
 def latest(records: list[dict[str, Any]]) -> dict[str, tuple[int, str]]:
-    """customer -> order_id and status of the newest record by (ordered_at, coordinate)."""
+    """customer -> order_id and status of the newest record by (ordered_at, record id)."""
     ordered = sorted(
         records, key=lambda one: (one["ordered_at"], one["_epoch"], one["_partition"], one["_offset"])
     )

@@ -54,7 +54,7 @@ def lost(log: Path) -> list[str]:
 
 
 def doubled(log: Path) -> list[str]:
-    """Coordinates with several originals."""
+    """Record ids with several originals."""
     sql = """SELECT epoch, partition, "offset", count(*) FROM ROWS WHERE NOT replay GROUP BY ALL
     HAVING count(*) > 1"""
     return [f"{epoch}/{partition}/{offset} is there {number} times"
@@ -123,7 +123,7 @@ def written_after_closing(version: Path) -> list[str]:
 
 
 def out_of_reach(log: Path, shown: list[tuple[int, int, int]]) -> list[str]:
-    """Coordinates whose newest row has no good verdict and that the quarantine does not show (`shown`), and
+    """Record ids whose newest row has no good verdict and that the quarantine does not show (`shown`), and
     those that it shows besides."""
     rows = ask('SELECT epoch, partition, "offset", verdict FROM ROWS ORDER BY batch', live_files(log))
     newest = {(epoch, partition, offset): verdict for epoch, partition, offset, verdict in rows}

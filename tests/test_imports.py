@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections import Counter
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -195,3 +196,18 @@ def test_no_module_is_longer_than_400_lines(folder: str) -> None:
     }
 
     assert long == {}
+
+
+def test_no_module_gives_a_name_a_second_meaning() -> None:
+    """A constant that is assigned again loses what it held: no linter says so."""
+    again = []
+    for path in sorted((PROJECT / "twinlake").rglob("*.py")):
+        names = Counter(
+            target.id
+            for node in ast.parse(path.read_text()).body
+            for target in (node.targets if isinstance(node, ast.Assign) else ())
+            if isinstance(target, ast.Name)
+        )
+        again += [f"{path.relative_to(PROJECT)}: {name}" for name, times in names.items() if times > 1]
+
+    assert again == []

@@ -17,12 +17,13 @@ PROSE = {
     "told": "says, reports, data", "anew": "again, from scratch", "mend": "fix", "mends": "fixes",
     "mended": "fixed, corrected", "mending": "fixing", "fare otherwise": "get a different verdict",
     "fares otherwise": "gets a different verdict", "of one's own": "external, your own",
+    "lane": "lock", "lanes": "locks", "coordinate": "record id", "coordinates": "record ids",
 }  # fmt: skip
 """A word -> the plain one, wherever it stands."""
 NAMES = {
     "Ear": "ErrorCollector", "KeptPlan": "PreparedPlan", "Look": "Scan", "ThisThread": "InlineTask",
     "Turns": "QueryQueue", "_distrust": "_untrusted_certificate", "_stranger": "_authentication_failed",
-    "culprit": "failing_record", "isKeeper": "isOwnerSession",
+    "Moment": "ViewClock", "culprit": "failing_record", "isKeeper": "isOwnerSession",
     "is_given": "is_external", "kept_plan": "prepared_plan", "lookOnAndOn": "watch",
     "refuse_unfit": "check_store", "telling_of_a_full_disk": "raising_disk_full",
     r"address\.silence": "connection_error", r"def doubts": "type_errors", r"def risen": "advance_watermark",

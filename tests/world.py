@@ -15,7 +15,7 @@ from twinlake.batch.due import WHOLE, Scope
 from twinlake.batch.merge import merge_small
 from twinlake.batch.rebuild import Rebuilt, rebuild
 from twinlake.batch.verify import verify
-from twinlake.kinds.kind import Moment, StoredKind
+from twinlake.kinds.kind import StoredKind, ViewClock
 from twinlake.kinds.latest import Latest
 from twinlake.kinds.windows import ALL
 from twinlake.lake.catalog.certificates import Certificate
@@ -104,7 +104,7 @@ class World:
 
     def shows(self) -> Any:
         """What a reader of the view sees, in the oracle's form."""
-        text = self.table.view({self.table.name: f"delta.`{self.feed.path}`"}, Moment())
+        text = self.table.view({self.table.name: f"delta.`{self.feed.path}`"}, ViewClock())
         rows = self.spark.sql(text).collect()
         if isinstance(self.table, Latest):
             return {row["customer"]: (row["order_id"], row["status"]) for row in rows}

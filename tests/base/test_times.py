@@ -38,7 +38,7 @@ def test_a_date_is_its_first_moment_in_utc() -> None:
     "text", ["", "now", "2026-01", "2026-02-30", "2026-01-01T00:00:00", "2026-13-01T00:00:00Z", "1"]
 )
 def test_what_is_no_moment_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="not a moment"):
+    with pytest.raises(UsageError, match="not a time"):
         parse_moment(text)
 
 

@@ -24,7 +24,7 @@ def test_an_attempt_that_another_twinlake_has_written_has_done_nothing(tmp_path:
     write_deltalake(str(tmp_path / "table"), pa.table({"n": pa.array([], pa.int64())}))
     topic = SimpleNamespace(newest=SimpleNamespace(fingerprint="f"), contract=SimpleNamespace(version="1"))
     feed: Any = SimpleNamespace(
-        appender=Appender(tmp_path / "table", []), batch_lane="lane", path=tmp_path / "table", version="v",
+        appender=Appender(tmp_path / "table", []), batch_writer="batch", path=tmp_path / "table", version="v",
         spark=SimpleNamespace(version="4"), log=SimpleNamespace(topic=topic),
     )  # fmt: skip
     version: Any = "v"
@@ -36,7 +36,7 @@ def test_an_attempt_that_another_twinlake_has_written_has_done_nothing(tmp_path:
 
     first = attempt()
     first.cut(WHOLE, [ALL])
-    feed.appender.commit([], "lane", 1, {"kind": "rebuild", "job": "job", "epoch": 1})
+    feed.appender.commit([], "batch", 1, {"kind": "rebuild", "job": "job", "epoch": 1})
     first.replaced(ALL, NOTHING)
     assert attempt().done(ALL)
 

@@ -88,7 +88,7 @@ class Sales:
         return found
 
     def replaced(self) -> int:
-        """How many replaces its lane has seen."""
+        """How many replaces its lock has seen."""
         return batch_epoch(self.feed) - 1
 
     def shown(self) -> dict[Any, Any]:
@@ -137,7 +137,7 @@ def test_of_two_rebuilds_at_once_the_second_waits_for_the_first(sales: Sales, as
     reached = asked / f"{Point.BEFORE_REPLACE}.reached"
     wait_for("the first rebuild", lambda: True if reached.exists() else None, LONG_S)
     second = sales.submit("rebuild")
-    sales.until(second, "waiting for the batch lane")
+    sales.until(second, "waiting for the batch lock")
     sales.append()
 
     assert sales.replaced() == before
@@ -152,9 +152,9 @@ def test_of_two_rebuilds_at_once_the_second_waits_for_the_first(sales: Sales, as
 def test_a_rebuild_that_waited_replaces_what_is_closed_when_its_turn_comes(sales: Sales) -> None:
     """With the segment of the moment when it was asked for it would count everything twice."""
     before = sales.replaced()
-    with sales.versions.lane(sales.version):
+    with sales.versions.batch_lock(sales.version):
         waiting = sales.submit("rebuild")
-        sales.until(waiting, "waiting for the batch lane")
+        sales.until(waiting, "waiting for the batch lock")
         sales.append()
         rebuild(
             sales.feed, sales.versions.close_segment(sales.version),

@@ -18,7 +18,7 @@ from twinlake.batch.due import Scope
 from twinlake.batch.rebuild import chunks
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.all import from_json
-from twinlake.kinds.kind import Moment
+from twinlake.kinds.kind import ViewClock
 from twinlake.kinds.measures.counts import Count, CountDistinct
 from twinlake.kinds.measures.multisets import Quantile, TopK
 from twinlake.kinds.measures.totals import Sum
@@ -184,7 +184,7 @@ def test_filters_on_key_and_window_reach_the_scans_of_main_rows_and_of_entries(
 ) -> None:
     world = World(spark=spark, lake=tmp_path, table=TABLE)
     world.fill(1)
-    text = TABLE.view({TABLE.name: f"delta.`{world.feed.path}`"}, Moment())
+    text = TABLE.view({TABLE.name: f"delta.`{world.feed.path}`"}, ViewClock())
 
     where = "region = 'north' AND window_start >= TIMESTAMP '2026-01-31 12:03:00Z'"
     plan: Any = spark.sql(text).where(where)._jdf.queryExecution().executedPlan()

@@ -116,7 +116,7 @@ class Stage:
         self._sql.__exit__(None, None, None)
 
     def append(self, *numbers: int, **changed: Any) -> None:
-        """A batch of these orders; the coordinate decides as the log's does."""
+        """A batch of these orders; the record id decides as the log's does."""
         offset = sum(map(len, self.batches))
         orders = [order(number, **changed) for number in numbers]
         self.batches.append(
@@ -355,12 +355,12 @@ def test_after_a_repair_all_keys_are_compared(stage: Stage, topic: str) -> None:
     reader = stage.send(SALES, topic)
     stage.until_told(SALES)
     feed = stage.lake.server.lake.versions.opened(stage.lake.server.lake.version(SALES))
-    with stage.lake.server.lake.versions.lane(feed.version):
+    with stage.lake.server.lake.versions.batch_lock(feed.version):
         closed = stage.lake.server.lake.versions.close_segment(feed.version)
-    before = feed.appender.transaction(feed.batch_lane)
+    before = feed.appender.transaction(feed.batch_writer)
     damaged = feed.rows().where(f"_segment <= {closed.through}").limit(1).drop("_segment").toArrow()
     added = feed.appender.write(damaged, {"_segment": str(closed.through)})
-    feed.appender.commit(added, feed.batch_lane, before + 1, {"kind": "damage"}, same=False)
+    feed.appender.commit(added, feed.batch_writer, before + 1, {"kind": "damage"}, same=False)
     stage.append(5000)
     assert stage.until_told(SALES)["way"] == ALL_KEYS
     assert reader.table() == stage.view(SALES)

@@ -99,7 +99,7 @@ def test_what_is_not_due_shows_the_certificate_of_before(twinlake: Twinlake) -> 
     done = twinlake(Answers(verify=replace(CERTIFIED, due=False).to_json()), "verify", "t", "--due")
 
     assert done.exit_code == 0
-    assert lines(done)[1:] == ["t v-1: nothing is due; this is its newest certificate", EQUAL]
+    assert lines(done)[1:] == ["t v-1: nothing is pending; this is its newest certificate", EQUAL]
 
 
 def test_a_composed_certificate_says_what_it_covers(twinlake: Twinlake) -> None:

@@ -17,7 +17,7 @@ from twinlake.server.client import LakeClient
 
 Twinlake = Callable[..., Result]
 
-BUSY = BusyError("the lane is busy", "a rebuild runs", "wait")
+BUSY = BusyError("the lock is busy", "a rebuild runs", "wait")
 RUNNING = Job(**{
     **ENDED, "id": "j", "kind": "rebuild", "state": "running",
     "params": {"table": "t", "repair": False, "definitions": {"t": {}}},

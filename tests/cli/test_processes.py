@@ -34,7 +34,7 @@ from twinlake.services.supervise import record
 from twinlake.services.supervise.process import identity_of
 from twinlake.services.supervise.record import Record
 
-BUSY = BusyError("the lane of :t: is busy", "job 7 [rebuild] runs", r"wait, or see C:\[x]")
+BUSY = BusyError("the lock of :t: is busy", "job 7 [rebuild] runs", r"wait, or see C:\[x]")
 STALE = UsageError("there is nothing to accept", "it is the topic that the log knows", "go on")
 PASSED = replace(GATE, checks=(replace(GATE.checks[0], passed=True, detail=":ok: [7]"),))
 REFUSED = replace(GATE, checks=(replace(GATE.checks[0], detail=r"1:100:3 \[9]"),))
@@ -75,7 +75,7 @@ RESULTS: list[tuple[str, Lake, int, list[str], list[str]]] = [
     ("verify t", Lake(verify=CERTIFIED.to_json()), 0, [EQUAL], ["verify t (job verify): succeeded"]),
     (
         "retire", Lake(retire=RETIRED), 0,
-        ["retired t a-1", "1 versions retired, 1 fed on; releases kept: 4"],
+        ["retired t a-1", "1 versions retired, 1 maintained; releases kept: 4"],
         ["retire (job retire): succeeded"],
     ),
     (

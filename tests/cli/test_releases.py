@@ -306,7 +306,7 @@ def test_retire_tells_what_is_fed_no_more_and_what_is_kept(twinlake: Twinlake) -
     assert answers.asked[-1]["params"] == {"keep": 2}
     assert lines(done)[-3:] == [
         "retired t a-1", "left t a-0: it is being rebuilt, or merged",
-        "1 versions retired, 2 fed on; releases kept: 4, 5",
+        "1 versions retired, 2 maintained; releases kept: 4, 5",
     ]  # fmt: skip
     assert twinlake(answers, "retire", "--keep", "0").exit_code == 2
 

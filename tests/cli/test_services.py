@@ -58,8 +58,8 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_part_is_shown_with_its_answer(capsys: pytest.CaptureFixture[str]) -> None:
     assert shown(capsys) == [
-        "part  is        state  pid  restarts  answer",
-        "lake  embedded  ready  12   0         http://lake",
+        "service  is        state  pid  restarts  answer",
+        "lake     embedded  ready  12   0         http://lake",
     ]
 
 
@@ -110,7 +110,7 @@ def test_a_stored_version_is_shown_with_its_position_lag_step_and_segment(
 ) -> None:
     assert shown(capsys, versions=[asdict(STORED)])[2:] == [
         "table  version  position     lag  seconds  step  segment  state",
-        "sales  v-1      orders:1007  0    0.0      12    3        fed",
+        "sales  v-1      orders:1007  0    0.0      12    3        maintained",
     ]
 
 
@@ -156,7 +156,7 @@ def test_records_that_kafka_had_lost_stay_named(capsys: pytest.CaptureFixture[st
 def test_both_sorts_of_versions_stand_in_one_table(capsys: pytest.CaptureFixture[str]) -> None:
     rows = shown(capsys, versions=[asdict(VIEW), asdict(STORED)])[3:]
 
-    assert [row.split()[-1] for row in rows] == ["logs", "fed"]
+    assert [row.split()[-1] for row in rows] == ["logs", "maintained"]
 
 
 def test_a_stalled_version_says_why(capsys: pytest.CaptureFixture[str]) -> None:
@@ -179,7 +179,7 @@ def test_a_version_that_has_taken_no_step_yet_is_fed_all_the_same(capsys: pytest
 
     (row,) = shown(capsys, versions=[asdict(new)])[3:]
 
-    assert row.split() == ["sales", "v-1", "orders:0", "0", "0.0", "0", "0", "fed"]
+    assert row.split() == ["sales", "v-1", "orders:0", "0", "0.0", "0", "0", "maintained"]
 
 
 def test_the_live_release_and_the_certificates_of_its_tables_are_one_line_each(

@@ -49,7 +49,7 @@ def test_every_run_says_what_it_has_certified() -> None:
     assert said == [
         "sales: speed and batch are equal, 7 rows compared (some windows)",
         "sales: speed and batch are equal, 9 rows compared "
-        "(some windows; nothing was due, this is its newest certificate)",
+        "(some windows; nothing was pending, this is its newest certificate)",
     ]
 
 

@@ -81,7 +81,7 @@ def test_chunks_are_of_whole_hours(hours: Any) -> None:
 
 @pytest.mark.parametrize("wrong", [1, True, None, "", "2026-03-01\\0"])
 def test_a_range_is_between_two_moments(wrong: Any) -> None:
-    with pytest.raises(UsageError, match="is not a moment"):
+    with pytest.raises(UsageError, match="is not a time"):
         chunks_between(RANGE[0], wrong, 1)
 
 

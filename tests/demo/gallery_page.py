@@ -32,7 +32,7 @@ Made from the code by `python -m tests.demo.gallery_page`; a test compares.
 
 What books on stream processing teach with, each as one definition that both layers run. Beside each is
 what it shows after the first {RECORDS} records of each topic (seed {SEED}): up to {ROWS} rows, without
-coordinates and without what follows the watermark. Records are late, out of order, tied and repeated on
+record ids and without what follows the watermark. Records are late, out of order, tied and repeated on
 purpose. The rows are those of the oracle in `tests/oracle/gallery/`, which shares no code with the platform
 and which `tests/gallery/` compares with every view; quantiles in a table are at most 1 % off these.
 

@@ -50,9 +50,9 @@ def test_records_wait_at_the_broker_while_a_disk_is_full_and_none_is_lost(
     disks[folder].give_room()
     server.until(lambda: server.caught_up() and not said(server), 180)
 
-    coordinate = ["epoch", "partition", "offset"]
-    log = DeltaTable(str(server.lake / "logs" / "orders")).to_pyarrow_table(columns=coordinate)
-    assert log.num_rows == log.group_by(coordinate).aggregate([]).num_rows == server.produced
+    record_id = ["epoch", "partition", "offset"]
+    log = DeltaTable(str(server.lake / "logs" / "orders")).to_pyarrow_table(columns=record_id)
+    assert log.num_rows == log.group_by(record_id).aggregate([]).num_rows == server.produced
     for table in TABLES:
         assert server.do("verify", table=table.name)["equal"], table.name
     if folder == "tables":  # what a rebuild computes lies on another disk

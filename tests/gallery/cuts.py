@@ -15,7 +15,7 @@ from tests.frames import frame
 from tests.oracle.gallery.records import Record, Rows, valid
 from tests.oracle.topic import Records
 from tests.project import GALLERY, SOURCES, example_of, sequence
-from twinlake.kinds.kind import Kind, Moment, is_stored
+from twinlake.kinds.kind import Kind, ViewClock, is_stored
 from twinlake.topics.topic import load_topic
 
 if TYPE_CHECKING:
@@ -62,7 +62,8 @@ def valid_records(example: str, seed: int, count: int, span_ms: int = 0) -> dict
 
 
 def shown(
-    spark: SparkSession, tables: tuple[Kind, ...], records: dict[str, list[Record]], moment: Moment, seed: int
+    spark: SparkSession, tables: tuple[Kind, ...], records: dict[str, list[Record]], view_clock: ViewClock,
+    seed: int,
 ) -> dict[str, Rows]:
     """What each table's view shows; a stored table's rows were made in random steps, some of them merged."""
     draw = Random(seed)
@@ -81,7 +82,7 @@ def shown(
             states[table.name] = f"state_{table.name}"
         read = {name: (states if table.reads_states else views)[name] for name in table.reads}
         own = {table.name: states[table.name]} if is_stored(table) else relations
-        text = table.view({**own, **read}, moment)
+        text = table.view({**own, **read}, view_clock)
         views[table.name] = f"({text})"
         found[table.name] = _by_key(spark.sql(text), table)
     return found

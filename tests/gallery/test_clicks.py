@@ -10,7 +10,7 @@ import pytest
 from tests.gallery.cuts import NOW, shown, valid_records, wrong
 from tests.oracle.gallery import clicks as oracle
 from tests.project import EXAMPLES
-from twinlake.kinds.kind import Moment
+from twinlake.kinds.kind import ViewClock
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 MINUTE = timedelta(minutes=1)
 
 
-def _at(watermark: datetime) -> Moment:
-    return Moment(watermarks={"plays": f"TIMESTAMP '{watermark.isoformat(sep=' ')}'"})
+def _at(watermark: datetime) -> ViewClock:
+    return ViewClock(watermarks={"plays": f"TIMESTAMP '{watermark.isoformat(sep=' ')}'"})
 
 
 @pytest.mark.parametrize("span", [20 * MINUTE, timedelta(days=3)], ids=["minutes", "days"])
@@ -39,6 +39,6 @@ def test_there_are_no_songs_lately_before_there_is_a_watermark(spark: SparkSessi
     names = ("song_minutes", "songs_lately", "top_songs")
     tables = tuple(table for table in EXAMPLES["clicks"] if table.name in names)
 
-    found = shown(spark, tables, valid_records("clicks", seed, 100), Moment(), seed)
+    found = shown(spark, tables, valid_records("clicks", seed, 100), ViewClock(), seed)
 
     assert found["song_minutes"] and not found["songs_lately"] and not found["top_songs"]

@@ -10,7 +10,7 @@ from tests.gallery.cuts import shown, valid_records, wrong
 from tests.longer import some
 from tests.oracle.gallery import shop as oracle
 from tests.project import EXAMPLES
-from twinlake.kinds.kind import Moment
+from twinlake.kinds.kind import ViewClock
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,7 +22,7 @@ DAYS_MS = 2 * 24 * 3_600_000
 def test_shop_show_what_the_oracle_says(spark: SparkSession, seed: int, span_ms: int) -> None:
     valid = valid_records("shop", seed, 400, span_ms)
 
-    found = shown(spark, EXAMPLES["shop"], valid, Moment(), seed)
+    found = shown(spark, EXAMPLES["shop"], valid, ViewClock(), seed)
 
     expected = oracle.tables(valid, {})
     assert wrong(found, expected) == {}

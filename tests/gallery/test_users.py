@@ -9,7 +9,7 @@ import pytest
 from tests.gallery.cuts import shown, valid_records, wrong
 from tests.oracle.gallery import users as oracle
 from tests.project import EXAMPLES
-from twinlake.kinds.kind import Moment
+from twinlake.kinds.kind import ViewClock
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,7 +21,7 @@ DAYS_MS = 2 * 24 * 3_600_000
 def test_users_show_what_the_oracle_says(spark: SparkSession, seed: int, span_ms: int) -> None:
     valid = valid_records("users", seed, 400, span_ms)
 
-    found = shown(spark, EXAMPLES["users"], valid, Moment(), seed)
+    found = shown(spark, EXAMPLES["users"], valid, ViewClock(), seed)
 
     expected = oracle.tables(valid, {})
     assert wrong(found, expected) == {}

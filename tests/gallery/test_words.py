@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tests.gallery.cuts import shown, valid_records, wrong
 from tests.oracle.gallery import words as oracle
 from tests.project import EXAMPLES
-from twinlake.kinds.kind import Moment
+from twinlake.kinds.kind import ViewClock
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def test_words_show_what_the_oracle_says(spark: SparkSession, seed: int) -> None:
     valid = valid_records("words", seed, 500)
 
-    found = shown(spark, EXAMPLES["words"], valid, Moment(), seed)
+    found = shown(spark, EXAMPLES["words"], valid, ViewClock(), seed)
 
     assert wrong(found, oracle.tables(valid, {})) == {}
     assert ("über",) in found["word_count"] and len(found["error_lines"]) > 20

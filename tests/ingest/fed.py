@@ -11,7 +11,7 @@ from tests.ingest.stage import Stage
 from twinlake.base.job import Run
 from twinlake.batch.verify import verify
 from twinlake.kinds.analysis import columns
-from twinlake.kinds.kind import Kind, Moment, StoredKind
+from twinlake.kinds.kind import Kind, StoredKind, ViewClock
 from twinlake.lake.catalog.maintained_version import MaintainedVersion, open_version
 from twinlake.lake.catalog.version import Pin
 from twinlake.lake.delta import delta
@@ -95,5 +95,5 @@ class Fed:
 def shown(stage: Stage, log: Log, table: Kind) -> list[tuple[Any, ...]]:
     """The rows of a view kind's table over the log, in the order of its columns; it must be sound."""
     assert columns(table, {log.topic.name: log.topic}, stage.spark)
-    text = table.view({log.topic.name: f"({log.rows_sql(log.end())})"}, Moment())
+    text = table.view({log.topic.name: f"({log.rows_sql(log.end())})"}, ViewClock())
     return sorted(map(tuple, stage.spark.sql(text).collect()), key=str)

@@ -56,7 +56,7 @@ def reading(stage: Stage, **options: Any) -> Ingest:
 
 
 def latest(log: Log) -> Latest:
-    """By coordinate, the latest verdict with its reasons."""
+    """By record id, the latest verdict with its reasons."""
     rows = log.all(0, log.end()).orderBy("batch").collect()
     return {(row.epoch, row.partition, row.offset): (row.verdict, *row.reasons) for row in rows}
 

@@ -169,9 +169,9 @@ def test_a_server_killed_at_this_point_goes_on_without_loss_or_double_counting(
         assert moved == (1 if point is Point.BEFORE_STEP_COMMIT else 0)
     server.start()
     server.until(server.caught_up)
-    coordinate = ["epoch", "partition", "offset"]
-    log = DeltaTable(str(server.lake / "logs" / "orders")).to_pyarrow_table(columns=coordinate)
-    assert log.num_rows == log.group_by(coordinate).aggregate([]).num_rows == server.produced
+    record_id = ["epoch", "partition", "offset"]
+    log = DeltaTable(str(server.lake / "logs" / "orders")).to_pyarrow_table(columns=record_id)
+    assert log.num_rows == log.group_by(record_id).aggregate([]).num_rows == server.produced
     if point in (Point.BEFORE_REPLACE, Point.AFTER_REPLACE):
         again = platform.again(point)
         assert (again["equal"], again["chunks_done_before"]) == (True, int(point is Point.AFTER_REPLACE))

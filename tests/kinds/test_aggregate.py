@@ -13,7 +13,7 @@ from tests.project import OURS
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.analysis import empty_rows
 from twinlake.kinds.equality import scale_of
-from twinlake.kinds.kind import Moment
+from twinlake.kinds.kind import ViewClock
 from twinlake.kinds.measures.counts import Count
 from twinlake.kinds.measures.extremes import Max
 from twinlake.kinds.measures.totals import Avg, Sum
@@ -38,10 +38,10 @@ def test_filters_on_key_and_window_reach_the_scan(spark: SparkSession, tmp_path:
     topic_rows = empty_rows(BASE, TOPICS, spark)["orders"]
     path = str(tmp_path / "partials")
     BASE.partial(topic_rows).write.format("delta").save(path)
-    moment = Moment(
+    view_clock = ViewClock(
         watermarks={"orders": "TIMESTAMP '2026-01-01 00:00:00Z'"}, late_after={"orders": timedelta(hours=3)}
     )
-    text = BASE.view({"t": f"delta.`{path}`"}, moment)
+    text = BASE.view({"t": f"delta.`{path}`"}, view_clock)
 
     plan = (
         spark.sql(text).where("k = 'north' AND window_start >= TIMESTAMP '2026-01-01 00:00:00Z'")
@@ -56,9 +56,9 @@ def test_a_watermark_that_moves_makes_spark_compile_nothing(spark: SparkSession,
     path = str(tmp_path / "partials")
     BASE.partial(empty_rows(BASE, TOPICS, spark)["orders"]).write.format("delta").save(path)
 
-    def compiled(moment: str, where: str) -> int:
-        watermark = {"orders": f"(SELECT TIMESTAMP '{moment}' AS watermark)"}
-        told = Moment(watermarks=watermark, late_after={"orders": timedelta(hours=3)})
+    def compiled(view_clock: str, where: str) -> int:
+        watermark = {"orders": f"(SELECT TIMESTAMP '{view_clock}' AS watermark)"}
+        told = ViewClock(watermarks=watermark, late_after={"orders": timedelta(hours=3)})
         java: Any = spark._jvm
         times = java.org.apache.spark.metrics.source.CodegenMetrics.METRIC_COMPILATION_TIME()
         before = times.getCount()
@@ -92,8 +92,8 @@ def test_a_view_has_scales_only_where_they_are_asked_for_and_mean_something(
     table = BASE if windowed else replace(BASE, window=None)
     table.partial(empty_rows(table, TOPICS, spark)["orders"]).createOrReplaceTempView("scaled")
 
-    plain = spark.sql(table.view({"t": "scaled"}, Moment())).columns
-    scaled = spark.sql(table.view({"t": "scaled"}, Moment(), ("ratio", "mean", "most", "k"))).columns
+    plain = spark.sql(table.view({"t": "scaled"}, ViewClock())).columns
+    scaled = spark.sql(table.view({"t": "scaled"}, ViewClock(), ("ratio", "mean", "most", "k"))).columns
 
     assert plain == list(table.output)
     assert set(scaled) == {*plain, scale_of("ratio"), scale_of("mean")}

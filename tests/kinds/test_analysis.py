@@ -15,14 +15,14 @@ from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.analysis import columns, empty_rows, empty_view, problems, warnings
 from twinlake.kinds.definition import Definition
 from twinlake.kinds.expression import Expression, Stage
-from twinlake.kinds.kind import Kind, Moment
+from twinlake.kinds.kind import Kind, ViewClock
 from twinlake.kinds.latest import Latest
 from twinlake.kinds.measures.counts import Count, CountDistinct
 from twinlake.kinds.measures.extremes import Min
 from twinlake.kinds.measures.totals import Avg, Sum
 from twinlake.kinds.steps import Explode
 from twinlake.kinds.windows import Tumbling
-from twinlake.topics import coordinate
+from twinlake.topics import record_id
 from twinlake.topics.topic import load_topic
 
 if TYPE_CHECKING:
@@ -163,9 +163,9 @@ class Both(Definition):
     kind = "both"
     column: str
 
-    view_keys = by = (*coordinate.KEY, "topic")
-    output = timeless = ("topic", "shown", *coordinate.KEY)
-    implied = coordinate.KEY
+    view_keys = by = (*record_id.KEY, "topic")
+    output = timeless = ("topic", "shown", *record_id.KEY)
+    implied = record_id.KEY
 
     def stages(self, rows: Mapping[str, DataFrame]) -> Iterator[Stage]:
         expression = Expression(what="column", sql=self.column)
@@ -174,8 +174,8 @@ class Both(Definition):
     def problems(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
         return iter(())
 
-    def view(self, relations: Mapping[str, str], moment: Moment, scaled: tuple[str, ...] = ()) -> str:
-        shown = ", ".join(coordinate.KEY)
+    def view(self, relations: Mapping[str, str], view_clock: ViewClock, scaled: tuple[str, ...] = ()) -> str:
+        shown = ", ".join(record_id.KEY)
         return "\nUNION ALL\n".join(
             f"SELECT '{name}' AS topic, {self.column} AS shown, {shown} FROM {relations[name]}"
             for name in self.inputs
@@ -210,7 +210,7 @@ def test_each_of_several_topics_counts_for_the_fingerprint(spark: SparkSession) 
 
 
 class Broken(Both):
-    def view(self, relations: Mapping[str, str], moment: Moment, scaled: tuple[str, ...] = ()) -> str:
+    def view(self, relations: Mapping[str, str], view_clock: ViewClock, scaled: tuple[str, ...] = ()) -> str:
         return f"SELECT no_such_column FROM {relations['orders']}"
 
 

@@ -13,7 +13,7 @@ from twinlake.kinds.as_of_join import AsOfJoin
 from twinlake.kinds.clock import EVENT_TIME, LOG_APPEND_TIME, PROCESSING_TIME, TableClock, clock_of
 from twinlake.kinds.events import Events
 from twinlake.kinds.interval_join import IntervalJoin
-from twinlake.kinds.kind import Kind, Moment
+from twinlake.kinds.kind import Kind, ViewClock
 from twinlake.kinds.measures.counts import Count
 from twinlake.kinds.rolling import Rolling
 from twinlake.kinds.sessions import Sessions
@@ -66,18 +66,18 @@ def states(spark: SparkSession, table: Any) -> str:
     return f"clocks_{table.name}"
 
 
-def told(late_after: dict[str, timedelta] | None = None, **clocks: datetime) -> Moment:
+def told(late_after: dict[str, timedelta] | None = None, **clocks: datetime) -> ViewClock:
     """How far each of a topic's clocks has come; `made` says what is late unless told otherwise."""
     moments = {time: f"TIMESTAMP '{at.isoformat()}'" for time, at in clocks.items()}
-    return Moment(
+    return ViewClock(
         watermarks={"made": moments.pop(EVENT_TIME)} if EVENT_TIME in moments else {},
-        clocks={("made", time): moment for time, moment in moments.items()},
+        clocks={("made", time): view_clock for time, view_clock in moments.items()},
         late_after={"made": LATE} if late_after is None else late_after,
     )
 
 
-def finals(spark: SparkSession, table: Kind, relations: dict[str, str], moment: Moment) -> list[Any]:
-    return [row["final"] for row in spark.sql(table.view(relations, moment)).select("final").collect()]
+def finals(spark: SparkSession, table: Kind, relations: dict[str, str], view_clock: ViewClock) -> list[Any]:
+    return [row["final"] for row in spark.sql(table.view(relations, view_clock)).select("final").collect()]
 
 
 def test_a_clock_is_told_from_the_column_alone() -> None:
@@ -105,8 +105,8 @@ def test_a_row_is_final_when_the_clock_of_its_windows_has_passed_it(
     late = LATE if time == EVENT_TIME else timedelta(0)
     ahead = {other: AT + timedelta(days=9) for other in COLUMNS_OF if other != time}
 
-    def at(moment: datetime) -> bool:
-        return all(finals(spark, table, relations, told(**ahead, **{time: moment})))
+    def at(view_clock: datetime) -> bool:
+        return all(finals(spark, table, relations, told(**ahead, **{time: view_clock})))
 
     assert at(settled + late) and not at(settled + late - TICK)
     assert set(finals(spark, table, relations, told(**ahead))) == {False}  # nothing is known of its own clock
@@ -115,9 +115,9 @@ def test_a_row_is_final_when_the_clock_of_its_windows_has_passed_it(
 @CLOCKS
 def test_only_by_event_time_has_a_contract_to_say_what_is_late(spark: SparkSession, time: str) -> None:
     table = tumbling(time)
-    moment = told(late_after={}, **{time: AT + timedelta(days=9)})
+    view_clock = told(late_after={}, **{time: AT + timedelta(days=9)})
 
-    found = finals(spark, table, {table.name: states(spark, table)}, moment)
+    found = finals(spark, table, {table.name: states(spark, table)}, view_clock)
 
     assert found == [None if time == EVENT_TIME else True]
 
@@ -142,8 +142,8 @@ def test_a_joined_row_is_final_when_the_clocks_of_both_sides_have_passed(
     relations = {name: states(spark, table) for name, table in sides.items()}
 
     def at(event: datetime, processing: datetime) -> list[Any]:
-        moment = told(**{EVENT_TIME: event, PROCESSING_TIME: processing})
-        return finals(spark, join, relations, moment)
+        view_clock = told(**{EVENT_TIME: event, PROCESSING_TIME: processing})
+        return finals(spark, join, relations, view_clock)
 
     assert at(settled + LATE + TICK, settled + TICK) == [True]
     assert at(settled + LATE, settled + TICK) == [False]  # one at the bound itself may still come
@@ -156,8 +156,8 @@ def test_the_last_windows_are_those_before_the_clock_of_the_aggregate(spark: Spa
     rolling = Rolling(name="rolling", of="of", last=("1 minute",)).bound({"of": of})
     relations = {"of": states(spark, of)}
 
-    def at(moment: datetime) -> list[tuple[str, int]]:
-        text = rolling.view(relations, told(**{time: moment}))
+    def at(view_clock: datetime) -> list[tuple[str, int]]:
+        text = rolling.view(relations, told(**{time: view_clock}))
         return [(row["last"], row["n"]) for row in spark.sql(text).collect()]
 
     assert at(AT + MINUTE) == [("1 minute", 1)]

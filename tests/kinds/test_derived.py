@@ -19,7 +19,7 @@ from twinlake.kinds.analysis import columns, empty_view, problems
 from twinlake.kinds.dependencies import ordered, upstream_topics
 from twinlake.kinds.derived import Derived
 from twinlake.kinds.events import Events
-from twinlake.kinds.kind import Kind, Moment
+from twinlake.kinds.kind import Kind, ViewClock
 from twinlake.kinds.latest import Latest
 from twinlake.kinds.measures.counts import Count
 from twinlake.kinds.measures.totals import Sum
@@ -72,7 +72,7 @@ def test_it_comes_back_from_json_and_is_sound(spark: SparkSession, table: Derive
 def test_a_hint_stands_at_joined_tables_and_in_no_text_or_comment() -> None:
     sql = """SELECT 'FROM newest', `FROM newest` -- JOIN newest
         FROM newest AS n /* JOIN newest */ join Newest USING (customer) WHERE newest.status = 'JOIN newest'"""
-    whole = replace(BUYERS, sql=sql).view({"spent": "s", "newest": "n"}, Moment())
+    whole = replace(BUYERS, sql=sql).view({"spent": "s", "newest": "n"}, ViewClock())
 
     hinted = "(SELECT /*+ BROADCAST({0}) */ * FROM {0}) AS"
     wanted = sql.replace("FROM newest AS n", f"FROM {hinted.format('newest')} n")
@@ -83,7 +83,7 @@ def test_a_hint_stands_at_joined_tables_and_in_no_text_or_comment() -> None:
 def test_a_hint_stands_where_a_table_does_with_the_name_that_it_was_given() -> None:
     sql = """SELECT EXTRACT(YEAR FROM newest), r'\\', n.at IS DISTINCT FROM newest, TRIM(BOTH ' ' FROM newest)
         FROM spent JOIN newest n ON n.customer = spent.customer"""
-    whole = replace(BUYERS, sql=sql).view({"spent": "s", "newest": "n"}, Moment())
+    whole = replace(BUYERS, sql=sql).view({"spent": "s", "newest": "n"}, ViewClock())
 
     wanted = sql.replace("JOIN newest n", "JOIN (SELECT /*+ BROADCAST(newest) */ * FROM newest) n")
     assert whole.endswith(f"FROM (\n{wanted}\n)")
@@ -118,7 +118,7 @@ def empty_of_rows(spark: SparkSession, table: Derived) -> Any:
         "spent": f"(SELECT {some}, id AS spent FROM range(9))",
         "newest": f"(SELECT {some}, 'paid' AS status FROM range(9))",
     }
-    return spark.sql(table.view(relations, Moment()))
+    return spark.sql(table.view(relations, ViewClock()))
 
 
 def _plan(found: Any) -> str:

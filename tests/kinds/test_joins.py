@@ -21,7 +21,7 @@ from twinlake.kinds.dependencies import unknown
 from twinlake.kinds.events import Events
 from twinlake.kinds.evidence import SEGMENT
 from twinlake.kinds.interval_join import IntervalJoin
-from twinlake.kinds.kind import Moment
+from twinlake.kinds.kind import ViewClock
 from twinlake.kinds.measures.counts import Count
 from twinlake.kinds.measures.extremes import Max
 from twinlake.kinds.rolling import Rolling
@@ -87,7 +87,7 @@ def test_a_filter_on_the_cell_reads_the_files_of_both_sides_with_that_cell_only(
     join = replace(NEAR, how=how).bound({"asks": asks, "hits": HITS})
 
     shown = spark.sql(
-        join.view({"asks": f"delta.`{left.feed.path}`", "hits": f"delta.`{right.feed.path}`"}, Moment())
+        join.view({"asks": f"delta.`{left.feed.path}`", "hits": f"delta.`{right.feed.path}`"}, ViewClock())
     )
 
     times = 2 if how == "full" else 1  # the rows of each side are looked for in those of the other
@@ -111,7 +111,7 @@ def test_a_filter_on_keys_and_time_reaches_the_scans_of_an_as_of_join(
         right.step()
     paths = {"asks": f"delta.`{left.feed.path}`", "hits": f"delta.`{right.feed.path}`"}
 
-    shown = spark.sql(AS_OF.bound(TABLES).view(paths, Moment()))
+    shown = spark.sql(AS_OF.bound(TABLES).view(paths, ViewClock()))
 
     asked = shown.where(f"customer = 'c2' AND asked_at >= TIMESTAMP '{(START + HOUR).isoformat()}'")
     assert files_read(asked) == {"asks": 1, "hits": 1}
@@ -194,9 +194,9 @@ def test_a_joined_row_is_final_when_nothing_that_is_not_late_can_join_any_more(
     asked = (row.at for row in spark.table("final_asks").where("_home").collect() if row.at is not None)
     watermarks = {"orders": START + timedelta(hours=2), "returns": sorted(asked)[-15].astimezone(UTC) + edge}
 
-    def finals(**moment: Any) -> list[Any]:
+    def finals(**view_clock: Any) -> list[Any]:
         relations = {name: f"final_{name}" for name in ("asks", "hits")}
-        return spark.sql(join.view(relations, Moment(**moment))).collect()
+        return spark.sql(join.view(relations, ViewClock(**view_clock))).collect()
 
     told = {topic: f"TIMESTAMP '{at.isoformat()}'" for topic, at in watermarks.items()}
     found = finals(watermarks=told, late_after=late)

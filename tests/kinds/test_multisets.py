@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from twinlake.kinds.aggregate import Aggregate
-from twinlake.kinds.kind import Moment
+from twinlake.kinds.kind import ViewClock
 from twinlake.kinds.measures.all import from_json
 from twinlake.kinds.measures.counts import Count, CountDistinct
 from twinlake.kinds.measures.measure import Measure
@@ -60,13 +60,13 @@ def test_a_measure_comes_back_from_json(measure: Measure) -> None:
 
 
 def test_a_whole_number_will_do_as_a_share() -> None:
-    texts = [replace(PLAIN, measures={"m": Quantile("x", q)}).view({"t": "s"}, Moment()) for q in (1, 1.0)]
+    texts = [replace(PLAIN, measures={"m": Quantile("x", q)}).view({"t": "s"}, ViewClock()) for q in (1, 1.0)]
 
     assert texts[0] == texts[1]
 
 
 def test_a_table_without_entries_has_the_plain_state_and_view() -> None:
-    text = PLAIN.view({"t": "states"}, Moment())
+    text = PLAIN.view({"t": "states"}, ViewClock())
 
     assert PLAIN.state_keys == ("k",)
     assert "_entry" not in text and text.count("SELECT") == 1

@@ -103,7 +103,7 @@ def test_the_first_record_that_an_expression_raises_for_is_found_with_what_spark
 
     found = first_raising(Expression(what="column it", sql=sql), rows.repartition(3))
 
-    # in order of coordinates: 8 and all even ones after it are of partition 0
+    # in order of record ids: 8 and all even ones after it are of partition 0
     even = "id - 7" not in sql
     assert found is not None and found[0] == ((1, 0, 108) if even else (1, 1, 107))
     assert why in found[1]

@@ -14,7 +14,7 @@ from twinlake.definitions.fingerprint import fingerprint
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.analysis import columns, empty_rows, problems
 from twinlake.kinds.equality import scale_of
-from twinlake.kinds.kind import Kind, Moment
+from twinlake.kinds.kind import Kind, ViewClock
 from twinlake.kinds.measures.counts import Count
 from twinlake.kinds.measures.totals import Sum
 from twinlake.kinds.sessions import Sessions
@@ -81,8 +81,8 @@ def test_the_gap_the_cells_and_the_hops_count_in_the_fingerprint_and_their_wordi
 def test_a_scale_is_shown_where_it_is_asked_for(spark: SparkSession) -> None:
     VISITS.partial(empty_rows(VISITS, TOPICS, spark)["orders"]).createOrReplaceTempView("visits")
 
-    plain = spark.sql(VISITS.view({"t": "visits"}, Moment())).columns
-    scaled = spark.sql(VISITS.view({"t": "visits"}, Moment(), ("ratio", "k"))).columns
+    plain = spark.sql(VISITS.view({"t": "visits"}, ViewClock())).columns
+    scaled = spark.sql(VISITS.view({"t": "visits"}, ViewClock(), ("ratio", "k"))).columns
 
     assert plain == list(VISITS.output) and set(scaled) - set(plain) == {scale_of("ratio")}
 
@@ -94,9 +94,9 @@ def test_a_watermark_that_moves_makes_spark_compile_nothing(
     path = str(tmp_path / "states")
     table.partial(empty_rows(table, TOPICS, spark)["orders"]).write.format("delta").save(path)
 
-    def compiled(moment: str) -> int:
-        watermark = {"orders": f"(SELECT TIMESTAMP '{moment}' AS watermark)"}
-        told = Moment(watermarks=watermark, late_after={"orders": timedelta(hours=3)})
+    def compiled(view_clock: str) -> int:
+        watermark = {"orders": f"(SELECT TIMESTAMP '{view_clock}' AS watermark)"}
+        told = ViewClock(watermarks=watermark, late_after={"orders": timedelta(hours=3)})
         java: Any = spark._jvm
         times = java.org.apache.spark.metrics.source.CodegenMetrics.METRIC_COMPILATION_TIME()
         before = times.getCount()

@@ -153,9 +153,9 @@ def test_a_table_without_a_grid_has_no_range_but_all_of_it() -> None:
         ("2026-01-31T12:00:00Z", "2026-01-31T12:00:00Z", "is empty"),
         ("2026-01-31T12:00:00Z", "2026-01-31T11:00:00Z", "is empty"),
         ("2026-01-31T12:00:00Z", "2026-01-31T12:30:00+01:00", "is empty"),
-        ("2026-02-30", None, "'2026-02-30T00:00:00Z' is not a moment"),
-        ("2026-01-31T12:00:00", None, "is not a moment"),
-        (None, "tomorrow", "'tomorrow' is not a moment"),
+        ("2026-02-30", None, "'2026-02-30T00:00:00Z' is not a time"),
+        ("2026-01-31T12:00:00", None, "is not a time"),
+        (None, "tomorrow", "'tomorrow' is not a time"),
     ],
 )
 def test_what_is_no_range_is_refused(start: str | None, end: str | None, words: str) -> None:

@@ -89,7 +89,7 @@ def log_state(lake: Path) -> LogState:
 
 
 def by_rows(lake: Path) -> LogState:
-    """The log's verdicts as its rows have them, of each coordinate the newest."""
+    """The log's verdicts as its rows have them, of each record id the newest."""
     rows = rows_of(log_of(lake), ["epoch", "partition", "offset", "batch", "verdict"])
     rows.sort(key=lambda row: row["batch"])
     newest = {(row["epoch"], row["partition"], row["offset"]): row["verdict"] for row in rows}

@@ -39,7 +39,7 @@ def told(*blocks: tuple[int | None, ...]) -> History:
     times = [(number, at) for number, block in enumerate(blocks) for at in block]
     records = (
         Record(
-            coordinate=(0, 0, offset), key="a", at=None if at is None else START + timedelta(seconds=at),
+            record_id=(0, 0, offset), key="a", at=None if at is None else START + timedelta(seconds=at),
             amount=None, wide=None, ratio=None, words=None, gone=None,
         )
         for offset, (_, at) in enumerate(times)
@@ -69,13 +69,13 @@ def _history(draw: random.Random, about: datetime) -> History:
             place = (block, merged_of[block], base_of[merged_of[block]])
             held.append((_record(draw, key, at), place))
     draw.shuffle(held)
-    numbered = [replace(one, coordinate=(0, n % 2, n)) for n, (one, _) in enumerate(held)]
+    numbered = [replace(one, record_id=(0, n % 2, n)) for n, (one, _) in enumerate(held)]
     return History(records=tuple(numbered), places=tuple(place for _, place in held))
 
 
 def _record(draw: random.Random, key: str | None, at: datetime) -> Record:
     return Record(
-        coordinate=(0, 0, 0), key=key, at=None if draw.random() < 0.05 else at, gone=None,
+        record_id=(0, 0, 0), key=key, at=None if draw.random() < 0.05 else at, gone=None,
         amount=draw.choice((None, Decimal(draw.randrange(-300, 300)) / 100)),
         wide=draw.choice((None, Decimal("1.50"))),
         ratio=draw.choice((None, 0.1, -0.1, 1e15, -1e15, 3.3)),

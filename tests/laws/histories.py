@@ -33,9 +33,9 @@ WIDES = tuple(
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """One valid record; every field but the coordinate may be NULL."""
+    """One valid record; every field but the record id may be NULL."""
 
-    coordinate: tuple[int, int, int]
+    record_id: tuple[int, int, int]
     key: str | None
     at: datetime | None
     amount: Decimal | None
@@ -96,7 +96,7 @@ def histories(draw: st.DrawFn, most_records: int = 12) -> History:
     wides = draw(st.sampled_from(WIDES))
     records = [
         Record(
-            coordinate=(draw(st.integers(0, 1)), draw(st.integers(0, 1)), offset),
+            record_id=(draw(st.integers(0, 1)), draw(st.integers(0, 1)), offset),
             key=draw(st.sampled_from(["a", "a", "b", "", None])),
             at=draw(st.none() | st.integers(-4, 4).map(lambda n: START + timedelta(seconds=37 * n))),
             amount=draw(st.none() | st.integers(-300, 300).map(lambda n: Decimal(n) / 100)),
@@ -149,7 +149,7 @@ def packed(spark: SparkSession, many: list[History]) -> DataFrame:
     rows = [
         (
             f"{index}/{side}", *(place if side == "cut" else (0, 0, 0)),
-            r.key, r.at, r.amount, r.wide, r.ratio, r.words, r.gone, *r.coordinate, START,
+            r.key, r.at, r.amount, r.wide, r.ratio, r.words, r.gone, *r.record_id, START,
         )
         for index, history in enumerate(many)
         for r, place in zip(history.records, history.places, strict=True)

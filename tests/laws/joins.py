@@ -53,7 +53,7 @@ AS_OF = {
 
 Coordinate = tuple[int, int, int] | None
 Joined = tuple[Any, ...]
-"""Key, the three columns of SHOWN, and both coordinates."""
+"""Key, the three columns of SHOWN, and both record ids."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +71,7 @@ def pairs(count: int, seed: int) -> list[Pair]:
 
 
 def _history(pool: Sequence[History], draw: random.Random) -> History:
-    """Some generated records, met by others: few keys and times, each record at a coordinate of its own."""
+    """Some generated records, met by others: few keys and times, each record at a record id of its own."""
     some = [
         drawn
         for history in draw.choices(pool, k=3)
@@ -80,7 +80,7 @@ def _history(pool: Sequence[History], draw: random.Random) -> History:
     records = [
         replace(
             record,
-            coordinate=(draw.randint(0, 1), draw.randint(0, 1), offset),
+            record_id=(draw.randint(0, 1), draw.randint(0, 1), offset),
             key=draw.choice(["a", "a", "b", "", None]),
             at=draw.choice([None, *(START + timedelta(seconds=37 * step) for step in range(-4, 5))]),
         )
@@ -122,7 +122,7 @@ def as_of(pair: Pair, how: str) -> Counter[Joined]:
             for right in pair.right.records
             if right.words != "x" and _same_key(left, right) and _is_before(right.at, left.at)
         ]
-        last = max(valid, key=lambda right: (right.at or START, right.coordinate), default=None)
+        last = max(valid, key=lambda right: (right.at or START, right.record_id), default=None)
         if last is not None and not last.gone:
             found.append(_row(left, last))
         elif how == "left":
@@ -164,7 +164,7 @@ def _row(left: Record | None, right: Record | None) -> Joined:
     amount = right.amount if right and right.amount is not None else 0
     return (
         some.key, left and left.words, right and right.words, amount,
-        left and left.coordinate, right and right.coordinate,
+        left and left.record_id, right and right.record_id,
     )  # fmt: skip
 
 

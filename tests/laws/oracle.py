@@ -87,10 +87,10 @@ def words(records: Iterable[Record]) -> dict[tuple[Any, ...], dict[str, Any]]:
 
 
 def latest(records: Iterable[Record]) -> dict[tuple[Any, ...], dict[str, Any]]:
-    """The greatest by (time, coordinate) per key, NULL before every time; a deleting winner hides its key."""
+    """The greatest by (time, record id) per key, NULL before every time; a deleting winner hides its key."""
     best: dict[Any, tuple[Any, Record]] = {}
     for record in records:
-        order = (record.at is not None, record.at or START, record.coordinate)
+        order = (record.at is not None, record.at or START, record.record_id)
         if record.key not in best or order > best[record.key][0]:
             best[record.key] = (order, record)
     return {

@@ -177,7 +177,7 @@ def _picked(records: list[Record], of: str, by: str | None, *, last: bool) -> An
     if not known:
         return None
     ends = max if last else min
-    best = ends(known, key=lambda one: (0 if by is None else order(getattr(one, by)), one.coordinate))
+    best = ends(known, key=lambda one: (0 if by is None else order(getattr(one, by)), one.record_id))
     return zeroed(getattr(best, of))
 
 
@@ -238,10 +238,10 @@ def groups(records: Iterable[Record]) -> dict[str | None, list[Record]]:
 def one_group(ratios: list[float | None], blocks: list[int], **more: list[Any]) -> History:
     """Records of key "a" with these doubles, each in the block of that number."""
     empty = Record(
-        coordinate=(0, 0, 0), key="a", at=START, amount=None, wide=None, ratio=None, words=None, gone=None
+        record_id=(0, 0, 0), key="a", at=START, amount=None, wide=None, ratio=None, words=None, gone=None
     )
     records = tuple(
-        replace(empty, coordinate=(0, 0, n), ratio=ratio, **{name: held[n] for name, held in more.items()})
+        replace(empty, record_id=(0, 0, n), ratio=ratio, **{name: held[n] for name, held in more.items()})
         for n, ratio in enumerate(ratios)
     )
     return History(records=records, places=tuple((block, block, 0) for block in blocks))

@@ -9,7 +9,7 @@ from tests.laws.histories import LEVELS
 from twinlake.base.times import parse_duration
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.events import Events
-from twinlake.kinds.kind import UNKNOWN_TIME, Moment, StoredKind
+from twinlake.kinds.kind import UNKNOWN_TIME, StoredKind, ViewClock
 from twinlake.kinds.latest import Latest
 from twinlake.kinds.measures.counts import Count, CountDistinct
 from twinlake.kinds.measures.extremes import Max, Min
@@ -70,5 +70,5 @@ def view_text(
     """The view that a reader would get."""
     late_after = {"made": parse_duration("3 hours")}
     return table.view(
-        {table.name: relation}, Moment(watermarks={"made": watermark}, late_after=late_after), scaled
+        {table.name: relation}, ViewClock(watermarks={"made": watermark}, late_after=late_after), scaled
     )

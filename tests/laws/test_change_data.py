@@ -33,7 +33,7 @@ from twinlake.ingest.duplicates import Duplicates, Seen
 from twinlake.kinds import barriers
 from twinlake.kinds.all import from_json
 from twinlake.kinds.barriers import Barriers, Snapshot, SourcePlace
-from twinlake.kinds.kind import Moment
+from twinlake.kinds.kind import ViewClock
 from twinlake.kinds.latest import Latest
 from twinlake.spark.prepared_plan import ArrowFile, PreparedPlan
 from twinlake.topics.topic import json_topic
@@ -118,7 +118,7 @@ def shown(
     texts = []
     for seed, side in sides:
         relation = f"(SELECT * FROM mirrors WHERE which = '{seed}/{side}')"
-        view = table.view({table.name: relation}, Moment())
+        view = table.view({table.name: relation}, ViewClock())
         texts.append(f"SELECT {seed} AS seed, '{side}' AS side, * FROM ({view})")
     found: dict[tuple[int, str], dict[int, int]] = {which: {} for which in sides}
     for row in spark.sql("\nUNION ALL\n".join(texts)).collect():

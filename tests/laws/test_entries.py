@@ -21,7 +21,7 @@ from twinlake.kinds import entries
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.entries import Entries
 from twinlake.kinds.evidence import HASH_LOW, NAMES, TELLS
-from twinlake.kinds.kind import Moment
+from twinlake.kinds.kind import ViewClock
 from twinlake.kinds.measures.measure import Measure
 from twinlake.kinds.measures.multisets import Quantile, TopK
 from twinlake.kinds.rolling import Rolling
@@ -42,7 +42,7 @@ def many() -> list[History]:
     told = [("2.00", "x")] * 5 + [("9.00", "y"), ("70.00", "z")]
     often = [
         Record(
-            coordinate=(0, 0, n), key="a", at=START, amount=Decimal(amount), wide=None, ratio=None,
+            record_id=(0, 0, n), key="a", at=START, amount=Decimal(amount), wide=None, ratio=None,
             words=word, gone=None,
         )
         for n, (amount, word) in enumerate(told)
@@ -177,7 +177,7 @@ def test_rolling_windows_over_entries_show_what_the_oracle_shows(
     stored(ENTRIES, packed(spark, many)).write.parquet(states)
     rolling = Rolling(name="lately", of=ENTRIES.name, last=("3 minutes",)).bound({ENTRIES.name: ENTRIES})
     watermark = f"TIMESTAMP '{(START + timedelta(seconds=61)).isoformat()}'"
-    text = rolling.view({ENTRIES.name: f"parquet.`{states}`"}, Moment(watermarks={"made": watermark}))
+    text = rolling.view({ENTRIES.name: f"parquet.`{states}`"}, ViewClock(watermarks={"made": watermark}))
 
     wrong, rows = [], spark.sql(text).drop("window_start", "window_end", "last").collect()
     for row in rows:

@@ -17,7 +17,7 @@ from tests.laws.joins import AS_OF, ASKS, CELL, HITS, NEAR, Pair
 from tests.longer import some
 from twinlake.kinds.events import Events
 from twinlake.kinds.join import Join
-from twinlake.kinds.kind import Moment
+from twinlake.kinds.kind import ViewClock
 from twinlake.kinds.store import Store
 from twinlake.kinds.windows import WindowRange, Windows
 
@@ -65,7 +65,7 @@ def kept(table: Events, rows: DataFrame) -> DataFrame:
 
 
 def text_of(join: Join) -> str:
-    return join.view({name: f"law_{name}" for name in ("asks", "hits")}, Moment())
+    return join.view({name: f"law_{name}" for name in ("asks", "hits")}, ViewClock())
 
 
 def oracle(join: Join, many: list[Pair]) -> list[Counter[joins.Joined]]:
@@ -100,7 +100,7 @@ def test_a_table_keeps_each_row_once_in_each_cell_that_it_is_looked_for_from(
     for index, pair in enumerate(many):
         records = pair.left.records if table is ASKS else pair.right.records
         expected = Counter(
-            (record.coordinate, record.key, record.amount, *cell, 1)
+            (record.record_id, record.key, record.amount, *cell, 1)
             for record in records
             if table is ASKS or record.words != "x"
             for cell in joins.cells(record, table.store.reach_back, table.store.reach_ahead)
@@ -114,9 +114,9 @@ def test_events_show_the_same_with_and_without_a_store(
     logs["hits"].createOrReplaceTempView("law_log")
     plain = Events(name="plain", inputs=("made",), where=HITS.where, columns=HITS.columns)
 
-    shown = spark.sql(HITS.view({"hits": "law_hits"}, Moment()))
+    shown = spark.sql(HITS.view({"hits": "law_hits"}, ViewClock()))
 
-    expected = spark.sql(plain.view({"made": "law_log"}, Moment()))
+    expected = spark.sql(plain.view({"made": "law_log"}, ViewClock()))
     assert shown.columns == expected.columns
     assert shown.exceptAll(expected).count() == expected.exceptAll(shown).count() == 0 < expected.count()
     assert shown.where("at IS NULL").count() > 0
@@ -199,7 +199,7 @@ def test_a_store_that_reaches_less_far_than_the_join_is_found(
          logs["hits"]).createOrReplaceTempView("law_short")  # fmt: skip
     join = NEAR["inner"]
 
-    shown = spark.sql(join.view({"asks": "law_asks", "hits": "law_short"}, Moment())).collect()
+    shown = spark.sql(join.view({"asks": "law_asks", "hits": "law_short"}, ViewClock())).collect()
 
     assert joins.rows(shown, "cut", len(many)) != oracle(join, many)
     assert timedelta(0) < joins.BEFORE < CELL

@@ -21,9 +21,9 @@ FOLLOWS = replace(NEWEST, name="follows", order=())
 
 
 def last(records: Iterable[Record]) -> Shown:
-    """The row of each key with the greatest coordinate, unless it is a delete."""
+    """The row of each key with the greatest record id, unless it is a delete."""
     found: dict[Any, Record] = {}
-    for record in sorted(records, key=lambda one: one.coordinate):
+    for record in sorted(records, key=lambda one: one.record_id):
         found[record.key] = record
     return {
         (key,): {"at": one.at, "amount": one.amount, "words": one.words}
@@ -60,7 +60,7 @@ def test_by_its_time_another_row_wins_in_some_histories(
 def test_ties_by_arrival_are_caught(
     spark: SparkSession, many: list[History], rows: DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The greatest of an order that does not end in the coordinate is some row, and not the last one."""
+    """The greatest of an order that does not end in the record id is some row, and not the last one."""
     monkeypatch.setattr(Latest, "_orders", property(lambda table: ()))
 
     assert wrong_views(spark, FOLLOWS, rows, many, last)

@@ -12,7 +12,7 @@ from tests.laws import oracle, simple_measures
 from tests.laws.entries import ENTRIES
 from tests.laws.histories import History, generated, packed
 from tests.laws.tables import NEWEST, PLAIN, TOTALS, WINDOWED, WORDS, stored, view_text
-from twinlake.kinds.kind import Moment
+from twinlake.kinds.kind import ViewClock
 from twinlake.kinds.measures.all import MEASURES
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def test_events_are_the_valid_rows_that_the_condition_holds_for(
 ) -> None:
     packed(spark, many).createOrReplaceTempView("law_events")
 
-    text = PLAIN.view({"made": "law_events"}, Moment(watermarks={"made": "NULL"}))
+    text = PLAIN.view({"made": "law_events"}, ViewClock(watermarks={"made": "NULL"}))
     rows = spark.sql(text).where("history LIKE '%/cut'").collect()
 
     found: dict[int, set[tuple[Any, ...]]] = defaultdict(set)
@@ -113,7 +113,7 @@ def test_events_are_the_valid_rows_that_the_condition_holds_for(
             (row["key"], row["_epoch"], row["_partition"], row["_offset"])
         )
     for index, history in enumerate(many):
-        assert found[index] == {(r.key, *r.coordinate) for r in history.records if r.key}
+        assert found[index] == {(r.key, *r.record_id) for r in history.records if r.key}
 
 
 def test_the_laws_ask_about_every_measure() -> None:

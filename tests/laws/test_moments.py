@@ -22,7 +22,7 @@ from twinlake.base.times import EPOCH, parse_duration
 from twinlake.batch.due import gained
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.events import Events
-from twinlake.kinds.kind import Moment
+from twinlake.kinds.kind import ViewClock
 from twinlake.kinds.measures.counts import Count
 from twinlake.kinds.sessions import Sessions
 from twinlake.kinds.store import Store
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 SECOND = 1_000_000
 MINUTE, HOUR, DAY = 60 * SECOND, 3600 * SECOND, 86_400 * SECOND
-FIRST, LAST = (micros(moment - EPOCH) for moment in (ODD_MOMENTS[0], ODD_MOMENTS[-1]))
+FIRST, LAST = (micros(view_clock - EPOCH) for view_clock in (ODD_MOMENTS[0], ODD_MOMENTS[-1]))
 LATE_AFTER = timedelta(hours=3)
 _SHARED: dict[str, Any] = {
     "inputs": ("made",), "columns": {"key": "key", "at": "at"}, "keys": ("key",), "measures": {"n": Count()},
@@ -59,7 +59,7 @@ Records = list[tuple[str, int]]
 
 def drawn(draw: random.Random, count: int) -> Records:
     """All odd moments, and so many others around them."""
-    found = [(draw.choice("ab"), micros(moment - EPOCH)) for moment in ODD_MOMENTS]
+    found = [(draw.choice("ab"), micros(view_clock - EPOCH)) for view_clock in ODD_MOMENTS]
     for _ in range(count):
         reach = draw.choice((0, 2, MINUTE, HOUR, 2 * DAY))
         at = micros(draw.choice(ODD_MOMENTS) - EPOCH) + draw.randint(-reach, reach)
@@ -81,11 +81,11 @@ def shown(spark: SparkSession, table: Any, records: Records, watermark: datetime
     states = table.partial(frame(spark, records[:half])).union(table.partial(frame(spark, records[half:])))
     table.merge(states).union(states.limit(0)).createOrReplaceTempView("odd")
     literal = f"TIMESTAMP '{watermark.isoformat()}'"
-    moment = Moment(watermarks={"made": literal}, late_after={"made": LATE_AFTER})
+    view_clock = ViewClock(watermarks={"made": literal}, late_after={"made": LATE_AFTER})
     start, end = table.view_keys[-1], table.output[len(table.keys) + 1]
     columns = ("key", f"unix_micros({start})", f"unix_micros({end})", "final", "n")
     found: Counter[Any] = Counter()
-    for row in spark.sql(table.view({table.name: "odd"}, moment)).selectExpr(*columns).collect():
+    for row in spark.sql(table.view({table.name: "odd"}, view_clock)).selectExpr(*columns).collect():
         found[row[:-1]] += row["n"]
     return found
 
@@ -145,7 +145,7 @@ def test_cells_are_the_same_in_every_zone_and_year(spark: SparkSession, zone: st
     for row in kept.collect():
         found[row["_offset"]][row["c"]] = row["_home"]
     for number, (_, at) in enumerate(records):
-        first, last, home = (moment - moment % DAY for moment in (at - 6 * HOUR, at + HOUR, at))
+        first, last, home = (view_clock - view_clock % DAY for view_clock in (at - 6 * HOUR, at + HOUR, at))
         assert found[number] == {cell: cell == home for cell in range(first, last + 1, DAY)}
 
 
@@ -202,8 +202,8 @@ def test_batch_work_on_a_range_is_on_the_days_that_start_in_it(
 
     (asked,) = windows.ranges
     low, high = (
-        open_end if moment is None else micros(moment - EPOCH)
-        for moment, open_end in ((asked.start, FIRST - DAY), (asked.end, LAST + 1))
+        open_end if view_clock is None else micros(view_clock - EPOCH)
+        for view_clock, open_end in ((asked.start, FIRST - DAY), (asked.end, LAST + 1))
     )
     expected = world.days()
     within = {key for key in expected if low <= key[1] < high}

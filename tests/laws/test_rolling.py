@@ -11,7 +11,7 @@ import pytest
 from tests.laws import oracle
 from tests.laws.histories import START, History, generated, packed
 from tests.laws.tables import WINDOWED, stored
-from twinlake.kinds.kind import Moment
+from twinlake.kinds.kind import ViewClock
 from twinlake.kinds.rolling import Rolling
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def text_of(states: str, watermark: datetime | None) -> str:
     known = (
         {} if watermark is None else {"made": f"(SELECT TIMESTAMP '{watermark.isoformat()}' AS watermark)"}
     )
-    return TOP.view({"windowed": states}, Moment(watermarks=known))
+    return TOP.view({"windowed": states}, ViewClock(watermarks=known))
 
 
 def shown(spark: SparkSession, text: str) -> Shown:

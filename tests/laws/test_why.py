@@ -16,7 +16,7 @@ from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.latest import Latest
 from twinlake.kinds.measures.counts import CountDistinct
 from twinlake.kinds.measures.totals import Sum
-from twinlake.topics import coordinate
+from twinlake.topics import record_id
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,7 +27,7 @@ NOTHING: dict[str, Any] = {
 
 
 def _history(*fields: dict[str, Any]) -> History:
-    records = tuple(Record(coordinate=(0, 0, n), **{**NOTHING, **found}) for n, found in enumerate(fields))
+    records = tuple(Record(record_id=(0, 0, n), **{**NOTHING, **found}) for n, found in enumerate(fields))
     return History(records=records, places=tuple((n, n, 0) for n in range(len(fields))))
 
 
@@ -51,12 +51,12 @@ def test_without_the_coordinate_at_its_end_an_order_decides_ties_wrongly(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = NEWEST._orders
-    without = tuple(name for name in whole if name not in coordinate.KEY)
+    without = tuple(name for name in whole if name not in record_id.KEY)
     monkeypatch.setattr(Latest, "_orders", property(lambda table: without))
 
     seen = _seen(spark, NEWEST, TIES)
 
-    assert whole == (*without, *coordinate.KEY) and without
+    assert whole == (*without, *record_id.KEY) and without
     assert [row["words"] for row in seen] == ["z"]
 
 
@@ -149,7 +149,7 @@ def test_the_companions_tell_lost_from_doubled_records(spark: SparkSession) -> N
     """Two records whose measures are the same are still different evidence."""
     one = _history({"amount": Decimal("1.50")})
     table = replace(WINDOWED, window=None, measures={"sales": Sum("amount")})
-    other = History(records=(replace(one.records[0], coordinate=(0, 1, 7)),), places=one.places)
+    other = History(records=(replace(one.records[0], record_id=(0, 1, 7)),), places=one.places)
 
     merged = table.merge(stored(table, packed(spark, [one, other])))
     found = merged.where("history LIKE '%cut'").collect()

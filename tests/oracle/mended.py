@@ -28,7 +28,7 @@ class Mended:
 def judge_mended(records: Records, schemas: dict[int, dict[str, Any]], mended: Mended) -> Judged:
     """A verdict for every record, the latest where there are two.
 
-    Judged again are refused records, but no duplicates, in the order of their coordinates; one is a duplicate
+    Judged again are refused records, but no duplicates, in the order of their record ids; one is a duplicate
     if its id is on a valid record within the horizon, before it or after.
     """
     readers = {schema_id: parse_schema(physical(schema)) for schema_id, schema in schemas.items()}

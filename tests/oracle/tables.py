@@ -17,7 +17,7 @@ Digest = tuple[int, int, int]  # rows, sum of the first and of the second half o
 
 
 def frame(records: Records, judged: Judged, epoch: int) -> pl.DataFrame:
-    """The valid events with their coordinates, one row each; amount in cents, times in milliseconds."""
+    """The valid events with their record ids, one row each; amount in cents, times in milliseconds."""
     return pl.DataFrame(
         {
             **{name: judged.columns[name] for name in FIELDS},
@@ -89,7 +89,7 @@ def latest_order(valid: pl.DataFrame) -> dict[str, tuple[Any, ...]]:
 
 
 def quarantine(records: Records, judged: Judged, epoch: int) -> dict[tuple[int, int, int], tuple[Any, ...]]:
-    """By coordinate: timestamp in ms, digests of key and value, verdict, reasons in alphabetical order."""
+    """By record id: timestamp in ms, digests of key and value, verdict, reasons in alphabetical order."""
     return {
         (epoch, records.partitions[row], records.offsets[row]): (
             records.timestamps_ms[row],
@@ -103,12 +103,12 @@ def quarantine(records: Records, judged: Judged, epoch: int) -> dict[tuple[int, 
 
 
 def orders_digests(valid: pl.DataFrame) -> dict[tuple[int, int, int], Digest]:
-    """By (epoch, partition, block of offsets): the digest of all fields and coordinates of its rows."""
+    """By (epoch, partition, block of offsets): the digest of all fields and record ids of its rows."""
     digests: dict[tuple[int, int, int], list[int]] = {}
     columns = [*FIELDS, "epoch", "partition", "offset", "timestamp"]
     for row in valid.select(columns).iter_rows():
-        event_id, order_id, customer, region, status, cents, ordered_at, *coordinate = row
-        epoch, partition, offset, timestamp = coordinate
+        event_id, order_id, customer, region, status, cents, ordered_at, *record_id = row
+        epoch, partition, offset, timestamp = record_id
         text = (
             f"{event_id}\x01{order_id}\x01{customer}\x01{region}\x01{status}\x01"
             f"{cents // 100}.{cents % 100:02d}\x01{ordered_at}\x01"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from twinlake.kinds import evidence, steps
 from twinlake.kinds.definition import Definition, pairs, read
 from twinlake.kinds.expression import Stage
-from twinlake.kinds.kind import Moment
+from twinlake.kinds.kind import ViewClock
 from twinlake.kinds.measures.measure import Measure, Part, state_column
 from twinlake.kinds.windows import ALL, Windows
 
@@ -65,7 +65,7 @@ class Ages(Definition):
     def scales(self, states: Mapping[str, str]) -> dict[str, str]:
         return {}
 
-    def view(self, relations: Mapping[str, str], moment: Moment, scaled: tuple[str, ...] = ()) -> str:
+    def view(self, relations: Mapping[str, str], view_clock: ViewClock, scaled: tuple[str, ...] = ()) -> str:
         shown = f"{self.key}, min(oldest) AS oldest, max(newest) AS newest"
         return f"SELECT {shown} FROM {relations[self.name]} GROUP BY {self.key}"
 
@@ -91,7 +91,7 @@ class Statuses(Definition):
     def problems(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
         return iter(())
 
-    def view(self, relations: Mapping[str, str], moment: Moment, scaled: tuple[str, ...] = ()) -> str:
+    def view(self, relations: Mapping[str, str], view_clock: ViewClock, scaled: tuple[str, ...] = ()) -> str:
         parts = " UNION ALL ".join(f"SELECT {self.column} FROM {relations[name]}" for name in self.inputs)
         return f"SELECT {self.column}, count(1) AS n FROM ({parts}) GROUP BY {self.column}"
 

@@ -86,7 +86,7 @@ def test_retired_versions_are_fed_no_more_cannot_come_back_and_their_files_go_la
     assert lake.do("retire", keep=2)["retired"] == []
     latest, sales = str(old["latest_order"]), str(old[SALES])
     retired = [latest, sales]
-    with versions.lane(old[SALES]):  # somebody rebuilds it
+    with versions.batch_lock(old[SALES]):  # somebody rebuilds it
         first = lake.do("retire", keep=1)
     assert (first["retired"], first["busy"]) == ([latest], [sales])
     back = lake.build({**CHANGED, SALES: DEFINED[SALES]})  # its sales are the old ones

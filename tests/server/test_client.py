@@ -14,7 +14,7 @@ from twinlake.base.job import Job
 from twinlake.server import client as client_module
 from twinlake.server.client import LakeClient
 
-BUSY = BusyError("the lane is busy", "a rebuild runs", "wait")
+BUSY = BusyError("the lock is busy", "a rebuild runs", "wait")
 RUNNING: dict[str, Any] = {
     "id": "j", "kind": "rebuild", "params": {"table": "t"}, "key": None, "state": "running", "progress": {},
     "result": None, "error": None, "created_at": "2026-01-31T12:00:00Z",

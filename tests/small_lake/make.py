@@ -31,7 +31,7 @@ from tests.small_lake.small import HERE, shown
 from twinlake.config.settings import Settings
 from twinlake.ingest.ingest import RUNNING
 from twinlake.kinds.aggregate import Aggregate
-from twinlake.kinds.kind import Kind, Moment, StoredKind
+from twinlake.kinds.kind import Kind, StoredKind, ViewClock
 from twinlake.kinds.measures.counts import Count, CountDistinct
 from twinlake.kinds.measures.extremes import Max, Min
 from twinlake.kinds.measures.multisets import Quantile, TopK
@@ -166,7 +166,7 @@ def _promise(table: StoredKind, spark: SparkSession, folder: Path, project: Path
     log = Log(spark, folder / "columns", load_topic("orders", OURS))
     log.open()
     table.partial(log.rows(0, 0)).createOrReplaceTempView("states")
-    columns = spark.sql(table.view({table.name: "states"}, Moment())).schema
+    columns = spark.sql(table.view({table.name: "states"}, ViewClock())).schema
     told = {
         "apiVersion": "v3.2.0", "kind": "DataContract", "id": table.name, "name": table.name,
         "version": "1.0.0", "status": "active",

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from tests.tables import CASES
 from tests.world import World
 from twinlake.kinds.all import KINDS
-from twinlake.kinds.kind import Moment
+from twinlake.kinds.kind import ViewClock
 
 HISTORIES, OFTEN = 24, len(CASES)
 OPERATIONS = 4
@@ -64,6 +64,6 @@ def test_any_interleaving_shows_what_the_oracle_computes(
 
     assert world.at.position == world.log.end()
     relations = {case.table.name: f"delta.`{world.feed.path}`"}
-    rows = spark.sql(case.table.view(relations, Moment())).collect()
+    rows = spark.sql(case.table.view(relations, ViewClock())).collect()
     records = [record for batch in world.log.batches for record in batch]
     assert case.shown(rows) == case.oracle(records), f"history {number} of {case.table.name}: {did}"

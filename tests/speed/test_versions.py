@@ -1,4 +1,4 @@
-"""Owners on real Delta: failures stay alone, comparisons meet at one position, one lane per version."""
+"""Owners on real Delta: failures stay alone, comparisons meet at one position, one lock per version."""
 
 from __future__ import annotations
 
@@ -228,13 +228,13 @@ def test_a_new_version_starts_at_nothing_catches_up_and_a_restart_finds_all(
 def test_the_batch_lane_is_held_by_one_and_the_other_ends_busy(versions: Versions) -> None:
     version = version_of(SALES)
 
-    with versions.lane(version):
-        with pytest.raises(BusyError, match="is busy"):
-            with versions.lane(version, wait_s=0.2):
+    with versions.batch_lock(version):
+        with pytest.raises(BusyError, match="is taken"):
+            with versions.batch_lock(version, wait_s=0.2):
                 pass
-        with versions.lane(version_of(LATEST)):
+        with versions.batch_lock(version_of(LATEST)):
             pass
-    with versions.lane(version):
+    with versions.batch_lock(version):
         pass
 
 

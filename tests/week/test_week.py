@@ -119,7 +119,7 @@ def test_a_week_leaves_memory_files_steps_and_starts_as_they_were(server: LakePr
 def table(days: list[Day], starts: list[float]) -> str:
     """The figures as Markdown."""
     lines = [
-        "| day | step s | due work s | Python MB | heap MB | threads | open files | files of the lake |",
+        "| day | step s | pending work s | Python MB | heap MB | threads | open files | files of the lake |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for number, day in enumerate(days, start=1):

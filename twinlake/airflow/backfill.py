@@ -48,7 +48,7 @@ def chunks_between(start: str, end: str, hours: int) -> list[dict[str, str]]:
         )
     for moment in (start, end):
         if not isinstance(moment, str):
-            raise UsageError(f"{moment!r} is not a moment", "it is not a text", "write it like 2026-01-31")
+            raise UsageError(f"{moment!r} is not a time", "it is not a text", "write it like 2026-01-31")
     first, last = parse_moment(start), parse_moment(end)
     if first >= last:
         raise UsageError(

@@ -95,7 +95,7 @@ def summary_lines(
         if interval is not None and not rows:
             covers += ": none of them has a row"
         elif not one["due"]:
-            covers += "; nothing was due, this is its newest certificate"
+            covers += "; nothing was pending, this is its newest certificate"
         lines.append(f"{one['table']}: speed and batch are equal, {rows:,} rows compared ({covers})")
         firsts += [one["first_window"]] if one["first_window"] else []
     if interval is None:

@@ -81,7 +81,7 @@ def release() -> None:
 
     @lake_task
     def build(made: dict[str, Any]) -> dict[str, Any]:
-        """Build the green versions from the log; from then on they are fed like the blue ones."""
+        """Build the green versions from the log; from then on they are maintained like the blue ones."""
         return run_job("build", {"plan": made["id"]})
 
     @lake_task

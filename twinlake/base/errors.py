@@ -9,7 +9,7 @@ TwinlakeError                 exit 1
 |- TimedOutError              exit 1   something that was waited for did not happen in time
 |- FullDiskError              exit 1   a disk has no room left; nothing that was acknowledged is lost
 |- DifferenceError            exit 1   two results that must be equal are not
-|- BusyError                  exit 1   the lane, lock or version is held by someone else
+|- BusyError                  exit 1   the lock or version is held by someone else
 |- StoppedTopicError          exit 1   ingest refuses to guess and waits for an operator
 |- StalledVersionError        exit 1   a table version cannot be advanced
 |  |- LostVersionError        exit 1   it never will be again; `twinlake plan` builds it again from the log

@@ -26,7 +26,7 @@ def parse_moment(text: str) -> datetime:
         text = f"{text}T00:00:00Z"
     if not _MOMENT.fullmatch(text):
         raise UsageError(
-            f"{text!r} is not a moment",
+            f"{text!r} is not a time",
             "it is neither a date nor RFC 3339 with a zone",
             "write it like 2026-01-31 or 2026-01-31T12:00:00Z",
         )
@@ -34,14 +34,14 @@ def parse_moment(text: str) -> datetime:
         return datetime.fromisoformat(text.upper().replace(" ", "T")).astimezone(UTC)
     except (ValueError, OverflowError) as error:
         raise UsageError(
-            f"{text!r} is not a moment", str(error), "write it like 2026-01-31T12:00:00Z"
+            f"{text!r} is not a time", str(error), "write it like 2026-01-31T12:00:00Z"
         ) from error
 
 
 def format_moment(moment: datetime) -> str:
     """RFC 3339 in UTC, with microseconds only when there are any."""
     if moment.tzinfo is None:
-        raise ValueError(f"moment without zone: {moment!r}")
+        raise ValueError(f"time without zone: {moment!r}")
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 

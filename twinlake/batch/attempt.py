@@ -1,7 +1,7 @@
 """What a rebuild has done so far, in its job's staging folder: a second attempt goes on from there.
 
 What a chunk's comparison found is written down before the chunk is replaced, with the number that the commit
-will take in the version's batch lane. So after a kill the lane tells whether the commit was made, and a
+will take as the version's batch writer. So after a kill that tells whether the commit was made, and a
 difference that was repaired is not forgotten by whoever compares afterwards and finds none.
 """
 
@@ -41,7 +41,8 @@ class Attempt:
         """Goes on where an earlier attempt ended, at the moment it had pinned, or begins at `closed`.
 
         It starts again if the version is another or something else was asked for, if old records may be read
-        otherwise now, if somebody else has used the batch lane since, or if the pinned commit is gone.
+        otherwise now, if somebody else has committed as the batch writer since, or if the pinned commit is
+        gone.
         """
         self._file = file
         self.closed = closed

@@ -25,7 +25,7 @@ from twinlake.lake.catalog.version import Pin, Version
 from twinlake.lake.open_lake import OpenLake
 from twinlake.lake.storage import store
 
-LANE_WAIT_S = 15 * 60.0
+LOCK_WAIT_S = 15 * 60.0
 """A rebuild waits so long for another one of the same version; then it ends "busy"."""
 
 log = structlog.get_logger(__name__)
@@ -72,7 +72,7 @@ class Asked:
         found = window_range(self.start, self.end, grid_of(opened.definition), opened.version.table)
         if self.only_due and not found.is_all:
             why = "--due and --from or --to"
-            raise UsageError("what is due has its own range", why, "leave out one of them")
+            raise UsageError("what is pending has its own range", why, "leave out one of them")
         return found
 
 
@@ -179,13 +179,13 @@ def _not_due(lake: OpenLake, version: Version) -> Certified:
 def _rebuild(
     lake: OpenLake, feed: MaintainedVersion, windows: Windows | None, repair: bool, run: Run
 ) -> Rebuilt:
-    """With the lane held from before the segment is closed until the last replace; None: what is due."""
+    """With the lock held from before the segment is closed until the last replace; None: what is due."""
     version, staging = feed.version, lake.staging(run.id)
 
     def due_at(closed: Closed) -> Scope:
         return _due("rebuild", lake, feed, closed.pin) or WHOLE
 
-    with lake.versions.lane(version, LANE_WAIT_S, run):
+    with lake.versions.batch_lock(version, LOCK_WAIT_S, run):
         closed = lake.versions.close_segment(version, run)
         done = rebuild(
             feed,

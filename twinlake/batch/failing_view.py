@@ -18,7 +18,7 @@ from twinlake.kinds.expression import Stage
 from twinlake.lake.catalog.failing_record import FailingRecord, first_failing, is_of_data
 from twinlake.lake.catalog.maintained_version import LogView
 from twinlake.lake.catalog.version import Pin
-from twinlake.topics import coordinate
+from twinlake.topics import record_id
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -109,7 +109,7 @@ def failing(view: LogView, pin: Pin, error: Exception) -> Failing | None:
 
 
 def _stages(view: LogView, pin: Pin) -> Iterator[tuple[str, Stage]]:
-    """Its expressions over the rows that they see, which have the coordinates of records of the topic."""
+    """Its expressions over the rows that they see, which have the record ids of records of the topic."""
     definition = view.definition
     if not definition.reads:
         for topic in definition.inputs if len(definition.inputs) == 1 else ():
@@ -119,7 +119,7 @@ def _stages(view: LogView, pin: Pin) -> Iterator[tuple[str, Stage]]:
         pairs = replace(view, definition=paired.definition).view(pin)
         for table, columns in paired.records:
             there = pairs.where(f"{columns[0]} IS NOT NULL")
-            at = dict(zip(coordinate.KEY, map(there.__getitem__, columns), strict=True))
+            at = dict(zip(record_id.KEY, map(there.__getitem__, columns), strict=True))
             (topic,) = view.reads[table].definition.inputs
             yield topic, Stage(rows=there.withColumns(at), expressions=paired.expressions)
 

@@ -100,7 +100,7 @@ def compact_log(log: Log) -> bool:
     """Merge the log's small files (OPTIMIZE; the order of batches is kept). Appends are not in its way."""
     if sum(file.bytes < SMALL_BYTES for file in log.appender.files().values()) < SMALL_FILES:
         return False
-    with log.lane:
+    with log.lock:
         clean_up_session(log.spark).sql(f"OPTIMIZE {relation_sql(log.path)}")
     return True
 
@@ -150,7 +150,7 @@ def drop_staging(staging: Location, alive: Callable[[], Collection[str]]) -> lis
 def maintain(lake: OpenLake, table: str | None = None, run: Run | None = None) -> Maintained:
     """One clean-up at a time, of everything or of one table; a stalled version is left as it is.
 
-    It conflicts with no append and no rebuild, so it needs no lane. What a running job has pinned stays
+    It conflicts with no append and no rebuild, so it needs no lock. What a running job has pinned stays
     readable, however long it takes. A table with a damaged file is left as it is, and its DamagedError is
     raised once the others are cleaned up.
     """

@@ -17,7 +17,7 @@ SMALL_BYTES = 16 << 20
 
 
 def merge_small(feed: MaintainedVersion, open_segment: int) -> tuple[int, int] | None:
-    """Merge the small closed segments, in the lane that the caller holds; the range that was merged."""
+    """Merge the small closed segments, under the lock that the caller holds; the range that was merged."""
     chosen = choose([segment for segment in segments(feed) if segment.number < open_segment])
     if not chosen:
         return None
@@ -35,7 +35,7 @@ def choose(closed: Sequence[Segment]) -> Sequence[Segment]:
 def merge_segments(feed: MaintainedVersion, closed: Sequence[Segment], epoch: int) -> delta.Commit:
     """Replace these neighbouring closed segments by their merged rows as the last one of them.
 
-    One commit, which takes `epoch`, the lane's next number.
+    One commit, which takes `epoch`, the batch writer's next number.
     """
     first, last = closed[0].number, closed[-1].number
     metadata = {"kind": "merge", "epoch": epoch, "from_segment": first, "through_segment": last}
@@ -49,9 +49,9 @@ def merge_segments(feed: MaintainedVersion, closed: Sequence[Segment], epoch: in
         between = f"{SEGMENT} >= {first} AND {SEGMENT} <= {last}"
         merged = feed.definition.merge(feed.rows().where(between).drop(SEGMENT))
         rows = arranged(feed, merged.coalesce(files_for(size)), last)
-        return delta.replace(rows, feed.path, between, feed.batch_lane, epoch, metadata)
+        return delta.replace(rows, feed.path, between, feed.batch_writer, epoch, metadata)
     added = feed.appender.write(states, {SEGMENT: str(last)})
-    return feed.appender.commit(added, feed.batch_lane, epoch, metadata, removed=files)
+    return feed.appender.commit(added, feed.batch_writer, epoch, metadata, removed=files)
 
 
 def files_for(size: int) -> int:

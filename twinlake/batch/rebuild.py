@@ -1,8 +1,8 @@
 """Rebuild: the batch layer. Computes closed history again from the log and replaces it in the version.
 
-The caller holds the version's batch lane from before the segment is closed until the last replace. A late
-replace with an old segment number would not conflict but count twice (9,000 became 15,000): the lane keeps
-that from happening, and the lane's transaction number refuses it if it happens all the same.
+The caller holds the version's batch lock from before the segment is closed until the last replace. A late
+replace with an old segment number would not conflict but count twice (9,000 became 15,000): the lock keeps
+that from happening, and the batch writer's transaction number refuses it if it happens all the same.
 """
 
 from __future__ import annotations
@@ -174,9 +174,9 @@ def replace_closed(
 ) -> delta.Commit:
     """Replace the closed segments' rows (of these windows) by those of a staged chunk, in one short commit.
 
-    `same` says that readers see no change. `epoch` must be the lane's next number: one that was used before
-    is refused, whatever was written since. What somebody else rewrites meanwhile (an OPTIMIZE, say) is looked
-    up again, since its rows are the same; BusyError if that goes on, CancelledError between tries.
+    `same` says that readers see no change. `epoch` must be the batch writer's next number: one that was used
+    before is refused, whatever was written since. What somebody else rewrites meanwhile (an OPTIMIZE, say) is
+    looked up again, since its rows are the same; BusyError if that goes on, CancelledError between tries.
     """
     feed, segment = staged.feed, open_segment()
     if closed.through >= segment:
@@ -198,7 +198,7 @@ def replace_closed(
         files = [*staged.files(number), *staged.beside(partly, windows)]
         added, removed = feed.appender.adopt(files, into), [*whole, *partly]
         try:
-            return feed.appender.commit(added, feed.batch_lane, epoch, metadata, removed, same)
+            return feed.appender.commit(added, feed.batch_writer, epoch, metadata, removed, same)
         except BusyError as error:
             if not left:
                 raise BusyError(

@@ -17,12 +17,12 @@ from twinlake.batch.failing_view import evaluate, failing
 from twinlake.batch.pinned import side
 from twinlake.batch.sampled import local_rows, sampled
 from twinlake.kinds.evidence import HASH_HIGH, HASH_LOW, NAMES, ROWS, SEGMENT, TELLS
-from twinlake.kinds.kind import Moment
+from twinlake.kinds.kind import ViewClock
 from twinlake.kinds.windows import Windows
 from twinlake.lake.catalog.certificates import NOTHING, RAISES, SHOWN, Base, Certificate, Outcome, Work
 from twinlake.lake.catalog.maintained_version import LogView, MaintainedVersion, Opened
 from twinlake.lake.catalog.version import Pin
-from twinlake.topics import coordinate
+from twinlake.topics import record_id
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -145,18 +145,18 @@ def _readable(view: LogView, pin: Pin) -> Outcome:
 
 
 def _doubled(view: LogView, pin: Pin) -> Outcome:
-    """A view kind is its logs; what can be wrong is a coordinate that is in one of them twice."""
+    """A view kind is its logs; what can be wrong is a record id that is in one of them twice."""
     from pyspark.sql import functions as F
 
     outcome, twice = NOTHING, F.expr("count > 1")
     for name in view.definition.inputs:
-        by_coordinate = view.logs[name].rows(0, pin.position[name]).groupBy(*coordinate.KEY).count()
-        counted = by_coordinate.agg(F.count("*").alias("rows"), F.count_if(twice).alias("differing")).first()
+        by_record_id = view.logs[name].rows(0, pin.position[name]).groupBy(*record_id.KEY).count()
+        counted = by_record_id.agg(F.count("*").alias("rows"), F.count_if(twice).alias("differing")).first()
         assert counted is not None  # an aggregate without groups has one row
-        doubled = by_coordinate.where(twice).limit(SHOWN).collect() if counted["differing"] else []
+        doubled = by_record_id.where(twice).limit(SHOWN).collect() if counted["differing"] else []
         differences = (
             _difference(
-                {key: row[key] for key in coordinate.KEY}, "counted_more_than_once", (),
+                {key: row[key] for key in record_id.KEY}, "counted_more_than_once", (),
                 {"rows": row["count"]}, {"rows": 1},
             )
             for row in doubled
@@ -246,7 +246,7 @@ def _seen(feed: MaintainedVersion, states: Sequence[Row]) -> dict[str, dict[str,
     stated.createOrReplaceTempView(relation)
     try:
         definition = feed.definition
-        shown = feed.spark.sql(definition.view({definition.name: relation}, Moment()))
+        shown = feed.spark.sql(definition.view({definition.name: relation}, ViewClock()))
         seen = shown.where(known_to_python(shown.schema, F.col)).select(*definition.timeless)
         for row in seen.collect():
             values = {name: to_json(value) for name, value in row.asDict().items()}

@@ -20,7 +20,7 @@ from twinlake.kinds.kind import Kind
 from twinlake.lake.catalog import release_log
 from twinlake.lake.open_lake import OpenLake
 from twinlake.lake.storage import store
-from twinlake.topics import coordinate
+from twinlake.topics import record_id
 from twinlake.topics.topic import topic_names
 
 journal = structlog.get_logger(__name__)
@@ -130,7 +130,7 @@ class Changelogs:
 
 
 def _refuse_kind(definition: Kind) -> None:
-    if set(definition.view_keys) <= set(coordinate.NAMES):
+    if set(definition.view_keys) <= set(record_id.NAMES):
         raise UsageError(
             f"table {definition.name} has no keys",
             "its rows are records of a topic, which come and never change",

@@ -56,7 +56,7 @@ def _show(kind: str, result: dict[str, Any]) -> None:
     verdict = ("equal", "green") if result["equal"] else ("NOT equal", "bold red")
     name = f"{result['table']} {result['version']}"
     if not result["due"]:
-        say(f"{name}: nothing is due; this is its newest certificate")
+        say(f"{name}: nothing is pending; this is its newest certificate")
     compared = f"{result['rows_compared']:,} rows compared"
     say(f"{name}: speed and batch are ", verdict, f" at {place} over {result['covers']}; {compared}")
     for title, found in (("differs", result["differences"]), ("was repaired", result["repaired"])):

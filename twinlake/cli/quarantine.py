@@ -101,16 +101,16 @@ def quarantined(
         f"WHERE {reason_sql(reasons, column)}" if reasons else ""
         for column in ("reasons", "array(reason)", "first_reasons")
     )
-    names, coordinate = ", ".join(GROUP), "epoch, partition, offset"
+    names, record_id = ", ".join(GROUP), "epoch, partition, offset"
     each = f"(SELECT * FROM (SELECT *, explode(reasons) AS reason FROM {view}) {of_each})"
-    newest = f"PARTITION BY {names} ORDER BY timestamp DESC, {coordinate}"
+    newest = f"PARTITION BY {names} ORDER BY timestamp DESC, {record_id}"
     numbered = f"(SELECT *, row_number() OVER ({newest}) AS number FROM {each})"
     cut = ", ".join(f"substring({column}, 1, {SAMPLE_BYTES}) AS {column}" for column in ("key", "value"))
     asked = {
         "records": f"SELECT verdict, count(*) AS records FROM {view} {of} GROUP BY verdict",
         "groups": f"SELECT {names}, count(*) AS records, min(timestamp) AS first, max(timestamp) AS last "
         f"FROM {each} GROUP BY ALL ORDER BY records DESC, {names}",
-        "samples": f"SELECT {names}, {coordinate}, timestamp, {cut} FROM {numbered} WHERE number <= {limit} "
+        "samples": f"SELECT {names}, {record_id}, timestamp, {cut} FROM {numbered} WHERE number <= {limit} "
         "ORDER BY number",
         "replayed": "SELECT first_verdict, first_reasons, first_contract, verdict, reasons, contract, "
         "count(*) AS records, min(batch) AS first_batch, max(batch) AS last_batch "
@@ -158,7 +158,7 @@ def _show(found: Mapping[str, Any]) -> None:
             ("reason", "contract", "records", "first", "last", "samples (epoch/partition/offset)"),
             (
                 (one["reason"], one["contract"], f"{one['records']:,}", one["first"], one["last"],
-                 _coordinates(one["samples"]))
+                 _record_ids(one["samples"]))
                 for one in found["groups"]
             ),
         )  # fmt: skip
@@ -185,7 +185,7 @@ def _show_replayed(result: Mapping[str, Any]) -> None:
     say(f"{result['topic']}: {judged}: {result['replayed']:,} changed, now {became} (log batch {batches})")
 
 
-def _coordinates(samples: Iterable[Mapping[str, Any]]) -> str:
+def _record_ids(samples: Iterable[Mapping[str, Any]]) -> str:
     return " ".join(f"{one['epoch']}/{one['partition']}/{one['offset']}" for one in samples)
 
 

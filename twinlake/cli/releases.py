@@ -208,7 +208,8 @@ def retire_command(*, asked: Asked, key: KEY = None, as_json: AS_JSON = False) -
     for version in result["busy"]:
         say(("left", "yellow"), f" {version}: it is being rebuilt, or merged")
     kept = ", ".join(map(str, result["releases"])) or "none yet"
-    say(f"{len(result['retired'])} versions retired, {len(result['living'])} fed on; releases kept: {kept}")
+    counts = f"{len(result['retired'])} versions retired, {len(result['living'])} maintained"
+    say(f"{counts}; releases kept: {kept}")
 
 
 def releases_command(

@@ -126,7 +126,7 @@ def status(as_json: Json = False) -> None:
 
 def logs(
     part: Annotated[
-        str, typer.Argument(help="A service or part: broker, lake, airflow, airflow-scheduler, ...")
+        str, typer.Argument(help="A service or process: broker, lake, airflow, airflow-scheduler, ...")
     ],
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on showing what comes.")] = False,
     lines: Annotated[
@@ -283,7 +283,7 @@ def _show_parts(parts: list[dict[str, Any]]) -> None:
         words = "; ".join(filter(None, [answer, part["note"]]))
         pid, restarts = str(part["pid"] or ""), str(part["restarts"])
         rows.append((part["part"], whose, (state, colour), pid, restarts, words))
-    show_rows(("part", "is", "state", "pid", "restarts", "answer"), rows)
+    show_rows(("service", "is", "state", "pid", "restarts", "answer"), rows)
     say("")
 
 
@@ -319,7 +319,7 @@ def _show_versions(versions: list[dict[str, Any]]) -> None:
             "stalled": one["stalled"],
             "reads its logs": one["step"] is None,
         }
-        state = next((name for name, holds in states.items() if holds), "fed")
+        state = next((name for name, holds in states.items() if holds), "maintained")
         position = ", ".join(f"{topic}:{batch}" for topic, batch in one["position"].items())
         seconds = None if one["lag_seconds"] is None else round(one["lag_seconds"], 1)
         lag = (one["lag_records"], seconds)

@@ -52,7 +52,7 @@ class Compaction:
 
     def _compact(self) -> None:
         try:
-            with self._log.lane:
+            with self._log.lock:
                 compact(self._log.appender)
         except Exception:
             journal.exception("the log was not compacted", topic=self._log.topic.name)

@@ -96,7 +96,7 @@ class Part:
 
     @property
     def spans_sql(self) -> str:
-        """The condition that a coordinate lies between the first and the last of each partition."""
+        """The condition that a record id lies between the first and the last of each partition."""
         spans = self.rows.group_by("partition").aggregate([("offset", "min"), ("offset", "max")]).to_pylist()
         return " OR ".join(
             f"(partition = {one['partition']} AND offset BETWEEN {one['offset_min']} AND {one['offset_max']})"
@@ -191,7 +191,7 @@ class _Replay:
         return new.batch, Counter(table.column("verdict").to_pylist())
 
     def _read(self, part: Part) -> pa.Table:
-        """The rows of the latest verdicts of these coordinates, in log order: as Kafka's reader has brought
+        """The rows of the latest verdicts of these record ids, in log order: as Kafka's reader has brought
         them, with verdict and reasons."""
         last = int(pc.max(part.rows.column("batch")).as_py())
         wanted = f"epoch = {part.epoch} AND ({part.spans_sql}) AND verdict <> '{VALID}'"

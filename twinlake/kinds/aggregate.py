@@ -12,7 +12,7 @@ from twinlake.kinds.clock import TableClock, clock_of
 from twinlake.kinds.definition import Definition, pairs, read, texts
 from twinlake.kinds.entries import Entries
 from twinlake.kinds.expression import Stage
-from twinlake.kinds.kind import Moment
+from twinlake.kinds.kind import ViewClock
 from twinlake.kinds.late import FINAL, final_sql, late_sql
 from twinlake.kinds.lineage import behind_sql, same_steps, stepped
 from twinlake.kinds.measures.all import from_json as measure_from_json
@@ -155,14 +155,14 @@ class Aggregate(Definition):
     def scales(self, states: Mapping[str, str]) -> dict[str, str]:
         return measured.scales(self.measures, states)
 
-    def view(self, relations: Mapping[str, str], moment: Moment, scaled: tuple[str, ...] = ()) -> str:
+    def view(self, relations: Mapping[str, str], view_clock: ViewClock, scaled: tuple[str, ...] = ()) -> str:
         values = measured.values(self.measures, scaled)
         merged = self._entries.view(values, relations[self.name])
         if self.window is None:
             return merged
         end = f"`{START}` + {interval_sql(self.window.length)} AS `{END}`"
         columns = ", ".join([*map(quote.name, self.keys), f"`{START}`", end, quote.names(tuple(values))])
-        final = final_sql(quote.name(START), self.window.length, (self._clock(self.window),), moment)
+        final = final_sql(quote.name(START), self.window.length, (self._clock(self.window),), view_clock)
         return f"SELECT {columns},\n  {final} AS `{FINAL}`\nFROM (\n{merged}\n)"
 
     def behind(self, name: str, source: str, columns: Sequence[str], shown: str) -> str:

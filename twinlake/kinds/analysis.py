@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from twinlake.base import quote
 from twinlake.kinds.dependencies import upstream_topics
-from twinlake.kinds.kind import Kind, Moment, StoredKind, is_stored
+from twinlake.kinds.kind import Kind, StoredKind, ViewClock, is_stored
 from twinlake.kinds.raising import can_raise
 from twinlake.kinds.row_local import first_line, refused
 
@@ -88,7 +88,7 @@ def empty_view(
     upstream = upstream_topics(kind, tables)
     late_after = {name: topics[name].contract.late_after or timedelta(0) for name in upstream}
     watermarks = {} if watermark is None else dict.fromkeys(upstream, watermark)
-    return spark.sql(kind.view(relations, Moment(watermarks=watermarks, late_after=late_after)))
+    return spark.sql(kind.view(relations, ViewClock(watermarks=watermarks, late_after=late_after)))
 
 
 def nothing(columns: Iterable[tuple[str, str]]) -> str:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from twinlake.base import quote
 from twinlake.kinds.definition import pairs, read, texts
 from twinlake.kinds.expression import Expression, Stage, holds_sql
-from twinlake.kinds.join import COORDINATES, Join
-from twinlake.kinds.kind import Moment
+from twinlake.kinds.join import RECORD_IDS, Join
+from twinlake.kinds.kind import ViewClock
 from twinlake.kinds.store import HOME
-from twinlake.topics import coordinate
+from twinlake.topics import record_id
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -23,7 +23,7 @@ _NEXT, _DELETED = "_valid_to", "_deleted"
 
 @dataclass(frozen=True, kw_only=True)
 class AsOfJoin(Join):
-    """Each left row with the right one that has the greatest (time, coordinate) at or before its time.
+    """Each left row with the right one that has the greatest (time, record id) at or before its time.
 
     Where that one is a delete there is no partner. With `left` rows without a partner are shown, too.
     """
@@ -40,7 +40,7 @@ class AsOfJoin(Join):
 
     @property
     def view_keys(self) -> tuple[str, ...]:
-        return COORDINATES["left"]
+        return RECORD_IDS["left"]
 
     def stages(self, rows: Mapping[str, DataFrame]) -> Iterator[Stage]:
         for stage in super().stages(rows):
@@ -49,7 +49,7 @@ class AsOfJoin(Join):
                 condition = Expression(what="delete_when", sql=self.delete_when, type="boolean")
                 yield Stage(rows=self.side_rows("right", rows), expressions=(condition,))
 
-    def view(self, relations: Mapping[str, str], moment: Moment, scaled: tuple[str, ...] = ()) -> str:
+    def view(self, relations: Mapping[str, str], view_clock: ViewClock, scaled: tuple[str, ...] = ()) -> str:
         join = "JOIN" if self.how == "inner" else "LEFT JOIN"
         at, valid_from = self.time("left"), self.time("right")
         on = self.matches(
@@ -58,7 +58,7 @@ class AsOfJoin(Join):
             f"NOT `right`.`{_DELETED}`",
         )
         return (
-            f"{self.shown('left', self.final('left', timedelta(0), moment))}\n"
+            f"{self.shown('left', self.final('left', timedelta(0), view_clock))}\n"
             f"FROM (SELECT * FROM {relations[self.left]} WHERE `{HOME}`) AS `left`\n"
             f"{join} (\n{self._history(relations[self.right])}\n) AS `right`\n  ON {on}"
         )
@@ -69,7 +69,7 @@ class AsOfJoin(Join):
         Of several with one time all but the last are valid for no time at all.
         """
         keys, time = quote.names(self.on), quote.name(self.store(self.right).on)
-        order = f"PARTITION BY {keys} ORDER BY {time}, {quote.names(coordinate.KEY)}"
+        order = f"PARTITION BY {keys} ORDER BY {time}, {quote.names(record_id.KEY)}"
         return (
             f"  SELECT *, lead({time}) OVER ({order}) AS `{_NEXT}`,\n"
             f"    {holds_sql(self.delete_when)} AS `{_DELETED}`\n  FROM {right} WHERE `{HOME}`"

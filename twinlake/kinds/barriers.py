@@ -17,7 +17,7 @@ from twinlake.base import quote
 from twinlake.kinds.definition import refuse_keys
 from twinlake.kinds.evidence import ROWS
 from twinlake.kinds.expression import Expression, holds_sql
-from twinlake.topics import coordinate
+from twinlake.topics import record_id
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 BARRIER = "_barrier"
 """What tells barriers apart; NULL in the states of keys."""
 _IN, _BEGAN, _COMPLETE, _PLACE = "_barrier_in", "_began", "_complete", "_place"
-_EPOCH, _PARTITION, _OFFSET = (quote.name(name) for name in coordinate.KEY)
-_TIME = quote.name(coordinate.TIMESTAMP)
+_EPOCH, _PARTITION, _OFFSET = (quote.name(name) for name in record_id.KEY)
+_TIME = quote.name(record_id.TIMESTAMP)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +85,7 @@ class Barriers:
     @property
     def kept(self) -> tuple[str, ...]:
         """What the state of a key keeps of its newest row, so that it can be said to be before a barrier."""
-        return (coordinate.TIMESTAMP, *self._placed) if self else ()
+        return (record_id.TIMESTAMP, *self._placed) if self else ()
 
     @property
     def columns(self) -> dict[str, str]:
@@ -122,7 +122,7 @@ class Barriers:
         within = f"concat_ws('/', {_EPOCH}, {_PARTITION})"
         marked = rows.select(
             F.expr(self._named).alias(BARRIER), F.expr(within).alias(_IN), F.expr(self._ends).alias("ends"),
-            *coordinate.NAMES, *(F.expr(sql).alias(name) for name, sql in self.columns.items()),
+            *record_id.NAMES, *(F.expr(sql).alias(name) for name, sql in self.columns.items()),
         )  # fmt: skip
         found = marked.where(f"{BARRIER} IS NOT NULL").groupBy(*self.state_keys).agg(
             F.expr(f"min(struct({self._first}))").alias(_BEGAN),
@@ -215,7 +215,7 @@ class Barriers:
     @property
     def _first(self) -> str:
         """What orders the records of a barrier's state: of a partition the offset, of several the time."""
-        time, key = (coordinate.TIMESTAMP,), coordinate.KEY
+        time, key = (record_id.TIMESTAMP,), record_id.KEY
         return quote.names((*key, *time) if self.place else (*time, *key))
 
     @property
@@ -225,7 +225,7 @@ class Barriers:
     @property
     def _named(self) -> str:
         snapshot = quote.expression(self.snapshot.of) if self.snapshot else "CAST(NULL AS STRING)"
-        numbers = ", ".join(coordinate.KEY)
+        numbers = ", ".join(record_id.KEY)
         return (
             f"CASE WHEN {self._truncates} THEN concat_ws('/', 'truncate', {numbers}) "
             f"ELSE concat('snapshot/', {snapshot}) END"

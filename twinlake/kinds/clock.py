@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from twinlake.topics import coordinate
+from twinlake.topics import record_id
 
 EVENT_TIME, LOG_APPEND_TIME, PROCESSING_TIME = "event_time", "log_append_time", "processing_time"
 OF_THE_LOG = (LOG_APPEND_TIME, PROCESSING_TIME)
-_BY_COLUMN = {coordinate.TIMESTAMP: LOG_APPEND_TIME, coordinate.INGESTED_AT: PROCESSING_TIME}
+_BY_COLUMN = {record_id.TIMESTAMP: LOG_APPEND_TIME, record_id.INGESTED_AT: PROCESSING_TIME}
 
 
 @dataclass(frozen=True, kw_only=True)

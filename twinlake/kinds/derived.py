@@ -12,7 +12,7 @@ from twinlake.kinds import query
 from twinlake.kinds.analysis import nothing
 from twinlake.kinds.definition import Definition, read, texts
 from twinlake.kinds.equality import has_order, is_comparable, scale_of
-from twinlake.kinds.kind import Moment
+from twinlake.kinds.kind import ViewClock
 from twinlake.kinds.lineage import behind_sql, same
 from twinlake.kinds.row_local import first_line
 
@@ -95,7 +95,7 @@ class Derived(Definition):
         for why in refused:
             yield self.error_at_text(self.sql, f"sql: {why}")
 
-    def view(self, relations: Mapping[str, str], moment: Moment, scaled: tuple[str, ...] = ()) -> str:
+    def view(self, relations: Mapping[str, str], view_clock: ViewClock, scaled: tuple[str, ...] = ()) -> str:
         shown = [quote.names(self.columns)]
         shown += [f"abs({quote.name(name)}) AS {quote.name(scale_of(name))}" for name in scaled]
         return self._text(relations, ", ".join(shown))

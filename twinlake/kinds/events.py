@@ -11,11 +11,11 @@ from twinlake.kinds import evidence, steps
 from twinlake.kinds.clock import TableClock, clock_of
 from twinlake.kinds.definition import Definition, pairs, read
 from twinlake.kinds.expression import Stage
-from twinlake.kinds.kind import Moment
+from twinlake.kinds.kind import ViewClock
 from twinlake.kinds.lineage import behind_sql, same
 from twinlake.kinds.store import CELL, HOME, Store, refuse_store
 from twinlake.kinds.windows import ALL, Grid, Windows
-from twinlake.topics import coordinate
+from twinlake.topics import record_id
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -30,7 +30,7 @@ class Events(Definition):
     """Over one topic: its valid records that meet `where`, with the columns of `columns`.
 
     A view kind that stores nothing; with a `store` a stored kind with the same view, whose state is each row
-    in its own cell and in every cell that it may be looked for from: columns, coordinate, `_cell`, `_home`
+    in its own cell and in every cell that it may be looked for from: columns, record id, `_cell`, `_home`
     and the evidence, which counts a record once per cell.
     """
 
@@ -62,19 +62,19 @@ class Events(Definition):
 
     @property
     def view_keys(self) -> tuple[str, ...]:
-        return coordinate.KEY
+        return record_id.KEY
 
     @property
     def by(self) -> tuple[str, ...]:
-        return coordinate.KEY
+        return record_id.KEY
 
     @property
     def output(self) -> tuple[str, ...]:
-        return (*self.columns, *coordinate.NAMES)
+        return (*self.columns, *record_id.NAMES)
 
     @property
     def implied(self) -> tuple[str, ...]:
-        return coordinate.NAMES
+        return record_id.NAMES
 
     @property
     def timeless(self) -> tuple[str, ...]:
@@ -82,8 +82,8 @@ class Events(Definition):
 
     @property
     def state_keys(self) -> tuple[str, ...]:
-        """Coordinate and cell identify a row; files are sorted by the others too, so that they prune."""
-        return (*coordinate.KEY, self._kept.on, *self._kept.keys, CELL)
+        """Record id and cell identify a row; files are sorted by the others too, so that they prune."""
+        return (*record_id.KEY, self._kept.on, *self._kept.keys, CELL)
 
     @property
     def cells(self) -> Grid | None:
@@ -121,16 +121,16 @@ class Events(Definition):
     def scales(self, states: Mapping[str, str]) -> dict[str, str]:
         return {}
 
-    def view(self, relations: Mapping[str, str], moment: Moment, scaled: tuple[str, ...] = ()) -> str:
+    def view(self, relations: Mapping[str, str], view_clock: ViewClock, scaled: tuple[str, ...] = ()) -> str:
         if self.store is not None:
             return f"SELECT {quote.names(self.output)}\nFROM {relations[self.name]}\nWHERE `{HOME}`"
         shown = [f"{quote.expression(sql)} AS {quote.name(name)}" for name, sql in self.columns.items()]
         where = f"\nWHERE {quote.expression(self.where)}" if self.where is not None else ""
-        columns = ", ".join([*shown, quote.names(coordinate.NAMES)])
+        columns = ", ".join([*shown, quote.names(record_id.NAMES)])
         return f"SELECT {columns}\nFROM {relations[self.inputs[0]]}{where}"
 
     def behind(self, name: str, source: str, columns: Sequence[str], shown: str) -> str:
-        return behind_sql(source, shown, same(coordinate.KEY))
+        return behind_sql(source, shown, same(record_id.KEY))
 
     @property
     def clock(self) -> TableClock | None:
@@ -143,4 +143,4 @@ class Events(Definition):
 
     @property
     def _state(self) -> tuple[str, ...]:
-        return (*self.columns, *coordinate.NAMES, CELL, HOME)
+        return (*self.columns, *record_id.NAMES, CELL, HOME)

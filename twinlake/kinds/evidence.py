@@ -1,7 +1,7 @@
 """Owns the exact evidence beside every state: how many records it counted, and which.
 
 No measure's error can hide a lost record: a certificate compares these columns too. Source of the sums: two
-32-bit halves of a 64-bit hash per coordinate, so that a bigint cannot overflow below 2^31 records a key.
+32-bit halves of a 64-bit hash per record id, so that a bigint cannot overflow below 2^31 records a key.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from twinlake.base import quote
 from twinlake.kinds.measures.measure import Part
-from twinlake.topics import coordinate
+from twinlake.topics import record_id
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -31,10 +31,10 @@ _PARTS = (
 
 
 def hashed(rows: DataFrame) -> DataFrame:
-    """The rows with a hash of their coordinate, from which `from_rows` computes."""
+    """The rows with a hash of their record id, from which `from_rows` computes."""
     from pyspark.sql import functions as F
 
-    return rows.withColumn(_HASH, F.expr(f"xxhash64({quote.names(coordinate.KEY)})"))
+    return rows.withColumn(_HASH, F.expr(f"xxhash64({quote.names(record_id.KEY)})"))
 
 
 def of_one_row() -> list[Column]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from twinlake.base.times import format_duration, parse_duration
 from twinlake.kinds.definition import pairs, read, texts
-from twinlake.kinds.join import COORDINATES, Join
-from twinlake.kinds.kind import Kind, Moment
+from twinlake.kinds.join import RECORD_IDS, Join
+from twinlake.kinds.kind import Kind, ViewClock
 from twinlake.kinds.store import CELL, HOME, Store
 from twinlake.kinds.windows import interval_sql, whole_seconds
 
@@ -43,7 +43,7 @@ class IntervalJoin(Join):
 
     @property
     def view_keys(self) -> tuple[str, ...]:
-        return (*COORDINATES["left"], *COORDINATES["right"])
+        return (*RECORD_IDS["left"], *RECORD_IDS["right"])
 
     def unfit(self, tables: Mapping[str, Kind]) -> Iterator[DefinitionError]:
         found = list(super().unfit(tables))
@@ -58,11 +58,11 @@ class IntervalJoin(Join):
         if self.how == "full":
             yield from self._out_of_reach(self.left, left, self._before, self._after)
 
-    def view(self, relations: Mapping[str, str], moment: Moment, scaled: tuple[str, ...] = ()) -> str:
+    def view(self, relations: Mapping[str, str], view_clock: ViewClock, scaled: tuple[str, ...] = ()) -> str:
         left, right = relations[self.left], relations[self.right]
         join = "JOIN" if self.how == "inner" else "LEFT JOIN"
         paired = (
-            f"{self.shown('left', self.final('left', self._after, moment))}\n"
+            f"{self.shown('left', self.final('left', self._after, view_clock))}\n"
             f"FROM (SELECT * FROM {left} WHERE `{HOME}`) AS `left`\n"
             f"{join} (SELECT * FROM {right}) AS `right`\n  ON {self._near}"
         )
@@ -70,7 +70,7 @@ class IntervalJoin(Join):
             return paired
         # nothing is joined to what is left, so that there are columns of a left row, and they are NULL
         alone = (
-            f"{self.shown('right', self.final('right', self._before, moment))}\n"
+            f"{self.shown('right', self.final('right', self._before, view_clock))}\n"
             f"FROM (\n  SELECT * FROM (SELECT * FROM {right} WHERE `{HOME}`) AS `right`\n"
             f"  LEFT ANTI JOIN (SELECT * FROM {left}) AS `left`\n  ON {self._near}\n) AS `right`\n"
             f"LEFT JOIN (SELECT * FROM {left} WHERE false) AS `left` ON true"

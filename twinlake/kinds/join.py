@@ -12,11 +12,11 @@ from twinlake.kinds import steps
 from twinlake.kinds.clock import TableClock
 from twinlake.kinds.dependencies import OverTables
 from twinlake.kinds.expression import Expression, Stage
-from twinlake.kinds.kind import Moment, Paired
+from twinlake.kinds.kind import Paired, ViewClock
 from twinlake.kinds.late import FINAL, final_sql
 from twinlake.kinds.lineage import behind_sql
 from twinlake.kinds.store import CELL, Store
-from twinlake.topics import coordinate
+from twinlake.topics import record_id
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from twinlake.kinds.kind import Kind
 
 SIDES = ("left", "right")
-COORDINATES = {side: tuple(f"_{side}{name}" for name in coordinate.KEY) for side in SIDES}
-"""The columns of the view with the coordinates of the two rows that a row was made of."""
+RECORD_IDS = {side: tuple(f"_{side}{name}" for name in record_id.KEY) for side in SIDES}
+"""The columns of the view with the record ids of the two rows that a row was made of."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Join(OverTables):
     """Rows of two tables of events with a store that have the same `on`; NULL there is the same as nothing.
 
-    The view shows `on`, `columns`, the coordinates of both rows, and the `_cell` of the row's time: a filter
+    The view shows `on`, `columns`, the record ids of both rows, and the `_cell` of the row's time: a filter
     on that reaches the files of both sides, one on a side's own time only those of that side.
     """
 
@@ -70,7 +70,7 @@ class Join(OverTables):
 
     @property
     def implied(self) -> tuple[str, ...]:
-        return (*COORDINATES["left"], *COORDINATES["right"], CELL)
+        return (*RECORD_IDS["left"], *RECORD_IDS["right"], CELL)
 
     @property
     def timeless(self) -> tuple[str, ...]:
@@ -80,7 +80,7 @@ class Join(OverTables):
     def paired(self) -> Paired:
         pairs = replace(self, columns={side: f"struct(`{side}`.*)" for side in SIDES})
         tables = ((side, self.left if side == "left" else self.right) for side in SIDES)
-        records = tuple((table, COORDINATES[side]) for side, table in tables)
+        records = tuple((table, RECORD_IDS[side]) for side, table in tables)
         return Paired(definition=cast("Kind", pairs), records=records, expressions=self._expressions)
 
     def stages(self, rows: Mapping[str, DataFrame]) -> Iterator[Stage]:
@@ -99,12 +99,12 @@ class Join(OverTables):
         yield from steps.incomparable(self, self.columns, self.columns, shown)
 
     def behind(self, name: str, source: str, columns: Sequence[str], shown: str) -> str:
-        """The rows whose coordinates the joined rows show, on the side or sides that the table is of."""
+        """The rows whose record ids the joined rows show, on the side or sides that the table is of."""
         sides = (side for side, table in zip(SIDES, (self.left, self.right), strict=True) if table == name)
         conditions = (
             " AND ".join(
                 f"`s`.`{key}` = `v`.`{column}`"
-                for key, column in zip(coordinate.KEY, COORDINATES[side], strict=True)
+                for key, column in zip(record_id.KEY, RECORD_IDS[side], strict=True)
             )
             for side in sides
         )
@@ -128,11 +128,11 @@ class Join(OverTables):
         assert store is not None, f"{name} is unfit"
         return store
 
-    def final(self, side: str, reach: timedelta, moment: Moment) -> str:
+    def final(self, side: str, reach: timedelta, view_clock: ViewClock) -> str:
         """Whether no row in time can join one of this side any more; one at its time + reach could."""
         known = (self.table(name).clock for name in self.reads)
         clocks: tuple[TableClock, ...] = tuple(dict.fromkeys(one for one in known if one is not None))
-        return final_sql(self.time(side), reach, clocks, moment, inclusive=True)
+        return final_sql(self.time(side), reach, clocks, view_clock, inclusive=True)
 
     def time(self, side: str) -> str:
         """The time of the row on a side, in the joined row."""
@@ -150,7 +150,7 @@ class Join(OverTables):
         places = (
             f"`{one}`.`{name}` AS `{shown}`"
             for one in SIDES
-            for name, shown in zip(coordinate.KEY, COORDINATES[one], strict=True)
+            for name, shown in zip(record_id.KEY, RECORD_IDS[one], strict=True)
         )
         shown = ", ".join((*keys, *columns, *places, f"`{side}`.`{CELL}` AS `{CELL}`"))
         return f"SELECT {shown},\n  {final} AS `{FINAL}`"

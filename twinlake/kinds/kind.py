@@ -25,7 +25,7 @@ UNKNOWN_TIME = "CAST(NULL AS TIMESTAMP)"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Moment:
+class ViewClock:
     """What a view says about time rather than history: per topic, the watermark and the contract's lateness.
 
     `watermarks` are scalar SQL expressions; a topic that is not named has no watermark yet. `clocks` are the
@@ -54,7 +54,7 @@ class Paired:
     definition: Kind
     """The same join: each side's whole row is a column with the name by which the expressions know it."""
     records: tuple[tuple[str, tuple[str, ...]], ...]
-    """By table of a side, the columns with the coordinate of its record; NULL where it has none."""
+    """By table of a side, the columns with the record id of its record; NULL where it has none."""
     expressions: tuple[Expression, ...]
 
 
@@ -79,7 +79,7 @@ class Kind(Protocol):
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The topics it reads; their rows have the newest schema's fields and the coordinate columns."""
+        """The topics it reads; their rows have the newest schema's fields and the record id columns."""
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -159,7 +159,7 @@ class Kind(Protocol):
     def type_errors(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
         """What it says of itself that nobody can have meant; it runs nevertheless."""
 
-    def view(self, relations: Mapping[str, str], moment: Moment, scaled: tuple[str, ...] = ()) -> str:
+    def view(self, relations: Mapping[str, str], view_clock: ViewClock, scaled: tuple[str, ...] = ()) -> str:
         """SELECT text with the columns of `output`, plain Spark SQL that every reader runs.
 
         `relations` are what follows FROM: for a stored kind its own states under its own name, for a view

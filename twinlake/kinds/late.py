@@ -11,10 +11,10 @@ from datetime import timedelta
 
 from twinlake.base import quote
 from twinlake.kinds.clock import TableClock
-from twinlake.kinds.kind import Moment
+from twinlake.kinds.kind import ViewClock
 from twinlake.kinds.steps import Explode, Stepped
 from twinlake.kinds.windows import END, START, Hopping, Tumbling, cell_sql, interval_sql, micros
-from twinlake.topics import coordinate
+from twinlake.topics import record_id
 
 DISCARDED = "_discarded"
 """Whether a record was too late, and so is in no table; the others are valid, and came late."""
@@ -36,11 +36,11 @@ def late_sql(
     if not clock.has_late_records:
         conditions.append(f"`{DISCARDED}`")
     where = f"\n    WHERE {' AND '.join(conditions)}" if conditions else ""
-    shown = f"{quote.names(coordinate.KEY)}, `{coordinate.TIMESTAMP}`, `{DISCARDED}`"
+    shown = f"{quote.names(record_id.KEY)}, `{record_id.TIMESTAMP}`, `{DISCARDED}`"
     starts = ", ".join(f"`_cell` - {hop * every}L" for hop in range(window.hops))
     return f"""SELECT `{START}`, `{START}` + {interval_sql(window.length)} AS `{END}`,
   count_if(NOT `{DISCARDED}`) AS `late`, count_if(`{DISCARDED}`) AS `discarded`,
-  min(`{coordinate.TIMESTAMP}`) AS `first_arrived`, max(`{coordinate.TIMESTAMP}`) AS `last_arrived`
+  min(`{record_id.TIMESTAMP}`) AS `first_arrived`, max(`{record_id.TIMESTAMP}`) AS `last_arrived`
 FROM (
   SELECT DISTINCT timestamp_micros(`_start`) AS `{START}`, {shown}
   FROM (SELECT explode(array({starts})) AS `_start`, {shown} FROM (
@@ -55,7 +55,7 @@ FINAL = "final"
 
 
 def final_sql(
-    time: str, reach: timedelta, clocks: Sequence[TableClock], moment: Moment, inclusive: bool = False
+    time: str, reach: timedelta, clocks: Sequence[TableClock], view_clock: ViewClock, inclusive: bool = False
 ) -> str:
     """Whether every clock's watermark has passed `time` (SQL) plus the reach and what may be late.
 
@@ -67,9 +67,9 @@ def final_sql(
     never = f"unix_micros({time}) % 2 > 1"
     passed = []
     for clock in clocks:
-        late = moment.late_by(clock)
+        late = view_clock.late_by(clock)
         if late is None:
             return "CAST(NULL AS BOOLEAN)"
-        watermark = f"get(array({moment.watermark(clock)}), if({never}, 1, 0))"
+        watermark = f"get(array({view_clock.watermark(clock)}), if({never}, 1, 0))"
         passed.append(f"{time} + {interval_sql(reach + late)} {'<' if inclusive else '<='} {watermark}")
     return f"coalesce({' AND '.join(passed)}, false)"

@@ -12,10 +12,10 @@ from twinlake.kinds.barriers import BARRIER, Barriers, Snapshot, SourcePlace
 from twinlake.kinds.definition import Definition, pairs, read, texts
 from twinlake.kinds.equality import has_order
 from twinlake.kinds.expression import Expression, Stage, holds_sql
-from twinlake.kinds.kind import Moment
+from twinlake.kinds.kind import ViewClock
 from twinlake.kinds.lineage import behind_sql, row_of_step, same_steps
 from twinlake.kinds.windows import ALL, Windows
-from twinlake.topics import change_data, coordinate
+from twinlake.topics import change_data, record_id
 from twinlake.topics.record_key import TOMBSTONE, tombstone
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _WINNER, _SINCE = "_winner", "_since"
 
 @dataclass(frozen=True, kw_only=True)
 class Latest(Definition):
-    """State: the keys, `_deleted`, `_order_<i>`, the coordinate, the values, and the evidence.
+    """State: the keys, `_deleted`, `_order_<i>`, the record id, the values, and the evidence.
 
     Of a change topic that tells of snapshots or truncates the state has the columns of `kinds.barriers` too.
     """
@@ -41,9 +41,9 @@ class Latest(Definition):
     columns: dict[str, str]
     keys: tuple[str, ...]
     order: tuple[str, ...] = ()
-    """Columns by which the newest is found; NULL is before every value, ties go to the later coordinate.
+    """Columns by which the newest is found; NULL is before every value, ties go to the later record id.
 
-    Without any it follows the log: the latest coordinate wins, whatever the row says of its time."""
+    Without any it follows the log: the latest record id wins, whatever the row says of its time."""
     delete_when: str | None = None
     """SQL over `columns`: a row in which it is true wins like any other and hides its key."""
     snapshot: Snapshot | None = None
@@ -159,7 +159,7 @@ class Latest(Definition):
     def scales(self, states: Mapping[str, str]) -> dict[str, str]:
         return {}
 
-    def view(self, relations: Mapping[str, str], moment: Moment, scaled: tuple[str, ...] = ()) -> str:
+    def view(self, relations: Mapping[str, str], view_clock: ViewClock, scaled: tuple[str, ...] = ()) -> str:
         values = ", ".join(f"`{_WINNER}`.{quote.name(name)} AS {quote.name(name)}" for name in self.values)
         keys, relation = quote.names(self.keys), relations[self.name]
         newest = f"SELECT {keys}, {self._winner} AS `{_WINNER}` FROM {relation}"
@@ -178,7 +178,7 @@ class Latest(Definition):
 
     @property
     def decided_by(self) -> tuple[str, ...]:
-        return (*(row_of_step(name) for name in self.order), *map(quote.name, coordinate.KEY))
+        return (*(row_of_step(name) for name in self.order), *map(quote.name, record_id.KEY))
 
     @property
     def _barriers(self) -> Barriers:
@@ -187,11 +187,11 @@ class Latest(Definition):
     @property
     def _orders(self) -> tuple[str, ...]:
         """The state columns that decide which row is the newest; the last of them make them unique."""
-        return (*(_order(index) for index in range(len(self.order))), *coordinate.KEY)
+        return (*(_order(index) for index in range(len(self.order))), *record_id.KEY)
 
     @property
     def _winner(self) -> str:
-        # max of one struct: its head decides, and the head is unique because it ends in the coordinate
+        # max of one struct: its head decides, and the head is unique because it ends in the record id
         return f"max(struct({quote.names((*self._orders, DELETED, *self._barriers.kept, *self.values))}))"
 
     def _newest(self, rows: DataFrame, beside: list[Column]) -> DataFrame:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from twinlake.kinds.expression import Expression
 from twinlake.kinds.row_local import analysed, first_line, is_a, simple_name
-from twinlake.topics import coordinate
+from twinlake.topics import record_id
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -71,7 +71,7 @@ def can_raise(expression: Expression, rows: DataFrame) -> list[tuple[str, str]]:
 
 
 def first_raising(expression: Expression, rows: DataFrame) -> tuple[tuple[int, int, int], str] | None:
-    """The least coordinate for whose row the expression raises, and what Spark says then; reads all rows."""
+    """The least record id for whose row the expression raises, and what Spark says then; reads all rows."""
     from pyspark.sql import Column
     from pyspark.sql import functions as F
 
@@ -80,11 +80,11 @@ def first_raising(expression: Expression, rows: DataFrame) -> tuple[tuple[int, i
     # a struct is never NULL, whatever is in it: only an error makes it one
     inner = columns.expression(F.struct(F.expr(expression.sql))._jc)
     tried = Column(columns.column(jvm.org.apache.spark.sql.catalyst.expressions.TryEval(inner)))
-    raising = rows.where(tried.isNull()).select(*coordinate.KEY).orderBy(*coordinate.KEY)
+    raising = rows.where(tried.isNull()).select(*record_id.KEY).orderBy(*record_id.KEY)
     first = raising.first()
     if first is None:
         return None
-    here = " AND ".join(f"{name} = {first[name]}" for name in coordinate.KEY)
+    here = " AND ".join(f"{name} = {first[name]}" for name in record_id.KEY)
     try:
         rows.where(here).select(F.expr(expression.sql)).collect()
     except Exception as error:

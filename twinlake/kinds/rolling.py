@@ -12,7 +12,7 @@ from twinlake.base.times import format_duration, parse_duration
 from twinlake.kinds.definition import read, texts
 from twinlake.kinds.dependencies import OverTables
 from twinlake.kinds.expression import Stage
-from twinlake.kinds.kind import Kind, Moment, grid_of
+from twinlake.kinds.kind import Kind, ViewClock, grid_of
 from twinlake.kinds.lineage import behind_sql, same
 from twinlake.kinds.windows import END, START, cell_sql, interval_sql, whole_seconds
 
@@ -105,11 +105,11 @@ class Rolling(OverTables):
                     why = f"{text} is not made of whole windows of {self.of}, which are {size} long"
                     yield self.error_at_text(text, why)
 
-    def view(self, relations: Mapping[str, str], moment: Moment, scaled: tuple[str, ...] = ()) -> str:
+    def view(self, relations: Mapping[str, str], view_clock: ViewClock, scaled: tuple[str, ...] = ()) -> str:
         of = self.table(self.of)
         grid, clock = grid_of(of), of.clock
         assert grid is not None and clock is not None, f"{self.of} is unfit"
-        end = f"timestamp_micros({cell_sql(f'unix_micros({moment.watermark(clock)})', grid.size)})"
+        end = f"timestamp_micros({cell_sql(f'unix_micros({view_clock.watermark(clock)})', grid.size)})"
         return "\nUNION ALL\n".join(self._over(text, end, relations[self.of], scaled) for text in self.last)
 
     def behind(self, name: str, source: str, columns: Sequence[str], shown: str) -> str:
@@ -122,7 +122,7 @@ class Rolling(OverTables):
         start = f"{end} - {interval_sql(parse_duration(last))}"
         named = f"{quote.string(last)} AS `{LAST}`"
         within = f"(SELECT *, {named} FROM {states} WHERE `{START}` >= {start} AND `{START}` < {end})"
-        rows = self._whole.view({self.of: within}, Moment(), scaled)
+        rows = self._whole.view({self.of: within}, ViewClock(), scaled)
         return f"SELECT {start} AS `{START}`, {end} AS `{END}`, `rolled`.*\nFROM (\n{rows}\n) AS `rolled`"
 
     @property

@@ -162,7 +162,7 @@ def _special_moment(cast: Any) -> str | None:
     is_literal = simple_name(child) == "Literal"
     if is_literal and not _SPECIAL.match(str(child.toString())):
         return None
-    return f"it is not deterministic: {child.toString()} is read as a moment that depends on when it runs"
+    return f"it is not deterministic: {child.toString()} is read as a time that depends on when it runs"
 
 
 def _function_refusal(node: Any, spark: SparkSession) -> str | None:

@@ -16,7 +16,7 @@ from twinlake.kinds import evidence, measured, steps
 from twinlake.kinds.clock import TableClock, clock_of
 from twinlake.kinds.definition import Definition, pairs, read, texts
 from twinlake.kinds.expression import Stage
-from twinlake.kinds.kind import Moment
+from twinlake.kinds.kind import ViewClock
 from twinlake.kinds.late import FINAL, final_sql
 from twinlake.kinds.lineage import behind_sql, same_steps, stepped
 from twinlake.kinds.measures.all import from_json as measure_from_json
@@ -134,7 +134,7 @@ class Sessions(Definition):
     def scales(self, states: Mapping[str, str]) -> dict[str, str]:
         return measured.scales(self.measures, states)
 
-    def view(self, relations: Mapping[str, str], moment: Moment, scaled: tuple[str, ...] = ()) -> str:
+    def view(self, relations: Mapping[str, str], view_clock: ViewClock, scaled: tuple[str, ...] = ()) -> str:
         keys, gap = quote.names(self.keys), self._gap
         values = {END: f"max(`{END}`)", **measured.values(self.measures, scaled)}
         shown = ",\n  ".join(f"{sql} AS {quote.name(name)}" for name, sql in values.items())
@@ -143,7 +143,7 @@ class Sessions(Definition):
         islands = f"SELECT *, {island_sql(START, self.keys)} AS `{_ISLAND}`\nFROM (\n{begun}\n)"
         merged = f"SELECT {keys}, `{_ISLAND}`,\n  {shown}\nFROM (\n{islands}\n)\nGROUP BY {keys}, `{_ISLAND}`"
         columns = f"{keys}, `{_ISLAND}` AS `{START}`, {quote.names(tuple(values))}"
-        final = final_sql(f"`{END}`", gap, (self.clock,), moment, inclusive=True)
+        final = final_sql(f"`{END}`", gap, (self.clock,), view_clock, inclusive=True)
         return f"SELECT {columns},\n  {final} AS `{FINAL}`\nFROM (\n{merged}\n)"
 
     def behind(self, name: str, source: str, columns: Sequence[str], shown: str) -> str:

@@ -11,7 +11,7 @@ from twinlake.kinds.definition import Definition, refuse_keys
 from twinlake.kinds.equality import is_comparable
 from twinlake.kinds.expression import Expression, Stage
 from twinlake.kinds.lineage import ROW
-from twinlake.topics import coordinate
+from twinlake.topics import record_id
 from twinlake.topics.avro_type import COLUMN_NAME
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def taken(definition: Definition, explode: Explode, rows: DataFrame) -> Definiti
 def apply(
     table: Stepped, rows: DataFrame, explode: Explode | None = None, beside: Mapping[str, str] = NOTHING
 ) -> DataFrame:
-    """The rows after all steps: the columns of `columns`, then the coordinate columns, then those of
+    """The rows after all steps: the columns of `columns`, then the record id columns, then those of
     `beside`, which are of a kind's own."""
     from pyspark.sql import functions as F
 
@@ -83,7 +83,7 @@ def apply(
         rows = rows.where(F.expr(table.where))
     shown = [F.expr(sql).alias(name) for name, sql in table.columns.items()]
     own = [F.expr(sql).alias(name) for name, sql in beside.items()]
-    return rows.select(*shown, *coordinate.NAMES, *own)
+    return rows.select(*shown, *record_id.NAMES, *own)
 
 
 def stepped_sql(table: Stepped, explode: Explode | None, source: str) -> str:

@@ -43,7 +43,7 @@ class LivingVersions(Protocol):
     """The versions that are kept fresh. The speed layer implements it; batch work and releases ask it.
 
     A version of a view kind has no owner: it is always where its logs are, so nothing waits for it, nothing
-    has to hold it, and it has no lane.
+    has to hold it, and it has no lock.
     """
 
     def living(self) -> list[Version]: ...
@@ -67,7 +67,7 @@ class LivingVersions(Protocol):
         """Make a version living: its JSON first, then its table and its feed. Twice changes nothing."""
 
     def retire(self, version: Version, at: str) -> None:
-        """Maintain it no more. Its files stay; BusyError while somebody holds its lane."""
+        """Maintain it no more. Its files stay; BusyError while somebody holds its lock."""
 
     def opened(self, version: Version) -> Opened:
         """The version ready to be computed or read, or the error that stalls it."""
@@ -92,13 +92,13 @@ class LivingVersions(Protocol):
     def hold(self, versions: Iterable[Version], limit_s: float, run: Run) -> AbstractContextManager[Held]:
         """The versions take no step inside, for as long as the hold is renewed every `limit_s` seconds."""
 
-    def lane(
+    def batch_lock(
         self, version: Version, wait_s: float = 0, run: Run | None = None
     ) -> AbstractContextManager[None]:
-        """Hold the batch lane of a stored version; BusyError when somebody else holds it all the time."""
+        """Hold the batch lock of a stored version; BusyError when somebody else holds it all the time."""
 
     def close_segment(self, version: Version, run: Run | None = None) -> Closed:
-        """Close the open segment of a stored version and pin what is closed by it; hold its lane."""
+        """Close the open segment of a stored version and pin what is closed by it; hold its lock."""
 
     def open_segment(self, version: Version) -> int:
         """The segment that a stored version appends to now."""

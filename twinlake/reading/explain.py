@@ -14,7 +14,7 @@ from twinlake.base.times import EPOCH, parse_moment
 from twinlake.kinds.windows import micros
 from twinlake.lake.log.log_clock import moment_sql
 from twinlake.reading.past_tables import Behind, PastTables
-from twinlake.topics import coordinate
+from twinlake.topics import record_id
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -23,7 +23,7 @@ SAMPLE = 20
 """So many records are listed one by one."""
 _SIMPLE = ("string", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "date", "boolean")
 _PARTITION = ("_epoch", "_partition")
-_SHOWN = quote.names((*coordinate.KEY, coordinate.TIMESTAMP, "_batch"))
+_SHOWN = quote.names((*record_id.KEY, record_id.TIMESTAMP, "_batch"))
 _COUNTED = (
     "count(*) AS records", "min(_offset) AS first_offset", "max(_offset) AS last_offset",
     "count(DISTINCT _batch) AS batches", "min(_batch) AS first_batch", "max(_batch) AS last_batch",
@@ -116,7 +116,7 @@ def _records(spark: SparkSession, behind: list[Behind]) -> tuple[list[dict[str, 
         through = [" < ".join(way) for name, way, *_ in behind if name == topic]
         counted = found.groupBy(*_PARTITION).agg(*map(F.expr, _COUNTED)).orderBy(*_PARTITION)
         partitions += [{"topic": topic, "through": through, **_plain(row)} for row in counted.collect()]
-        sample = found.orderBy(*coordinate.KEY).limit(SAMPLE).collect()
+        sample = found.orderBy(*record_id.KEY).limit(SAMPLE).collect()
         records += [{"topic": topic, **_plain(row)} for row in sample]
     return partitions, records
 

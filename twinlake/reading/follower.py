@@ -21,7 +21,7 @@ from twinlake.base.errors import DamagedError, FormatError, TwinlakeError
 from twinlake.base.location import Location
 from twinlake.kinds.all import from_json
 from twinlake.kinds.clock import OF_THE_LOG
-from twinlake.kinds.kind import Kind, Moment, is_stored
+from twinlake.kinds.kind import Kind, ViewClock, is_stored
 from twinlake.lake import formats
 from twinlake.lake.catalog.maintained_version import read_by
 from twinlake.lake.catalog.release_log import Release, releases, releases_path
@@ -331,7 +331,7 @@ class Follower:
                     relations[read] = one.states
                 else:
                     relations[read] = f"({one.sql})"
-        moment = Moment(
+        view_clock = ViewClock(
             watermarks={topic: views.watermark_sql(table, name, topic) for topic in logs},
             clocks={
                 (topic, clock): views.watermark_sql(table, name, topic, clock)
@@ -341,7 +341,7 @@ class Follower:
             late_after=late_after(logs),
         )
         return Served(
-            version=version, definition=definition, sql=definition.view(relations, moment),
+            version=version, definition=definition, sql=definition.view(relations, view_clock),
             states=states, watermarks=paths, late=self._late(definition, logs),
         )  # fmt: skip
 

@@ -20,9 +20,9 @@ from twinlake.base import quote
 from twinlake.base.location import Location
 from twinlake.base.times import Clock, utc_now
 from twinlake.kinds.all import from_json
-from twinlake.kinds.kind import Kind, Moment, StoredKind, is_stored
+from twinlake.kinds.kind import Kind, StoredKind, ViewClock, is_stored
 from twinlake.lake import formats
-from twinlake.lake.catalog.maintained_version import moment_at, read_by
+from twinlake.lake.catalog.maintained_version import read_by, view_clock_at
 from twinlake.lake.catalog.version import Pin, Version, load, version_file
 from twinlake.lake.delta import kept_commits
 from twinlake.lake.delta.table_state import TableState
@@ -229,10 +229,10 @@ class PastTexts:
         }
         bound = {table: one.definition for table, one in reads.items()}
         definition = from_json(version.definition).bound(bound)
-        moment = self._moment(definition, version)
+        view_clock = self._view_clock(definition, version)
         if is_stored(definition):
             states = self._states(version, definition)
-            sql = definition.view({definition.name: states}, moment)
+            sql = definition.view({definition.name: states}, view_clock)
             return Shown(definition=definition, sql=sql, states=states)
         relations = {
             topic: f"({self._log(version, topic).valid_sql(self._log_sql(topic))})"
@@ -241,7 +241,7 @@ class PastTexts:
         for table, one in reads.items():
             takes_states = definition.reads_states and one.states is not None
             relations[table] = str(one.states) if takes_states else f"({one.sql})"
-        return Shown(definition=definition, sql=definition.view(relations, moment))
+        return Shown(definition=definition, sql=definition.view(relations, view_clock))
 
     def _states(self, version: Version, definition: StoredKind) -> str:
         (topic,) = definition.inputs
@@ -259,17 +259,17 @@ class PastTexts:
         log = self._log(version, topic)
         return self.tables.computed_sql(f"{name}/log", definition, log, self._log_sql(topic))
 
-    def _moment(self, definition: Kind, version: Version) -> Moment:
+    def _view_clock(self, definition: Kind, version: Version) -> ViewClock:
         """What time says at the moment; not asked for a table that shows nothing of it."""
         if not definition.reads and definition.timeless == definition.output:
-            return Moment()
+            return ViewClock()
         clocks = {topic: self._clock(topic) for topic in version.topics}
         pin = Pin(
             version=version, position=self.past.position,
             watermarks={topic: clock.watermark for topic, clock in clocks.items()},
             clocks={topic: clock.clocks for topic, clock in clocks.items()},
         )  # fmt: skip
-        return moment_at({topic: self.logs[topic] for topic in version.topics}, pin)
+        return view_clock_at({topic: self.logs[topic] for topic in version.topics}, pin)
 
     def _clock(self, topic: str) -> LogClock:
         if topic not in self._clocks:

@@ -1,4 +1,4 @@
-"""Build: every green version of a plan, brought to its logs' ends and certified there; then fed like blue."""
+"""Build: each green version of a plan, brought to its logs' ends, certified, then maintained like blue."""
 
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ class Unequal:
 def build(lake: OpenLake, plan: Plan, run: Run) -> Built | Failed:
     """Make every green version that is not there yet. Idempotent: killed anywhere, a second call goes on.
 
-    From its first step on a version is living: it is fed like blue, and a restarted server goes on with it.
+    From its first step on a version is living: it is maintained like blue, and a restarted server
+    goes on with it.
     """
     plan.refuse_outdated()
     began, records, built = time.monotonic(), 0, []

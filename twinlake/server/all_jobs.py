@@ -5,5 +5,5 @@ from __future__ import annotations
 from twinlake.server import batch_jobs, pause_jobs, release_jobs, reload_jobs
 
 KINDS = {
-    **batch_jobs.KINDS, **release_jobs.KINDS, **pause_jobs.KINDS, **pause_jobs.KINDS, **reload_jobs.KINDS,
+    **batch_jobs.KINDS, **release_jobs.KINDS, **pause_jobs.KINDS, **reload_jobs.KINDS,
 }  # fmt: skip

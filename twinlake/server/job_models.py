@@ -171,7 +171,7 @@ class PlanParams(Params):
 
 
 class BuildParams(Params):
-    """Build the plan's green versions from the log and certify them; from then on they are fed like blue."""
+    """Build the plan's green versions from the log and certify them; then they are maintained like blue."""
 
     plan: OfPlan
 
@@ -199,7 +199,7 @@ class PromoteParams(Params):
 
 
 class RollbackParams(Params):
-    """Make an earlier release's versions live again in one commit; they were fed all the time.
+    """Make an earlier release's versions live again in one commit; they were maintained all the time.
 
     Later plans leave out what this takes back until its definition changes, or it is named.
     """

@@ -56,7 +56,7 @@ class OpenTopics:
     def put(self, topic: Topic) -> None:
         name, log, before = topic.name, Log(self._spark, self._lake, topic), self._ingests.get(topic.name)
         if before:
-            log.lane = self._logs[name].lane  # whoever compacts the files now has that one
+            log.lock = self._logs[name].lock  # whoever compacts the files now has that one
             before.stop()
         try:
             log.open()

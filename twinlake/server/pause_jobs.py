@@ -1,4 +1,4 @@
-"""The kinds of jobs that have a topic, a table or a changelog stand still, and go on."""
+"""The kinds of jobs that pause and resume a topic, table or changelog, and turn a changelog on and off."""
 
 from __future__ import annotations
 
@@ -161,12 +161,6 @@ def _stored(lake: OpenLake) -> list[Version]:
     return found
 
 
-KINDS = {
-    "pause": JobKind(params=PauseParams, handler=do_pause, urgent=True),
-    "resume": JobKind(params=ResumeParams, handler=do_resume, urgent=True),
-}
-
-
 @dataclass(frozen=True, kw_only=True)
 class Changed:
     """A changelog as `/status` shows it."""
@@ -183,4 +177,8 @@ def do_changelog(lake: OpenLake, params: ChangelogParams, run: Run) -> Changed:
     return Changed(status=lake.changelogs.start(lake, params.table, params.topic, run))
 
 
-KINDS = {"changelog": JobKind(params=ChangelogParams, handler=do_changelog, urgent=True)}
+KINDS = {
+    "pause": JobKind(params=PauseParams, handler=do_pause, urgent=True),
+    "resume": JobKind(params=ResumeParams, handler=do_resume, urgent=True),
+    "changelog": JobKind(params=ChangelogParams, handler=do_changelog, urgent=True),
+}

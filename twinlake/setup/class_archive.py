@@ -58,7 +58,7 @@ def make_archive(settings: Settings) -> Path:
 
 def _train_into(part: Path, archive: Path) -> None:
     if re.search(r"\s", str(part)):
-        raise ArchiveError(f"the class archive was not made: Spark parts options at the blanks of {part}")
+        raise ArchiveError(f"the class archive was not made: Spark splits options on the spaces of {part}")
     archive.unlink(missing_ok=True)
     environment = {**os.environ, "SPARK_SUBMIT_OPTS": f"-XX:ArchiveClassesAtExit={part}"}
     command = [sys.executable, "-m", "twinlake.setup.class_archive", "--train"]

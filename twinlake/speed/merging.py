@@ -20,17 +20,17 @@ journal = structlog.get_logger(__name__)
 
 
 class Merging:
-    """`merge(feed, open_segment)` is called in the lane of the version; `prepare` once, in the thread."""
+    """`merge(feed, open_segment)` is called under the lock of the version; `prepare` once, in the thread."""
 
     def __init__(
         self,
         lake: Location,
         merge: Callable[[MaintainedVersion, int], object],
-        lane: Callable[[Version], AbstractContextManager[None]],
+        lock: Callable[[Version], AbstractContextManager[None]],
         damages: Damages,
         prepare: Callable[[], None],
     ) -> None:
-        self._lake, self._merge, self._lane, self._damages = lake, merge, lane, damages
+        self._lake, self._merge, self._lock, self._damages = lake, merge, lock, damages
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="merge", initializer=prepare)
 
     def after_close(self, owner: Owner) -> None:
@@ -43,13 +43,13 @@ class Merging:
         self._pool.shutdown(wait=True)
 
     def _merge_small(self, owner: Owner) -> None:
-        """Whoever holds the lane now leaves fewer small segments behind anyway."""
+        """Whoever holds the lock now leaves fewer small segments behind anyway."""
         version, said = owner.version, journal.bind(table=owner.version.table, version=owner.version.name)
         try:
-            with self._lane(version):
+            with self._lock(version):
                 self._merge(owner.feed(), owner.standing.segment)
         except BusyError:
-            said.info("no merge: the lane is busy")
+            said.info("no merge: the batch lock is taken")
         except Exception as error:
             if damage := damage_in(error, self._lake):
                 self._damages.note(damage)

@@ -69,8 +69,8 @@ class Owner:
         self.failures = 0
         """How often a try has failed, ever."""
         self.standing = Standing()
-        self.lane = threading.Lock()
-        """The batch lane: rebuilds, merges and clean-up of this version, one at a time."""
+        self.batch_lock = threading.Lock()
+        """The batch lock: rebuilds, merges and clean-up of this version, one at a time."""
         self._lake = lake
         self._topic = log.topic.name
         self._journal = structlog.get_logger(__name__).bind(table=version.table, version=version.name)

@@ -46,7 +46,7 @@ class Versions:
     """Implements `lake.open_lake.LivingVersions`, whose docstrings say what the answers promise.
 
     `broken` says why a topic is not among the logs.
-    `merge(feed, open_segment)` is called after a segment was closed, in the lane of its version.
+    `merge(feed, open_segment)` is called after a segment was closed, under the lock of its version.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Versions:
         """Living versions whose definition or topic cannot be read; they are stalled and stop nobody."""
         self._takers: dict[str, list[Future[Any]]] = {}
         self._lock = threading.Lock()
-        self._merging = Merging(lake, merge, self.lane, self.damages, self._prepare)
+        self._merging = Merging(lake, merge, self.batch_lock, self.damages, self._prepare)
 
     # -- life
 
@@ -150,7 +150,7 @@ class Versions:
         self.get(version.table, version.name)
         with self._lock:
             owner = self._owners.get(_key(version))
-        with self.lane(version) if owner else nullcontext():
+        with self.batch_lock(version) if owner else nullcontext():
             version.retired(at).save(self._lake)
             with self._lock:
                 for held in (self._views, self._unreadable, self._owners):
@@ -223,27 +223,27 @@ class Versions:
                 hold.give_back()
 
     @contextmanager
-    def lane(self, version: Version, wait_s: float = 0, run: Run | None = None) -> Iterator[None]:
-        lane = self.owner(version).lane
+    def batch_lock(self, version: Version, wait_s: float = 0, run: Run | None = None) -> Iterator[None]:
+        lock = self.owner(version).batch_lock
 
         def take() -> bool | None:
             if run:
-                run.say("waiting for the batch lane")
+                run.say("waiting for the batch lock")
                 run.check_cancelled()
-            return lane.acquire(timeout=min(POLL_S, max(wait_s, 0.01))) or None
+            return lock.acquire(timeout=min(POLL_S, max(wait_s, 0.01))) or None
 
         try:
-            wait_for(f"the batch lane of {version}", take, wait_s, run, every_s=0)
+            wait_for(f"the batch lock of {version}", take, wait_s, run, every_s=0)
         except TimedOutError as error:
             raise BusyError(
-                f"the batch lane of {version} is busy",
+                f"the batch lock of {version} is taken",
                 "a rebuild, a merge or the clean-up of the same version is running",
                 "wait for it (`twinlake jobs list`) and start again",
             ) from error
         try:
             yield
         finally:
-            lane.release()
+            lock.release()
 
     def close_segment(self, version: Version, run: Run | None = None) -> Closed:
         return self._answer(version, self.owner(version).close_segment(), run)

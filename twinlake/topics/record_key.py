@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from twinlake.base import quote
-from twinlake.topics import coordinate, json_sql
+from twinlake.topics import json_sql, record_id
 from twinlake.topics.contract import BYTES, DELETE, JSON, STRING, Contract
 from twinlake.topics.spark_type import Struct, parse
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 KEY, TOMBSTONE = "_key", "_tombstone"
-_TIMES = (coordinate.TIMESTAMP, coordinate.INGESTED_AT)
+_TIMES = (record_id.TIMESTAMP, record_id.INGESTED_AT)
 _TEXT = "CAST(key AS string)"
 _WHOLE = (f"try_parse_json(concat('[', {_TEXT}, ']'))", f"try_parse_json(concat('{{\"k\":', {_TEXT}, '}}'))")
 """Spark leaves unread what comes after a document; only a document alone can stand in both of these."""
@@ -53,7 +53,7 @@ def tombstone(rows: DataFrame) -> DataFrame:
     """One row with the columns of a topic's rows as a record without a value has them, its key left out."""
     from pyspark.sql import functions as F
 
-    known = {TOMBSTONE: "true", **{name: "0" for name in coordinate.KEY}, **dict.fromkeys(_TIMES, "now()")}
+    known = {TOMBSTONE: "true", **{name: "0" for name in record_id.KEY}, **dict.fromkeys(_TIMES, "now()")}
     shown = (F.expr(f"CAST({known.get(name, 'NULL')} AS {type_})").alias(name) for name, type_ in rows.dtypes)
     return rows.sparkSession.range(1).select(*shown)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from twinlake.base.errors import ContractError, NotFoundError
 from twinlake.config.project import Project
-from twinlake.topics import coordinate, record_key
+from twinlake.topics import record_id, record_key
 from twinlake.topics.change import REMEDY, breaking
 from twinlake.topics.contract import JSON, Contract
 from twinlake.topics.contract_file import load_contract, says_json
@@ -34,7 +34,7 @@ class Topic:
     def columns(self) -> tuple[tuple[str, str], ...]:
         """(name, Spark type) of every column of the rows that definitions read."""
         fields = tuple((field.name, field.type) for field in self.newest.fields)
-        return fields + record_key.columns(self.contract) + coordinate.READ
+        return fields + record_key.columns(self.contract) + record_id.READ
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; `from_json` is its exact inverse."""

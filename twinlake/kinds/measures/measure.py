@@ -70,7 +70,7 @@ class Measure:
     def parts(self, name: str, types: Mapping[str, str]) -> tuple[Part, ...]:
         """State columns `<name>__<part>`; `types` are the Spark types of the steps' columns.
 
-        `from_rows` sees those columns and the coordinate.
+        `from_rows` sees those columns and the record id.
         """
         raise NotImplementedError
 

@@ -9,11 +9,11 @@ from typing import ClassVar
 from twinlake.base import quote
 from twinlake.kinds.equality import has_order
 from twinlake.kinds.measures.measure import Measure, Part, Semantics, plain, state_column
-from twinlake.topics import coordinate
+from twinlake.topics import record_id
 
 
 class _Pick(Measure):
-    """State: one struct (by, coordinate, value), so that its order has no ties between records."""
+    """State: one struct (by, record id, value), so that its order has no ties between records."""
 
     function: ClassVar[str]
     by: str | None
@@ -28,7 +28,7 @@ class _Pick(Measure):
         )
 
     def parts(self, name: str, types: Mapping[str, str]) -> tuple[Part, ...]:
-        fields = [*(f"{quote.name(column)} AS {quote.name(column)}" for column in coordinate.KEY)]
+        fields = [*(f"{quote.name(column)} AS {quote.name(column)}" for column in record_id.KEY)]
         fields.append(f"{plain(self.of, types[self.of])} AS value")
         picked = f"struct({', '.join(fields)})"
         if self.by is not None:
@@ -53,7 +53,7 @@ class _Pick(Measure):
 def _semantics(ties: str) -> Semantics:
     return Semantics(
         equality="exactly",
-        ties=f"{ties} coordinate; rows that one record was exploded into follow the order of their values",
+        ties=f"{ties} record id; rows that one record was exploded into follow the order of their values",
         null="a row whose `by` is NULL never wins; the value of the row that wins may be NULL",
         nan="as `by`, NaN is above infinity; -0.0 is 0.0",
         empty="NULL",

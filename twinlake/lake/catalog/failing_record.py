@@ -26,7 +26,7 @@ REMEDY = (
 
 @dataclass(frozen=True, kw_only=True)
 class FailingRecord:
-    """The first record, by coordinate, for which the expression raises; `why` is what Spark says."""
+    """The first record, by record id, for which the expression raises; `why` is what Spark says."""
 
     topic: str
     epoch: int
@@ -66,7 +66,7 @@ def failing_record(definition: Kind, rows: DataFrame) -> FailingRecord | None:
 
 
 def first_failing(topic: str, stages: Iterable[Stage]) -> FailingRecord | None:
-    """The same over the rows of stages, whose coordinate columns are those of the topic's records."""
+    """The same over the rows of stages, whose record id columns are those of the topic's records."""
     for stage in stages:
         seen = stage.rows
         for expression in stage.expressions:

@@ -13,7 +13,7 @@ from twinlake.base.errors import ChangedTableError, LostVersionError
 from twinlake.base.location import Location
 from twinlake.kinds import evidence
 from twinlake.kinds.all import from_json
-from twinlake.kinds.kind import Kind, Moment, StoredKind, is_stored
+from twinlake.kinds.kind import Kind, StoredKind, ViewClock, is_stored
 from twinlake.lake.catalog.version import Pin, Version
 from twinlake.lake.delta import delta
 from twinlake.lake.delta.appender import Appender
@@ -74,7 +74,7 @@ class MaintainedVersion:
         return self.appender.table_id
 
     @property
-    def batch_lane(self) -> str:
+    def batch_writer(self) -> str:
         """The Delta transaction app of rebuilds and merges."""
         return f"{self.table_id}:batch"
 
@@ -136,7 +136,7 @@ class MaintainedVersion:
     def view_sql(self, pin: Pin, scaled: tuple[str, ...] = ()) -> Iterator[str]:
         """The text of `view`, which can be analysed inside."""
         with self.states_sql(pin) as states:
-            yield self.definition.view({self.definition.name: states}, moment_at(self.logs, pin), scaled)
+            yield self.definition.view({self.definition.name: states}, view_clock_at(self.logs, pin), scaled)
 
     def view(self, pin: Pin, scaled: tuple[str, ...] = ()) -> DataFrame:
         """What readers of the version saw when it was pinned; `scaled` as in `Kind.view`."""
@@ -171,8 +171,8 @@ class Computed:
     def view_sql(self, pin: Pin, scaled: tuple[str, ...] = ()) -> Iterator[str]:
         """The text of `view`, which can be analysed inside."""
         with self.states_sql(pin) as states:
-            moment = moment_at(self.logs, pin)
-            yield self.definition.view({self.definition.name: states}, moment, scaled)
+            view_clock = view_clock_at(self.logs, pin)
+            yield self.definition.view({self.definition.name: states}, view_clock, scaled)
 
     def view(self, pin: Pin, scaled: tuple[str, ...] = ()) -> DataFrame:
         """What readers of the version see at the pin's position; `scaled` as in `Kind.view`."""
@@ -220,7 +220,7 @@ class LogView:
                         columns = read.definition.output
                         relation = f"({self.definition.behind(name, relation, columns, self.among)})"
                     relations[name] = relation
-            yield self.definition.view(relations, moment_at(self.logs, pin), scaled)
+            yield self.definition.view(relations, view_clock_at(self.logs, pin), scaled)
 
     def view(self, pin: Pin, scaled: tuple[str, ...] = ()) -> DataFrame:
         """What readers of the version saw when it was pinned; `scaled` as in `Kind.view`."""
@@ -250,13 +250,13 @@ def as_computed(opened: Readable) -> Computed | LogView:
     return opened.computed if isinstance(opened, LogView) else opened
 
 
-def moment_at(logs: Mapping[str, Log], pin: Pin) -> Moment:
+def view_clock_at(logs: Mapping[str, Log], pin: Pin) -> ViewClock:
     """What views of these logs say about time at the pin."""
     watermarks = {name: moment_sql(pin.watermarks.get(name)) for name in logs}
     clocks = {
         (name, clock): moment_sql(at) for name in logs for clock, at in pin.clocks.get(name, {}).items()
     }
-    return Moment(watermarks=watermarks, clocks=clocks, late_after=late_after(logs))
+    return ViewClock(watermarks=watermarks, clocks=clocks, late_after=late_after(logs))
 
 
 def computed_version(

@@ -1,4 +1,4 @@
-"""Segment: a run of consecutive steps of a version; what rewrites closed ones in the batch lane needs."""
+"""Segment: a run of consecutive steps of a version; what rewrites closed ones under the batch lock needs."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def segment_of(path: str) -> int:
 
 
 def batch_epoch(feed: MaintainedVersion) -> int:
-    """The number the next batch commit must take; read it only while holding the version's lane."""
-    return feed.appender.transaction(feed.batch_lane) + 1
+    """The number the next batch commit must take; read it only while holding the version's lock."""
+    return feed.appender.transaction(feed.batch_writer) + 1
 
 
 def arranged(feed: MaintainedVersion, rows: DataFrame, segment: int) -> DataFrame:

@@ -19,7 +19,7 @@ from twinlake.lake.delta.data_file import Column
 from twinlake.lake.delta.delta import relation_sql
 from twinlake.lake.log import in_force, log_fields
 from twinlake.lake.log.quarantine import latest_sql
-from twinlake.topics import coordinate, record_key
+from twinlake.topics import record_id, record_key
 from twinlake.topics.contract import JSON
 from twinlake.topics.earlier import MadeWith, as_of_schema
 from twinlake.topics.spark_type import is_record
@@ -67,7 +67,7 @@ class Log:
         self.topic = topic
         self.lake = lake
         self.path = log_path(self.lake, topic.name)
-        self.lane = threading.Lock()
+        self.lock = threading.Lock()
         """What compacts the log's files: one at a time."""
         self._appender: Appender | None = None
         self._read: dict[str, str] | None = None
@@ -304,7 +304,7 @@ WHERE (verdict = '{VALID}' AND late) OR verdict = '{TOO_LATE}'"""
             if deleted := record_key.of_tombstone(contract, field.name):
                 value = f"CASE WHEN {EVENT} IS NULL THEN {deleted} ELSE {value} END"
             fields.append(f"{value} AS {quote.name(field.name)}")
-        return (*fields, *record_key.from_log(contract), *coordinate.FROM_LOG)
+        return (*fields, *record_key.from_log(contract), *record_id.FROM_LOG)
 
     def _met(self) -> Mapping[str, list[str]]:
         """By id of the schemas met, under which names their records are kept."""
@@ -341,7 +341,7 @@ class _EarlierLog(Log):
 
     def __init__(self, log: Log, topic: Topic) -> None:
         super().__init__(log.spark, log.lake, topic)
-        self.lane, self._log = log.lane, log
+        self.lock, self._log = log.lock, log
         self._seen: Appender | None = None
 
     @property

@@ -88,7 +88,7 @@ def position_at(log: Log, moment: datetime, now: datetime) -> int:
     why, remedy = "no batch was ever added to it", "wait for its first records"
     if found["first"] is not None:
         first = format_moment(from_micros(found["first"]))
-        why, remedy = f"its first batch was added at {first}", "name that moment, or a later one"
+        why, remedy = f"its first batch was added at {first}", "name that time, or a later one"
     raise UsageError(f"the log of {topic} was empty at {text}", why, remedy)
 
 

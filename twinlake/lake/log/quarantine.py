@@ -1,7 +1,7 @@
 """Quarantine: what of a log is not valid by its latest verdict, and what replays have made of it, as SQL.
 
-A replay appends copies: the coordinate, times and bytes of the original, and another verdict. The latest
-of a coordinate counts; a record that is valid by it has left the quarantine. A `relation` is the log's.
+A replay appends copies: the record id, times and bytes of the original, and another verdict. The latest
+of a record id counts; a record that is valid by it has left the quarantine. A `relation` is the log's.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def quarantine_sql(relation: str, texts: Mapping[str, str] = NOTHING) -> str:
 
 
 def listed_sql(relation: str, reasons: Collection[str] = ()) -> str:
-    """The coordinates of the records there that a replay judges, the batch of their latest verdict, and how
+    """The record ids of the records there that a replay judges, the batch of their latest verdict, and how
     many bytes they have."""
     of = "" if not reasons else f" AND {reason_sql(reasons, 'l.reasons')}"
     verdicts = ", ".join(map(quote.string, JUDGED_AGAIN))

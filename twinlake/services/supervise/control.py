@@ -114,7 +114,7 @@ def _alone(folders: Folders) -> Iterator[None]:
 def _refuse_containers(folders: Folders, instead: str) -> None:
     if folders.containers.exists():
         raise UsageError(
-            "the parts of this home run in containers", f"{folders.containers} says so",
+            "the services of this data directory run in containers", f"{folders.containers} says so",
             f"`docker compose {instead}` on the host",
         )  # fmt: skip
 

@@ -168,7 +168,7 @@ def supervisor_error(settings: Settings) -> TwinlakeError | None:
         return None
     return TwinlakeError(
         "the supervisor has ended", "a service that dies now is not started again",
-        "`twinlake up` starts it again, and it goes on with the parts that live; "
+        "`twinlake up` starts it again, and it goes on with those that still run; "
         "`twinlake logs supervisor` says what it did last",
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""The coordinate (epoch, partition, offset) of a record, and the columns that carry it through Spark."""
+"""The record id (epoch, partition, offset) of a record, and the columns that carry it through Spark."""
 
 from __future__ import annotations
 
