@@ -10,6 +10,24 @@ from twinlake.base.errors import UsageError
 from twinlake.config.project import Project
 from twinlake.config.settings import Services, Settings
 
+WRONG = [
+    ("[kafka]\n", "has no section [project]"),
+    ("[project\n", "has no section [project]"),
+    ("[project]\ntables = \n", "is not valid TOML"),
+    (
+        '[project]\ntable = "x"\n',
+        ":2: there is no such setting: table; did you mean tables?",
+    ),
+    ("[project]\n\nschemas = 3\n", "twinlake.toml:3: schemas is 3, not the path of a folder"),
+    ('[project]\nschemas = ""\n', "twinlake.toml:2: schemas is '', not the path of a folder"),
+    ('[project]\ncontracts = "../other"\n', "is '../other', which is outside the project"),
+    ('[project]\ndata = "."\n', "the data directory cannot be the project's folder"),
+    ('[project]\n[kafka]\nusername = "u"\n', "twinlake.toml:2: [kafka] is not a section of a project"),
+    ('tables = "x"\n[project]\n', "twinlake.toml:1: tables is not in a section; write it below [project]"),
+    ("[project]\n[projekt]\n", "twinlake.toml:2: there is no such section: projekt"),
+]
+"""A project's file that is refused, and with which words."""
+
 
 def written(root: Path, text: str = "[project]\n") -> Path:
     root.mkdir(parents=True, exist_ok=True)
@@ -39,23 +57,7 @@ def test_its_folders_are_the_usual_ones_unless_it_names_others(tmp_path: Path) -
     assert other.contracts == tmp_path / "other" / "contracts"
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("[kafka]\n", "has no section [project]"),
-        ("[project\n", "has no section [project]"),
-        ("[project]\ntables = \n", "is not valid TOML"),
-        (
-            '[project]\ntable = "x"\n',
-            ":2: there is no such setting: table; did you mean tables?",
-        ),
-        ("[project]\n\nschemas = 3\n", "twinlake.toml:3: schemas is 3, not the path of a folder"),
-        ('[project]\nschemas = ""\n', "twinlake.toml:2: schemas is '', not the path of a folder"),
-        ('[project]\ncontracts = "../other"\n', "is '../other', which is outside the project"),
-        ('[project]\ndata = "."\n', "the data directory cannot be the project's folder"),
-        ('[project]\n[kafka]\nusername = "u"\n', "twinlake.toml:2: [kafka] is not a section of a project"),
-    ],
-)
+@pytest.mark.parametrize(("text", "words"), WRONG)
 def test_what_is_wrong_in_its_file_is_named_with_its_line(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(UsageError) as refused:
         Project.load(written(tmp_path, text))

@@ -11,14 +11,25 @@ from typing import Any
 import pytest
 from jsonschema import Draft7Validator
 
+from tests.config.test_project import WRONG
+from tests.project import OURS
+from twinlake.base.errors import UsageError
 from twinlake.config.keys import relative_to
+from twinlake.config.library import TEMPLATE
+from twinlake.config.project import FOLDERS, Project
 from twinlake.config.sections import every_key
 from twinlake.config.settings_example import example
+from twinlake.config.settings_file import load
 from twinlake.config.settings_schema import settings_schema
 
 SCHEMA = settings_schema()
 EDITOR = Draft7Validator(SCHEMA)
 KEYS = {name: one for name, one in every_key() if not one.is_secret}
+UNSEEN = ("[kafka]\n", '[project]\ncontracts = "../other"\n')
+"""Wrong files of a project that no schema sees: the first is right in a data directory, and the second where
+the project's folder is called other."""
+PATHS = ("a", "./a", "a/../b", "..a", "...", ".lake", "/srv/lake", "../lake")
+AROUND = (".", "..", "./", "../..", "/", " ", "")
 
 
 def keys(schema: dict[str, Any], within: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
@@ -33,7 +44,7 @@ def keys(schema: dict[str, Any], within: str = "") -> Iterator[tuple[str, dict[s
 def test_it_has_every_key_and_no_other() -> None:
     Draft7Validator.check_schema(SCHEMA)
 
-    assert {name for name, _ in keys(SCHEMA)} == KEYS.keys()
+    assert {name for name, _ in keys(SCHEMA)} == KEYS.keys() | {f"project.{name}" for name in FOLDERS}
 
 
 def test_the_example_with_every_key_is_accepted() -> None:
@@ -41,7 +52,7 @@ def test_the_example_with_every_key_is_accepted() -> None:
 
     found = tomllib.loads(text)
 
-    assert sum(isinstance(one, dict) for one in found.values()) == len(SCHEMA["properties"])
+    assert {"project", *found} == SCHEMA["properties"].keys()
     assert [error.message for error in EDITOR.iter_errors(found)] == []
 
 
@@ -66,6 +77,51 @@ def test_the_example_with_every_key_is_accepted() -> None:
     ],
 )
 def test_what_is_wrong_by_form_is_seen(text: str) -> None:
+    assert not EDITOR.is_valid(tomllib.loads(text))
+
+
+@pytest.mark.parametrize("root", [OURS.root, TEMPLATE], ids=["ours", "new"])
+def test_projects_that_load_are_accepted(root: Path) -> None:
+    Project.load(root)
+
+    text = (root / "twinlake.toml").read_text()
+    with_every_key = re.sub(r"^# (?=\w+ = )", "", text, flags=re.MULTILINE)
+    assert [EDITOR.is_valid(tomllib.loads(one)) for one in (text, with_every_key)] == [True, True]
+
+
+@pytest.mark.parametrize(("text", "_"), WRONG)
+def test_a_project_is_refused_by_the_editor_as_it_is_when_loaded(text: str, _: str) -> None:
+    try:
+        found = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return  # no schema is asked
+
+    assert EDITOR.is_valid(found) == (text in UNSEEN)
+
+
+@pytest.mark.parametrize("value", [*PATHS, *AROUND])
+def test_a_path_of_a_project_is_accepted_by_the_editor_where_it_is_when_loaded(
+    tmp_path: Path, value: str
+) -> None:
+    text = f'[project]\ndata = "{value}"\n'
+    (tmp_path / "twinlake.toml").write_text(text)
+    try:
+        Project.load(tmp_path)
+        is_accepted = True
+    except UsageError:
+        is_accepted = False
+
+    assert EDITOR.is_valid(tomllib.loads(text)) == is_accepted
+
+
+def test_either_file_refuses_what_belongs_in_the_other(tmp_path: Path) -> None:
+    text = "[project]\n[kafka]\nbootstrap_servers = 'k:1'\n"
+    (tmp_path / "twinlake.toml").write_text(text)
+
+    with pytest.raises(UsageError, match=r"\[kafka\] is not a section of a project"):
+        Project.load(tmp_path)
+    with pytest.raises(UsageError, match=r"\[project\] belongs in the twinlake.toml of the project's folder"):
+        load(tmp_path / "twinlake.toml", {})
     assert not EDITOR.is_valid(tomllib.loads(text))
 
 

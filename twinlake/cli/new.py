@@ -12,9 +12,8 @@ import typer
 from twinlake.base.errors import UsageError
 from twinlake.base.files import replace_file, shown_path
 from twinlake.cli.output import say, tell
-from twinlake.config.library import LIBRARY
+from twinlake.config.library import TEMPLATE
 
-TEMPLATE = LIBRARY / "templates" / "project"
 _HIDDEN = {"gitignore": ".gitignore", "gitkeep": ".gitkeep"}
 """Names in the template -> in a project: a package leaves hidden files out."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
@@ -45,7 +44,7 @@ def project_command(
         replace_file(root / place, content)
     say(f"{shown_path(root)}: a project with topic visits and table visits_per_page")
     tell(f"next: `cd {shown_path(root)}`, `twinlake up`, `twinlake produce visits --count 1000`, then")
-    tell("`twinlake query \"SELECT * FROM serve.visits_per_page\"`; README.md says where what is")
+    tell('`twinlake query "SELECT * FROM serve.visits_per_page"`; README.md says where what is')
 
 
 def files(name: str) -> Iterator[tuple[str, str]]:

@@ -9,6 +9,8 @@ from twinlake.base.version import VERSION
 
 LIBRARY = Path(__file__).resolve().parents[1]
 """The package's folder: in a checkout, or where it was installed."""
+TEMPLATE = LIBRARY / "templates" / "project"
+"""What `twinlake new project` writes."""
 CHECKOUT = LIBRARY.parent if (LIBRARY.parent / "pyproject.toml").is_file() else None
 """The folder of a checkout; None for an installed library."""
 IMPORTABLE: Mapping[str, str] = {"PYTHONPATH": str(CHECKOUT)} if CHECKOUT else {}

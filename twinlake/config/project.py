@@ -14,16 +14,29 @@ from pathlib import Path
 from typing import Any
 
 from twinlake.base.errors import UsageError
+from twinlake.config.sections import PROJECT_SECTION, SECTIONS
 from twinlake.config.settings_file import lines_of, nearest
 
 FILE = "twinlake.toml"
-SECTION = "project"
-FOLDERS: Mapping[str, str] = {
-    "tables": "jobs/tables", "schemas": "schemas", "contracts": "contracts", "dags": "dags",
-    "data": ".twinlake",
-}  # fmt: skip
-"""The keys of `[project]`, with their defaults."""
-_HEADING = re.compile(rf"^\s*\[\s*{SECTION}\s*[\].]", re.MULTILINE)
+_HEADING = re.compile(rf"^\s*\[\s*{PROJECT_SECTION}\s*[\].]", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A key of `[project]`: where the folder is unless the file says so, and what is in it."""
+
+    usual: str
+    doc: str
+
+
+FOLDERS: Mapping[str, Folder] = {
+    "tables": Folder("jobs/tables", "definitions of tables, one module each"),
+    "schemas": Folder("schemas", "Avro schemas of topics: <topic>.v<N>.avsc"),
+    "contracts": Folder("contracts", "contracts of topics and tables: <name>.yaml"),
+    "dags": Folder("dags", "what Airflow runs"),
+    "data": Folder(".twinlake", "the data directory; $TWINLAKE_HOME or --home name another one"),
+}
+"""The keys of `[project]`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +89,7 @@ class Project:
         return (self, *(Project.load(self.examples / name) for name in names))
 
     def _folder(self, name: str) -> Path:
-        return self.root / self.folders.get(name, FOLDERS[name])
+        return self.root / self.folders.get(name, FOLDERS[name].usual)
 
     @classmethod
     def load(cls, root: Path) -> Project:
@@ -85,7 +98,7 @@ class Project:
         file = root / FILE
         text = _text(file)
         if text is None or not _HEADING.search(text):
-            lacks = f"{file} does not exist" if text is None else f"{file} has no section [{SECTION}]"
+            lacks = f"{file} does not exist" if text is None else f"{file} has no section [{PROJECT_SECTION}]"
             raise UsageError(
                 f"{root} is not a project", lacks,
                 f"name the folder of a project, or make one with `twinlake new project {root}`",
@@ -124,23 +137,35 @@ def _folders(file: Path, text: str, root: Path) -> dict[str, str]:
         raise UsageError(f"{file} is not valid TOML", str(error), "correct the file") from error
     lines = lines_of(text)
     mistakes = [
-        f"{FILE}:{lines.get(name, 1)}: [{name}] is not a section of a project; addresses and logins belong "
-        f"in the {FILE} of the data directory"
-        for name in found
-        if name != SECTION
+        f"{FILE}:{lines.get(name, 1)}: {_misplaced(name, value)}"
+        for name, value in found.items()
+        if name != PROJECT_SECTION
     ]
-    section = found[SECTION]
+    section = found[PROJECT_SECTION]
     if not isinstance(section, dict):
-        mistakes.append(f"[{SECTION}] is not a section")
+        mistakes.append(f"[{PROJECT_SECTION}] is not a section")
         section = {}
     for key, value in section.items():
         if wrong := _wrong(key, value, root):
-            mistakes.append(f"{FILE}:{lines.get(f'{SECTION}.{key}', 1)}: {wrong}")
+            mistakes.append(f"{FILE}:{lines.get(f'{PROJECT_SECTION}.{key}', 1)}: {wrong}")
     if mistakes:
         raise UsageError(
             f"the settings of the project {root} are wrong", "\n".join(mistakes), f"correct {file}"
         )
     return {str(key): str(value) for key, value in section.items()}
+
+
+def _misplaced(name: str, value: Any) -> str:
+    """What is wrong with something beside `[project]`."""
+    if name in SECTIONS:
+        return (
+            f"[{name}] is not a section of a project; addresses and logins belong in the {FILE} of the data "
+            "directory"
+        )
+    if name in FOLDERS:
+        return f"{name} is not in a section; write it below [{PROJECT_SECTION}]"
+    what = "section" if isinstance(value, dict) else "key"
+    return f"there is no such {what}: {name}; a project's file has [{PROJECT_SECTION}] alone"
 
 
 def _wrong(key: str, value: Any, root: Path) -> str:

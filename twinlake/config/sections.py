@@ -59,9 +59,7 @@ def spark_conf(value: Any) -> dict[str, str]:
 @keys.formed(type="string", pattern=rf"^({_URI})$")
 def lake_uri(value: Any) -> str:
     """The address of a place that a lake can be in."""
-    found = str(
-        keys.matching(_URI, "an address like file:///data/lake or hdfs://name-node:8020/lake")(value)
-    )
+    found = str(keys.matching(_URI, "an address like file:///data/lake or hdfs://name-node:8020/lake")(value))
     try:
         located(found)
     except UsageError as error:
@@ -190,6 +188,8 @@ SECTIONS: Mapping[str, Section] = {
     "ports": Section(Ports, "ports on the loopback interface"),
     "limits": Section(Limits, "how long and how much"),
 }
+PROJECT_SECTION = "project"
+"""The one section of the other `twinlake.toml`, that of a project (`twinlake/config/project.py`)."""
 
 
 def every_key() -> Iterator[tuple[str, Key]]:

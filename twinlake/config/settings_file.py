@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from twinlake.base.errors import UsageError
 from twinlake.config.keys import PREFIX, Key, Section, relative_to, variable_of
-from twinlake.config.sections import SECRET_FILE, SECTIONS, every_key, names_secret
+from twinlake.config.sections import PROJECT_SECTION, SECRET_FILE, SECTIONS, every_key, names_secret
 
 if TYPE_CHECKING:
     from twinlake.config.values import Values
@@ -159,6 +159,9 @@ class _Reading:
                 self.origins[full] = f"{self.file.name}:{self.lines.get(full, '?')}"
                 if full == "spark.conf" and isinstance(value, dict):
                     self._refuse_secrets(value)
+            elif full == PROJECT_SECTION:
+                whose = f"the {self.file.name} of the project's folder"
+                self.wrong(full, f"[{full}] belongs in {whose}, not in that of a data directory")
             elif within and (name in secrets or name.lower().endswith(_SECRETS)):
                 self.wrong(full, _inline(full, name, has_file=name in secrets))
             else:
