@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from tests.project import OURS, PROJECT
+from tests.project import EXAMPLES, OURS, PROJECT, example_of
 from twinlake.base.errors import UsageError
 from twinlake.base.version import VERSION
 from twinlake.cli import dags
@@ -47,6 +47,12 @@ def test_no_module_of_the_folder_imports_one_that_is_not_in_it() -> None:
         for node in dags.running(ast.parse(file)) if place.endswith(".py") else ():
             if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in ("jobs", "twinlake"):
                 assert node.module in modules, (place, node.module)
+
+
+def test_an_example_which_has_no_dags_gets_the_same_folder() -> None:
+    (example, *_) = EXAMPLES
+
+    assert dags.dag_files(example_of(example).dags) == dags.dag_files(OURS.dags)
 
 
 def test_what_an_earlier_version_wrote_goes_and_what_others_wrote_stays(tmp_path: Path) -> None:

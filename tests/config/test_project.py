@@ -48,6 +48,7 @@ def test_it_is_found_upward_and_data_directories_on_the_way_are_skipped(tmp_path
 
 def test_its_folders_are_the_usual_ones_unless_it_names_others(tmp_path: Path) -> None:
     usual = Project.load(written(tmp_path / "usual"))
+    (usual.root / "dags").mkdir()
     other = Project.load(written(tmp_path / "other", '[project]\ntables = "models"\ndata = "/srv/lake"\n'))
 
     assert [usual.tables, usual.schemas, usual.contracts, usual.dags, usual.data] == [
@@ -55,6 +56,19 @@ def test_its_folders_are_the_usual_ones_unless_it_names_others(tmp_path: Path) -
     ]
     assert (other.tables, other.data) == (tmp_path / "other" / "models", Path("/srv/lake"))
     assert other.contracts == tmp_path / "other" / "contracts"
+
+
+def test_a_project_without_dags_has_those_of_the_library_unless_it_names_a_folder(tmp_path: Path) -> None:
+    without = Project.load(written(tmp_path / "without"))
+    misnamed = Project.load(written(tmp_path / "misnamed", '[project]\ndags = "dag"\n'))
+
+    assert {file.stem for file in without.dags.glob("*.py")} == {
+        "backfill", "batch", "maintain", "release", "reload", "replay", "rollback"
+    }  # fmt: skip
+    with pytest.raises(UsageError, match="which is not a folder"):
+        _ = misnamed.dags
+    (misnamed.root / "dag").mkdir()
+    assert misnamed.dags == misnamed.root / "dag"
 
 
 @pytest.mark.parametrize(("text", "words"), WRONG)

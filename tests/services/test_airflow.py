@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from tests.project import EXAMPLES, PROJECT, example_of
 from twinlake.base.errors import TwinlakeError
 from twinlake.base.times import utc_now
 from twinlake.services import airflow
@@ -38,6 +40,21 @@ def runs(database: Path) -> list[str]:
 def pools(database: Path) -> set[str]:
     with sqlite3.connect(database) as connection:
         return {name for (name,) in connection.execute("SELECT pool FROM slot_pool")}
+
+
+def test_a_project_without_a_folder_of_dags_runs_those_of_the_library(context: Context) -> None:
+    (example, *_) = EXAMPLES
+    settings = replace(context.settings, in_project=example_of(example))
+
+    ours, theirs = (
+        airflow.environment(one)["AIRFLOW__CORE__DAGS_FOLDER"]
+        for one in (context, replace(context, settings=settings))
+    )
+
+    assert ours == str(PROJECT / "dags")
+    assert {one.name: one.read_text() for one in Path(theirs).glob("*.py")} == {
+        one.name: one.read_text() for one in Path(ours).glob("*.py")
+    }
 
 
 @pytest.mark.faults

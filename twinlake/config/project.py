@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from twinlake.base.errors import UsageError
+from twinlake.config.library import TEMPLATE
 from twinlake.config.sections import PROJECT_SECTION, SECTIONS
 from twinlake.config.settings_file import lines_of, nearest
 
@@ -33,7 +34,7 @@ FOLDERS: Mapping[str, Folder] = {
     "tables": Folder("jobs/tables", "definitions of tables, one module each"),
     "schemas": Folder("schemas", "Avro schemas of topics: <topic>.v<N>.avsc"),
     "contracts": Folder("contracts", "contracts of topics and tables: <name>.yaml"),
-    "dags": Folder("dags", "what Airflow runs"),
+    "dags": Folder("dags", "what Airflow runs; a project without this folder has the DAGs of Twinlake"),
     "data": Folder(".twinlake", "the data directory; $TWINLAKE_HOME or --home name another one"),
 }
 """The keys of `[project]`."""
@@ -63,7 +64,20 @@ class Project:
 
     @property
     def dags(self) -> Path:
-        return self._folder("dags")
+        """DAG files; where the project has no folder of them and names none, those of the library.
+
+        UsageError where it names one that is not there.
+        """
+        folder = self._folder("dags")
+        if folder.is_dir():
+            return folder
+        if "dags" in self.folders:
+            raise UsageError(
+                f"the project {self.root} has no DAGs",
+                f"{self.root / FILE} names {folder}, which is not a folder",
+                "correct the path, or leave the key out: Airflow then runs the DAGs that Twinlake brings",
+            )
+        return TEMPLATE / "dags"
 
     @property
     def data(self) -> Path:
