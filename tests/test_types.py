@@ -11,7 +11,9 @@ import venv
 
 import pytest
 
-from tests.project import PROJECT
+from tests.project import EXAMPLES, OURS, PROJECT, example_of
+from twinlake.config.library import TEMPLATE
+from twinlake.config.project import Project
 
 READS = """
 from datetime import timedelta
@@ -58,9 +60,9 @@ EXPECTED = {
 def said(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """What mypy says of a project's files, in an environment into which Twinlake is installed."""
     project = tmp_path_factory.mktemp("project")
-    for path in (PROJECT / "jobs" / "tables").rglob("*.py"):
-        if path.name not in ("__init__.py", "records.py"):
-            shutil.copy(path, project / f"{path.parent.name}_{path.name}")
+    for one in (OURS, *map(example_of, EXAMPLES), Project.load(TEMPLATE)):
+        for path in one.tables.rglob("*.py"):
+            shutil.copy(path, project / f"{one.root.name}_{path.name}")
     (project / "reads.py").write_text(READS)
     (project / "wrong.py").write_text(WRONG)
     environment = project / ".venv"
