@@ -28,7 +28,7 @@ help:
 	@echo "make bench-kinds  every kind and measure against counting and summing (about 15 minutes)"
 	@echo "make bench-scale  what grows with ids, files, commits and partitions, without services (about a minute)"
 	@echo "make lint     ruff, mypy and the words of before that are refused"
-	@echo "make ci       what CI runs: lint, types, import direction, check, tests, the tour"
+	@echo "make ci       what CI runs: lint, types, import direction, check, tests, the tour, the wheel"
 	@echo "make install  only the virtual environment; 'make jars' that and the jars"
 	@echo "make clean    stop the services; remove .venv and .jars (the state stays: twinlake reset removes it)"
 
@@ -110,4 +110,4 @@ ci:
 	@.ci/run
 
 clean: down
-	rm -rf .venv .jars .twinlake_cache build *.egg-info
+	rm -rf .venv .jars .twinlake_cache build dist *.egg-info

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 TESTS = Path(__file__).parent
 USES_SPARK = ("batch", "kinds", "lake", "laws", "releases", "speed")
-USES_SERVICES = ("chaos", "cluster", "faults", "kill", "reading", "store", "tour", "week")
-LONG = ("chaos", "faults", "store", "tour", "week")
+USES_SERVICES = ("chaos", "cluster", "faults", "kill", "reading", "store", "tour", "week", "wheel")
+LONG = ("chaos", "faults", "store", "tour", "week", "wheel")
 """Whole folders that `make faults` runs, and `make test` does not; of others it runs what is marked so."""
 
 THROUGH_ALL = (
