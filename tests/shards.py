@@ -26,7 +26,7 @@ SHARDS: dict[str, tuple[str, ...]] = {
     ),
     "servers": ("faults", "services", "setup", "demo", "oracle"),
     "given": ("faults/test_given.py",),
-    "gallery": ("faults/test_gallery.py", "gallery", "cli"),
+    "gallery": ("faults/test_gallery.py", "gallery", "cli", "scaffold"),
     "locked": ("services/supervise/test_locked.py",),
     "airflow": ("dags", "services/test_airflow.py"),
     "own_airflow": ("dags/test_own_airflow.py",),

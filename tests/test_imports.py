@@ -27,6 +27,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("server",),
     ("setup",),
     ("services",),
+    ("scaffold",),
     ("cli",),
     ("airflow",),
 )
@@ -39,6 +40,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 MAY_IMPORT["changelog"] -= {"ingest", "speed", "reading"}
 MAY_IMPORT["setup"] = {"setup", "base", "config", "spark"}
+MAY_IMPORT["scaffold"] = {"scaffold", "face", "base", "config", "topics", "kinds", "definitions"}
 MAY_IMPORT["services"] = {"services", "base", "config", "spark", "topics", "setup"}
 # what the servers' users need of them: Airflow's tasks, the commands, the demo
 MAY_IMPORT["client"] = {"client", "base", "config"}

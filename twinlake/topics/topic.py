@@ -89,7 +89,7 @@ def load_topic(name: str, *sources: Project) -> Topic:
                 schema.file, "", f"version {expected} of topic {name} is missing", "add the file"
             )
     for schema in schemas:
-        _refuse_defaults(schema)
+        refuse_defaults(schema)
     for index, after in enumerate(schemas):
         for before in schemas[:index]:
             if wrong := breaking(before.fields, after):
@@ -103,7 +103,8 @@ def load_topic(name: str, *sources: Project) -> Topic:
     return topic
 
 
-def _refuse_defaults(schema: Schema) -> None:
+def refuse_defaults(schema: Schema) -> None:
+    """ContractError for a default that its field cannot have."""
     for index, field in enumerate(schema.fields):
         try:
             default_sql(field)

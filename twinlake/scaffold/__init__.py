@@ -1,0 +1,1 @@
+"""What `twinlake new` writes: contracts, schemas and first definitions."""
