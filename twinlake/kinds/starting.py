@@ -1,0 +1,393 @@
+"""Starting: a first definition of each kind over a topic or table, for a person to go on from.
+
+What it counts, adds up and groups by is a guess from names and types; that it is sound is not. A kind that
+reads tables gets those that it needs of a topic beside it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from twinlake.base import quote
+from twinlake.base.errors import UsageError
+from twinlake.base.times import format_duration
+from twinlake.kinds import guess
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.all import KINDS
+from twinlake.kinds.as_of_join import AsOfJoin
+from twinlake.kinds.dependencies import unknown
+from twinlake.kinds.derived import Derived
+from twinlake.kinds.events import Events
+from twinlake.kinds.guess import Rows, free_name, rows_of, sql_name
+from twinlake.kinds.interval_join import IntervalJoin
+from twinlake.kinds.kind import Kind, grid_of
+from twinlake.kinds.latest import Latest, mirror
+from twinlake.kinds.measures.counts import Count
+from twinlake.kinds.measures.measure import Measure
+from twinlake.kinds.measures.totals import Sum
+from twinlake.kinds.rolling import Rolling
+from twinlake.kinds.sessions import Sessions
+from twinlake.kinds.store import Store
+from twinlake.kinds.windows import Tumbling
+from twinlake.topics.spark_type import Struct, parse
+from twinlake.topics.topic import Topic
+
+NEAR = "5 minutes"
+"""How far apart the rows are that an interval join begins with."""
+_CELL = "1 hour"
+
+
+def starting(
+    kind: str, name: str, sources: Sequence[str], topics: Mapping[str, Topic], tables: Iterable[Kind]
+) -> tuple[Kind, ...]:
+    """The definitions that a file of the table needs, the asked one last, each bound to what it reads.
+
+    UsageError for sources of which the kind cannot be made; `tables` are those that there are.
+    """
+    known = _bound(tables)
+    made = _MAKERS[named(kind)](_Making(name=name, sources=sources, topics=topics, tables=known))
+    around = {**known, **{one.name: one for one in made}}
+    for one in made:
+        for wrong in unknown(one, around):
+            raise UsageError(
+                f"no {named(kind)} can be made of {', '.join(sources)}", wrong.why_text, wrong.remedy
+            )
+    bound = _bound(around.values())
+    return tuple(bound[one.name] for one in made)
+
+
+def sources_needed(kind: str) -> tuple[int, int]:
+    """Of how many topics or tables a table of the kind can be made: (least, most)."""
+    return _SOURCES.get(named(kind), (1, 1))
+
+
+def named(kind: str) -> str:
+    """The kind as its JSON has it: `IntervalJoin` and `interval-join` are `interval_join`. UsageError for one
+    that nobody can begin with."""
+    wanted = re.sub(r"[-_]", "", kind).lower()
+    for name in _MAKERS:
+        if name.replace("_", "") == wanted:
+            return name
+    there = f"{kind} is a kind that a package brings: see its docs" if kind in KINDS else "there is none"
+    raise UsageError(f"no table of kind {kind!r} can be begun", there, f"known: {', '.join(_MAKERS)}")
+
+
+def _bound(tables: Iterable[Kind]) -> dict[str, Kind]:
+    """Those whose tables are all there and fit, each with their definitions; what is wrong, `check` says."""
+    found: dict[str, Kind] = {}
+    left = list(tables)
+    while ready := [one for one in left if all(read in found for read in one.reads)]:
+        found |= {one.name: one.bound(found) for one in ready if not any(one.unfit(found))}
+        left = [one for one in left if one not in ready]
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Making:
+    """What is asked for, and what there is to make it of."""
+
+    name: str
+    sources: Sequence[str]
+    topics: Mapping[str, Topic]
+    tables: Mapping[str, Kind]
+
+    def rows(self, source: str) -> Rows:
+        """A topic's; UsageError for what is none."""
+        if source in self.topics:
+            return rows_of(self.topics[source])
+        what = "is a table, and this kind reads a topic" if source in self.tables else "is not there"
+        raise UsageError(
+            f"{self.name} cannot be made of {source}", f"{source} {what}",
+            f"name a topic: {', '.join(self.topics) or 'make one with `twinlake new topic`'}",
+        )  # fmt: skip
+
+    def table(self, source: str) -> Kind | None:
+        """A table; None for a topic, UsageError for what is neither."""
+        if source in self.tables:
+            return self.tables[source]
+        if source not in self.topics:
+            known = ", ".join(dict.fromkeys((*self.topics, *self.tables)))
+            raise UsageError(
+                f"{self.name} cannot be made of {source}", "there is no topic and no table of this name",
+                f"known: {known or 'none; make a topic with `twinlake new topic`'}",
+            )  # fmt: skip
+        return None
+
+
+def _aggregate(making: _Making, window: str | None = "1 minute", name: str = "") -> tuple[Kind, ...]:
+    rows = making.rows(making.sources[0])
+    key, number = guess.group(rows), guess.amount(rows)
+    columns = rows.only(key, number, rows.time if window else None)
+    if key is None and window is None:
+        key, columns = "everything", {"everything": "'all'", **columns}
+    return (
+        Aggregate(
+            name=name or making.name, inputs=(rows.topic,), columns=columns,
+            keys=(key,) if key else (),
+            window=Tumbling(on=rows.time, size=window) if window else None,
+            measures=_measures(rows, (key, number), {number: Sum(number)} if number else {}),
+        ),
+    )  # fmt: skip
+
+
+def _events(making: _Making) -> tuple[Kind, ...]:
+    rows = making.rows(making.sources[0])
+    return (Events(name=making.name, inputs=(rows.topic,), columns=dict(rows.columns)),)
+
+
+def _latest(making: _Making) -> tuple[Kind, ...]:
+    rows = making.rows(making.sources[0])
+    if rows.change_data:
+        return (_mirrored(making.name, rows),)
+    keys = rows.keys or tuple(filter(None, [guess.entity(rows) or guess.group(rows) or rows.unique]))
+    columns = dict(rows.columns)
+    if not keys:
+        keys, columns = ("everything",), {"everything": "'all'", **columns}
+    return (
+        Latest(
+            name=making.name, inputs=(rows.topic,), columns=columns, keys=keys, order=(rows.time,),
+            values=tuple(one for one in columns if one not in keys),
+        ),
+    )  # fmt: skip
+
+
+def _mirrored(name: str, rows: Rows) -> Latest:
+    """The rows of a database's table, by the first column as its key."""
+    inside = parse(rows.types["after"])
+    fields = [field for field, _ in inside.fields] if isinstance(inside, Struct) else []
+    key = "id" if "id" in fields else fields[0]
+    values = [one for one in fields if one != key] or [key]
+    return Latest(
+        name=name, inputs=(rows.topic,), **mirror(rows.change_data or "", keys=(key,), values=values)
+    )
+
+
+def _sessions(making: _Making) -> tuple[Kind, ...]:
+    rows = making.rows(making.sources[0])
+    key = guess.entity(rows) or guess.group(rows)
+    columns = rows.only(key, rows.time)
+    if key is None:
+        key, columns = "everything", {"everything": "'all'", **columns}
+    return (
+        Sessions(
+            name=making.name, inputs=(rows.topic,), columns=columns, keys=(key,), on=rows.time,
+            gap="30 minutes", measures=_measures(rows, (key,), {}),
+        ),
+    )  # fmt: skip
+
+
+def _interval_join(making: _Making) -> tuple[Kind, ...]:
+    left, right, beside, on = _sides(making, NEAR)
+    store = right.kept
+    reach = format_duration(store.reach_ahead) if store and store.reach_ahead else "0 seconds"
+    join = IntervalJoin(
+        name=making.name, left=left.name, right=right.name, on=on, before=reach,
+        columns=_joined(left, right, on),
+    )  # fmt: skip
+    return (*beside, join)
+
+
+def _as_of_join(making: _Making) -> tuple[Kind, ...]:
+    left, right, beside, on = _sides(making, "0 seconds")
+    join = AsOfJoin(
+        name=making.name, left=left.name, right=right.name, on=on, columns=_joined(left, right, on)
+    )
+    return (*beside, join)
+
+
+def _sides(making: _Making, ahead: str) -> tuple[Kind, Kind, tuple[Kind, ...], tuple[str, ...]]:
+    """Both sides of a join, those of them that are to be made beside it, and what they are joined on."""
+    there = [_kept_table(making, source) for source in making.sources]
+    rows = [
+        None if table else rows_of(making.topics[source])
+        for table, source in zip(there, making.sources, strict=True)
+    ]
+    key = _common(making, there, rows)
+    made: dict[str, Kind] = {}
+    sides: list[Kind] = []
+    for table, side in zip(there, rows, strict=True):
+        if side is not None:
+            store = Store(keys=(key,), on=side.time, cell=_CELL, ahead=ahead)
+            kept = Events(
+                name=f"kept_{side.topic}", inputs=(side.topic,), columns=dict(side.columns), store=store
+            )
+            table = made.setdefault(kept.name, kept)
+        assert table is not None
+        sides.append(table)
+    return sides[0], sides[1], tuple(made.values()), (key,)
+
+
+def _kept_table(making: _Making, source: str) -> Kind | None:
+    """The table in which joins find the rows of the source, where there is one."""
+    table = making.table(source)
+    if table is not None and (table.kept is not None or source not in making.topics):
+        return table  # one that keeps nothing is refused with the reason
+    kept = making.tables.get(f"kept_{source}")
+    if kept is not None and kept.kept is None:
+        raise UsageError(
+            f"{making.name} cannot be made of {source}", f"its table {kept.name} keeps no rows for joins",
+            f"give {kept.name} a store, or name a table that has one",
+        )  # fmt: skip
+    return kept
+
+
+def _common(making: _Making, tables: Sequence[Kind | None], rows: Sequence[Rows | None]) -> str:
+    """A column that both sides have, to join them on."""
+    choices: list[list[str]] = []
+    for table, side in zip(tables, rows, strict=True):
+        if side is None:
+            choices.append(list(table.kept.keys) if table is not None and table.kept else [])
+        else:
+            fit = [one for one in side.columns if guess.can_be_key(side, one)]
+            choices.append(sorted(fit, key=lambda one: (one not in side.keys, not guess.is_id(one))))
+    for one in choices[0]:
+        types = {side.types[one] for side in rows if side is not None and one in side.types}
+        if one in choices[1] and len(types) <= 1:
+            return one
+    listed = "; ".join(
+        f"{source}: {', '.join(found) or 'none'}"
+        for source, found in zip(making.sources, choices, strict=True)
+    )
+    raise UsageError(
+        f"{' and '.join(making.sources)} cannot be joined",
+        f"they have no column of one name and type: {listed}",
+        "write kept tables in which it has one name, then name these (docs/kinds.md)",
+    )  # fmt: skip
+
+
+def _joined(left: Kind, right: Kind, on: Sequence[str]) -> dict[str, str]:
+    sides = {
+        side: [one for one in table.output if not one.startswith("_") and one not in on]
+        for side, table in (("left", left), ("right", right))
+    }
+    found: dict[str, str] = {}
+    for side, names in sides.items():
+        other = [*on, *sides["right" if side == "left" else "left"], "final"]
+        for one in names:
+            clashes = one.lower() in (name.lower() for name in other)
+            found[free_name(f"{side}_{one}" if clashes else one, found, side)] = f"{side}.{sql_name(one)}"
+    return found
+
+
+def _rolling(making: _Making) -> tuple[Kind, ...]:
+    source = making.sources[0]
+    table = making.table(source)
+    if table is None or (table.unwindowed("last") is None and source in making.topics):
+        (of,) = _aggregate(making, name=f"{making.name}_minutes")
+        return (of, Rolling(name=making.name, of=of.name, last=("5 minutes", "1 hour")))
+    grid = grid_of(table)
+    lengths = tuple(format_duration(grid.size * times) for times in (5, 60)) if grid else ("5 minutes",)
+    return (Rolling(name=making.name, of=source, last=lengths),)
+
+
+def _derived(making: _Making) -> tuple[Kind, ...]:
+    tables = [making.table(source) for source in making.sources]
+    there = [one for one in tables if one is not None]
+    if len(there) < len(tables):
+        if len(tables) > 1:
+            topics = [one for one in making.sources if one not in making.tables]
+            raise UsageError(
+                f"{making.name} cannot be made of {', '.join(making.sources)}",
+                f"it reads tables, and {', '.join(topics)} is a topic", "make a table of it first",
+            )  # fmt: skip
+        return _top_ten(making)
+    return (_selected(making.name, there[0]) if len(there) == 1 else _matched(making.name, *there),)
+
+
+def _top_ten(making: _Making) -> tuple[Kind, ...]:
+    """The most frequent keys of a topic."""
+    (counts,) = _aggregate(making, None, f"{making.name}_counts")
+    key, measure = counts.output[0], counts.output[1]
+    sql = f"""
+        SELECT {quote.names((key, measure, "place"))}
+        FROM (
+          SELECT {quote.names((key, measure))},
+            row_number() OVER (ORDER BY {quote.name(measure)} DESC, {quote.name(key)}) AS place
+          FROM {counts.name}
+        )
+        WHERE place <= 10
+    """
+    derived = Derived(
+        name=making.name, reads=(counts.name,), columns=(key, measure, "place"), keys=(key,), by=(), sql=sql
+    )
+    return (counts, derived)
+
+
+def _selected(name: str, table: Kind) -> Kind:
+    """All columns of one table."""
+    shown = _shown(table, ())
+    keys = tuple(shown[key] for key in table.view_keys)
+    sql = f"\n        SELECT {_list(shown)}\n        FROM {table.name}\n    "
+    return Derived(name=name, reads=(table.name,), columns=tuple(shown.values()), keys=keys, by=keys, sql=sql)
+
+
+def _matched(name: str, left: Kind, right: Kind, *more: Kind) -> Kind:
+    """The rows of two tables with equal keys."""
+    if more or left.name == right.name:
+        raise UsageError(f"{name} cannot be begun with these", "it begins with one table or two others", "")
+    of_right = set(right.output)
+    on = [key for key in left.view_keys if key in of_right and not key.startswith("_")]
+    if not on:
+        raise UsageError(
+            f"{left.name} and {right.name} cannot be joined",
+            f"{right.name} has no key of {left.name}: {', '.join(left.view_keys)}",
+            "begin with one of them, and write the SELECT",
+        )  # fmt: skip
+    shown = _shown(left, ())
+    others = _shown(right, tuple(shown.values()), on)
+    keys = [shown[key] for key in left.view_keys] + [others[key] for key in right.view_keys if key not in on]
+    equal = " AND ".join(f"l.{quote.name(key)} = r.{quote.name(key)}" for key in on)
+    sql = f"""
+        SELECT {_list(shown, "l.")},
+          {_list(others, "r.")}
+        FROM {left.name} AS l JOIN {right.name} AS r ON {equal}
+    """
+    columns = (*shown.values(), *others.values())
+    return Derived(
+        name=name, reads=(left.name, right.name), columns=columns, keys=tuple(keys), by=tuple(on), sql=sql
+    )
+
+
+def _shown(table: Kind, taken: Sequence[str], without: Sequence[str] = ()) -> dict[str, str]:
+    """By column of a table its name in one derived from it: what begins with _ is a record's."""
+    found: dict[str, str] = {}
+    for one in table.output:
+        if one not in without:
+            name = f"record{one}" if one.startswith("_") else one
+            used = [*taken, *found.values()]
+            clashes = name.lower() in (other.lower() for other in used)
+            found[one] = (
+                free_name(f"{table.name}_{name}" if clashes else name, used, table.name) if clashes else name
+            )
+    return found
+
+
+def _list(shown: Mapping[str, str], side: str = "") -> str:
+    return ", ".join(
+        f"{side}{quote.name(one)}" + ("" if one == name else f" AS {quote.name(name)}")
+        for one, name in shown.items()
+    )
+
+
+def _measures(rows: Rows, taken: Iterable[str | None], more: Mapping[str, Measure]) -> dict[str, Measure]:
+    """How many records there are, by the topic's name, and more."""
+    used = {one.lower() for one in taken if one}
+    names = (re.sub("__+", "_", rows.topic), "records", "number_of_records")
+    count = next(one for one in names if one.lower() not in {*used, *guess.VIEWS_OWN})
+    return {count: Count(), **more}
+
+
+_SOURCES = {IntervalJoin.kind: (2, 2), AsOfJoin.kind: (2, 2), Derived.kind: (1, 2)}
+"""Those that are not of one."""
+_MAKERS: Mapping[str, Callable[[_Making], tuple[Kind, ...]]] = {
+    Aggregate.kind: _aggregate,
+    Events.kind: _events,
+    Latest.kind: _latest,
+    Sessions.kind: _sessions,
+    IntervalJoin.kind: _interval_join,
+    AsOfJoin.kind: _as_of_join,
+    Rolling.kind: _rolling,
+    Derived.kind: _derived,
+}
