@@ -1,4 +1,4 @@
-"""`twinlake new project`: what it writes is sound at once, and nothing that is there is written over."""
+"""`twinlake new`: what it writes is sound at once, and nothing that is there is written over."""
 
 from __future__ import annotations
 
@@ -19,9 +19,18 @@ from twinlake.definitions.loader import load
 from twinlake.topics.records import Wanted, sources_of
 from twinlake.topics.topic import load_topic, topic_names
 
+SAMPLE = """\
+{"event_id": "a", "customer": "anna", "amount": 12.5, "inside": {"a": 1}, "at": "2026-01-31T12:00:00Z"}
+{"event_id": "b", "customer": "ben", "amount": 3, "at": "2026-01-31T12:00:01Z"}
+"""
+
 
 def asked(*arguments: str) -> Result:
-    return CliRunner().invoke(build_app(), ["new", "project", *arguments])
+    return new("project", *arguments)
+
+
+def new(*arguments: str) -> Result:
+    return CliRunner().invoke(build_app(), ["new", *arguments])
 
 
 @pytest.fixture
@@ -74,3 +83,122 @@ def test_a_folder_with_something_in_it_and_a_file_stay_as_they_are(tmp_path: Pat
     assert all(isinstance(one, UsageError) for one in refused)
     assert [one.name for one in (tmp_path / "mine").iterdir()] == ["notes"]
     assert (tmp_path / "file").read_text() == "kept"
+
+
+@pytest.fixture
+def here(made: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A new project, from one of its folders, with a sample in it."""
+    (made.root / "orders.jsonl").write_text(SAMPLE)
+    monkeypatch.chdir(made.tables)
+    return made
+
+
+def files_of(project: Project) -> set[str]:
+    found = (file for file in project.root.rglob("*.*") if file.is_file())
+    return {file.relative_to(project.root).as_posix() for file in found}
+
+
+def test_a_topic_and_a_table_are_three_new_files(here: Project) -> None:
+    before = files_of(here)
+
+    topic = new("topic", "orders", "--sample", "../../orders.jsonl")
+    table = new("table", "sales", "--from", "orders")
+
+    assert (topic.exit_code, table.exit_code) == (0, 0)
+    assert files_of(here) - before == {
+        "contracts/orders.yaml",
+        "contracts/sales.yaml",
+        "jobs/tables/sales.py",
+    }
+    assert [one.name for one in load(here).sound()] == ["sales", "visits_per_page"]
+
+
+def test_it_says_what_was_written_and_what_next(here: Project) -> None:
+    topic, table = (
+        new("topic", "orders", "--sample", "../../orders.jsonl"),
+        new("table", "sales", "--from", "orders"),
+    )
+
+    assert topic.stdout == (
+        f"{here.contracts}/orders.yaml: topic orders, event time at, "
+        "columns event_id, customer, amount, inside, at\n"
+    )
+    assert table.stdout == (
+        "sales.py: table sales, aggregate of orders\n"
+        f"{here.contracts}/sales.yaml: what it promises, to be filled in\n"
+    )
+    assert "next: look the contract through" in topic.stderr and "next: `twinlake check`" in table.stderr
+
+
+def test_the_only_topic_need_not_be_named_and_a_sample_may_come_through_a_pipe(here: Project) -> None:
+    first = new("table", "page_visits")
+    piped = CliRunner().invoke(build_app(), ["new", "topic", "orders", "--sample", "-"], input=SAMPLE)
+    second = new("table", "sales")
+
+    assert (first.exit_code, piped.exit_code) == (0, 0)
+    assert isinstance(second.exception, UsageError) and second.exception.why == "topics: orders, visits"
+
+
+def test_folders_that_a_project_names_otherwise_are_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "own"
+    root.mkdir()
+    (root / "twinlake.toml").write_text('[project]\ntables = "t"\ncontracts = "c/d"\n')
+    monkeypatch.setenv("TWINLAKE_PROJECT", str(tmp_path))  # the command's own option sets it again
+    monkeypatch.chdir(tmp_path)
+
+    for arguments in (("topic", "things"), ("table", "counts")):
+        assert CliRunner().invoke(build_app(), ["--project", str(root), "new", *arguments]).exit_code == 0
+
+    assert {"t/counts.py", "c/d/counts.yaml", "c/d/things.yaml"} < files_of(Project.load(root))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("topic", "visits"), "visits.yaml is there already"),
+        (("topic", "orders", "--sample", "../../orders.jsonl"), "orders.v1.avsc is there already"),
+        (("table", "notes"), "notes.py is there already"),
+        (("table", "promises"), "promises.yaml is there already"),
+        (("table", "visits_per_page"), "there is a table visits_per_page already"),
+        (("table", "visits"), "a table cannot be called visits here"),
+        (("table", "visits_quarantine"), "a table cannot be called visits_quarantine here"),
+        (("table", "sales", "--kind", "nothing"), "no table of kind 'nothing' can be begun"),
+        (("topic", "Orders"), "a topic cannot be called 'Orders'"),
+        (("topic", "orders2", "--sample", "nowhere.jsonl"), "nowhere.jsonl cannot be read"),
+        (("topic", "orders2", "--sample", "../../README.md"), "README.md:1: this is not JSON"),
+        (("topic", "orders2", "--sample", "x", "--from-kafka"), "--sample and --from-kafka are given"),
+    ],
+)
+def test_what_cannot_be_made_is_refused_and_nothing_is_written(
+    here: Project, arguments: tuple[str, ...], named: str
+) -> None:
+    (here.tables / "notes.py").write_text("")
+    (here.contracts / "promises.yaml").write_text("mine")
+    (here.schemas / "orders.v1.avsc").write_text("mine")
+    before = files_of(here)
+
+    refused = new(*arguments).exception
+
+    assert isinstance(refused, UsageError) and refused.what.endswith(named)
+    assert files_of(here) == before and (here.contracts / "promises.yaml").read_text() == "mine"
+
+
+def test_a_schema_that_is_there_makes_the_contract(here: Project) -> None:
+    (here.schemas / "orders.v1.avsc").write_text((PROJECT / "schemas/orders.v1.avsc").read_text())
+
+    done = new("topic", "orders")
+
+    assert done.exit_code == 0, done.output
+    assert load_topic("orders", here).contract.event_time == "ordered_at"
+
+
+def test_outside_of_a_project_it_says_how_to_make_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    refused = new("topic", "orders").exception
+
+    assert isinstance(refused, UsageError) and "twinlake new project" in refused.remedy

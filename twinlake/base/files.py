@@ -9,7 +9,7 @@ import errno
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -32,6 +32,25 @@ def replace_file(path: Path, content: str | bytes, mode: int = READABLE) -> None
     folder. Raises OSError or, of a full disk, FullDiskError, with the old content left as it was."""
     with raising_disk_full(path.parent):
         _replace(path, content, mode)
+
+
+def write_new(files: Mapping[Path, str]) -> None:
+    """Each file whole; UsageError where one is there already, or its folder cannot be written."""
+    refuse_existing(*files)
+    for file, content in files.items():
+        try:
+            replace_file(file, content)
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise UsageError(f"{shown_path(file)} cannot be written", why, "fix its rights") from error
+
+
+def refuse_existing(*files: Path) -> None:
+    """UsageError names the first file that is there already."""
+    for file in files:
+        if file.exists() or file.is_symlink():
+            why = "nothing is written over it"
+            raise UsageError(f"{shown_path(file)} is there already", why, "choose another name, or remove it")
 
 
 def named_text(file: Path, section: str) -> str:
