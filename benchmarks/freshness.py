@@ -90,7 +90,7 @@ def observe(
         try:
             produce(
                 noted,
-                access=platform.services.kafka("producer"),
+                login=platform.services.kafka("producer"),
                 topic=platform.topic,
                 count=total,
                 rate=rate,

@@ -21,7 +21,7 @@ def send(platform: Platform, run: str, count: int) -> None:
     """`count` records with faults, event times over the last two hours, as fast as the broker takes them."""
     produce(
         _sample(platform, run, FaultShares(), SPAN_MS),
-        access=platform.services.kafka("producer"),
+        login=platform.services.kafka("producer"),
         topic=platform.topic,
         count=count,
         rate=None,

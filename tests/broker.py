@@ -36,7 +36,7 @@ class Broker:
         self.classpath = str(jars / "*")
         self.port = free_port()
         self.bootstrap = f"127.0.0.1:{self.port}"
-        self.access = Login(bootstrap_servers=self.bootstrap)
+        self.login = Login(bootstrap_servers=self.bootstrap)
         self.process: subprocess.Popen[bytes] | None = None
         folder.mkdir(parents=True, exist_ok=True)
         controller = free_port()

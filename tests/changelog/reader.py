@@ -28,8 +28,8 @@ class Told:
 
 
 class Reader:
-    def __init__(self, access: Login, registry_url: str, topic: str) -> None:
-        self._access, self._registry, self._topic = access, Registry(registry_url), topic
+    def __init__(self, login: Login, registry_url: str, topic: str) -> None:
+        self._login, self._registry, self._topic = login, Registry(registry_url), topic
         self._schemas: dict[int, Any] = {}
 
     def records(self) -> list[Told]:
@@ -54,7 +54,7 @@ class Reader:
     def _read(self, topic: str) -> list[Message]:
         consumer = Consumer(
             {
-                **self._access.client(), "group.id": "twinlake-reader", "log_level": 0,
+                **self._login.client(), "group.id": "twinlake-reader", "log_level": 0,
                 "isolation.level": "read_committed", "enable.auto.commit": False,
                 "enable.partition.eof": True,
             }

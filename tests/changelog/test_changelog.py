@@ -126,7 +126,7 @@ class Stage:
 
     def send(self, table: str, topic: str) -> Reader:
         self.lake.do("changelog", table=table, topic=topic)
-        return Reader(self.broker.access, self.registry.url, topic)
+        return Reader(self.broker.login, self.registry.url, topic)
 
     def status(self, table: str) -> dict[str, Any]:
         (found,) = (one for one in self.lake.server.status()["changelogs"] if one["table"] == table)
@@ -198,7 +198,7 @@ def of_sales(table: dict[tuple[Any, ...], dict[str, Any]]) -> dict[Any, Any]:
 
 def made_anew(stage: Stage, topic: str, policy: str = "compact") -> None:
     """Somebody deletes the topic and makes another one of its name."""
-    kafka: Any = Kafka(stage.broker.access)
+    kafka: Any = Kafka(stage.broker.login)
     (gone,) = kafka._admin.delete_topics([topic]).values()
     gone.result()
     wait_for("the topic to go", lambda: kafka.topic(topic) is None or None, 30)
@@ -405,7 +405,7 @@ def test_a_lost_pin_is_made_up_for_from_the_topic(stage: Stage, topic: str) -> N
     stage.lake.do("changelog", table=LATEST, stop=True)
     told = reader.positions()[-1]
     with_other_version = Position(**{**told, "pin": {**told["pin"], "version": "gone-1"}})
-    lost = Destination(stage.broker.access, topic, LATEST, told["lake"])
+    lost = Destination(stage.broker.login, topic, LATEST, told["lake"])
     lost.open()
     lost.send([], {"release": "1", "position": "{}"}, with_other_version)
     stage.append(9001, 9002, status="cancelled")  # later than any other order, so that both customers go
@@ -428,7 +428,7 @@ def test_a_batch_that_the_lake_was_at_before_it_was_restored_is_told_as_it_is_no
     stage.lake.do("changelog", table=LATEST, stop=True)
     told = reader.positions()[-1]
     pin = {**told["pin"], "clocks": {"orders": {"processing_time": 1}}}
-    before = Destination(stage.broker.access, topic, LATEST, told["lake"])
+    before = Destination(stage.broker.login, topic, LATEST, told["lake"])
     before.open()
     hidden = bytes(reader._read(topic)[0].key())  # a row that the lost records had deleted
     headers = {"release": str(told["release"]), "position": "{}"}
@@ -448,7 +448,7 @@ def test_a_release_that_was_told_is_never_followed_by_an_earlier_one(stage: Stag
     release = stage.until_told(LATEST)["release"]
     stage.lake.do("changelog", table=LATEST, stop=True)
     told = reader.positions()[-1]
-    later = Destination(stage.broker.access, topic, LATEST, told["lake"])
+    later = Destination(stage.broker.login, topic, LATEST, told["lake"])
     later.open()
     later.send([], {"release": "99", "position": "{}"}, Position(**{**told, "release": 99}))
 
@@ -499,7 +499,7 @@ def test_a_row_that_no_message_holds_is_named_as_such(stage: Stage, topic: str) 
     stage.until_told(SALES)
     stage.lake.do("changelog", table=SALES, stop=True)
     told = Position(**reader.positions()[-1])
-    destination = Destination(stage.broker.access, topic, SALES, told.lake)
+    destination = Destination(stage.broker.login, topic, SALES, told.lake)
     destination.open()
 
     with pytest.raises(UsageError, match=f"a row of {SALES} is too large"):
@@ -510,7 +510,7 @@ def test_a_row_that_no_message_holds_is_named_as_such(stage: Stage, topic: str) 
 def test_a_topic_that_gained_partitions_is_sent_no_more(stage: Stage, topic: str) -> None:
     stage.send(LATEST, topic)
     stage.until_told(LATEST)
-    admin: Any = Kafka(stage.broker.access)._admin
+    admin: Any = Kafka(stage.broker.login)._admin
     (grown,) = admin.create_partitions([NewPartitions(topic, 7)]).values()
     grown.result()
 
@@ -535,7 +535,7 @@ def test_of_two_senders_only_the_later_can_commit(stage: Stage, topic: str) -> N
     stage.lake.do("changelog", table=SALES, stop=True)
     told = reader.positions()
     position = Position(**told[-1])
-    first, second = (Destination(stage.broker.access, topic, SALES, position.lake) for _ in range(2))
+    first, second = (Destination(stage.broker.login, topic, SALES, position.lake) for _ in range(2))
     first.open()
     assert second.open() == position
 
@@ -562,7 +562,7 @@ def test_of_two_senders_only_the_later_can_commit(stage: Stage, topic: str) -> N
 def test_what_cannot_be_a_changelog_is_refused(
     stage: Stage, table: str, topic: str, kind: type[TwinlakeError], why: str
 ) -> None:
-    kafka = Kafka(stage.broker.access)
+    kafka = Kafka(stage.broker.login)
     kafka.create("deleted")
     kafka.create("cut.position", config={"cleanup.policy": "compact"})
     for name in ("foreign", "scribbled.position"):

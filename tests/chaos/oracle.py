@@ -36,7 +36,7 @@ def committed(world: World, ends: dict[str, int]) -> Committed:
     """Every committed record of the topic, and how often each sending is in it."""
     records, numbers = Records(), Counter[int]()
     consumer = Consumer({
-        **world.server.broker.access.client(), "group.id": "chaos", "isolation.level": "read_committed",
+        **world.server.broker.login.client(), "group.id": "chaos", "isolation.level": "read_committed",
         "enable.auto.commit": False, "log_level": 0,
     })  # fmt: skip
     try:
@@ -64,7 +64,7 @@ def wrong(world: World, traffic: Traffic, mended: Mended | None, tag: int) -> It
     services = world.server.services
     door = SqlDoor(world.sql.url, world.sql.services.sql_user, world.sql.services.sql_password)
     told = check(
-        kafka=world.server.broker.access.client(), registry_url=services.registry_url, door=door,
+        kafka=world.server.broker.login.client(), registry_url=services.registry_url, door=door,
         without_cancelled=without_cancelled(tag), mended=mended, say=world.journal.say,
     )  # fmt: skip
     for name, one in told["tables"].items():
@@ -211,7 +211,7 @@ def _gap(events: list[Event], tag: int) -> Shown:
 
 
 def _changelog(world: World, table: str, topic: str, events: list[Event], tag: int) -> Iterator[str]:
-    reader = Reader(world.server.broker.access, world.server.services.registry_url, topic)
+    reader = Reader(world.server.broker.login, world.server.services.registry_url, topic)
     positions = [(one["release"], one["pin"]["position"][TOPIC]) for one in reader.positions()]
     for of, at in (("releases", 0), ("positions", 1)):
         if [one[at] for one in positions] != sorted(one[at] for one in positions):

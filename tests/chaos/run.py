@@ -48,7 +48,7 @@ def _project(folder: Path) -> Path:
 
 def _live(made: World, events: list[Event], minutes: float, seed: int) -> None:
     journal = made.journal
-    traffic = Traffic(servers=made.server.broker.access.client(), journal=journal)
+    traffic = Traffic(servers=made.server.broker.login.client(), journal=journal)
     work, looks = Work(world=made, traffic=traffic), Looks(world=made)
     made.server.start(START_S)
     traffic.send("plain", "zstd", seed, 2_000)

@@ -181,7 +181,7 @@ class World:
     def ends(self, committed: bool) -> dict[str, int]:
         """By partition, the offset after the last record, or after the last one that is decided."""
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
-        admin = AdminClient({**self.server.broker.access.client(), "log_level": 0})
+        admin = AdminClient({**self.server.broker.login.client(), "log_level": 0})
         asked = {TopicPartition(TOPIC, number): OffsetSpec.latest() for number in range(4)}
         found = admin.list_offsets(asked, isolation_level=level, request_timeout=20)
         return {str(place.partition): int(one.result().offset) for place, one in found.items()}

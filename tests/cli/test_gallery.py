@@ -99,7 +99,7 @@ def test_a_topic_in_json_is_open_when_the_broker_has_it(
     asked("add", "parcels")
     try:
         before = refused("produce", "parcels")
-        Kafka(broker.access).create("parcel_scans")
+        Kafka(broker.login).create("parcel_scans")
         after = asked("produce", "parcels", "--count", "10")
     finally:
         broker.stop()

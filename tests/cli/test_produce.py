@@ -38,7 +38,7 @@ def test_every_record_that_is_told_is_in_the_topic(
 ) -> None:
     broker = Broker(tmp_path / "broker").start()
     try:
-        Kafka(broker.access).create("orders")
+        Kafka(broker.login).create("orders")
         registry.add("orders-value", 3, json.loads((PROJECT / "schemas/orders.v1.avsc").read_text()))
         services = Services(bootstrap_servers=broker.bootstrap, registry_url=registry.url)
         services.save(Settings(home=home).services_file)

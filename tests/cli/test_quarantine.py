@@ -15,7 +15,7 @@ from tests.project import OURS
 from twinlake.base.errors import NotFoundError, UsageError
 from twinlake.cli import quarantine
 from twinlake.config.settings import Settings
-from twinlake.lake.log.in_force import publish
+from twinlake.lake.log.active_topics import publish
 from twinlake.topics.topic import Topic, load_topic
 
 Twinlake = Callable[..., Result]

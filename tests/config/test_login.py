@@ -23,23 +23,23 @@ def files(tmp_path: Path) -> dict[str, Path]:
 
 
 def test_an_open_broker_needs_an_address_only() -> None:
-    access = Services(bootstrap_servers="here:1").kafka("ingest")
+    login = Services(bootstrap_servers="here:1").kafka("ingest")
 
-    assert access.client() == access.java() == {"bootstrap.servers": "here:1"}
-    assert access.spark() == {"kafka.bootstrap.servers": "here:1"}
+    assert login.client() == login.java() == {"bootstrap.servers": "here:1"}
+    assert login.spark() == {"kafka.bootstrap.servers": "here:1"}
 
 
 def test_both_clients_get_the_same_password(files: dict[str, Path]) -> None:
-    access = Login(
+    login = Login(
         bootstrap_servers="here:1", security="SASL_SSL", username="ann", password=SECRET,
         ca_file=files["ca_file"],
     )  # fmt: skip
 
-    assert access.client() == {
+    assert login.client() == {
         "bootstrap.servers": "here:1", "security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM-SHA-512",
         "sasl.username": "ann", "sasl.password": SECRET, "ssl.ca.location": str(files["ca_file"]),
     }  # fmt: skip
-    assert access.java() == {
+    assert login.java() == {
         "bootstrap.servers": "here:1", "security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM-SHA-512",
         "sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required "
         'username="ann" password="pass\\"word\\\\";',
@@ -48,14 +48,14 @@ def test_both_clients_get_the_same_password(files: dict[str, Path]) -> None:
 
 
 def test_both_clients_get_the_same_certificate(files: dict[str, Path]) -> None:
-    access = Login(bootstrap_servers="here:1", security="SSL", key_password="open", **files)
+    login = Login(bootstrap_servers="here:1", security="SSL", key_password="open", **files)
 
-    assert access.client() == {
+    assert login.client() == {
         "bootstrap.servers": "here:1", "security.protocol": "SSL", "ssl.ca.location": str(files["ca_file"]),
         "ssl.certificate.location": str(files["certificate_file"]),
         "ssl.key.location": str(files["key_file"]), "ssl.key.password": "open",
     }  # fmt: skip
-    assert access.java() == {
+    assert login.java() == {
         "bootstrap.servers": "here:1", "security.protocol": "SSL", "ssl.truststore.type": "PEM",
         "ssl.truststore.certificates": "the authority\n", "ssl.keystore.type": "PEM",
         "ssl.keystore.key": KEY, "ssl.keystore.certificate.chain": "me\n", "ssl.key.password": "open",
@@ -91,10 +91,10 @@ def test_a_key_that_java_cannot_read_is_refused_with_the_command_that_converts_i
     files: dict[str, Path],
 ) -> None:
     files["key_file"].write_text(KEY.replace("PRIVATE", "RSA PRIVATE"))
-    access = Login(bootstrap_servers="here:1", security="SSL", **files)
+    login = Login(bootstrap_servers="here:1", security="SSL", **files)
 
     with pytest.raises(UsageError) as raised:
-        access.java()
+        login.java()
     assert raised.value.remedy.startswith(
         f"convert it: openssl pkcs8 -topk8 -nocrypt -in {files['key_file']}"
     )

@@ -230,7 +230,7 @@ def test_a_password_may_go_to_a_registry_on_this_machine_in_the_clear(tmp_path: 
     held(tmp_path, "secret")
     text = '[registry]\nurl = "http://127.0.0.1:8081"\nusername = "u"\npassword_file = "secret"'
 
-    assert load(written(tmp_path, text), {}).registry.login == ("u", "hunter2")
+    assert load(written(tmp_path, text), {}).registry.basic_auth == ("u", "hunter2")
 
 
 @pytest.mark.parametrize(

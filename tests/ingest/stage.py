@@ -71,7 +71,7 @@ class Stage:
         self.lake_of(home)
         self.topic: Topic = replace(load_topic("orders", OURS), name=name)
         self.schema = dict(self.topic.newest.avro)
-        self.kafka = Kafka(broker.access)
+        self.kafka = Kafka(broker.login)
         self.subject = f"{name}-value"
         if isinstance(registry, FakeRegistry):
             registry.add(self.subject, 7, self.schema)

@@ -113,7 +113,7 @@ def test_what_came_late_is_told_for_every_window_as_kafka_s_records_say(stage: S
     stage.orders("broken", ordered_at=now - 5 * HOUR, amount=Decimal("-1"))
     stage.orders("b", ordered_at=now - 30 * DAY)
     log = stage.run()
-    records, _ = read(stage.broker.access.client(), stage.topic.name)
+    records, _ = read(stage.broker.login.client(), stage.topic.name)
 
     for table in (DAILY, SLIDING, ITEMS, ARRIVED):
         found = told(log, table)

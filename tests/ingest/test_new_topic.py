@@ -53,7 +53,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project
 @pytest.fixture
 def topic(broker: Broker) -> str:
     """A topic of three partitions, without a record."""
-    name, kafka = f"seen_{next(NUMBERS)}", Kafka(broker.access)
+    name, kafka = f"seen_{next(NUMBERS)}", Kafka(broker.login)
 
     def led() -> bool | None:
         with suppress(UnreachableError):  # a partition is known before its leader knows of it
@@ -137,7 +137,7 @@ def test_of_an_empty_topic_its_schema_is_enough(
 
 def test_a_sample_is_bounded_and_has_the_newest_records_of_each_partition(broker: Broker, topic: str) -> None:
     send(broker, topic, [str(n).encode() for n in range(300)])
-    kafka = Kafka(broker.access)
+    kafka = Kafka(broker.login)
     found = kafka.topic(topic)
     assert found is not None
 

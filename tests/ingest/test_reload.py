@@ -19,7 +19,7 @@ from tests.ingest.whole_server import WholeServer
 from twinlake.base.errors import UsageError
 from twinlake.base.job import Run
 from twinlake.base.waiting import wait_for
-from twinlake.lake.log import in_force
+from twinlake.lake.log import active_topics
 
 FRESH_S = 30.0
 """So soon a record is in the log of the topic that is reloaded, however busy the machine (measured: 18 s with
@@ -173,7 +173,7 @@ def test_what_is_wrong_is_refused_as_a_whole_with_all_reasons(whole: WholeServer
     whole.contract(bad).write_text("kind: DataContract\n")
     for file in (whole.contract(whole.name), whole.project / "schemas" / f"{whole.name}.v1.avsc"):
         file.rename(file.with_suffix(".away"))
-    published = in_force.published(whole.server.lake.path)
+    published = active_topics.published(whole.server.lake.path)
 
     with pytest.raises(UsageError, match="nothing was reloaded") as refused:
         whole.do("reload")
@@ -181,7 +181,7 @@ def test_what_is_wrong_is_refused_as_a_whole_with_all_reasons(whole: WholeServer
     assert f"{bad}.yaml" in refused.value.why
     assert f"the files of topic {whole.name} are gone, and it is read by table sales" in refused.value.why
     assert [one["name"] for one in whole.server.status()["topics"]] == [whole.name]
-    assert in_force.published(whole.server.lake.path) == published
+    assert active_topics.published(whole.server.lake.path) == published
     assert stage.kafka.topic(good) is None and not whole.server.lake.path.joinpath("logs", good).exists()
     stage.orders("still read")
     whole.until_records(1)

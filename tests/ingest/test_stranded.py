@@ -13,7 +13,7 @@ from tests.project import project_in
 from twinlake.base.errors import ContractError
 from twinlake.kinds.events import Events
 from twinlake.kinds.kind import Kind
-from twinlake.lake.log import in_force
+from twinlake.lake.log import active_topics
 from twinlake.releases.check import check
 
 __all__ = ["project"]  # the fixture
@@ -51,7 +51,7 @@ def test_a_key_that_a_live_table_reads_is_let_go_in_the_order_that_the_refusal_s
     project.stage.produce(json.dumps({"at": "2026-01-31T12:00:00Z", "id": "r1", "who": "anna"}).encode())
     project.caught_up()
     assert refused(project) == []
-    before = in_force.topic_in_force(project.settings.lake, project.topic)
+    before = active_topics.active_topic(project.settings.lake, project.topic)
     project.promise(SHAPE, format="json")
 
     (why,) = refused(project)
@@ -60,7 +60,7 @@ def test_a_key_that_a_live_table_reads_is_let_go_in_the_order_that_the_refusal_s
     assert "_key" in why.why_text
     project.open()
     assert state(project)["state"] == "stopped" and "_key" in state(project)["error"]["why"]
-    assert in_force.topic_in_force(project.settings.lake, project.topic) == before
+    assert active_topics.active_topic(project.settings.lake, project.topic) == before
     project.promise(SHAPE, **keyed)  # from here on as the refusal says
     project.open()
     project.release_all(by(project.topic, "who", "who"), {"who": "string"})

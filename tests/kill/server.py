@@ -66,7 +66,7 @@ class LakeProcess:
             (home / "twinlake.toml").write_text(f'[lake]\nuri = "{lake}"\n')
         schema = json.loads((PROJECT / "schemas" / "orders.v1.avsc").read_text())
         registry.add("orders-value", SCHEMA_ID, schema)
-        Kafka(broker.access).create("orders")
+        Kafka(broker.login).create("orders")
         self.services = Services(
             bootstrap_servers=broker.bootstrap, registry_url=registry.url, lake=str(self.lake),
             api_url=f"http://127.0.0.1:{self.port}", api_token=secrets.token_urlsafe(32),
@@ -146,7 +146,7 @@ class LakeProcess:
             faults=FaultShares(),
         )  # fmt: skip
         produce(
-            sample, access=self.broker.access, topic="orders", count=count, rate=None,
+            sample, login=self.broker.login, topic="orders", count=count, rate=None,
             stop=threading.Event(), report=lambda sent: None,
         )  # fmt: skip
 

@@ -106,7 +106,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory, seed: int) -> Iterator[Told]
         server.release()
         server.produce(RECORDS)
         server.do("changelog", table=SALES, topic=TOPIC)
-        told = Told(server, Reader(server.broker.access, server.services.registry_url, TOPIC))
+        told = Told(server, Reader(server.broker.login, server.services.registry_url, TOPIC))
         told.until_told()
         yield told
 

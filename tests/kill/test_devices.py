@@ -38,7 +38,7 @@ def server(tmp_path: Path, seed: int) -> Iterator[LakeProcess]:
         (made.home / "gallery.json").write_text(json.dumps(["devices"]))
         schema = json.loads((GALLERY / "devices" / "schemas" / "readings.v1.avsc").read_text())
         Registry(made.services.registry_url).register("readings-value", schema)
-        Kafka(made.broker.access).create("readings")
+        Kafka(made.broker.login).create("readings")
         yield made.start()
 
 
@@ -77,13 +77,13 @@ def test_a_unit_fix_is_told_as_the_rows_that_it_mends_and_at_every_position_exac
     readers = {}
     for table in MENDED:
         server.do("changelog", table=table, topic=f"{table}_changes")
-        readers[table] = Reader(server.broker.access, server.services.registry_url, f"{table}_changes")
+        readers[table] = Reader(server.broker.login, server.services.registry_url, f"{table}_changes")
     stop = threading.Event()
     source = sequence("devices", "readings", seed=server.seed, run="r", schema_id=2)
     devices = threading.Thread(
         target=produce, args=(source,),
         kwargs={
-            "access": server.broker.access, "topic": "readings", "count": None,
+            "login": server.broker.login, "topic": "readings", "count": None,
             "rate": A_SECOND, "stop": stop, "report": lambda sent: None,
         },
     )  # fmt: skip

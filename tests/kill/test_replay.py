@@ -52,7 +52,7 @@ def views(spark: SparkSession, server: LakeProcess) -> Iterator[Views]:
 def differences(server: LakeProcess, views: Views, mended: Mended | None) -> dict[str, Any]:
     views.follow()
     found = check(
-        kafka=server.broker.access.client(), registry_url=server.services.registry_url, door=views,
+        kafka=server.broker.login.client(), registry_url=server.services.registry_url, door=views,
         mended=mended,
     )  # fmt: skip
     assert found["records"] == server.produced
@@ -84,7 +84,7 @@ def test_what_a_mended_contract_admits_is_in_every_table_once_however_often_the_
         "WHERE array_contains(reasons, 'not_allowed:status') GROUP BY ALL"
     )
     assert counted == {**refused, "n": counted["n"]} and counted["n"] > 1
-    since = end_offsets(server.broker.access.client(), "orders")
+    since = end_offsets(server.broker.login.client(), "orders")
     server.kill()
     text = (contracts / "orders.yaml").read_text()
     fixed = text.replace("- value: cancelled\n", "- value: cancelled\n          - value: refunded\n")

@@ -43,7 +43,7 @@ def differences(server: LakeProcess, views: Views, *, without_cancelled: bool) -
     """By table, the first keys that are not what the oracle makes of the records in the topic."""
     views.follow()
     found = check(
-        kafka=server.broker.access.client(), registry_url=server.services.registry_url, door=views,
+        kafka=server.broker.login.client(), registry_url=server.services.registry_url, door=views,
         without_cancelled=without_cancelled,
     )  # fmt: skip
     assert found["records"] == server.produced

@@ -39,7 +39,7 @@ from twinlake.lake.delta.delta import relation_sql
 from twinlake.lake.delta.ledger import Ledger
 from twinlake.lake.delta.read_errors import damage_in, damage_now, damage_of
 from twinlake.lake.delta.table_state import TableState
-from twinlake.lake.log import in_force
+from twinlake.lake.log import active_topics
 from twinlake.lake.storage import store
 from twinlake.speed.health import is_lost
 from twinlake.topics.topic import load_topic
@@ -500,13 +500,13 @@ def test_a_torn_version_stops_no_other_and_its_number_is_not_used_again(tmp_path
 
 def test_other_files_say_what_makes_them_again(tmp_path: Path) -> None:
     topic = load_topic("orders", OURS)
-    in_force.publish(tmp_path, topic)
+    active_topics.publish(tmp_path, topic)
     half(tmp_path / "topics" / "orders.json")
     with pytest.raises(DamagedError, match="that readers go by") as refused:
-        in_force.topic_in_force(tmp_path, "orders")
+        active_topics.active_topic(tmp_path, "orders")
     assert "start the lake server again" in refused.value.remedy
-    in_force.publish(tmp_path, topic)
-    assert in_force.topic_in_force(tmp_path, "orders").name == "orders"
+    active_topics.publish(tmp_path, topic)
+    assert active_topics.active_topic(tmp_path, "orders").name == "orders"
 
     plan = "0123456789ab"
     store.replace(tmp_path / "plans" / f"{plan}.json", '{"id": ')

@@ -12,7 +12,7 @@ import pytest
 
 from tests.project import OURS
 from twinlake.base.errors import NotFoundError
-from twinlake.lake.log.in_force import publish, published, topic_in_force
+from twinlake.lake.log.active_topics import active_topic, publish, published
 from twinlake.topics.contract import Rule
 from twinlake.topics.topic import Topic, load_topic, topic_names
 
@@ -21,7 +21,7 @@ from twinlake.topics.topic import Topic, load_topic, topic_names
 def test_a_reader_finds_the_topic_as_it_was_published(tmp_path: Path, name: str) -> None:
     publish(tmp_path, load_topic(name, OURS))
 
-    assert topic_in_force(tmp_path, name) == load_topic(name, OURS)
+    assert active_topic(tmp_path, name) == load_topic(name, OURS)
 
 
 def test_every_sort_of_rule_and_of_duration_survives_as_json() -> None:
@@ -52,12 +52,12 @@ def test_only_what_is_new_is_told_anew(tmp_path: Path) -> None:
     publish(tmp_path, replace(topic, contract=replace(topic.contract, late_after=timedelta(hours=4))))
 
     assert same == before and published(tmp_path) != before
-    assert topic_in_force(tmp_path, "orders").contract.late_after == timedelta(hours=4)
+    assert active_topic(tmp_path, "orders").contract.late_after == timedelta(hours=4)
 
 
 def test_a_topic_that_was_never_opened_is_named_with_what_to_do(tmp_path: Path) -> None:
     assert published(tmp_path) == {}
     with pytest.raises(NotFoundError, match="topic orders") as raised:
-        topic_in_force(tmp_path, "orders")
+        active_topic(tmp_path, "orders")
 
     assert "start the lake server" in raised.value.remedy

@@ -13,7 +13,7 @@ from twinlake.base.errors import DamagedError
 from twinlake.changelog.changelogs import Changelogs
 from twinlake.lake.catalog import stalled, version
 from twinlake.lake.catalog.plans import Plans
-from twinlake.lake.log.in_force import topic_in_force
+from twinlake.lake.log.active_topics import active_topic
 from twinlake.releases.compare import Comparison
 from twinlake.releases.gate_checks import Gate
 from twinlake.services.folders import Folders
@@ -25,7 +25,7 @@ READ: dict[str, Callable[[Path], Any]] = {
     f"plans/{ID}.gate.json": lambda lake: Plans(lake).gate(ID, Gate),
     f"plans/{ID}.diff.sales.json": lambda lake: Plans(lake).diff(ID, "sales", Comparison),
     "report.json": stalled.published,
-    "topics/orders.json": lambda lake: topic_in_force(lake, "orders"),
+    "topics/orders.json": lambda lake: active_topic(lake, "orders"),
     f"tables/sales/{ID}-1.json": lambda lake: version.load(version.version_file(lake, "sales", f"{ID}-1")),
     "changelogs/sales.json": lambda lake: Changelogs(lake, "id")._on(),
 }

@@ -14,7 +14,7 @@ from tests.ingest.fed import contract_of
 from tests.project import OURS
 from twinlake.definitions.loader import Loaded
 from twinlake.kinds.aggregate import Aggregate
-from twinlake.lake.log import in_force
+from twinlake.lake.log import active_topics
 from twinlake.releases import check as module
 from twinlake.releases.check import check
 from twinlake.releases.stranded import stranded
@@ -67,7 +67,7 @@ def test_a_table_named_like_a_view_of_a_topic_is_refused_at_its_line(
 def test_a_table_named_like_a_view_of_a_topic_that_the_lake_alone_knows_is_refused(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    in_force.publish(tmp_path, json_topic("shop.events", SHAPE))
+    active_topics.publish(tmp_path, json_topic("shop.events", SHAPE))
     other = replace(SALES, name="shop_events_valid", window=None, place=SALES.place)
     monkeypatch.setattr(module, "load", lambda *_: Loaded(tables=(other,)))
 
@@ -81,7 +81,7 @@ def no_spark() -> SparkSession:
 
 
 def test_a_new_topic_whose_views_have_the_names_of_others_is_refused(tmp_path: Path) -> None:
-    in_force.publish(tmp_path, json_topic("shop_events", SHAPE))
+    active_topics.publish(tmp_path, json_topic("shop_events", SHAPE))
     topics = {name: json_topic(name, SHAPE) for name in ("shop_events", "shop.events", "New-a", "new.a", "b")}
 
     found = stranded(tmp_path, topics, no_spark)
@@ -105,5 +105,5 @@ def test_a_new_topic_whose_view_has_the_name_of_a_live_table_is_refused_with_an_
         found.why == "its view would be shop_valid, the name of table shop_VALID (built, in no release yet)"
     )
     assert found.steps.index("release the rows of shop_VALID") < found.steps.index("twinlake retire --keep 1")
-    in_force.publish(tmp_path, topics["shop"])  # a lake of before: the topic goes on
+    active_topics.publish(tmp_path, topics["shop"])  # a lake of before: the topic goes on
     assert stranded(tmp_path, topics, no_spark) == []

@@ -67,11 +67,11 @@ def test_a_password_of_another_kafka_is_not_taken_for_the_brokers_own(locked: Co
 
 
 def test_the_supervisor_shows_a_certificate_at_a_door_of_its_own(locked: Context) -> None:
-    access = supervisor_access(locked)
+    login = supervisor_access(locked)
 
-    assert access.bootstrap_servers == f"127.0.0.1:{locked.ports['broker_admin']}"
-    assert access.security == "SSL" and str(access.certificate_file).endswith(f"{SUPERVISOR}.pem")
-    assert supervisor_access(replace(locked, services=addresses(locked))) == access
+    assert login.bootstrap_servers == f"127.0.0.1:{locked.ports['broker_admin']}"
+    assert login.security == "SSL" and str(login.certificate_file).endswith(f"{SUPERVISOR}.pem")
+    assert supervisor_access(replace(locked, services=addresses(locked))) == login
 
 
 def test_private_keys_are_their_owners_only_and_the_authoritys_is_nowhere(tmp_path: Path) -> None:

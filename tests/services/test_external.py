@@ -124,7 +124,7 @@ def test_services_json_says_the_addresses_that_are_used(context: Context) -> Non
     )  # fmt: skip
     assert found.given == ["broker", "registry", "airflow"]
     assert (found.airflow_user, found.airflow_password, found.cluster_id) == ("", "", "")
-    assert found.registry().login == ("u", "hunter2")
+    assert found.registry().basic_auth == ("u", "hunter2")
     assert found.query_seconds == 7.0
     assert not (home / "kafka").exists() and not (home / "airflow").exists()
     assert found.settings == given.values.digest != Settings(home=home / "x").values.digest
@@ -257,7 +257,7 @@ class OneTopic:
     """A cluster with one topic, as `Kafka` shows it."""
 
     def __init__(self, servers: str, **said: Any) -> None:
-        self.access = Login(bootstrap_servers=servers)
+        self.login = Login(bootstrap_servers=servers)
         self.said = {
             "message.timestamp.type": "LogAppendTime", "cleanup.policy": "delete",
             "id": "p0Dn4yPGRZ-Su9Wnh9D5xA", "newest": None,
@@ -295,7 +295,7 @@ def listening() -> Iterator[str]:
 def asked(
     folder: Path, monkeypatch: pytest.MonkeyPatch, servers: str, remembered: str = "", **said: Any
 ) -> list[Finding]:
-    monkeypatch.setattr(check_kafka, "Kafka", lambda access: OneTopic(servers, **said))
+    monkeypatch.setattr(check_kafka, "Kafka", lambda login: OneTopic(servers, **said))
     settings = configured(folder, f'[kafka]\nbootstrap_servers = "{servers}"\n')
     return list(check_kafka.findings(settings, lambda: NOW, remembered))
 
@@ -316,13 +316,13 @@ def test_a_changelogs_user_need_not_see_the_topics_that_ingest_reads(
 ) -> None:
     class OfLocked(OneTopic):
         def rights(self, name: str) -> set[str]:
-            if self.access.username == "changelog":
+            if self.login.username == "changelog":
                 raise DeniedError(f"user 'changelog' may not describe topic {name!r}")
             return super().rights(name)
 
-    def locked(access: Login) -> OneTopic:
+    def locked(login: Login) -> OneTopic:
         made = OfLocked(listening)
-        made.access = access
+        made.login = login
         return made
 
     monkeypatch.setattr(check_kafka, "Kafka", locked)

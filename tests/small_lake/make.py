@@ -134,7 +134,7 @@ def _open_topics(server: LakeProcess, registry: FakeRegistry) -> dict[tuple[str,
             if loaded.contract.format != JSON:
                 ids[example, topic] = SCHEMA_ID + len(ids)
                 registry.add(f"{topic}-value", ids[example, topic], dict(loaded.newest.avro))
-            Kafka(server.broker.access).create(topic, 1)
+            Kafka(server.broker.login).create(topic, 1)
     return ids
 
 
@@ -155,7 +155,7 @@ def _produce(server: LakeProcess, ids: Mapping[tuple[str, str], int]) -> None:
     for topic, source in sources.items():
         server.produced += RECORDS
         produce(
-            source, access=server.broker.access, topic=topic, count=RECORDS, rate=None,
+            source, login=server.broker.login, topic=topic, count=RECORDS, rate=None,
             stop=threading.Event(), report=lambda sent: None,
         )  # fmt: skip
     server.until(server.caught_up, 300)

@@ -44,25 +44,25 @@ def test_a_broker_that_is_away_refuses_nobody(code: int) -> None:
 
 
 def test_what_a_broker_that_ends_makes_a_client_say_is_believed_when_time_is_up() -> None:
-    ear = ErrorCollector(ACCESS)
-    ear(
+    collector = ErrorCollector(ACCESS)
+    collector(
         KafkaError(
             KafkaError._AUTHENTICATION, "SaslAuthenticateRequest failed: Local: Broker transport failure"
         )
     )
 
-    assert ear.refusal() is None
-    assert ear.refusal(time_is_up=True) is not None
+    assert collector.refusal() is None
+    assert collector.refusal(time_is_up=True) is not None
 
 
 def test_who_was_let_in_was_not_refused() -> None:
-    ear = ErrorCollector(ACCESS)
-    ear(KafkaError(KafkaError._AUTHENTICATION, "invalid credentials"))
-    refused_before = ear.refusal()
-    ear.forget()
+    collector = ErrorCollector(ACCESS)
+    collector(KafkaError(KafkaError._AUTHENTICATION, "invalid credentials"))
+    refused_before = collector.refusal()
+    collector.forget()
 
     assert refused_before is not None
-    assert ear.refusal(time_is_up=True) is None
+    assert collector.refusal(time_is_up=True) is None
 
 
 @pytest.mark.parametrize(

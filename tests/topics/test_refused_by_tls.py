@@ -117,6 +117,6 @@ def test_a_file_that_holds_no_certificate_is_refused_at_once(known: Login, tmp_p
         _produce(replace(known, ca_file=tmp_path / "ca.pem"))
 
 
-def _produce(access: Login) -> None:
+def _produce(login: Login) -> None:
     source = Sample(seed=1, run="r", schema_id=1, span_ms=0, faults=None)
-    produce(source, access=access, topic="orders", count=10, rate=None, stop=Event(), report=print)
+    produce(source, login=login, topic="orders", count=10, rate=None, stop=Event(), report=print)

@@ -99,9 +99,9 @@ def test_a_rule_that_is_stricter_is_left_as_it_is(server: FakeRegistry, registry
 def test_a_registry_that_asks_who_we_are_is_told(server: FakeRegistry) -> None:
     server.login = ("twin", "l:ake")
     server.add(SUBJECT, 5, schema("a"))
-    access = RegistryLogin(url=server.url, username="twin", password="l:ake")
+    login = RegistryLogin(url=server.url, username="twin", password="l:ake")
 
-    assert Registry(access).schemas(SUBJECT) == {5: schema("a")}
+    assert Registry(login).schemas(SUBJECT) == {5: schema("a")}
     oracles = judge.Registry(url=server.url, login=("twin", "l:ake"))
     assert judge.writer_schemas(oracles, SUBJECT) == {5: schema("a")}
 
@@ -111,13 +111,13 @@ def test_a_registry_that_lets_us_do_nothing_is_told_apart_from_one_away(
     server: FakeRegistry, username: str
 ) -> None:
     server.login = ("twin", "lake")
-    access = RegistryLogin(url=server.url, username=username, password="wrong-one")
+    login = RegistryLogin(url=server.url, username=username, password="wrong-one")
 
-    with pytest.raises(DeniedError, match=access.who) as refused:
-        Registry(access).schemas(SUBJECT)
+    with pytest.raises(DeniedError, match=login.who) as refused:
+        Registry(login).schemas(SUBJECT)
 
     assert "HTTP 401: who are you?" in refused.value.why and "wrong-one" not in str(refused.value)
-    assert "wrong-one" not in repr(access)
+    assert "wrong-one" not in repr(login)
 
 
 def test_a_registry_is_spoken_to_over_tls_where_its_certificate_is_trusted(
@@ -130,18 +130,18 @@ def test_a_registry_is_spoken_to_over_tls_where_its_certificate_is_trusted(
     server.login = ("twin", "lake")
     server.add(SUBJECT, 5, schema("a"))
 
-    def access(ca_file: Path | None) -> RegistryLogin:
+    def login(ca_file: Path | None) -> RegistryLogin:
         return RegistryLogin(url=server.url, username="twin", password="lake", ca_file=ca_file)
 
-    assert Registry(access(held.authority)).schemas(SUBJECT) == {5: schema("a")}
+    assert Registry(login(held.authority)).schemas(SUBJECT) == {5: schema("a")}
     oracles = judge.Registry(url=server.url, login=("twin", "lake"), ca_file=str(held.authority))
     assert judge.writer_schemas(oracles, SUBJECT) == {5: schema("a")}
     for other in (others.authority, None):
         with pytest.raises(DeniedError, match="no trusted connection") as refused:
-            Registry(access(other)).schemas(SUBJECT)
+            Registry(login(other)).schemas(SUBJECT)
         assert "ca_file in [registry]" in refused.value.remedy
     with pytest.raises(UsageError, match="holds no certificates"):
-        Registry(access(held.key(BROKER)))
+        Registry(login(held.key(BROKER)))
 
 
 def test_a_new_password_in_its_file_holds_at_once(tmp_path: Path) -> None:

@@ -125,8 +125,8 @@ class Changelogs:
         _refuse_name(topic, [*topic_names(*lake.settings.sources)], others)
         view = opened.view(lake.versions.pin(version, run)).select(*opened.definition.timeless)
         schemas(table, opened.definition.view_keys, view.schema)
-        access = lake.settings.services().kafka("changelog")
-        Destination(access, topic, table, self._lake_id).refuse_foreign()
+        login = lake.settings.services().kafka("changelog")
+        Destination(login, topic, table, self._lake_id).refuse_foreign()
 
 
 def _refuse_kind(definition: Kind) -> None:

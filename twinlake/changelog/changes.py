@@ -80,13 +80,13 @@ def _opened(versions: LivingVersions, old: Pin | None) -> Opened | None:
         return None
 
 
-def content_of(spark: SparkSession, access: Login, topic: str) -> DataFrame:
+def content_of(spark: SparkSession, login: Login, topic: str) -> DataFrame:
     """What a reader of the topic who knows its committed records holds: by key the newest value."""
     from pyspark.sql import functions as F
 
     records = (
         spark.read.format("kafka")
-        .options(**access.spark())
+        .options(**login.spark())
         .option("groupIdPrefix", GROUPS)
         .option("kafka.isolation.level", "read_committed")
         .option("subscribe", topic)

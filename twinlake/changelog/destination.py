@@ -52,10 +52,10 @@ def _naming_all_rights() -> Iterator[None]:
 class Destination:
     """Ready after `open`. After any error: `close` it, and open it again, which reads what was committed."""
 
-    def __init__(self, access: Login, topic: str, table: str, lake_id: str) -> None:
+    def __init__(self, login: Login, topic: str, table: str, lake_id: str) -> None:
         self.topic = topic
         self.topic_id, self.partitions = "", 0
-        self.kafka = Kafka(access)
+        self.kafka = Kafka(login)
         self._table = table
         self._lake_id = lake_id
         self._producer: Producer | None = None
@@ -106,7 +106,7 @@ class Destination:
         self.topic_id, self.partitions = found.id, len(found.partitions)
         producer = Producer(
             {
-                **self.kafka.access.client(),
+                **self.kafka.login.client(),
                 "transactional.id": f"twinlake-{self._lake_id}-{self._table}",
                 "transaction.timeout.ms": TRANSACTION_MS,
                 "partitioner": "murmur2_random",
@@ -172,7 +172,7 @@ class Destination:
         """The newest committed one."""
         consumer = Consumer(
             {
-                **self.kafka.access.client(), "group.id": GROUPS,
+                **self.kafka.login.client(), "group.id": GROUPS,
                 "isolation.level": "read_committed", "enable.auto.commit": False,
                 "enable.partition.eof": True, "log_level": 0,
             }
@@ -242,7 +242,7 @@ class Destination:
 
     def _refusal(self, error: KafkaError) -> DeniedError | None:
         return refusal(
-            error, self.kafka.access, f"send the changelog of {self._table} to {self.topic}",
+            error, self.kafka.login, f"send the changelog of {self._table} to {self.topic}",
             f"WRITE and READ on {self.topic} and {self.position_topic}, WRITE on transactional ids and READ "
             "on groups that begin with twinlake-",
         )  # fmt: skip

@@ -149,8 +149,8 @@ class Sender:
                 f"make it live again, or end this with `twinlake changelog {self.table} --stop`",
             )  # fmt: skip
         if self._destination is None:
-            access = self._lake.settings.services().kafka("changelog")
-            made = Destination(access, self.topic, self.table, self._lake_id)
+            login = self._lake.settings.services().kafka("changelog")
+            made = Destination(login, self.topic, self.table, self._lake_id)
             self.sent = made.open()
             self._destination = made
         version = self._lake.versions.get(self.table, name)
@@ -172,7 +172,7 @@ class Sender:
         sent = self.sent if self.sent and self.sent.topic_id == destination.topic_id else None
         found = find_changes(
             self._lake.versions, sent, opened, pin, form,
-            lambda: content_of(self._lake.spark, destination.kafka.access, self.topic),
+            lambda: content_of(self._lake.spark, destination.kafka.login, self.topic),
         )  # fmt: skip
         new = Position(
             lake=self._lake_id, table=self.table, release=release, topic_id=destination.topic_id,

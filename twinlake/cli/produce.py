@@ -120,7 +120,7 @@ def send(settings: Settings, name: str, wanted: Callable[..., Wanted], count: in
     source = draws(wanted(topic=topic, schemas=schemas))
     with stopped_by_signals() as stop, reporter(count) as report:
         return produce(
-            source, access=services.kafka("producer"), topic=name, count=count or None, rate=rate or None,
+            source, login=services.kafka("producer"), topic=name, count=count or None, rate=rate or None,
             stop=stop, report=report,
         )  # fmt: skip
 

@@ -21,7 +21,7 @@ from twinlake.cli.query import waiting_for_server
 from twinlake.config.settings import Services, Settings
 from twinlake.lake import formats
 from twinlake.lake.log import topic_views
-from twinlake.lake.log.in_force import topic_in_force
+from twinlake.lake.log.active_topics import active_topic
 from twinlake.lake.log.quarantine import reason_sql, refuse_unknown
 from twinlake.reading.client import PATIENT, Waiting, ask
 from twinlake.server.job_models import ReplayParams
@@ -201,7 +201,7 @@ def _is_edited(settings: Settings, topic: str) -> bool:
     """Whether the contract's file means something else than the active contract, or cannot be read."""
     formats.refuse_other(settings.lake)
     try:
-        now = topic_in_force(settings.lake, topic).contract
+        now = active_topic(settings.lake, topic).contract
         return load_topic(topic, *settings.sources).contract.fingerprint != now.fingerprint
     except ContractError:
         return True

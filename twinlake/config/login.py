@@ -232,7 +232,7 @@ class RegistryLogin(_Login):
         return f"user {self.username!r}" if self.username else "a client without a name"
 
     @property
-    def login(self) -> tuple[str, str] | None:
+    def basic_auth(self) -> tuple[str, str] | None:
         """User and password, None for a registry that asks for none."""
         return (self.username, self.opened().password) if self.username else None
 

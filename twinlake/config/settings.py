@@ -137,7 +137,7 @@ class Settings:
     """What the environment says of `twinlake.toml`'s keys, secrets among it."""
     known_values: Values | None = field(default=None, repr=False, compare=False)
     """All that a process needs of it which may not read the file."""
-    in_force: Path | None = None
+    active_file: Path | None = None
     """The copy of `twinlake.toml` that what runs was started with; the file may have been changed since."""
 
     @classmethod
@@ -186,7 +186,7 @@ class Settings:
 
     @property
     def file(self) -> Path:
-        return self.in_force or self.home / "twinlake.toml"
+        return self.active_file or self.home / "twinlake.toml"
 
     @cached_property
     def values(self) -> Values:

@@ -214,7 +214,7 @@ class Ingest:
     def _stream(self) -> StreamingQuery:
         """A stream from the log's end. Its checkpoint is new each time, so no old one can mislead it."""
         shutil.rmtree(self._checkpoint, ignore_errors=True)
-        records = source.stream(self.spark, self._kafka.access, self.topic.name, self._starts, self._limit)
+        records = source.stream(self.spark, self._kafka.login, self.topic.name, self._starts, self._limit)
         writer = records.writeStream.queryName(f"ingest-{self.topic.name}")
         return (
             writer.option("checkpointLocation", str(self._checkpoint))

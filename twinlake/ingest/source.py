@@ -58,14 +58,14 @@ class Limit:
 
 
 def stream(
-    spark: SparkSession, access: Login, topic: str, starts: Mapping[int, int], limit: Limit
+    spark: SparkSession, login: Login, topic: str, starts: Mapping[int, int], limit: Limit
 ) -> DataFrame:
     """The topic's records from these offsets on, by partition."""
     begin = {topic: {str(partition): offset for partition, offset in starts.items()}}
     return (
         spark.readStream.format("twinlake.ingest.BoundedKafka")
         .options(**OPTIONS)
-        .options(**access.spark())
+        .options(**login.spark())
         .option("subscribe", topic)
         .option("startingOffsets", json.dumps(begin))
         .option("twinlake.limit", limit.name)
@@ -73,10 +73,10 @@ def stream(
     )
 
 
-def refusal(error: BaseException, access: Login, topic: str) -> DeniedError | None:
+def refusal(error: BaseException, login: Login, topic: str) -> DeniedError | None:
     """What Spark tells of a cluster that does not let it in, or not read; None for anything else."""
     rights = f"READ and DESCRIBE on topic {topic}, READ on groups that begin with {GROUPS}"
-    return refusal_in_java(str(error), access, f"read topic {topic!r}", rights)
+    return refusal_in_java(str(error), login, f"read topic {topic!r}", rights)
 
 
 def ends(checkpoint: Path, batch: int, topic: str) -> dict[int, int]:

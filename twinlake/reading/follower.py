@@ -27,7 +27,7 @@ from twinlake.lake.catalog.maintained_version import read_by
 from twinlake.lake.catalog.release_log import Release, releases, releases_path
 from twinlake.lake.catalog.version import Version, load, unknown, version_file
 from twinlake.lake.delta import delta
-from twinlake.lake.log import in_force, topic_views
+from twinlake.lake.log import active_topics, topic_views
 from twinlake.lake.log.log import Log, late_after
 from twinlake.reading import views
 from twinlake.reading.followed import Followed
@@ -155,7 +155,8 @@ class Follower:
         except FormatError:
             self._withdraw()
             raise
-        newest, published = delta.newest_version(releases_path(self._lake)), in_force.published(self._lake)
+        newest = delta.newest_version(releases_path(self._lake))
+        published = active_topics.published(self._lake)
         if published != self._published:
             self.refresh()
             self._published = published
@@ -200,7 +201,7 @@ class Follower:
         """By name, the SELECTs over the logs of all topics, whoever reads them."""
         if self._of_logs is None:
             of_logs = dict[str, str]()
-            for topic in in_force.topics_in_force(self._lake):
+            for topic in active_topics.active_topic_names(self._lake):
                 of_logs = {**self._of_log(topic), **of_logs}
             self._of_logs = of_logs
         return self._of_logs
@@ -371,7 +372,7 @@ class Follower:
 
     def _log(self, topic: str) -> Log:
         if topic not in self._topics:
-            self._topics[topic] = in_force.topic_in_force(self._lake, topic)
+            self._topics[topic] = active_topics.active_topic(self._lake, topic)
         return Log(self.spark, self._lake, self._topics[topic])
 
     def _execute(self, statement: str) -> None:

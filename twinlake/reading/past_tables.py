@@ -26,7 +26,7 @@ from twinlake.lake.catalog.maintained_version import read_by, view_clock_at
 from twinlake.lake.catalog.version import Pin, Version, load, version_file
 from twinlake.lake.delta import kept_commits
 from twinlake.lake.delta.table_state import TableState
-from twinlake.lake.log import in_force, topic_views
+from twinlake.lake.log import active_topics, topic_views
 from twinlake.lake.log.log import Log
 from twinlake.lake.log.log_clock import LogClock, clock_at
 from twinlake.reading import views
@@ -99,11 +99,11 @@ class PastTables:
         asked_logs = set(names) - {table.lower() for table in release.tables}
         of_logs = [
             topic
-            for topic in in_force.topics_in_force(self._lake)
+            for topic in active_topics.active_topic_names(self._lake)
             if {name.lower() for name in topic_views.names(topic)} & asked_logs
         ]
         topics = sorted({*of_logs, *(topic for version in versions for topic in version.topics)})
-        known = {topic: in_force.topic_in_force(self._lake, topic) for topic in topics}
+        known = {topic: active_topics.active_topic(self._lake, topic) for topic in topics}
         logs = {name: Log(self._spark, self._lake, topic) for name, topic in known.items()}
         past = Past(release=release, position=position_of(self._lake, asked, release, versions, logs, now))
         made = PastTexts(tables=self, past=past, logs=logs, versions=versions, of_logs=of_logs)

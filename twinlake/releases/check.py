@@ -19,7 +19,7 @@ from twinlake.kinds.analysis import columns, problems, warnings
 from twinlake.kinds.dependencies import ordered, unknown
 from twinlake.kinds.kind import Kind
 from twinlake.lake import formats
-from twinlake.lake.log import in_force, topic_views
+from twinlake.lake.log import active_topics, topic_views
 from twinlake.reading.views import late_name
 from twinlake.releases import findings
 from twinlake.releases.checked import Checked, Found, rests_on
@@ -215,7 +215,7 @@ def _sets_match(
 def _active(lake: Location) -> list[str]:
     """The topics that the lake works with; none where it cannot be read, which is reported elsewhere."""
     with suppress(OSError, TwinlakeError):
-        return in_force.topics_in_force(lake)
+        return active_topics.active_topic_names(lake)
     return []
 
 

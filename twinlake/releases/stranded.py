@@ -24,7 +24,7 @@ from twinlake.lake.catalog import release_log
 from twinlake.lake.catalog.made_with import stored_schema, upstream
 from twinlake.lake.catalog.release_log import Release
 from twinlake.lake.catalog.version import Version, stored_versions
-from twinlake.lake.log import in_force, topic_views
+from twinlake.lake.log import active_topics, topic_views
 from twinlake.lake.log.log import Log
 from twinlake.topics.contract_file import load_contract
 from twinlake.topics.earlier import MadeWith, as_of_schema, made_with
@@ -119,7 +119,7 @@ def load_all(sources: Sequence[Project], lake: Location | None = None) -> Loaded
             topics[name] = load_topic(name, *sources)
         except TwinlakeError as error:
             refused[name] = error
-    for name in set(in_force.topics_in_force(lake) if lake else ()).difference(names):
+    for name in set(active_topics.active_topic_names(lake) if lake else ()).difference(names):
         if why := _why_no_topic(contract_file(name, *sources)):
             refused[name] = why
     return Loaded(topics=topics, refused=refused)
@@ -153,9 +153,9 @@ def load_active(
 
 def _active(lake: Location) -> Iterator[tuple[str, Topic]]:
     """The topics that the lake works with; a file that is torn is written again from the new files."""
-    for name in in_force.topics_in_force(lake):
+    for name in active_topics.active_topic_names(lake):
         with suppress(DamagedError):
-            yield name, in_force.topic_in_force(lake, name)
+            yield name, active_topics.active_topic(lake, name)
 
 
 def _differ(old: Topic, new: Topic) -> bool:
@@ -173,7 +173,7 @@ def _file(old: Topic, new: Topic) -> str:
 
 def _of_view_names(lake: Location, topics: Topics) -> Iterator[Stranding]:
     """New topics whose views nobody could read, because what is there has their names."""
-    active = in_force.topics_in_force(lake)
+    active = active_topics.active_topic_names(lake)
     stems = {topic_views.stem(name).lower(): name for name in active}
     new = sorted(topics.keys() - set(active))
     living = _living(lake) if new else []

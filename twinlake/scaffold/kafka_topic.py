@@ -42,7 +42,7 @@ def look(name: str, kafka: Kafka, registry: Callable[[], Registry], most: int) -
     topic = kafka.topic(name)
     if topic is None:
         raise UsageError(
-            f"there is no topic {name} in Kafka at {kafka.access.bootstrap_servers}", "",
+            f"there is no topic {name} in Kafka at {kafka.login.bootstrap_servers}", "",
             "name one that is there; without --from-kafka the topic is made by `twinlake up` or `reload`",
         )  # fmt: skip
     sampled = newest_records(kafka, topic, most)

@@ -99,7 +99,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         settings = Settings(
             home=given.home, in_project=project_at(given.project), jars=given.jars,
-            overrides=overrides(os.environ), in_force=given.settings,
+            overrides=overrides(os.environ), active_file=given.settings,
         )  # fmt: skip
         return serve(settings, given.port)
     except TwinlakeError as error:

@@ -42,7 +42,7 @@ class Folders:
         return self.run / "command.lock"
 
     @property
-    def settings_in_force(self) -> Path:
+    def active_settings(self) -> Path:
         """`twinlake.toml` as it was when the supervisor was started."""
         return self.run / "twinlake.toml"
 

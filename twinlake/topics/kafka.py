@@ -36,22 +36,22 @@ class Kafka:
     Every call raises UnreachableError when the broker does not answer, DeniedError when it refuses.
     """
 
-    def __init__(self, access: Login) -> None:
-        self.access = access
-        self._ear = ErrorCollector(access)
+    def __init__(self, login: Login) -> None:
+        self.login = login
+        self._collector = ErrorCollector(login)
         options: dict[str, Any] = {
-            **access.client(), "socket.timeout.ms": int(TIMEOUT_S * 1000), "client.id": "twinlake",
-            "log_level": 0, "error_cb": self._ear,
+            **login.client(), "socket.timeout.ms": int(TIMEOUT_S * 1000), "client.id": "twinlake",
+            "log_level": 0, "error_cb": self._collector,
         }  # fmt: skip
         try:
             self._admin = AdminClient(options)
         except KafkaException as error:
-            raise unusable(error, access) from error
+            raise unusable(error, login) from error
 
     def cluster_id(self) -> str:
         """The cluster's own id; another broker on the same port has another one."""
         try:
-            return str(metadata(self._admin, self._ear, None, TIMEOUT_S).cluster_id)
+            return str(metadata(self._admin, self._collector, None, TIMEOUT_S).cluster_id)
         except KafkaException as error:
             raise self._failed(error) from error
 
@@ -164,21 +164,22 @@ class Kafka:
                 found = future.result(ASK_S)
             except TimeoutError:
                 self._admin.poll(0)
-                self._ear.refuse()
+                self._collector.refuse()
                 if time.monotonic() > until:
                     raise self._unreachable(f"no answer in {2 * TIMEOUT_S:g} s") from None
             else:
-                self._ear.forget()
+                self._collector.forget()
                 return found
 
     def _failed(self, error: KafkaException, doing: str = "", rights: str = "") -> TwinlakeError:
         self._admin.poll(0)
-        refused = refusal(error.args[0], self.access, doing, rights) or self._ear.refusal(time_is_up=True)
-        return refused or self._unreachable("; ".join(filter(None, (str(error.args[0]), self._ear.last))))
+        said, collected = error.args[0], self._collector
+        refused = refusal(said, self.login, doing, rights) or collected.refusal(time_is_up=True)
+        return refused or self._unreachable("; ".join(filter(None, (str(said), collected.last))))
 
     def _unreachable(self, why: str) -> UnreachableError:
         return UnreachableError(
-            what=f"Kafka at {self.access.bootstrap_servers} did not answer",
+            what=f"Kafka at {self.login.bootstrap_servers} did not answer",
             why=why,
             remedy="see `twinlake status` and `twinlake logs broker`; for one of your own, see to it, or "
             "fix [kafka] in twinlake.toml",

@@ -59,7 +59,7 @@ class Clock:
 def produce(
     source: Source,
     *,
-    access: Login,
+    login: Login,
     topic: str,
     count: int | None,
     rate: float | None,
@@ -75,18 +75,18 @@ def produce(
     """
     clock = clock or Clock()
     failures: list[KafkaError] = []
-    ear = ErrorCollector(access, *_writing(topic))
-    producer = _connect(ear, topic, linger_ms=5 if rate else 20)
+    collector = ErrorCollector(login, *_writing(topic))
+    producer = _connect(collector, topic, linger_ms=5 if rate else 20)
     sent = Sent()
 
     def refuse() -> None:
-        if refused := ear.refusal():
+        if refused := collector.refusal():
             lost = f": {len(producer):,} of {sent.sent:,} records are not acknowledged" if sent.sent else ""
             raise DeniedError(refused.what + lost, refused.why, refused.remedy, refused.facts)
-        _raise_on_failures(failures, access, topic, sent)
+        _raise_on_failures(failures, login, topic, sent)
 
     started = clock.steady()
-    with _telling(ear, topic):
+    with _telling(collector, topic):
         while not stop.is_set() and (count is None or sent.sent < count):
             due = CHUNK if rate is None else int((clock.steady() - started) * rate) + 1 - sent.sent
             due = min(due, CHUNK, CHUNK if count is None else count - sent.sent)
@@ -108,11 +108,11 @@ def produce(
     sent.seconds = clock.steady() - started
     refuse()
     if unconfirmed:
-        if refused := ear.refusal(time_is_up=True):
+        if refused := collector.refusal(time_is_up=True):
             raise refused
         raise UnreachableError(
             what=f"{unconfirmed:,} of {sent.sent:,} records to topic {topic!r} were not acknowledged",
-            why=f"the broker at {access.bootstrap_servers} did not answer within {DELIVERY_SECONDS:.0f} s",
+            why=f"the broker at {login.bootstrap_servers} did not answer within {DELIVERY_SECONDS:.0f} s",
             remedy="run `twinlake status`, bring the broker back with `twinlake up`, then produce again",
         )
     sent.acknowledged = sent.sent
@@ -120,22 +120,24 @@ def produce(
     return sent
 
 
-def _connect(ear: ErrorCollector, topic: str, linger_ms: int) -> Producer:
-    options = {**SETTINGS, **ear.access.client(), "linger.ms": linger_ms, "error_cb": ear, "log_level": 2}
+def _connect(collector: ErrorCollector, topic: str, linger_ms: int) -> Producer:
+    options = {
+        **SETTINGS, **collector.login.client(), "linger.ms": linger_ms, "error_cb": collector, "log_level": 2,
+    }  # fmt: skip
     try:
         producer = Producer(options)
     except KafkaException as error:
-        raise unusable(error, ear.access) from error
+        raise unusable(error, collector.login) from error
     try:
-        known = metadata(producer, ear, topic, FIRST_ANSWER_SECONDS).topics[topic]
+        known = metadata(producer, collector, topic, FIRST_ANSWER_SECONDS).topics[topic]
     except KafkaException as error:
-        raise _no_right(error.args[0], ear.access, topic) or UnreachableError(
-            what=f"no answer from the broker at {ear.access.bootstrap_servers}",
-            why=ear.last or error.args[0].str(),
+        raise _no_right(error.args[0], collector.login, topic) or UnreachableError(
+            what=f"no answer from the broker at {collector.login.bootstrap_servers}",
+            why=collector.last or error.args[0].str(),
             remedy="start the services with `twinlake up`",
         ) from error
     if known.error is not None:
-        raise _no_right(known.error, ear.access, topic) or TwinlakeError(
+        raise _no_right(known.error, collector.login, topic) or TwinlakeError(
             what=f"topic {topic!r} cannot be written",
             why=known.error.str(),
             remedy="create the topic with `twinlake up`",
@@ -143,8 +145,8 @@ def _connect(ear: ErrorCollector, topic: str, linger_ms: int) -> Producer:
     return producer
 
 
-def _no_right(error: KafkaError, access: Login, topic: str) -> TwinlakeError | None:
-    return refusal(error, access, *_writing(topic))
+def _no_right(error: KafkaError, login: Login, topic: str) -> TwinlakeError | None:
+    return refusal(error, login, *_writing(topic))
 
 
 def _writing(topic: str) -> tuple[str, str]:
@@ -153,7 +155,7 @@ def _writing(topic: str) -> tuple[str, str]:
 
 
 @contextmanager
-def _telling(ear: ErrorCollector, topic: str) -> Iterator[None]:
+def _telling(collector: ErrorCollector, topic: str) -> Iterator[None]:
     """What librdkafka cannot get over it raises from any call, and never sends again."""
     try:
         yield
@@ -162,8 +164,8 @@ def _telling(ear: ErrorCollector, topic: str) -> Iterator[None]:
         cause = error if isinstance(error, KafkaException) else error.__cause__
         if not isinstance(cause, KafkaException):
             raise
-        ear.refuse()
-        raise _no_right(cause.args[0], ear.access, topic) or TwinlakeError(
+        collector.refuse()
+        raise _no_right(cause.args[0], collector.login, topic) or TwinlakeError(
             f"no more records can be sent to topic {topic!r}", cause.args[0].str(),
             "see `twinlake logs broker`, then produce again; ids do not repeat",
         ) from error  # fmt: skip
@@ -192,9 +194,9 @@ def _enqueue(
     producer.poll(0)
 
 
-def _raise_on_failures(failures: list[KafkaError], access: Login, topic: str, sent: Sent) -> None:
+def _raise_on_failures(failures: list[KafkaError], login: Login, topic: str, sent: Sent) -> None:
     if failures:
-        if refused := _no_right(failures[0], access, topic):
+        if refused := _no_right(failures[0], login, topic):
             raise refused
         raise TwinlakeError(
             what=f"the broker did not take {len(failures):,} of {sent.sent:,} records to topic {topic!r}",

@@ -44,7 +44,7 @@ class Client(Protocol):
 class ErrorCollector:
     """The `error_cb` of one client; it hears while the client is polled."""
 
-    access: Login
+    login: Login
     doing: str = ""
     """What the client is for, and the rights that takes, as `refusal` wants them."""
     rights: str = ""
@@ -76,14 +76,14 @@ class ErrorCollector:
         for error in reversed(self._heard):
             if any(words in error.str() for words in _PASSING) and not time_is_up:
                 continue
-            if refused := refusal(error, self.access, self.doing, self.rights):
+            if refused := refusal(error, self.login, self.doing, self.rights):
                 return refused
-        if time_is_up and self.access.security == PLAINTEXT and (server := _speaking_tls(self.access)):
-            return _other_protocol(self.access, f"{server} speaks TLS, and closes what does not")
+        if time_is_up and self.login.security == PLAINTEXT and (server := _speaking_tls(self.login)):
+            return _other_protocol(self.login, f"{server} speaks TLS, and closes what does not")
         return None
 
 
-def metadata(client: Client, ear: ErrorCollector, topic: str | None, limit_s: float) -> Any:
+def metadata(client: Client, collector: ErrorCollector, topic: str | None, limit_s: float) -> Any:
     """What the cluster says of the topic (None: of all), once it lets the client in.
 
     DeniedError as soon as it refuses, KafkaException when it has not answered in time.
@@ -95,55 +95,55 @@ def metadata(client: Client, ear: ErrorCollector, topic: str | None, limit_s: fl
             found = client.list_topics(topic, timeout=max(0.05, min(ASK_S, left)))
         except KafkaException:
             client.poll(0)
-            ear.refuse(time_is_up=left <= ASK_S)
+            collector.refuse(time_is_up=left <= ASK_S)
             if left <= ASK_S:
                 raise
         else:
-            ear.forget()
+            collector.forget()
             return found
 
 
-def unusable(error: KafkaException, access: Login) -> DeniedError:
+def unusable(error: KafkaException, login: Login) -> DeniedError:
     """librdkafka makes no client of this."""
-    return _untrusted_certificate(access, error.args[0].str())
+    return _untrusted_certificate(login, error.args[0].str())
 
 
-def refusal(error: KafkaError, access: Login, doing: str = "", rights: str = "") -> DeniedError | None:
+def refusal(error: KafkaError, login: Login, doing: str = "", rights: str = "") -> DeniedError | None:
     """The error as a refusal, None for one of another kind.
 
     `doing` says what was tried ("write topic 'orders'"), `rights` what it takes ("WRITE on topic orders").
     """
     name, why = error.name(), error.str()
     if name in _UNKNOWN:
-        return _authentication_failed(access, why)
+        return _authentication_failed(login, why)
     if any(words in why for words in _PROTOCOL):
-        return _other_protocol(access, why)
+        return _other_protocol(login, why)
     if name == "_SSL" or "SSL routines" in why:
-        return _untrusted_certificate(access, why)
+        return _untrusted_certificate(login, why)
     if name.endswith("_AUTHORIZATION_FAILED"):
-        return _no_right(access, why, doing or "do that", rights)
+        return _no_right(login, why, doing or "do that", rights)
     return None
 
 
-def refusal_in_java(text: str, access: Login, doing: str, rights: str) -> DeniedError | None:
+def refusal_in_java(text: str, login: Login, doing: str, rights: str) -> DeniedError | None:
     """The same for what Kafka's Java client has said, within a longer text."""
     if not (found := _JAVA.search(text)):
         return None
     why = f"{found[1]}: {found[3]}"[:400]
     if found[2] == "Authorization":
-        return _no_right(access, why, doing, rights)
+        return _no_right(login, why, doing, rights)
     return (
-        _untrusted_certificate(access, why)
+        _untrusted_certificate(login, why)
         if "ssl" in found[1].lower()
-        else _authentication_failed(access, why)
+        else _authentication_failed(login, why)
     )
 
 
-def _speaking_tls(access: Login) -> str:
+def _speaking_tls(login: Login) -> str:
     """The first of the servers that does; librdkafka says no more of it than that it went away."""
     asking = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     asking.check_hostname, asking.verify_mode = False, ssl.CERT_NONE  # nothing is sent, nothing is believed
-    for server in map(str.strip, access.bootstrap_servers.split(",")):
+    for server in map(str.strip, login.bootstrap_servers.split(",")):
         try:
             host, port = host_and_port(server)
             with socket.create_connection((host, port), timeout=2) as wire:
@@ -154,35 +154,35 @@ def _speaking_tls(access: Login) -> str:
     return ""
 
 
-def _authentication_failed(access: Login, why: str) -> DeniedError:
+def _authentication_failed(login: Login, why: str) -> DeniedError:
     return DeniedError(
-        f"Kafka at {access.bootstrap_servers} does not let {access.who} in", why,
+        f"Kafka at {login.bootstrap_servers} does not let {login.who} in", why,
         "put the right user, password and mechanism into [kafka] of twinlake.toml and the file that "
         "password_file names; for the broker that Twinlake runs itself: `twinlake down`, then `twinlake up`",
     )  # fmt: skip
 
 
-def _untrusted_certificate(access: Login, why: str) -> DeniedError:
-    trusted = access.ca_file or "the authorities that this system trusts"
+def _untrusted_certificate(login: Login, why: str) -> DeniedError:
+    trusted = login.ca_file or "the authorities that this system trusts"
     return DeniedError(
-        f"no trusted connection to Kafka at {access.bootstrap_servers}", f"{why} (trusted: {trusted})",
+        f"no trusted connection to Kafka at {login.bootstrap_servers}", f"{why} (trusted: {trusted})",
         "have ca_file in [kafka] of twinlake.toml name the authority that signed the broker's certificate, "
         "for the address as it is written there; a broker that asks for a client's certificate needs "
         "certificate_file and key_file",
     )  # fmt: skip
 
 
-def _other_protocol(access: Login, why: str) -> DeniedError:
+def _other_protocol(login: Login, why: str) -> DeniedError:
     return DeniedError(
-        f"Kafka at {access.bootstrap_servers} does not speak {access.security}", why,
+        f"Kafka at {login.bootstrap_servers} does not speak {login.security}", why,
         f"set security in [kafka] of twinlake.toml to what that listener speaks: {SASL_SSL}, {SSL} or "
         "PLAINTEXT",
     )  # fmt: skip
 
 
-def _no_right(access: Login, why: str, doing: str, rights: str) -> DeniedError:
+def _no_right(login: Login, why: str, doing: str, rights: str) -> DeniedError:
     return DeniedError(
-        f"{access.who} may not {doing} of Kafka at {access.bootstrap_servers}", why,
+        f"{login.who} may not {doing} of Kafka at {login.bootstrap_servers}", why,
         f"have somebody who administers that cluster give it {rights or 'the right'}: docs/security.md has "
         "what each user needs", {RIGHTS: rights},
     )  # fmt: skip

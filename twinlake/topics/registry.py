@@ -33,10 +33,10 @@ REFUSED = (409, 422)
 class Registry:
     """One registry. A call raises UnreachableError where it does not answer, DeniedError where it refuses."""
 
-    def __init__(self, access: RegistryLogin | str, timeout_s: float = 10.0) -> None:
+    def __init__(self, login: RegistryLogin | str, timeout_s: float = 10.0) -> None:
         """An address alone is of a registry that asks for nothing."""
-        self.access = RegistryLogin(url=access) if isinstance(access, str) else access
-        self.url = self.access.url.rstrip("/")
+        self.login = RegistryLogin(url=login) if isinstance(login, str) else login
+        self.url = self.login.url.rstrip("/")
         try:
             # Whoever asks decides when to ask again, and without a timeout the client waits for ever.
             self._client = SchemaRegistryClient({"url": self.url, "timeout": timeout_s, "max.retries": 0})
@@ -45,9 +45,9 @@ class Registry:
         # The client uses the environment's proxies, and has no option against it; no proxy reaches a
         # registry on the loopback interface.
         rest = self._client._rest_client
-        verify = self.access.trust() if self.url.startswith("https://") else rest.verify
+        verify = self.login.trust() if self.url.startswith("https://") else rest.verify
         rest.session = httpx2.Client(
-            verify=verify, auth=self.access.login, timeout=rest.timeout, trust_env=False
+            verify=verify, auth=self.login.basic_auth, timeout=rest.timeout, trust_env=False
         )
 
     def schemas(self, subject: str) -> dict[int, dict[str, Any]]:
@@ -141,7 +141,7 @@ class Registry:
         if "CERTIFICATE_VERIFY_FAILED" in why:
             return DeniedError(
                 what=f"no trusted connection to the schema registry at {self.url}",
-                why=f"{why} (trusted: {self.access.ca_file or 'the authorities that this system trusts'})",
+                why=f"{why} (trusted: {self.login.ca_file or 'the authorities that this system trusts'})",
                 remedy="have ca_file in [registry] of twinlake.toml name the authority that signed its "
                 "certificate, for the address as it is written there",
             )
@@ -154,7 +154,7 @@ class Registry:
 
     def _denied(self, why: str) -> DeniedError:
         return DeniedError(
-            what=f"the schema registry at {self.url} does not let {self.access.who} do that",
+            what=f"the schema registry at {self.url} does not let {self.login.who} do that",
             why=why,
             remedy="fix username and password_file in [registry] of twinlake.toml, or have it given the "
             "rights; `twinlake doctor` tries them",

@@ -35,15 +35,15 @@ def newest_records(kafka: Kafka, topic: KafkaTopic, most: int) -> list[Sampled]:
     if not starts:
         return []
     doing, rights = f"read topic {topic.name!r}", f"READ on topic {topic.name} and on group {GROUP}"
-    ear = ErrorCollector(kafka.access, doing, rights)
+    collector = ErrorCollector(kafka.login, doing, rights)
     options = {
-        **kafka.access.client(), "group.id": GROUP, "enable.auto.commit": False, "log_level": 0,
-        "isolation.level": "read_committed", "enable.partition.eof": True, "error_cb": ear,
+        **kafka.login.client(), "group.id": GROUP, "enable.auto.commit": False, "log_level": 0,
+        "isolation.level": "read_committed", "enable.partition.eof": True, "error_cb": collector,
     }  # fmt: skip
     try:
         consumer = Consumer(options)
     except KafkaException as error:
-        raise unusable(error, kafka.access) from error
+        raise unusable(error, kafka.login) from error
     found: list[Sampled] = []
     try:
         consumer.assign([TopicPartition(topic.name, one, offset) for one, offset in starts.items()])
@@ -51,9 +51,9 @@ def newest_records(kafka: Kafka, topic: KafkaTopic, most: int) -> list[Sampled]:
         while left:
             message = consumer.poll(0.5)
             if message is None:
-                ear.refuse(time_is_up=time.monotonic() > until)
+                collector.refuse(time_is_up=time.monotonic() > until)
                 if time.monotonic() > until:
-                    raise _unreachable(kafka, f"no record in {ANSWER_S:g} s: {ear.last}")
+                    raise _unreachable(kafka, f"no record in {ANSWER_S:g} s: {collector.last}")
                 continue
             until = time.monotonic() + ANSWER_S
             failed = message.error()
@@ -68,7 +68,7 @@ def newest_records(kafka: Kafka, topic: KafkaTopic, most: int) -> list[Sampled]:
             elif failed.code() == KafkaError._PARTITION_EOF:
                 left.discard(partition)
             else:
-                raise refusal(failed, kafka.access, doing, rights) or _unreachable(kafka, failed.str())
+                raise refusal(failed, kafka.login, doing, rights) or _unreachable(kafka, failed.str())
     finally:
         consumer.close()
     return found[:most]
@@ -85,7 +85,7 @@ def _shares(lengths: dict[int, int], most: int) -> dict[int, int]:
 
 def _unreachable(kafka: Kafka, why: str) -> UnreachableError:
     return UnreachableError(
-        what=f"Kafka at {kafka.access.bootstrap_servers} did not answer", why=why,
+        what=f"Kafka at {kafka.login.bootstrap_servers} did not answer", why=why,
         remedy="see `twinlake status` and `twinlake logs broker`; for one of your own, see to it, or "
         "fix [kafka] in twinlake.toml",
     )  # fmt: skip

@@ -78,9 +78,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
         made("down")
 
 
-def _sending(access: Login, topic: str = "orders") -> None:
+def _sending(login: Login, topic: str = "orders") -> None:
     source = Sample(seed=1, run="r", schema_id=1, span_ms=0, faults=None)
-    produce(source, access=access, topic=topic, count=10, rate=None, stop=Event(), report=lambda sent: None)
+    produce(source, login=login, topic=topic, count=10, rate=None, stop=Event(), report=lambda sent: None)
 
 
 def test_what_the_producer_sends_ingest_and_the_oracle_read(home: Home) -> None:
@@ -96,16 +96,16 @@ def test_what_the_producer_sends_ingest_and_the_oracle_read(home: Home) -> None:
     [
         ("ingest", _sending, "user 'ingest' may not write topic 'orders'"),
         ("changelog", _sending, "user 'changelog' may not write topic 'orders'"),
-        ("changelog", lambda access: Kafka(access).topic("orders"), "may not describe topic 'orders'"),
+        ("changelog", lambda login: Kafka(login).topic("orders"), "may not describe topic 'orders'"),
         (
             "producer",
-            lambda access: Kafka(access).create("more"),
+            lambda login: Kafka(login).create("more"),
             "user 'producer' may not make topic",
         ),
-        ("ingest", lambda access: Kafka(access).create("more"), "user 'ingest' may not make topic 'more'"),
-        ("changelog", lambda access: Kafka(access).create("more"), "user 'changelog' may not make topic"),
-        ("producer", lambda access: Kafka(access).timestamp_type("orders"), "may not read the settings"),
-        ("producer", lambda access: _sending(access, "changelog.x"), "may not write topic 'changelog.x'"),
+        ("ingest", lambda login: Kafka(login).create("more"), "user 'ingest' may not make topic 'more'"),
+        ("changelog", lambda login: Kafka(login).create("more"), "user 'changelog' may not make topic"),
+        ("producer", lambda login: Kafka(login).timestamp_type("orders"), "may not read the settings"),
+        ("producer", lambda login: _sending(login, "changelog.x"), "may not write topic 'changelog.x'"),
     ],
 )
 def test_a_role_is_refused_what_is_not_its_own(
@@ -138,26 +138,26 @@ def test_changelogs_make_their_own_topics_and_no_others(home: Home) -> None:
     assert kafka.topic("changelog.of_the_test") is not None
 
 
-def _wrong_password(access: Login, folder: Path) -> Login:
-    return replace(access, password="wrong-and-secret")
+def _wrong_password(login: Login, folder: Path) -> Login:
+    return replace(login, password="wrong-and-secret")
 
 
-def _unknown_user(access: Login, folder: Path) -> Login:
-    return replace(access, username="mallory")
+def _unknown_user(login: Login, folder: Path) -> Login:
+    return replace(login, username="mallory")
 
 
-def _without_tls(access: Login, folder: Path) -> Login:
-    return Login(bootstrap_servers=access.bootstrap_servers)
+def _without_tls(login: Login, folder: Path) -> Login:
+    return Login(bootstrap_servers=login.bootstrap_servers)
 
 
-def _without_password(access: Login, folder: Path) -> Login:
-    return replace(access, security="SSL")
+def _without_password(login: Login, folder: Path) -> Login:
+    return replace(login, security="SSL")
 
 
-def _other_authority(access: Login, folder: Path) -> Login:
+def _other_authority(login: Login, folder: Path) -> Login:
     other = Certificates(folder / "tls")
     other.make()
-    return replace(access, ca_file=other.authority)
+    return replace(login, ca_file=other.authority)
 
 
 REFUSED = [
@@ -196,13 +196,13 @@ def test_the_doors_of_brokers_are_shut_to_who_has_no_certificate(home: Home, doo
     address = f"127.0.0.1:{context_of(home.settings).ports[door]}"
     ingest = home.services.kafka("ingest")
 
-    for access in (
+    for login in (
         Login(bootstrap_servers=address),
         Login(bootstrap_servers=address, security="SSL", ca_file=ingest.ca_file),
         replace(ingest, bootstrap_servers=address),
     ):
         with pytest.raises(DeniedError):
-            Kafka(access).cluster_id()
+            Kafka(login).cluster_id()
 
 
 def test_the_supervisor_gets_in_by_its_certificate(home: Home) -> None:
@@ -214,11 +214,11 @@ def test_the_supervisor_gets_in_by_its_certificate(home: Home) -> None:
 
 @pytest.mark.parametrize("way", ["password", "certificate"])
 def test_spark_gets_in_by_either(home: Home, spark: SparkSession, way: str) -> None:
-    access = home.services.kafka("ingest")
+    login = home.services.kafka("ingest")
     if way == "certificate":
-        access = supervisor_access(context_of(home.settings))
+        login = supervisor_access(context_of(home.settings))
 
-    found = spark.read.format("kafka").options(**access.spark()).option("subscribe", "orders")
+    found = spark.read.format("kafka").options(**login.spark()).option("subscribe", "orders")
     found = found.option("groupIdPrefix", "twinlake-ingest")
 
     assert found.load().count() == SENT
@@ -227,12 +227,12 @@ def test_spark_gets_in_by_either(home: Home, spark: SparkSession, way: str) -> N
 def test_spark_is_refused_in_the_same_words(home: Home, spark: SparkSession) -> None:
     from twinlake.ingest.source import refusal
 
-    access = replace(home.services.kafka("ingest"), password="wrong-and-secret")
-    found = spark.read.format("kafka").options(**access.spark()).option("subscribe", "orders")
+    login = replace(home.services.kafka("ingest"), password="wrong-and-secret")
+    found = spark.read.format("kafka").options(**login.spark()).option("subscribe", "orders")
 
     with pytest.raises(Exception, match="SaslAuthentication") as raised:
         found.load().count()
-    told = refusal(raised.value, access, "orders")
+    told = refusal(raised.value, login, "orders")
     assert told is not None and "does not let user 'ingest' in" in told.what
     assert "wrong-and-secret" not in str(raised.value) + str(told)
 
@@ -262,11 +262,11 @@ def test_a_lake_is_locked_and_opened_again_with_its_records(tmp_path: Path) -> N
     seen: list[tuple[str, int, str]] = []
 
     def note() -> None:
-        access = home.services.kafka("ingest")
-        topic = Kafka(access).topic("orders")
-        ends: dict[int, int] = end_offsets(access.client(), "orders")
+        login = home.services.kafka("ingest")
+        topic = Kafka(login).topic("orders")
+        ends: dict[int, int] = end_offsets(login.client(), "orders")
         assert topic is not None
-        seen.append((access.security, sum(ends.values()), topic.id))
+        seen.append((login.security, sum(ends.values()), topic.id))
 
     try:
         for text in ("", LOCKED, ""):

@@ -178,20 +178,20 @@ def test_what_starts_again_has_the_settings_of_the_supervisors_start(tmp_path: P
     file.write_text(
         '[lake]\nuri = "file:///srv/one"\n[airflow]\nurl = "https://airflow"\nca_file = "ca.pem"\n'
     )
-    started = supervisor.in_force(Settings(home=tmp_path, in_project=OURS))
+    started = supervisor.with_active_settings(Settings(home=tmp_path, in_project=OURS))
     file.write_text('[lake]\nuri = "file:///srv/two"\n')
 
-    again = Settings(home=tmp_path, in_force=started.file)
+    again = Settings(home=tmp_path, active_file=started.file)
 
-    assert again.lake == Path("/srv/one") == Settings(home=tmp_path, in_force=started.in_force).lake
+    assert again.lake == Path("/srv/one") == Settings(home=tmp_path, active_file=started.active_file).lake
     assert again.values.airflow.ca_file == tmp_path / "ca.pem", "relative paths begin where they did"
     file.unlink()
-    later = supervisor.in_force(Settings(home=tmp_path, in_project=OURS))
+    later = supervisor.with_active_settings(Settings(home=tmp_path, in_project=OURS))
     assert later.values == Values() and later.lake == tmp_path / "lake"
 
 
 def test_the_lake_server_is_told_which_settings_are_in_force(home: Home) -> None:
-    settings = supervisor.in_force(home.settings)
+    settings = supervisor.with_active_settings(home.settings)
     context = Context(
         settings=settings, folders=home.folders, ports=Ports(home.folders.run / "ports.json"),
         java_home=Path("/java"), services=Services(),

@@ -17,7 +17,7 @@ from twinlake.lake.delta import delta
 from twinlake.lake.delta.appender import Appender
 from twinlake.lake.delta.data_file import Column
 from twinlake.lake.delta.delta import relation_sql
-from twinlake.lake.log import in_force, log_fields
+from twinlake.lake.log import active_topics, log_fields
 from twinlake.lake.log.quarantine import latest_sql
 from twinlake.topics import record_id, record_key
 from twinlake.topics.contract import JSON
@@ -145,7 +145,7 @@ class Log:
     def publish(self, met: Iterable[int | str]) -> None:
         """Readers see the contract and schemas of the topic, and whose records are in the log: how a
         field is read depends on both."""
-        in_force.publish(self.lake, self.topic, sorted(map(int, met)))
+        active_topics.publish(self.lake, self.topic, sorted(map(int, met)))
 
     def _refuse_unfit(self) -> None:
         """StoppedTopicError for a newest schema that cannot read records that are valid in the log."""

@@ -68,7 +68,7 @@ def _refuse_silent(servers: str) -> None:
 
 def _let_in(clients: dict[Role, Kafka], configured: KafkaSettings, role: Role) -> str:
     _enter(clients, configured, role)
-    return f"{clients[role].access.who} is let in"
+    return f"{clients[role].login.who} is let in"
 
 
 def _enter(clients: dict[Role, Kafka], configured: KafkaSettings, role: Role) -> str:
@@ -96,7 +96,7 @@ def _of_topic(clients: Mapping[Role, Kafka], name: str, clock: Clock) -> Iterato
 
 def _refuse_unmade(kafka: Kafka, name: str) -> str:
     command = (
-        f"kafka-topics.sh --bootstrap-server {kafka.access.bootstrap_servers} --create --topic {name} "
+        f"kafka-topics.sh --bootstrap-server {kafka.login.bootstrap_servers} --create --topic {name} "
         f"--partitions {PARTITIONS} --config message.timestamp.type={LOG_APPEND_TIME}"
     )
     try:
@@ -112,7 +112,7 @@ def _refuse_unmade(kafka: Kafka, name: str) -> str:
 def _refuse_unfit(kafka: Kafka, topic: KafkaTopic) -> str:
     name = topic.name
     alter = (
-        f"kafka-configs.sh --bootstrap-server {kafka.access.bootstrap_servers} --alter --entity-type topics "
+        f"kafka-configs.sh --bootstrap-server {kafka.login.bootstrap_servers} --alter --entity-type topics "
         f"--entity-name {name}"
     )
     if _is_zero(topic.id):
@@ -142,16 +142,16 @@ def _refuse_unfit(kafka: Kafka, topic: KafkaTopic) -> str:
 def _refuse_rightless(clients: Mapping[Role, Kafka], name: str) -> str:
     asked = [role for role in clients if role in NEEDED]  # a changelog's user need not see this topic
     for role in asked:
-        needed, access = NEEDED[role], clients[role].access
+        needed, login = NEEDED[role], clients[role].login
         rights = clients[role].rights(name)
         if rights & _ALL:
             continue
         if missing := [one for one in needed if one not in rights]:
             raise DeniedError(
-                f"{access.who} ({role}) lacks {', '.join(missing)} on topic {name}",
+                f"{login.who} ({role}) lacks {', '.join(missing)} on topic {name}",
                 f"it has {', '.join(sorted(rights)) or 'no right'}",
-                f"kafka-acls.sh --bootstrap-server {access.bootstrap_servers} --add --allow-principal "
-                f"User:{access.username or '...'} --topic {name} "
+                f"kafka-acls.sh --bootstrap-server {login.bootstrap_servers} --add --allow-principal "
+                f"User:{login.username or '...'} --topic {name} "
                 + " ".join(f"--operation {one}" for one in missing),
             )
     return ", ".join(f"{role} has what it needs" for role in asked)

@@ -117,17 +117,17 @@ def lock(folders: Folders) -> int | None:
     return descriptor
 
 
-def in_force(settings: Settings) -> Settings:
+def with_active_settings(settings: Settings) -> Settings:
     """The settings as they are now, in a copy for every part that starts again while this supervisor runs.
 
     A lake server that died after an edit would come back with another lake, and read the topics there too.
     """
-    kept = folders_of(settings).settings_in_force
+    kept = folders_of(settings).active_settings
     try:
         replace_file(kept, settings.file.read_bytes(), SECRET)
     except FileNotFoundError:
         kept.unlink(missing_ok=True)
-    return replace(settings, in_force=kept)
+    return replace(settings, active_file=kept)
 
 
 def main(parts: Callable[[Sequence[str]], Sequence[Part]] = all_parts) -> None:
@@ -146,7 +146,7 @@ def main(parts: Callable[[Sequence[str]], Sequence[Part]] = all_parts) -> None:
     folders.make()
     if lock(folders) is None:
         sys.exit("another supervisor runs for this home")
-    settings = in_force(settings)
+    settings = with_active_settings(settings)
     os.umask(0o022)  # the SQL server reads the lake as another user; secrets set their mode themselves
     me = identity_of(os.getpid())
     record.save(folders, Record(part="supervisor", state="ready", identity=me).become("ready"))

@@ -24,7 +24,7 @@ def publish(lake: Location, topic: Topic, met: Sequence[int] = ()) -> None:
         store.replace(file, text)
 
 
-def topic_in_force(lake: Location, name: str) -> Topic:
+def active_topic(lake: Location, name: str) -> Topic:
     """The topic as its log is written now; NotFoundError before the first time."""
     try:
         data = store.read_json(_file(lake, name))
@@ -38,7 +38,7 @@ def topic_in_force(lake: Location, name: str) -> Topic:
         ) from error
 
 
-def topics_in_force(lake: Location) -> list[str]:
+def active_topic_names(lake: Location) -> list[str]:
     """The topics whose logs a lake server has opened."""
     return sorted(name.removesuffix(".json") for name in published(lake))
 
