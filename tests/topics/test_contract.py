@@ -68,6 +68,8 @@ WRONG = [
     (_property(AMOUNT, "unique", True), "schema[0].properties[5].unique", "event_id"),
     (_property(STATUS, "logicalTypeOptions", {"minLength": 2}), "schema[0].properties[4]", "only 1"),
     (_property(STATUS, "name", "Region"), "schema[0].properties[4].name", "twice"),
+    (_property(STATUS, "name", "_offset"), "schema[0].properties[4].name", "not made of letters"),
+    (_property(STATUS, "name", "a b"), "schema[0].properties[4].name", "not made of letters"),
     (_property(ORDERED_AT, "required", False), "customProperties", "required timestamp"),
     (
         _changed("customProperties", 0, "property", to="eventtime"),
@@ -86,7 +88,7 @@ WRONG = [
 """(document, the start of where it is wrong, what is said of it)"""
 BY_MEANING = {
     "named 'orders'", "other", "event_id", "twice", "required timestamp", "nothing", "lateAfter is missing",
-    "shorter", "uniqueWithin", "eventTime is missing",
+    "shorter", "uniqueWithin", "eventTime is missing", "not made of letters",
 }  # fmt: skip
 """What is said where the form alone is right."""
 

@@ -85,3 +85,10 @@ def test_what_is_wrong_by_itself_is_refused_with_its_place_in_the_file(text: str
 def test_a_file_without_a_map_is_refused(document: Any) -> None:
     with pytest.raises(ContractError):
         parse_contract(document, name="visits", file="visits.yaml")
+
+
+def test_a_topic_that_has_lost_its_properties_does_not_pass_for_a_table() -> None:
+    with pytest.raises(ContractError) as refused:
+        contract("schema: [{name: visits, physicalType: topic, properties: [{name: page}]}]")
+
+    assert refused.value.path == "customProperties" and refused.value.remedy

@@ -207,9 +207,9 @@ def _sets_match(
     known = names | topics
     for path in sorted(path for source in sources for path in source.contracts.glob("*.yaml")):
         if path.stem not in known and path.stem in contracts:  # one that is torn says no more whose it is
-            report.problems.append(
-                ContractError(path, "", "there is no topic and no table of this name", "remove it")
-            )
+            why = "there is no topic and no table of this name"
+            remedy = "define one, see docs/tables.md and docs/schemas.md; or remove the contract"
+            report.problems.append(ContractError(path, "", why, remedy))
 
 
 def _active(lake: Location) -> list[str]:
@@ -225,7 +225,8 @@ def _inputs_known(table: Kind, topics: Mapping[str, Topic], named: Sequence[str]
     for name in unknown:
         if name not in named:
             why = f"input {name!r} is not a topic"
-            report.problems.append(table.error(why, f"known: {', '.join(named)}"))
+            known = ", ".join(named) or "none; `twinlake new topic` makes one"
+            report.problems.append(table.error(why, f"known: {known}"))
     return not unknown
 
 

@@ -126,6 +126,9 @@ def parse_contract(document: Any, *, name: str, file: str) -> Contract:
     object_ = document["schema"][0]
     if object_["name"] != name:
         raise ContractError(file, "schema[0].name", f"it is {object_['name']!r}, not {name!r}")
+    if short and object_.get("physicalType") == "topic":  # it would pass for a table's that is not there
+        why = "eventTime is missing, and schema[0].physicalType is topic"
+        raise ContractError(file, "customProperties", why, "a topic's contract says it there")
     if object_.get("quality"):
         raise ContractError(
             file, "schema[0].quality", "Twinlake does not enforce it", "write the rule at a property"

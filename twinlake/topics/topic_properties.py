@@ -8,6 +8,7 @@ from typing import Any
 from twinlake.base.errors import ContractError, UsageError
 from twinlake.base.times import parse_duration
 from twinlake.topics import change_data
+from twinlake.topics.avro_type import COLUMN_NAME
 from twinlake.topics.contract import (
     AVRO,
     BYTES,
@@ -66,8 +67,13 @@ def refuse_inconsistent(contract: Contract, file: str) -> None:
             given.append("unreadableRecords")
         if given or contract.unique:
             what = ", ".join(given) or "unique"
-            raise ContractError(file, "customProperties", f"eventTime is missing, but {what} is given")
+            why = f"eventTime is missing, but {what} is given"
+            raise ContractError(file, "customProperties", why, "say it of a topic; a table has neither")
         return
+    for index, one in enumerate(contract.columns):  # `_offset` and the like are the log's own
+        if not COLUMN_NAME.fullmatch(one.name):
+            why = f"{one.name!r} is not made of letters, digits and _, a letter first"
+            raise ContractError(file, f"schema[0].properties[{index}].name", why, "rename it in the records")
     column = contract.column(contract.event_time)
     timed = column is not None and column.type == "timestamp" and column.required
     if not timed and contract.change_data is None:
