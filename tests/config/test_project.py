@@ -22,6 +22,10 @@ WRONG = [
     ('[project]\nschemas = ""\n', "twinlake.toml:2: schemas is '', not the path of a folder"),
     ('[project]\ncontracts = "../other"\n', "is '../other', which is outside the project"),
     ('[project]\ndata = "."\n', "the data directory cannot be the project's folder"),
+    ('[project]\ndata = "~nobody-here/x"\n', "there is no such user"),
+    ('[project]\ntables = "~/t"\n', "is '~/t', which is outside the project"),
+    ('kafka = """\n[project]\n"""\n', "has no section [project]"),
+    ("project = 3\n", "[project] is not a section"),
     ('[project]\n[kafka]\nusername = "u"\n', "twinlake.toml:2: [kafka] is not a section of a project"),
     ('tables = "x"\n[project]\n', "twinlake.toml:1: tables is not in a section; write it below [project]"),
     ("[project]\n[projekt]\n", "twinlake.toml:2: there is no such section: projekt"),
@@ -117,3 +121,50 @@ def test_a_data_directory_that_holds_the_project_is_refused(tmp_path: Path) -> N
 
     with pytest.raises(UsageError, match="the data directory cannot be"):
         Settings.of({"TWINLAKE_HOME": str(root)}, root)
+
+
+def test_a_data_directory_that_holds_a_folder_of_the_project_is_refused_through_links_as_well(
+    tmp_path: Path,
+) -> None:
+    root = written(tmp_path / "shop")
+    (tmp_path / "link").symlink_to(root)
+
+    for home in (tmp_path / "link", root / "jobs", root / "contracts"):
+        with pytest.raises(UsageError, match="the data directory cannot be"):
+            Settings.of({"TWINLAKE_HOME": str(home)}, root)
+    with pytest.raises(UsageError, match="the data directory cannot be"):
+        Settings.of({"TWINLAKE_PROJECT": str(tmp_path / "link"), "TWINLAKE_HOME": str(root)})
+
+
+def test_a_data_directory_may_be_named_from_the_user_s_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "anna"))
+
+    assert Project.load(written(tmp_path / "shop", '[project]\ndata = "~/lake"\n')).data == (
+        tmp_path / "anna" / "lake"
+    )
+
+
+@pytest.mark.parametrize("text", ['project = { data = "x" }\n', '["project"]\ndata = "x"\n'])
+def test_its_section_may_be_written_in_every_way_that_toml_has(tmp_path: Path, text: str) -> None:
+    assert Project.find(written(tmp_path / "shop", text)) == Project.load(tmp_path / "shop")
+
+
+def test_a_file_that_may_not_be_read_is_not_said_to_be_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = written(tmp_path / "shop")
+    read_bytes = Path.read_bytes
+
+    def closed(file: Path) -> bytes:
+        if file == root / "twinlake.toml":
+            raise PermissionError(13, "Permission denied")
+        return read_bytes(file)
+
+    monkeypatch.setattr(Path, "read_bytes", closed)
+
+    with pytest.raises(UsageError, match="cannot be read") as refused:
+        Project.load(root)
+    assert refused.value.why == "Permission denied" and refused.value.remedy
+    assert Project.find(root) is None

@@ -25,9 +25,12 @@ from twinlake.config.settings_schema import settings_schema
 SCHEMA = settings_schema()
 EDITOR = Draft7Validator(SCHEMA)
 KEYS = {name: one for name, one in every_key() if not one.is_secret}
-UNSEEN = ("[kafka]\n", '[project]\ncontracts = "../other"\n')
-"""Wrong files of a project that no schema sees: the first is right in a data directory, and the second where
-the project's folder is called other."""
+UNSEEN = (
+    "[kafka]\n", '[project]\ncontracts = "../other"\n', '[project]\ntables = "~/t"\n',
+    '[project]\ndata = "~nobody-here/x"\n',
+)  # fmt: skip
+"""Wrong files of a project that no schema sees: the first is right in a data directory, the second where the
+project's folder is called other, the third where it is the user's home, the last where there is that user."""
 PATHS = ("a", "./a", "a/../b", "..a", "...", ".lake", "/srv/lake", "../lake")
 AROUND = (".", "..", "./", "../..", "/", " ", "")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -102,16 +103,26 @@ class Project:
         """This project, and those of its examples."""
         return (self, *(Project.load(self.examples / name) for name in names))
 
+    def held_by(self, folder: Path) -> Path | None:
+        """The project's folder, or the first one in it, that this folder is or holds, links followed."""
+        outer = folder.resolve()
+        ours = (self.root, *(self._folder(name) for name in FOLDERS if name != "data"))
+        return next((one for one in ours if one.resolve().is_relative_to(outer)), None)
+
     def _folder(self, name: str) -> Path:
-        return self.root / self.folders.get(name, FOLDERS[name].usual)
+        return self.root / Path(self.folders.get(name, FOLDERS[name].usual)).expanduser()
 
     @classmethod
     def load(cls, root: Path) -> Project:
         """The project in this folder. UsageError where there is none, or its file is wrong."""
         root = root.expanduser().absolute()
         file = root / FILE
-        text = _text(file)
-        if text is None or not _HEADING.search(text):
+        try:
+            text = _text(file)
+        except PermissionError as error:
+            why = error.strerror or str(error)
+            raise UsageError(f"{file} cannot be read", why, "fix its rights, or its folder's") from error
+        if text is None or not _is_of_project(text):
             lacks = f"{file} does not exist" if text is None else f"{file} has no section [{PROJECT_SECTION}]"
             raise UsageError(
                 f"{root} is not a project", lacks,
@@ -121,11 +132,13 @@ class Project:
 
     @classmethod
     def find(cls, start: Path) -> Project | None:
-        """The nearest project upward from `start`, None where there is none. Data directories are skipped."""
+        """The nearest project upward from `start`, None where there is none. Data directories are skipped,
+        and files that others may not read, as theirs."""
         for folder in (start.absolute(), *start.absolute().parents):
-            text = _text(folder / FILE)
-            if text is not None and _HEADING.search(text):
-                return cls.load(folder)
+            with suppress(PermissionError):
+                text = _text(folder / FILE)
+                if text is not None and _is_of_project(text):
+                    return cls.load(folder)
         return None
 
 
@@ -138,10 +151,20 @@ def project_at(folder: Path | None) -> Project:
 def _text(file: Path) -> str | None:
     try:
         return file.read_bytes().decode("utf-8-sig")
-    except (FileNotFoundError, NotADirectoryError, PermissionError):
+    except (FileNotFoundError, NotADirectoryError):
         return None
+    except PermissionError:
+        raise  # whoever looks for a project passes over it
     except (OSError, ValueError) as error:
         raise UsageError(f"{file} cannot be read", str(error), "correct the file") from error
+
+
+def _is_of_project(text: str) -> bool:
+    """Whether it is the file of a project, even of one that is torn."""
+    try:
+        return PROJECT_SECTION in tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return _HEADING.search(text) is not None
 
 
 def _folders(file: Path, text: str, root: Path) -> dict[str, str]:
@@ -188,8 +211,12 @@ def _wrong(key: str, value: Any, root: Path) -> str:
         return f"there is no such setting: {key}{nearest(key, FOLDERS)}"
     if not isinstance(value, str) or not value.strip():
         return f"{key} is {value!r}, not the path of a folder"
-    if key != "data" and not (root / value).resolve().is_relative_to(root.resolve()):
+    try:
+        folder = (root / Path(value).expanduser()).resolve()
+    except RuntimeError:
+        return f"{key} is {value!r}: there is no such user, or no home of theirs"
+    if key != "data" and not folder.is_relative_to(root.resolve()):
         return f"{key} is {value!r}, which is outside the project"
-    if key == "data" and root.resolve().is_relative_to((root / value).resolve()):
+    if key == "data" and root.resolve().is_relative_to(folder):
         return f"data is {value!r}: the data directory cannot be the project's folder, nor hold it"
     return ""

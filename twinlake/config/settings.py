@@ -123,6 +123,19 @@ def _addresses(path: Path) -> dict[str, Any]:
     return found
 
 
+def refuse_home(home: Path, project: Project | None = None) -> None:
+    """UsageError for a folder that cannot be the data directory, or not that of this project."""
+    why = ""
+    if project is not None and (held := project.held_by(home)):
+        why = f"it holds {held} of the project"
+    elif foreign := set(_FOREIGN.findall(str(home))):
+        named = " and ".join(map(repr, sorted(foreign)))
+        why = f"{named} in its path means something else to Java, Spark or deltalake"
+    if why:
+        remedy = "set TWINLAKE_HOME (or --home) to another folder"
+        raise UsageError(f"the data directory cannot be {home}", why, remedy)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """Folders, and what twinlake.toml says; built once by `__main__` (or a DAG file) and handed down."""
@@ -157,18 +170,7 @@ class Settings:
                 "go to a project's folder, name it with --project, or make one: `twinlake new project DIR`",
             )  # fmt: skip
         home = Path(at).expanduser().absolute()
-        if project is not None and project.root.is_relative_to(home):
-            raise UsageError(
-                f"the data directory cannot be {home}", f"it holds the project {project.root} itself",
-                "set TWINLAKE_HOME (or --home) to another folder",
-            )  # fmt: skip
-        if foreign := set(_FOREIGN.findall(str(home))):
-            raise UsageError(
-                f"the data directory cannot be {home}",
-                f"{' and '.join(map(repr, sorted(foreign)))} in its path means something else to Java, Spark "
-                "or deltalake",
-                "set TWINLAKE_HOME (or --home) to another folder",
-            )
+        refuse_home(home, project)
         return cls(
             home=home, in_project=project or _project_of(home / "services.json"), jars=jars_folder(environ),
             overrides=settings_file.overrides(environ),
