@@ -12,7 +12,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from tests.project import PROJECT
-from twinlake.base.errors import UsageError
+from twinlake.base.errors import ContractError, UsageError
 from twinlake.cli.app import build_app
 from twinlake.config.project import Project
 from twinlake.definitions.loader import load
@@ -83,6 +83,33 @@ def test_a_folder_with_something_in_it_and_a_file_stay_as_they_are(tmp_path: Pat
     assert all(isinstance(one, UsageError) for one in refused)
     assert [one.name for one in (tmp_path / "mine").iterdir()] == ["notes"]
     assert (tmp_path / "file").read_text() == "kept"
+
+
+def test_a_place_where_no_data_directory_can_be_is_refused_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TWINLAKE_HOME", "")
+    (tmp_path / "my files").mkdir()
+    folder = str(tmp_path / "my files" / "shop")
+
+    refused = asked(folder).exception
+    monkeypatch.setenv("TWINLAKE_HOME", str(tmp_path / "elsewhere"))
+    done = asked(folder)
+
+    assert isinstance(refused, UsageError) and "' ' in its path" in refused.why
+    assert done.exit_code == 0 and f"`cd '{folder}'`" in done.stderr
+
+
+def test_a_folder_with_nothing_but_a_repository_becomes_a_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "shop" / ".git").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "shop")
+
+    done = asked(".")
+
+    assert done.exit_code == 0 and "`cd" not in done.stderr
+    assert Project.load(tmp_path / "shop").contracts.is_dir()
 
 
 @pytest.fixture
@@ -183,6 +210,13 @@ def test_what_cannot_be_made_is_refused_and_nothing_is_written(
 
     assert isinstance(refused, UsageError) and refused.what.endswith(named)
     assert files_of(here) == before and (here.contracts / "promises.yaml").read_text() == "mine"
+
+
+def test_where_the_only_topic_is_broken_its_error_is_said(here: Project) -> None:
+    contract = here.contracts / "visits.yaml"
+    contract.write_text(contract.read_text().replace("lateAfter", "latAfter"))
+
+    assert isinstance(new("table", "sales").exception, ContractError)
 
 
 def test_a_schema_that_is_there_makes_the_contract(here: Project) -> None:

@@ -181,6 +181,14 @@ def test_what_cannot_be_made_is_refused_with_what_there_is(
     assert refused.value.what == what and why in refused.value.why and refused.value.remedy
 
 
+def test_a_name_that_is_taken_is_not_given_to_a_table_beside_it(tmp_path: Path) -> None:
+    project = project_in(tmp_path)
+    add(project, "mine_minutes", "aggregate", "usual")
+
+    with pytest.raises(UsageError, match="there is a table mine_minutes already"):
+        made(project, "mine", "rolling", "usual")
+
+
 def test_a_broken_module_beside_it_does_not_matter(tmp_path: Path) -> None:
     project = project_in(tmp_path)
     write(project.tables / "torn.py", "TABLE = (")

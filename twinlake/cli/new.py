@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +17,8 @@ from twinlake.base.files import refuse_existing, replace_file, shown_path, write
 from twinlake.cli.numbers import whole
 from twinlake.cli.output import load_settings, say, tell
 from twinlake.config.library import TEMPLATE
-from twinlake.config.settings import Settings
+from twinlake.config.project import FOLDERS
+from twinlake.config.settings import Settings, refuse_home
 from twinlake.definitions.loader import load
 from twinlake.releases.check import refused_tables
 from twinlake.topics.topic import Topic, load_topic, topic_names
@@ -49,13 +52,16 @@ def project_command(
             f"a project cannot be called {root.name!r}",
             "names have letters, digits, _ and -, a letter first", "choose another folder",
         )  # fmt: skip
-    if root.exists() and (not root.is_dir() or any(root.iterdir())):
+    if root.exists() and (not root.is_dir() or any(one.name != ".git" for one in root.iterdir())):
         why = "there is something in it already" if root.is_dir() else "it is a file"
         raise UsageError(f"{root} cannot become a project", why, "name a new folder")
+    if not os.environ.get("TWINLAKE_HOME"):
+        refuse_home(root / FOLDERS["data"].usual)
     for place, content in files(root.name):
         replace_file(root / place, content)
     say(f"{shown_path(root)}: a project with topic visits and table visits_per_page")
-    tell(f"next: `cd {shown_path(root)}`, `twinlake up`, `twinlake produce visits --count 1000`, then")
+    there = "" if root == Path.cwd() else f"`cd {shlex.quote(shown_path(root))}`, "
+    tell(f"next: {there}`twinlake up`, `twinlake produce visits --count 1000`, then")
     tell('`twinlake query "SELECT * FROM serve.visits_per_page"`; README.md says where what is')
 
 
@@ -157,7 +163,7 @@ def table_command(
     new_table.refuse_name(name, tables, (*topics, *broken))
     module, contract = project.tables / f"{name}.py", project.contracts / f"{name}.yaml"
     refuse_existing(module, contract)
-    for one in source or ():
+    for one in source or (() if topics else broken):
         if one in broken:
             raise broken[one]
     where = module.relative_to(project.root).as_posix()

@@ -54,7 +54,10 @@ def of_sources(
     module_file: str,
 ) -> Made:
     """A table of this kind over topics or tables; unless it is asked for, over the only topic there is."""
+    tables = tuple(tables)
     made = starting(kind, name, _sources(kind, asked, topics), topics, tables)
+    for beside in made[:-1]:  # two of one name are both left out
+        refuse_name(beside.name, tables, topics)
     table = made[-1]
     read = " and ".join(dict.fromkeys((*table.inputs, *table.reads)))
     about = f"What one row of {name} is: say it here. A first definition over {read}, to go on from."
