@@ -15,8 +15,9 @@ import pytest
 
 from tests.project import OURS
 from tests.services.supervise import dummies
-from twinlake.base.errors import UnreachableError
+from twinlake.base.errors import UnreachableError, UsageError
 from twinlake.base.waiting import wait_for
+from twinlake.config.project import Project
 from twinlake.config.settings import Services, Settings
 from twinlake.config.values import Values
 from twinlake.services import lake as lake_part
@@ -254,6 +255,24 @@ def test_up_begins_when_a_down_under_way_has_ended(home: Home, monkeypatch: pyte
     down.join()
     assert order == ["down", "up"]
     monkeypatch.undo()
+
+
+def test_up_of_another_project_is_refused_while_the_services_of_one_run(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "twinlake.toml").write_text("[project]\n")
+    other = replace(home.settings, in_project=Project.load(tmp_path / "other"))
+    monkeypatch.setattr(control, "check_prerequisites", lambda *_: None)
+    home.supervise("first")
+    home.ready("first")
+
+    with pytest.raises(UsageError, match="is of another project") as refused:
+        list(control.bring_up(other, dummies.parts()[:1], {}, print))
+
+    assert refused.value.why == f"it was started for {OURS.root}"
+    ready = control.bring_up(home.settings, dummies.parts()[:1], {}, print)
+    assert [one.service for one in ready] == ["first"]
 
 
 def test_up_does_not_wait_for_what_a_down_has_ended(home: Home) -> None:

@@ -88,7 +88,7 @@ def bring_up(
     if closed := folders.close():
         say(closed)
     with _alone(folders):
-        _refuse_other_settings(settings)
+        _refuse_what_runs_otherwise(settings)
         before = {part.name: record.load(folders, part.name).restarts for part in parts}
         record.want(folders, record.wanted(folders) | {part.name for part in parts})
         _ensure_supervisor(settings, folders, environ)
@@ -119,12 +119,18 @@ def _refuse_containers(folders: Folders, instead: str) -> None:
         )  # fmt: skip
 
 
-def _refuse_other_settings(settings: Settings) -> None:
-    """What runs would go on as it was started."""
+def _refuse_what_runs_otherwise(settings: Settings) -> None:
+    """Of another project, or by other settings: it would go on as it was started."""
     names = ("supervisor", *(part.name for part in all_parts()))
     runs = any(record.of(settings, name).alive for name in names)
     if not runs or not settings.services_file.exists():
         return
+    of_project = settings.services().project
+    if of_project and Path(of_project).resolve() != settings.project.root.resolve():
+        raise UsageError(
+            f"what runs in {settings.home} is of another project", f"it was started for {of_project}",
+            "`twinlake down`, then `twinlake up`; or name another data directory with --home",
+        )  # fmt: skip
     was = settings.services().settings
     if was and was != settings.values.digest:
         raise UsageError(
