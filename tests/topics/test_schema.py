@@ -114,3 +114,10 @@ def test_a_schema_that_changes_the_type_of_a_field_is_refused_with_both_types(tm
         load_topic("orders", project_in(project))
 
     assert refused.value.file == str(second) and "'amount'" in str(refused.value)
+
+
+def test_a_file_may_begin_with_a_mark_and_have_the_ends_of_line_of_windows(tmp_path: Path) -> None:
+    ours, theirs = PROJECT / "schemas" / "orders.v1.avsc", tmp_path / "orders.v1.avsc"
+    theirs.write_bytes(b"\xef\xbb\xbf" + ours.read_bytes().replace(b"\n", b"\r\n"))
+
+    assert load_schema(theirs).text == load_schema(ours).text

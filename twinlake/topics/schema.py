@@ -85,7 +85,7 @@ def load_schema(path: Path) -> Schema:
     if named is None:
         raise ContractError(path, "", "the file name is not <topic>.v<N>.avsc", "rename the file")
     try:
-        avro = json.loads(path.read_text())
+        avro = json.loads(path.read_bytes())  # which knows a mark of UTF-8
     except (OSError, ValueError) as error:
         why = f"it cannot be read as JSON: {error}"
         place = (error.lineno, error.colno) if isinstance(error, json.JSONDecodeError) else None
