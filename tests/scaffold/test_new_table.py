@@ -163,6 +163,7 @@ def test_a_contract_lists_the_columns_with_a_place_for_what_each_means(tmp_path:
         ),
         ("rolling", ("newest",), "no rolling can be made of newest", "no Aggregate in tumbling windows"),
         ("derived", ("counts", "bare"), "mine cannot be made of counts, bare", "bare is a topic"),
+        ("derived", ("counts", "counts"), "mine cannot be made of counts twice", "of two tables"),
         ("derived", ("nothing",), "mine cannot be made of nothing", "no topic and no table of this name"),
         ("interval_join", ("counts", "usual"), "counts and usual cannot be joined", "counts: none"),
         ("window", ("usual",), "no table of kind 'window' can be begun", "there is none"),

@@ -323,10 +323,13 @@ def _selected(name: str, table: Kind) -> Kind:
     return Derived(name=name, reads=(table.name,), columns=tuple(shown.values()), keys=keys, by=keys, sql=sql)
 
 
-def _matched(name: str, left: Kind, right: Kind, *more: Kind) -> Kind:
+def _matched(name: str, left: Kind, right: Kind) -> Kind:
     """The rows of two tables with equal keys."""
-    if more or left.name == right.name:
-        raise UsageError(f"{name} cannot be begun with these", "it begins with one table or two others", "")
+    if left.name == right.name:
+        raise UsageError(
+            f"{name} cannot be made of {left.name} twice", "it matches the rows of two tables",
+            "name one table, or another one beside it",
+        )  # fmt: skip
     of_right = set(right.output)
     on = [key for key in left.view_keys if key in of_right and not key.startswith("_")]
     if not on:
