@@ -9,6 +9,7 @@ import pytest
 from twinlake.base.errors import UnreachableError, UsageError
 from twinlake.config.settings import Settings
 from twinlake.setup import ensure, jars
+from twinlake.setup.class_archive import ArchiveError
 from twinlake.setup.java import NoJava
 
 
@@ -63,3 +64,32 @@ def test_all_is_done_once_and_the_classes_again_for_another_wheel(
 
     assert done == ["classes", "others"]
     assert (installed.jars / jars.COMPLETE).exists()
+
+
+def test_an_archive_that_was_interrupted_is_made_the_next_time_and_one_that_failed_is_not(
+    installed: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outcomes: list[BaseException] = [KeyboardInterrupt(), ArchiveError("no room")]
+
+    def make(settings: Settings) -> None:
+        raise outcomes.pop(0)
+
+    monkeypatch.setattr(jars, "fetch", lambda artifacts, target, java: target.mkdir(parents=True))
+    monkeypatch.setattr(ensure, "make_archive", make)
+    with pytest.raises(KeyboardInterrupt):
+        ensure.ensure_jars(installed, {}, lambda text: None)
+
+    for _ in range(2):
+        ensure.ensure_jars(installed, {}, lambda text: None)
+
+    assert outcomes == []
+
+
+def test_jars_that_are_missing_are_fetched_again_by_a_command_that_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jars, "_ATTEMPTS", 0)
+    monkeypatch.setattr(jars, "FETCH_JARS", "run `twinlake up`", raising=False)
+
+    with pytest.raises(jars.JarError, match="then run `twinlake up`; it goes on"):
+        jars.fetch(jars.read_list(jars.LIST.read_text())[:1], tmp_path, tmp_path)

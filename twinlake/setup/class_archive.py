@@ -1,6 +1,6 @@
 """Lets a Spark driver do a little of everything once, and keeps the classes that it has loaded in a file.
 
-Later drivers map the file (Java's application class-data sharing) in place of reading, checking and linking
+Later drivers map the file (Java's application class-data sharing) instead of reading, checking and linking
 some 20,000 classes each: they start and do their first work in half the time. Java itself passes over a file
 that was made by another Java or of other jars.
 """
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 LONGEST_S = 900.0
+TRIED = ".archived"
+"""Beside the jars, once an archive of them was made or could not be."""
 LOADED = (
     "twinlake/",
     "org/apache/spark/sql/kafka010/",
@@ -153,7 +155,7 @@ def main() -> None:
         make_archive(settings)
     except (ArchiveError, NoJava) as error:
         print(f"{error}\nTwinlake works without it, and starts slower.", file=sys.stderr)
-    settings.jars.joinpath(".archived").touch()
+    settings.jars.joinpath(TRIED).touch()
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from twinlake.base.errors import UnreachableError, UsageError
 from twinlake.config.library import CHECKOUT, LIBRARY
 from twinlake.config.settings import Settings
 from twinlake.setup import jars
-from twinlake.setup.class_archive import ArchiveError, make_archive
+from twinlake.setup.class_archive import TRIED, ArchiveError, make_archive
 from twinlake.setup.java import NoJava, find_java
 
 PACKED = LIBRARY / "java" / "twinlake.jar"
@@ -44,8 +44,10 @@ def ensure_jars(settings: Settings, environ: Mapping[str, str], say: Callable[[s
             raise UnreachableError(
                 "the jars could not be fetched", str(error), "check the connection, then run this again"
             ) from error
-    if settings.classes.exists() and filecmp.cmp(PACKED, settings.classes, shallow=False):
+    tried = settings.jars / TRIED
+    if tried.exists() and settings.classes.exists() and filecmp.cmp(PACKED, settings.classes, shallow=False):
         return
+    tried.unlink(missing_ok=True)
     settings.classes.parent.mkdir(exist_ok=True)
     shutil.copy(PACKED, settings.classes)
     say("making an archive of Java's classes, once (about a minute): services start twice as fast with it")
@@ -54,3 +56,4 @@ def ensure_jars(settings: Settings, environ: Mapping[str, str], say: Callable[[s
         make_archive(settings)
     except ArchiveError as error:
         say(f"{error}; Twinlake works without it, and starts slower")
+    tried.touch()

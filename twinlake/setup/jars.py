@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
-from twinlake.config.library import jars_folder
+from twinlake.config.library import FETCH_JARS, jars_folder
 from twinlake.setup.java import NoJava, find_java
 
 JARS = jars_folder(os.environ)
@@ -102,7 +102,7 @@ def fetch(artifacts: Sequence[Artifact], target: Path, java_home: Path) -> None:
         raise JarError(
             f"{len(missing)} jars could not be fetched ({names}{', ...' if len(missing) > 5 else ''}); "
             f"see {work / 'ivy.log'}.\nCheck the connection (JAVA_TOOL_OPTIONS sets a proxy for Java), "
-            "then run `make jars` again: it goes on where it stopped."
+            f"then {FETCH_JARS}; it goes on where it stopped."
         )
     _remove_others(artifacts, target)
     shutil.rmtree(work, ignore_errors=True)
