@@ -213,3 +213,14 @@ def test_no_module_gives_a_name_a_second_meaning() -> None:
         again += [f"{path.relative_to(PROJECT)}: {name}" for name, times in names.items() if times > 1]
 
     assert again == []
+
+
+def test_few_modules_are_too_small_to_be_worth_a_file() -> None:
+    small = [
+        str(path.relative_to(PROJECT))
+        for path in (PROJECT / "twinlake").rglob("*.py")
+        if path.name != "__init__.py" and "templates" not in path.parts
+        if len(path.read_text().splitlines()) < 40
+    ]
+
+    assert len(small) <= 15, small
