@@ -18,9 +18,14 @@ PLACE = Path("twinlake", "java", "twinlake.jar")
 
 def compiled() -> Path:
     """The jar of the checkout, or of a source distribution."""
-    for jar in (HERE / ".jars" / "classes" / "twinlake.jar", HERE / PLACE):
-        if jar.is_file():
-            return jar
+    of_checkout, packed = HERE / ".jars" / "classes" / "twinlake.jar", HERE / PLACE
+    if of_checkout.is_file():
+        sources = HERE.glob("twinlake/java/**/*.java")
+        if any(one.stat().st_mtime > of_checkout.stat().st_mtime for one in sources):
+            raise SystemExit("the Java classes are older than their sources: run `make jars`, then build")
+        return of_checkout
+    if packed.is_file():
+        return packed
     raise SystemExit("the Java classes are not compiled: run `make jars`, then build again")
 
 

@@ -1,8 +1,13 @@
 import hashlib
+import os
+import runpy
+import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
+from tests.project import PROJECT
 from twinlake.setup.jars import LIST, Artifact, JarError, fetch, read_list
 
 
@@ -53,3 +58,23 @@ def test_a_damaged_jar_is_asked_for_again(tmp_path: Path) -> None:
 
     with pytest.raises(FileNotFoundError, match="java"):
         fetch([artifact("a", b"whole")], tmp_path, java_home=tmp_path / "nowhere")
+
+
+def test_a_wheel_is_not_built_of_classes_older_than_their_sources(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stub = Mock(build_py=object, sdist=object)  # nothing else of a build is wanted
+    for name in ("", ".command", ".command.build_py", ".command.sdist"):
+        monkeypatch.setitem(sys.modules, f"setuptools{name}", stub)
+    compiled = runpy.run_path(str(PROJECT / "setup.py"))["compiled"]
+    compiled.__globals__["HERE"] = tmp_path
+    source, jar = tmp_path / "twinlake" / "java" / "A.java", tmp_path / ".jars" / "classes" / "twinlake.jar"
+    for seconds, file in ((1, jar), (2, source)):
+        file.parent.mkdir(parents=True)
+        file.touch()
+        os.utime(file, (seconds, seconds))
+
+    with pytest.raises(SystemExit, match="older than their sources: run `make jars`"):
+        compiled()
+    os.utime(jar, (3, 3))
+    assert compiled() == jar
