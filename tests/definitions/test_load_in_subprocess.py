@@ -39,6 +39,13 @@ def test_a_change_of_the_files_is_seen_at_once(project: Project) -> None:
     assert {*before} - {*after} == {"sales_per_region"} and {*after} - {*before} == {"sales_here"}
 
 
+def test_files_that_are_called_as_modules_of_python_or_of_twinlake_do_no_harm(project: Project) -> None:
+    for name in ("select.py", "typing.py", "twinlake.py", "yaml.py"):
+        (project.root / name).write_text("raise RuntimeError('this is another one')\n")
+
+    assert "orders" in written(project).definitions
+
+
 def test_what_a_definition_prints_does_no_harm(project: Project) -> None:
     file = project.tables / "orders.py"
     file.write_text(f"{file.read_text()}\nprint('made')\n")

@@ -38,9 +38,9 @@ def written(*projects: Project) -> Written:
     """
     roots = [str(project.root) for project in projects]
     try:
-        done = subprocess.run(
-            [sys.executable, "-m", __name__, *roots], cwd=projects[0].root, env={**os.environ, **IMPORTABLE},
-            capture_output=True, text=True, timeout=LIMIT_S,
+        done = subprocess.run(  # -P: a module of the project is not taken for one of Python's
+            [sys.executable, "-P", "-m", __name__, *roots], cwd=projects[0].root,
+            env={**os.environ, **IMPORTABLE}, capture_output=True, text=True, timeout=LIMIT_S,
         )  # fmt: skip
         found = json.loads(done.stdout)
     except subprocess.TimeoutExpired as error:

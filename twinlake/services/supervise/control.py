@@ -161,9 +161,9 @@ def _ensure_supervisor(settings: Settings, folders: Folders, environ: Mapping[st
     log = folders.log("supervisor")
     record.rotate(log)
     with open(log, "ab") as out:
-        started = subprocess.Popen(
-            [sys.executable, "-m", "twinlake.services.supervise.supervisor", "--home", str(settings.home),
-             "--project", str(settings.project.root), "--jars", str(settings.jars)],
+        started = subprocess.Popen(  # -P: a module of the project is not taken for one of Python's
+            [sys.executable, "-P", "-m", "twinlake.services.supervise.supervisor", "--home",
+             str(settings.home), "--project", str(settings.project.root), "--jars", str(settings.jars)],
             env={**passed_on(environ), **settings.overrides, MARK: folders.mark("supervisor")},
             cwd=settings.project.root, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
             start_new_session=True,
