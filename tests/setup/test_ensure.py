@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,26 @@ def test_all_is_done_once_and_the_classes_again_for_another_wheel(
 
     assert done == ["classes", "others"]
     assert (installed.jars / jars.COMPLETE).exists()
+
+
+def test_a_wheel_of_the_same_version_with_other_jars_fetches_them(
+    installed: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched: list[str] = []
+
+    def fetch(artifacts: Sequence[jars.Artifact], target: Path, java: Path) -> None:
+        target.mkdir(parents=True, exist_ok=True)
+        fetched.append(" ".join(one.name for one in artifacts))
+
+    monkeypatch.setattr(jars, "fetch", fetch)
+    monkeypatch.setattr(jars, "LIST", tmp_path / "jars.txt")
+    monkeypatch.setattr(ensure, "make_archive", lambda settings: None)
+
+    for name in ("a", "a", "b"):
+        jars.LIST.write_text(f"spark g:{name}:1 {'0' * 64}\n")
+        ensure.ensure_jars(installed, {}, lambda text: None)
+
+    assert fetched == ["a", "b"]
 
 
 def test_an_archive_that_was_interrupted_is_made_the_next_time_and_one_that_failed_is_not(

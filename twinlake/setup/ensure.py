@@ -36,7 +36,7 @@ def ensure_jars(settings: Settings, environ: Mapping[str, str], say: Callable[[s
     if CHECKOUT is not None:
         return
     java_home = java_or_refuse(environ)
-    if not (settings.jars / jars.COMPLETE).exists():
+    if not jars.are_here(settings.jars):
         say(f"fetching the jars, once, into {settings.jars} (about 400 MB)")
         try:
             jars.fetch_all(settings.jars, java_home)

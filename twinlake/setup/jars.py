@@ -27,7 +27,7 @@ SETS = ("spark", "kafka", "registry", "compiler")
 MORE = {name: Path(__file__).with_name(f"jars_{name}.txt") for name in ("hdfs", "drivers")}
 """By set, its own list: of what only tests use."""
 COMPLETE = ".complete"
-"""Beside the jars of jars.txt, once all of them are there."""
+"""Beside the jars of jars.txt, once all of them are there: what was in it then."""
 _ATTEMPTS = 4
 _ANY_SET = "|".join((*SETS, *MORE))
 _SETTINGS = """<ivysettings><settings defaultResolver="central"/><resolvers>
@@ -209,8 +209,15 @@ def _sha256(path: Path) -> str:
 
 def fetch_all(target: Path, java_home: Path) -> None:
     """Brings all jars of jars.txt to `target`, and leaves a mark that they are there."""
-    fetch(read_list(LIST.read_text()), target, java_home)
-    (target / COMPLETE).touch()
+    text = LIST.read_text()
+    fetch(read_list(text), target, java_home)
+    (target / COMPLETE).write_text(text)
+
+
+def are_here(target: Path) -> bool:
+    """Whether all jars of jars.txt, as it is now, were brought to `target`."""
+    mark = target / COMPLETE
+    return mark.is_file() and mark.read_text() == LIST.read_text()
 
 
 def main(asked: Sequence[str]) -> None:
