@@ -16,7 +16,7 @@ DOCUMENT = LIBRARY.parent / "docs" / "settings.md"
 _BEGIN, _END = "## Every key\n\n```toml\n", "```\n"
 
 _HEAD = """\
-# Twinlake's settings. This file belongs into $TWINLAKE_HOME, and need not exist: every key has a default.
+# Twinlake's settings. This file belongs in $TWINLAKE_HOME, and need not exist: every key has a default.
 # A variable TWINLAKE_<SECTION>_<KEY> goes before it. Passwords stand in files of their own (chmod 600) that
 # *_file names, or in the environment: TWINLAKE_KAFKA_PASSWORD. `twinlake doctor` checks it and what it names.
 """

@@ -175,7 +175,7 @@ def _untrusted(error: BaseException) -> ssl.SSLCertVerificationError | None:
 
 def _checked(id: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9_-]+", id):
-        raise NotFoundError(f"there is no job {id!r}", "that is no id of a job", "see `twinlake jobs list`")
+        raise NotFoundError(f"there is no job {id!r}", "it is not an id of one", "see `twinlake jobs list`")
     return id
 
 

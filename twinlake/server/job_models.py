@@ -58,7 +58,7 @@ class RebuildParams(Params):
     @model_validator(mode="after")
     def _of_a_repair(self) -> Self:
         if self.reason is not None and not self.repair:
-            raise ValueError("reason is that of `repair`, which is not asked for")
+            raise ValueError("reason is that of `repair`, which is not requested")
         return self
 
 
@@ -165,7 +165,7 @@ class PlanParams(Params):
     def _of_definitions(self) -> Self:
         if self.git_commit is not None and self.definitions is None:
             raise ValueError(
-                "git_commit is that of `definitions`; without them the lake server tells its own"
+                "git_commit is that of `definitions`; without them the lake server reports its own"
             )
         return self
 

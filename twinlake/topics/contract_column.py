@@ -32,7 +32,7 @@ def column_type(one: dict[str, Any], file: str, path: str) -> tuple[str, str]:
     logical = "number" if kind.startswith("decimal(") else LOGICAL.get(kind)
     if logical is None:
         raise ContractError(
-            file, f"{path}.physicalType", f"{kind!r} is no Spark SQL type that Twinlake knows"
+            file, f"{path}.physicalType", f"{kind!r} is not a Spark SQL type that Twinlake knows"
         )
     if said != logical:
         why = f"it is {said}, but physicalType {kind} needs {logical}"

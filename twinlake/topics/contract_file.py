@@ -84,7 +84,7 @@ def load_contract(path: Path) -> Contract:
         document = yaml.load(path.read_text(), _Strict)
     except FileNotFoundError as error:
         raise ContractError(
-            path, "", "there is no such contract", "write it; each topic and table has one"
+            path, "", "there is no such contract", "write it: `twinlake new topic`, docs/schemas.md"
         ) from error
     except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
         why = f"it cannot be read as YAML: {error}"

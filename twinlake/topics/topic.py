@@ -79,8 +79,8 @@ def load_topic(name: str, *sources: Project) -> Topic:
     if not found:
         raise NotFoundError(
             f"there is no topic {name!r}",
-            f"there is no schemas/{name}.v1.avsc",
-            "known: " + ", ".join(topic_names(*sources)),
+            f"there is no schemas/{name}.v1.avsc, and no contracts/{name}.yaml that says format json",
+            f"known: {', '.join(topic_names(*sources)) or 'none; `twinlake new topic` makes one'}",
         )
     schemas = tuple(sorted(map(load_schema, found), key=lambda schema: schema.number))
     for expected, schema in enumerate(schemas, start=1):

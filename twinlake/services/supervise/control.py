@@ -79,7 +79,7 @@ def bring_up(
 ) -> Iterator[Ready]:
     """Asks for the parts and yields each service when all of it answers; UnreachableError when one fails.
 
-    `say` is given what an operator should know of the home.
+    `say` is given what an operator should know of the data directory.
     """
     check_prerequisites(settings, environ)
     folders = folders_of(settings)
@@ -107,7 +107,7 @@ def _alone(folders: Folders) -> Iterator[None]:
                 return None
             return True
 
-        wait_for("another `twinlake up` or `down` of this home to end", is_ours, _TURN_S)
+        wait_for("another `twinlake up` or `down` of this data directory to end", is_ours, _TURN_S)
         yield
 
 
