@@ -44,7 +44,7 @@ def asking(
 
         def run(**given: Any) -> None:
             asked = {each.name: given.pop(each.attribute) for each in left}
-            command(asked={name: one for name, one in asked.items() if one not in (None, False)}, **given)
+            command(asked={name: one for name, one in asked.items() if not _is_left_out(one)}, **given)
 
         run.__doc__ = command.__doc__ or getdoc(model)
         run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
@@ -52,6 +52,10 @@ def asking(
         return run
 
     return decorate
+
+
+def _is_left_out(value: Any) -> bool:
+    return value is None or value is False  # 0 equals False, and was given
 
 
 def _parameter(field: Field, is_argument: bool) -> Parameter:
