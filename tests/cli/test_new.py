@@ -100,6 +100,14 @@ def test_a_place_where_no_data_directory_can_be_is_refused_at_once(
     assert done.exit_code == 0 and f"`cd '{folder}'`" in done.stderr
 
 
+@pytest.mark.parametrize("place", [".twinlake/lake", "jobs/tables/inner", "contracts/inner"])
+def test_a_folder_that_another_project_would_read_or_delete_is_refused(made: Project, place: str) -> None:
+    refused = asked(str(made.root / place)).exception
+
+    assert isinstance(refused, UsageError) and f"belongs to the project {made.root}" in refused.why
+    assert not (made.root / place).exists() and asked(str(made.root / "more" / "inner")).exit_code == 0
+
+
 def test_a_folder_with_nothing_but_a_repository_becomes_a_project(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,7 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +18,7 @@ from twinlake.base.files import refuse_existing, replace_file, shown_path, write
 from twinlake.cli.numbers import whole
 from twinlake.cli.output import load_settings, say, tell
 from twinlake.config.library import TEMPLATE
-from twinlake.config.project import FOLDERS
+from twinlake.config.project import FOLDERS, Project
 from twinlake.config.settings import Settings, refuse_home
 from twinlake.definitions.loader import load
 from twinlake.releases.check import refused_tables
@@ -55,6 +56,12 @@ def project_command(
     if root.exists() and (not root.is_dir() or any(one.name != ".git" for one in root.iterdir())):
         why = "there is something in it already" if root.is_dir() else "it is a file"
         raise UsageError(f"{root} cannot become a project", why, "name a new folder")
+    outer = None
+    with suppress(UsageError):  # one that is torn says nothing of its folders
+        outer = Project.find(root.parent)
+    if outer is not None and (around := outer.folder_around(root)):
+        why = f"it is in {around}, which belongs to the project {outer.root}"
+        raise UsageError(f"{root} cannot become a project", why, "choose another folder")
     if not os.environ.get("TWINLAKE_HOME"):
         refuse_home(root / FOLDERS["data"].usual)
     for place, content in files(root.name):

@@ -109,6 +109,11 @@ class Project:
         ours = (self.root, *(self._folder(name) for name in FOLDERS if name != "data"))
         return next((one for one in ours if one.resolve().is_relative_to(outer)), None)
 
+    def folder_around(self, place: Path) -> Path | None:
+        """Its folder that this place is in, where it is in one."""
+        ours = (self._folder(name).resolve() for name in FOLDERS)
+        return next((one for one in ours if place.resolve().is_relative_to(one)), None)
+
     def _folder(self, name: str) -> Path:
         return self.root / Path(self.folders.get(name, FOLDERS[name].usual)).expanduser()
 
