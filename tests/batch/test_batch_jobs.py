@@ -276,7 +276,7 @@ def test_a_difference_that_is_found_beside_a_due_rebuild_stands(sales: Sales, as
 def test_what_is_due_has_no_range_of_its_own(sales: Sales) -> None:
     job = sales.ended(sales.submit("rebuild", due=True, **{"from": "2026-01-01"}))
 
-    assert job.error and job.error["what"] == "what is due has its own range"
+    assert job.error and job.error["what"] == "what is pending has its own range"
 
 
 def test_what_was_changed_in_the_open_segment_is_seen_and_repaired(sales: Sales) -> None:

@@ -11,7 +11,18 @@ LIBRARY = Path(__file__).resolve().parents[1]
 """The package's folder: in a checkout, or where it was installed."""
 TEMPLATE = LIBRARY / "templates" / "project"
 """What `twinlake new project` writes."""
-CHECKOUT = LIBRARY.parent if (LIBRARY.parent / "pyproject.toml").is_file() else None
+
+
+def checkout_of(library: Path) -> Path | None:
+    """The checkout that holds this package; None for an installed one, whatever project it was put into."""
+    try:
+        text = (library.parent / "pyproject.toml").read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return None
+    return library.parent if '\nname = "twinlake"\n' in text else None
+
+
+CHECKOUT = checkout_of(LIBRARY)
 """The folder of a checkout; None for an installed library."""
 IMPORTABLE: Mapping[str, str] = {"PYTHONPATH": str(CHECKOUT)} if CHECKOUT else {}
 """What other processes of this Python need in their environment to import the library."""
