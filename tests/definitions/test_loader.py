@@ -110,6 +110,7 @@ def test_two_tables_of_one_name_are_one_error_with_both_places_and_stop_no_other
         ("a = (\n", 2, "was never closed"),
         ("\nTABLE = 1 / 0\n", 3, "division by zero"),
         ("import sys\nTABLE = sys.exit(0)\n", 3, "SystemExit: 0"),
+        ("class Skipped(BaseException): ...\nraise Skipped('x')\n", 3, "Skipped: x"),
         ("TABLE = Aggregate(name='odd', source='orders')\n", 2, "Aggregate has no field source, only name, "),
         ("TABLE = Aggregate(name='odd', key=('region',))\n", 2, "has no field key; did you mean keys?"),
         ("TABLE = Aggregate(name='odd')\n", 2, "Aggregate needs inputs, columns, "),
@@ -136,6 +137,17 @@ def test_a_module_that_is_wrong_is_reported_with_its_line_and_stops_no_other(
     assert (Path(error.file), error.line) == (project.tables / "odd.py", line)
     assert words in str(error) and error.remedy
     assert names(project) == ["right"]
+
+
+def test_what_a_module_prints_is_no_part_of_what_a_command_prints(
+    write: Write, capfd: pytest.CaptureFixture[str]
+) -> None:
+    project = write(one="print('hello')\n" + events("one"))
+
+    found = names(project)
+
+    printed = capfd.readouterr()
+    assert (found, printed.out, printed.err) == (["one"], "", "hello\n")
 
 
 def test_files_that_have_changed_are_read_as_they_are_now(write: Write) -> None:

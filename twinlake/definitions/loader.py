@@ -11,6 +11,7 @@ import importlib
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import ModuleType
@@ -75,10 +76,11 @@ def _of_module(folder: Path, file: Path, package: str) -> tuple[Kind, ...]:
     """The definitions of one module; DefinitionError, with file and line, for what is wrong there."""
     path = folder / file
     try:
-        module = importlib.import_module(".".join((package, *file.with_suffix("").parts)))
-    except TwinlakeError:
+        with redirect_stdout(sys.stderr):  # what it prints would be a part of `--json`
+            module = importlib.import_module(".".join((package, *file.with_suffix("").parts)))
+    except (TwinlakeError, KeyboardInterrupt):
         raise
-    except (Exception, SystemExit) as error:  # `sys.exit(0)` would pass for a check that found nothing
+    except BaseException as error:  # `sys.exit(0)` would pass for a check that found nothing
         why = error.msg if isinstance(error, SyntaxError) else _plain(error)
         at, line, column = raised_at(error, folder) or (str(path), 1, None)
         raise _at(at, line, why, column) from error
