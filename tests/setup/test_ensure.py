@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from twinlake.base.errors import UnreachableError, UsageError
+from twinlake.base.errors import FullDiskError, UnreachableError, UsageError
 from twinlake.config.settings import Settings
 from twinlake.setup import ensure, jars
 from twinlake.setup.class_archive import ArchiveError
@@ -114,3 +115,70 @@ def test_jars_that_are_missing_are_fetched_again_by_a_command_that_there_is(
 
     with pytest.raises(jars.JarError, match="then run `twinlake up`; it goes on"):
         jars.fetch(jars.read_list(jars.LIST.read_text())[:1], tmp_path, tmp_path)
+
+
+def test_two_commands_at_once_fetch_the_jars_once(
+    installed: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched, said = list[Path](), list[str]()
+    second_is_there = threading.Event()
+
+    def fetch(artifacts: object, target: Path, java: Path) -> None:
+        fetched.append(target)
+        if len(fetched) > 1:
+            second_is_there.set()
+        assert second_is_there.wait(60)
+        target.mkdir(parents=True, exist_ok=True)
+
+    def say(text: str) -> None:
+        said.append(text)
+        if text.startswith("waiting for another command"):
+            second_is_there.set()
+
+    monkeypatch.setattr(jars, "fetch", fetch)
+    monkeypatch.setattr(ensure, "make_archive", lambda settings: None)
+    commands = [threading.Thread(target=ensure.ensure_jars, args=(installed, {}, say)) for _ in range(2)]
+    for command in commands:
+        command.start()
+    for command in commands:
+        command.join()
+
+    assert fetched == [installed.jars]
+    assert f"waiting for another command, which fetches the jars into {installed.jars}" in said
+
+
+def test_a_cache_that_cannot_be_written_is_named_with_the_way_to_another_one(installed: Settings) -> None:
+    installed.jars.parent.write_text("a file where the cache should be")
+
+    with pytest.raises(UsageError, match=f"cannot be kept in {installed.jars}") as refused:
+        ensure.ensure_jars(installed, {}, print)
+
+    assert "XDG_CACHE_HOME" in refused.value.remedy
+
+
+def test_where_the_disk_is_full_it_does_not_blame_the_connection(
+    installed: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(*_: object) -> None:
+        raise jars.JarError("58 jars could not be fetched")
+
+    full = FullDiskError("the disk is full", "", "make room")
+    monkeypatch.setattr(jars, "fetch", no_room)
+    monkeypatch.setattr(ensure, "full_disk", lambda *folders, error=None: full)
+
+    with pytest.raises(FullDiskError):
+        ensure.ensure_jars(installed, {}, print)
+
+
+def test_jars_that_are_here_are_used_where_nothing_can_be_written(
+    installed: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jars, "fetch", lambda artifacts, target, java: target.mkdir(parents=True))
+    monkeypatch.setattr(ensure, "make_archive", lambda settings: None)
+    ensure.ensure_jars(installed, {}, print)
+    lock = installed.jars.with_name(f"{installed.jars.name}.lock")
+    lock.unlink()
+
+    ensure.ensure_jars(installed, {}, print)
+
+    assert not lock.exists()
