@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from twinlake.base.errors import FullDiskError
-from twinlake.base.files import SECRET, full_disk, replace_file
+from twinlake.base.errors import FullDiskError, UsageError
+from twinlake.base.files import SECRET, full_disk, replace_file, write_new
 
 
 def test_the_content_is_replaced_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
@@ -20,6 +20,15 @@ def test_the_content_is_replaced_and_nothing_is_left_beside_it(tmp_path: Path) -
 
     assert file.read_bytes() == b"two"
     assert [path.name for path in file.parent.iterdir()] == ["facts.json"]
+
+
+def test_of_new_files_none_is_left_where_one_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "contracts").write_text("a file where a folder should be")
+
+    with pytest.raises(UsageError, match=r"revenue\.yaml cannot be written"):
+        write_new({tmp_path / "revenue.py": "", tmp_path / "contracts" / "revenue.yaml": ""})
+
+    assert [one.name for one in tmp_path.iterdir()] == ["contracts"]
 
 
 def test_a_secret_is_never_readable_by_others_whatever_was_there(tmp_path: Path) -> None:

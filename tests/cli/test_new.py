@@ -12,7 +12,8 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from tests.project import PROJECT
-from twinlake.base.errors import ContractError, UsageError
+from twinlake.base.errors import ContractError, FullDiskError, UsageError
+from twinlake.base.files import replace_file
 from twinlake.cli.app import build_app
 from twinlake.config.project import Project
 from twinlake.definitions.loader import load
@@ -106,6 +107,30 @@ def test_a_folder_that_another_project_would_read_or_delete_is_refused(made: Pro
 
     assert isinstance(refused, UsageError) and f"belongs to the project {made.root}" in refused.why
     assert not (made.root / place).exists() and asked(str(made.root / "more" / "inner")).exit_code == 0
+
+
+def test_a_project_that_could_not_be_written_whole_leaves_nothing_in_the_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[Path] = []
+
+    def fill(path: Path, content: str) -> None:
+        if len(written) == 5:
+            raise FullDiskError("the disk is full", "", "make room")
+        replace_file(path, content)
+        written.append(path)
+
+    (tmp_path / "cloned" / ".git").mkdir(parents=True)
+    with monkeypatch.context() as patched:
+        patched.setattr("twinlake.cli.new.replace_file", fill)
+        for name in ("shop", "cloned"):
+            assert isinstance(asked(str(tmp_path / name)).exception, FullDiskError)
+            written.clear()
+
+    assert [one.relative_to(tmp_path).as_posix() for one in sorted(tmp_path.rglob("*"))] == [
+        "cloned", "cloned/.git",
+    ]  # fmt: skip
+    assert asked(str(tmp_path / "shop")).exit_code == 0
 
 
 def test_a_folder_with_nothing_but_a_repository_becomes_a_project(

@@ -35,14 +35,22 @@ def replace_file(path: Path, content: str | bytes, mode: int = READABLE) -> None
 
 
 def write_new(files: Mapping[Path, str]) -> None:
-    """Each file whole; UsageError where one is there already, or its folder cannot be written."""
+    """All of the files, each whole, or none; UsageError where one is there already, or its folder cannot be
+    written."""
     refuse_existing(*files)
-    for file, content in files.items():
-        try:
-            replace_file(file, content)
-        except OSError as error:
-            why = error.strerror or str(error)
-            raise UsageError(f"{shown_path(file)} cannot be written", why, "fix its rights") from error
+    written: list[Path] = []
+    try:
+        for file, content in files.items():
+            try:
+                replace_file(file, content)
+            except OSError as error:
+                why = error.strerror or str(error)
+                raise UsageError(f"{shown_path(file)} cannot be written", why, "fix its rights") from error
+            written.append(file)
+    except BaseException:
+        for file in written:
+            file.unlink()
+        raise
 
 
 def refuse_existing(*files: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -64,12 +65,28 @@ def project_command(
         raise UsageError(f"{root} cannot become a project", why, "choose another folder")
     if not os.environ.get("TWINLAKE_HOME"):
         refuse_home(root / FOLDERS["data"].usual)
-    for place, content in files(root.name):
-        replace_file(root / place, content)
+    _write_project(root)
     say(f"{shown_path(root)}: a project with topic visits and table visits_per_page")
     there = "" if root == Path.cwd() else f"`cd {shlex.quote(shown_path(root))}`, "
     tell(f"next: {there}`twinlake up`, `twinlake produce visits --count 1000`, then")
     tell('`twinlake query "SELECT * FROM serve.visits_per_page"`; README.md says where what is')
+
+
+def _write_project(root: Path) -> None:
+    """All of its files, or none: half a project would be in the way when it is tried again."""
+    was_there = root.exists()
+    try:
+        for place, content in files(root.name):
+            replace_file(root / place, content)
+    except BaseException:
+        for top in {place.partition("/")[0] for place, _ in files(root.name)}:
+            if (root / top).is_dir():
+                shutil.rmtree(root / top)
+            else:
+                (root / top).unlink(missing_ok=True)
+        if not was_there and root.exists():
+            root.rmdir()
+        raise
 
 
 def files(name: str) -> Iterator[tuple[str, str]]:
