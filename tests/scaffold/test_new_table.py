@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from twinlake.releases.check import Report, check
 from twinlake.scaffold.contract_text import TopicTerms, topic_contract
 from twinlake.scaffold.new_table import Made, of_sources, refuse_name
 from twinlake.topics.contract import JSON, Column
+from twinlake.topics.contract_file import parse_contract
 from twinlake.topics.contract_schema import contract_schema
 from twinlake.topics.topic import load_topic, topic_names
 
@@ -125,6 +127,17 @@ def test_every_topic_of_the_gallery_can_be_begun_with(name: str) -> None:
     for topic in topic_names(example):
         for kind in (one for one in LISTED if one not in JOINS):
             assert made(example, "mine", kind, topic).tables[-1].name == "mine"
+
+
+def test_a_rule_can_be_written_as_the_contract_s_head_shows_it(tmp_path: Path) -> None:
+    found = made(project_in(tmp_path), "rows", "events", "usual").contract
+    rules = re.findall(r"`([^`]+)`", found.partition("\nname:")[0])
+
+    for rule in rules:
+        text = f"schema: [{{properties: [{{name: page, {rule}}}]}}]"
+        assert parse_contract(yaml.safe_load(text), name="rows", file="rows.yaml").rules, rule
+
+    assert len(rules) == 3
 
 
 def test_a_contract_lists_the_columns_with_a_place_for_what_each_means(tmp_path: Path) -> None:

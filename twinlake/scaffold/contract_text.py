@@ -72,8 +72,8 @@ def table_contract(name: str, columns: Sequence[str], file: str) -> str:
     said = "".join(f"      - name: {_scalar(one)}\n        description: ''\n" for one in columns)
     return f"""\
 # What {name} promises its readers. {file} says columns and types, so that they need not be
-# said here. Rules may be, which the gate of each release checks: `required: true`, `minimum` and more, see
-# docs/tables.md.
+# said here. Rules may be, which the gate of each release checks, at a column: `required: true`,
+# `logicalTypeOptions: {{minimum: 0}}` (or maximum, minLength, maxLength), `enum: [{{value: a}}, {{value: b}}]`.
 name: {_scalar(name)}
 description:
   purpose: ''       # what the table is for
