@@ -73,7 +73,7 @@ def table_contract(name: str, columns: Sequence[str], file: str) -> str:
     return f"""\
 # What {name} promises its readers. {file} says columns and types, so that they need not be
 # said here. Rules may be, which the gate of each release checks, at a column: `required: true`,
-# `logicalTypeOptions: {{minimum: 0}}` (or maximum, minLength, maxLength), `enum: [{{value: a}}, {{value: b}}]`.
+# `logicalTypeOptions: {{minimum: 0}}` (or maximum, minLength, maxLength), `enum: [{{value: a}}]`.
 name: {_scalar(name)}
 description:
   purpose: ''       # what the table is for
