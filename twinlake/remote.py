@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, overload
 
 from twinlake.base import quote
 from twinlake.base.errors import UsageError
-from twinlake.config.settings import Settings
+from twinlake.config.settings import Services, Settings
 from twinlake.reading import client, wire
+from twinlake.reading.server_address import ELSEWHERE, named_server
 from twinlake.services.supervise.record import check_sql_server_is_supervised
 
 if TYPE_CHECKING:
@@ -28,34 +29,51 @@ MOST_ROWS = 1_000_000
 @overload
 def read(
     table: str, *, as_of: str | None = None, columns: Iterable[str] | None = None, where: str | None = None,
-    home: str | Path | None = None, spark: None = None,
+    home: str | Path | None = None, address: str | None = None, user: str | None = None,
+    password: str | None = None, spark: None = None,
 ) -> pa.Table: ...  # fmt: skip
 @overload
 def read(
     table: str, *, as_of: str | None = None, columns: Iterable[str] | None = None, where: str | None = None,
-    home: str | Path | None = None, spark: SparkSession,
+    home: str | Path | None = None, address: str | None = None, user: str | None = None,
+    password: str | None = None, spark: SparkSession,
 ) -> DataFrame: ...  # fmt: skip
 def read(
     table: str, *, as_of: str | None = None, columns: Iterable[str] | None = None, where: str | None = None,
-    home: str | Path | None = None, spark: SparkSession | None = None,
+    home: str | Path | None = None, address: str | None = None, user: str | None = None,
+    password: str | None = None, spark: SparkSession | None = None,
 ) -> pa.Table | DataFrame:  # fmt: skip
     """A view of the live release; with `as_of` ("release:3", "position:orders=120", or a time such as
     "2026-01-31T12:00:00Z") the table as it was.
 
-    `where` is SQL over the view's columns. `home` is the state folder, else $TWINLAKE_HOME's. With `spark`
-    the rows are a DataFrame of that session. TwinlakeError says what is wrong, as with more than MOST_ROWS
-    rows, why, and what to do.
+    `where` is SQL over the view's columns. The SQL server is the one at `address` (`sql_url` of its
+    services.json) with `user` and `password`, or $TWINLAKE_SQL_URL, _USER and _PASSWORD; else that of the
+    data directory `home`, or $TWINLAKE_HOME. With `spark` the rows are a DataFrame of that session.
+    TwinlakeError says what is wrong, as with more than MOST_ROWS rows, why, and what to do.
     """
-    settings = Settings.of(os.environ if home is None else {"TWINLAKE_HOME": str(home)})
+    services, waiting = _server(home, address, user, password)
     sql = f"SELECT {_shown(columns)} FROM serve.{quote.name(table)}"
     if where is not None:
         sql += f" WHERE {quote.expression(where)}"
-    waiting = client.Waiting(check=lambda: check_sql_server_is_supervised(settings))
-    found = client.ask_arrow(settings.services(), sql, MOST_ROWS, as_of, waiting)
+    found = client.ask_arrow(services, sql, MOST_ROWS, as_of, waiting)
     if metadata(found)["truncated"]:
         why = f"it has more than {MOST_ROWS:,} rows"
         raise UsageError(f"{table} was not read", why, "ask for less with `where`, or use JDBC")
     return found if spark is None else spark.createDataFrame(found)
+
+
+def _server(
+    home: str | Path | None, address: str | None, user: str | None, password: str | None
+) -> tuple[Services, client.Waiting]:
+    named = named_server(os.environ if home is None else {}, address, user, password)
+    if named is None:
+        settings = Settings.of(os.environ if home is None else {"TWINLAKE_HOME": str(home)})
+        waiting = client.Waiting(check=lambda: check_sql_server_is_supervised(settings))
+        return settings.services(), waiting
+    if home is not None:
+        why = f"{home} names another SQL server than {address}"
+        raise UsageError("home and address are both given", why, "leave out one of them")
+    return named, client.Waiting(remedy=ELSEWHERE)
 
 
 def _shown(columns: Iterable[str] | None) -> str:

@@ -238,3 +238,27 @@ def test_a_key_column_that_is_given_twice_is_refused(door: Door) -> None:
     done = explain("shares", "--key", "region=a", "--key", "region=b")
 
     assert isinstance(done.exception, UsageError) and door.asked == []
+
+
+def test_a_server_that_variables_name_needs_no_data_directory(
+    door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TWINLAKE_HOME")
+    monkeypatch.chdir(tmp_path)
+    assert "there is no project here" in str(query("SELECT 1").exception)
+    monkeypatch.setenv("TWINLAKE_SQL_URL", door.url)
+    assert "user and password is not given" in str(query("SELECT 1").exception)
+    monkeypatch.setenv("TWINLAKE_SQL_USER", "analyst")
+    monkeypatch.setenv("TWINLAKE_SQL_PASSWORD", "p")
+
+    found = query("SELECT * FROM serve.orders", "--json")
+
+    assert json.loads(found.stdout) == ROWS and door.asked[-1]["sql"] == "SELECT * FROM serve.orders"
+    monkeypatch.setenv("TWINLAKE_SQL_URL", "nonsense")
+    assert "'nonsense' is not the address of a SQL server" in str(query("SELECT 1").exception)
+
+
+def test_an_address_that_is_none_is_said_at_once(door: Door, home: Path) -> None:
+    Services(sql_url="nonsense", sql_user="a", sql_password="p").save(Settings(home=home).services_file)
+
+    assert "'nonsense' is not an address" in str(query("SELECT 1").exception)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -256,3 +259,34 @@ def test_the_schema_of_a_release_goes_with_its_retired_versions(sql: SqlServer, 
     assert gone in refused.text and not refused.is_success
     assert sql.rows(f"SELECT sum(orders) AS n FROM release_{new.number}.sales_per_region") == [{"n": ALL}]
     assert sql.rows("SELECT sum(orders) AS n FROM serve.sales_per_region") == [{"n": ALL}]
+
+
+ELSEWHERE = """
+import sys, twinlake
+named = {"address": sys.argv[1], "user": "analyst", "password": sys.argv[2]}
+rows = twinlake.read("latest_order", columns="customer", **named)
+print(rows.num_rows, "pyspark" in sys.modules)
+for wrong in ({"password": "no"}, {"address": "x"}, {"home": "."}, {"user": None}):
+    try:
+        twinlake.read("latest_order", **{**named, **wrong})
+    except twinlake.TwinlakeError as error:
+        print(error.what)
+"""
+
+
+def test_address_user_and_password_are_enough_where_there_is_no_data_directory(
+    sql: SqlServer, released: Released, tmp_path: Path
+) -> None:
+    alone = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    done = subprocess.run(
+        [sys.executable, "-c", ELSEWHERE, sql.url, PASSWORD], cwd=tmp_path, env=alone, capture_output=True,
+        text=True, timeout=120,
+    )  # fmt: skip
+
+    first, *refused = done.stdout.splitlines()
+    assert first == f"{len(sql.rows('SELECT * FROM serve.latest_order'))} False", done.stderr
+    assert [line.split(":")[0] for line in refused] == [
+        "the request was refused", "'x' is not the address of a SQL server",
+        "home and address are both given", "the SQL server was not asked",
+    ]  # fmt: skip
+    assert [*tmp_path.iterdir()] == []

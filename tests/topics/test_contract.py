@@ -60,6 +60,7 @@ WRONG = [
     (_property(AMOUNT, "logicalType", "string"), "schema[0].properties[5]", "minimum"),
     (_property(AMOUNT, "quality", []), "schema[0].properties[5].quality", "not enforce"),
     (_property(AMOUNT, "logicalTypeOptions", {"minimum": "a"}), "schema[0].properties[5]", "'a'"),
+    (_property(AMOUNT, "logicalTypeOptions", {"minimum": 5, "maximum": 1}), "schema[0].pro", "5 or more"),
     (
         _property(AMOUNT, "logicalTypeOptions", {"multipleOf": 2}),
         "schema[0].properties[5]",
@@ -87,6 +88,7 @@ WRONG = [
 ]
 """(document, the start of where it is wrong, what is said of it)"""
 BY_MEANING = {
+    "5 or more",
     "named 'orders'", "other", "event_id", "twice", "required timestamp", "nothing", "lateAfter is missing",
     "shorter", "uniqueWithin", "eventTime is missing", "not made of letters",
 }  # fmt: skip

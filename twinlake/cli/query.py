@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable
 from typing import Annotated, Any
 
@@ -11,7 +12,9 @@ import typer
 from twinlake.base.errors import UsageError
 from twinlake.cli.numbers import whole
 from twinlake.cli.output import load_settings, print_json, say, show_rows, tell
+from twinlake.config.settings import Services
 from twinlake.reading.client import Waiting, ask, ask_each, ask_why
+from twinlake.reading.server_address import ELSEWHERE, named_server
 from twinlake.services.supervise.record import check_sql_server_is_supervised
 
 AsOf = Annotated[
@@ -39,7 +42,7 @@ def query_command(
     """Run a query on the views of the live release, or on tables as they were."""
     if not sql.strip():
         raise UsageError("there is no statement", "the text is empty", 'give one, like "SHOW VIEWS IN serve"')
-    services, waiting = load_settings().services(), waiting_for_server()
+    services, waiting = _server()
     if as_json:
         found = ask_each(services, sql, limit, as_of, _print_rows, waiting)
     else:
@@ -63,7 +66,8 @@ def explain_command(
 ) -> None:
     """Which records, of which partitions, offsets and batches, are behind one row of a table."""
     asked = _key(key or [])
-    found = ask_why(load_settings().services(), table, asked, as_of, waiting_for_server())
+    services, waiting = _server()
+    found = ask_why(services, table, asked, as_of, waiting)
     if as_json:
         print_json(found)
         return
@@ -87,7 +91,18 @@ def explain_command(
 def waiting_for_server() -> Waiting:
     """Says on stderr that the SQL server is waited for."""
     settings = load_settings()
-    return Waiting(lambda text: tell((text, "yellow")), lambda: check_sql_server_is_supervised(settings))
+    return Waiting(_tell_wait, lambda: check_sql_server_is_supervised(settings))
+
+
+def _server() -> tuple[Services, Waiting]:
+    """The SQL server that variables name, else that of the data directory."""
+    if named := named_server(os.environ):
+        return named, Waiting(_tell_wait, remedy=ELSEWHERE)
+    return load_settings().services(), waiting_for_server()
+
+
+def _tell_wait(text: str) -> None:
+    tell((text, "yellow"))
 
 
 def _print_rows(head: dict[str, Any], rows: Iterable[dict[str, Any]]) -> dict[str, Any]:

@@ -63,6 +63,8 @@ class Waiting:
     """Is called once with why it takes longer."""
     check: Callable[[], None] = lambda: None
     """Is called before a server that does not answer is asked again; raises where nobody will start it."""
+    remedy: str = _LOGS
+    """What to do about a server that fails."""
 
 
 PATIENT = Waiting()
@@ -120,7 +122,7 @@ def _ask(
 
     def once() -> T:
         try:
-            return _sent(services, path, asked, take, accepts)
+            return _sent(services, path, asked, take, accepts, waiting.remedy)
         except _AwayError as away:
             if not isinstance(away, _StartingError):
                 waiting.check()
@@ -135,7 +137,7 @@ def _ask(
             return wait_for("the SQL server", once, AWAY_S, every_s=AGAIN_S, unready=(_AwayError,))
         except TimedOutError as error:
             why = f"{url}: {said[0]}; it was asked again for {AWAY_S:g} s"
-            raise UnreachableError("the SQL server does not answer", why, _LOGS) from error
+            raise UnreachableError("the SQL server does not answer", why, waiting.remedy) from error
         except _LostError as error:
             lost.append(str(error))
             if len(lost) > 1:
@@ -143,15 +145,16 @@ def _ask(
                 raise UnreachableError(
                     "the SQL server ended twice while it ran one statement",
                     f"{named}\n{url}: {'; then '.join(lost)}",
-                    f"ask for less, or raise sql_memory in [limits] of twinlake.toml; {_LOGS}",
+                    f"ask for less, or raise sql_memory in [limits] of twinlake.toml; {waiting.remedy}",
                 ) from error
             waiting.say(f"the SQL server ended while it ran the statement ({error}); it is sent once more")
             said.clear()
 
 
 def _sent(
-    services: Services, path: str, asked: Mapping[str, Any], take: Callable[[httpx.Response], T], accepts: str
-) -> T:
+    services: Services, path: str, asked: Mapping[str, Any], take: Callable[[httpx.Response], T],
+    accepts: str, remedy: str,
+) -> T:  # fmt: skip
     timeout = httpx.Timeout(services.query_seconds + MORE_S, connect=5)
     try:
         with httpx.stream(
@@ -159,20 +162,25 @@ def _sent(
             headers={wire.HEADER: "1", "Accept": accepts}, trust_env=False,
         ) as answer:  # fmt: skip
             if not answer.is_success:
-                raise _refusal(answer)
+                raise _refusal(answer, remedy)
             return take(answer)
     except (httpx.ConnectError, httpx.ConnectTimeout) as error:
         raise _AwayError(str(error) or type(error).__name__) from error
     except httpx.TimeoutException as error:
         raise UnreachableError(
             "the SQL server does not answer",
-            f"{services.sql_url}: nothing came for {services.query_seconds + MORE_S:g} s", _LOGS,
+            f"{services.sql_url}: nothing came for {services.query_seconds + MORE_S:g} s", remedy,
+        ) from error  # fmt: skip
+    except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+        raise UnreachableError(
+            "the SQL server cannot be asked", f"{services.sql_url!r} is not an address: {error}",
+            "correct `sql_url` in services.json, or run `twinlake up`, which writes it",
         ) from error  # fmt: skip
     except httpx.HTTPError as error:
         raise _LostError(str(error) or type(error).__name__) from error
 
 
-def _refusal(answer: httpx.Response) -> Exception:
+def _refusal(answer: httpx.Response, remedy: str) -> Exception:
     answer.read()
     try:
         error = answer.json()
@@ -180,7 +188,7 @@ def _refusal(answer: httpx.Response) -> Exception:
         error = None
     if not isinstance(error, dict) or "what" not in error:
         kind = UsageError if answer.status_code < 500 else TwinlakeError
-        return kind(f"the SQL server answered {answer.status_code}", answer.text[:500], _LOGS)
+        return kind(f"the SQL server answered {answer.status_code}", answer.text[:500], remedy)
     if "error" not in error:
         error = {**error, "error": "UsageError" if answer.status_code < 500 else "TwinlakeError"}
     if answer.status_code == 503 and "retry-after" in answer.headers:

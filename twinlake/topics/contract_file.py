@@ -152,7 +152,10 @@ def _refuse_untyped(document: Any, path: Any, file: str) -> None:
     if len(parts) >= 4 and parts[0] == "schema" and parts[2] == "properties":
         one = document["schema"][parts[1]]["properties"][parts[3]]
         if isinstance(one, dict) and "logicalType" not in one:
-            raise ContractError(file, f"{_path(parts[:4])}.logicalType", "it is missing")
+            raise ContractError(
+                file, f"{_path(parts[:4])}.logicalType", "it is missing",
+                "give both types; of a table's column, both may be left out",
+            )  # fmt: skip
 
 
 def _path(parts: Any) -> str:
@@ -209,6 +212,11 @@ def _rules(one: dict[str, Any], name: str, logical: str, file: str, path: str) -
         else:
             code = BELOW_MINIMUM if key == "minimum" else ABOVE_MAXIMUM
             rules.append(Rule(column=name, code=code, value=_number(value, file, where)))
+    bounds = {rule.code: rule.value for rule in rules}
+    least, most = bounds.get(BELOW_MINIMUM), bounds.get(ABOVE_MAXIMUM)
+    if isinstance(least, Decimal) and isinstance(most, Decimal) and least > most:
+        why = f"no number is {least} or more and {most} or less"
+        raise ContractError(file, f"{path}.logicalTypeOptions", why, "correct minimum or maximum")
     if "enum" in one:
         values = [entry["value"] for entry in one["enum"]]
         if logical != "string" or not all(isinstance(value, str) for value in values):

@@ -1,0 +1,41 @@
+"""Which SQL server is read: one that is named by address, user and password, which need no data directory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from twinlake.base.errors import UsageError
+from twinlake.config import keys
+from twinlake.config.settings import Services
+
+ADDRESS, USER, PASSWORD = "TWINLAKE_SQL_URL", "TWINLAKE_SQL_USER", "TWINLAKE_SQL_PASSWORD"
+"""The variables that name it where arguments do not."""
+ELSEWHERE = "ask whoever runs it: `twinlake status` there says more"
+_LIKE = "name its HTTP endpoint, `sql_url` of the services.json there, like http://127.0.0.1:18091"
+
+
+def named_server(
+    environ: Mapping[str, str], address: str | None = None, user: str | None = None,
+    password: str | None = None,
+) -> Services | None:  # fmt: skip
+    """The server that the arguments, or else the environment, name; None where none is named.
+
+    UsageError for an address that is none, and where only a part of the three is there.
+    """
+    url = environ.get(ADDRESS, "") if address is None else address
+    known = {"user": user or environ.get(USER), "password": password or environ.get(PASSWORD)}
+    if address is None and not url:
+        if given := " and ".join(name for name, value in (("user", user), ("password", password)) if value):
+            raise UsageError(f"{given} without an address", "it is not known whose they are", _LIKE)
+        return None
+    try:
+        url = keys.web_address("user and password are given beside it")(url)
+    except ValueError as error:
+        raise UsageError(f"{url!r} is not the address of a SQL server", str(error), _LIKE) from error
+    if lacking := " and ".join(name for name, value in known.items() if not value):
+        why = f"{url} asks for user and password, and {lacking} is not given"
+        raise UsageError(
+            "the SQL server was not asked", why,
+            f"give them: user= and password= in Python, or {USER} and {PASSWORD} in the environment",
+        )  # fmt: skip
+    return Services(sql_url=url, sql_user=known["user"] or "", sql_password=known["password"] or "")
