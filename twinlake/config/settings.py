@@ -182,7 +182,8 @@ class Settings:
         if self.in_project is None:
             raise UsageError(
                 "there is no project here", f"{self.home} does not say to which project it belongs",
-                "go to the folder of the project, or name it with --project",
+                "go to the folder of the project, name it with --project, or make one: "
+                "`twinlake new project DIR`",
             )  # fmt: skip
         return self.in_project
 
