@@ -38,11 +38,11 @@ def ten_tables(platform: Platform) -> Iterator[None]:
     """Within it ten tables that store rows are live. Afterwards the copies are retired."""
     _release(platform, OWN | {copy.name: copy.to_json() for copy in COPIES})
     yield
-    _release(platform, OWN)
+    _release(platform, OWN, remove=[copy.name for copy in COPIES])
     platform.job("retire", {"keep": 1})
 
 
-def _release(platform: Platform, definitions: Mapping[str, Any]) -> None:
-    plan = {"plan": platform.job("plan", {"definitions": definitions})["id"]}
+def _release(platform: Platform, definitions: Mapping[str, Any], **more: Any) -> None:
+    plan = {"plan": platform.job("plan", {"definitions": definitions, **more})["id"]}
     platform.job("build", plan)
     platform.job("promote", {**plan, "approved_by": "bench"})

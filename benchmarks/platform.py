@@ -38,8 +38,8 @@ class BenchmarkError(Exception):
 def command(settings: Settings, *arguments: str) -> dict[str, Any]:
     """What `subprocess` has to be given to run a command of Twinlake on this home."""
     return {
-        "args": [sys.executable, "-m", "jobs", *arguments],
-        "cwd": settings.project,
+        "args": [sys.executable, "-m", "twinlake", *arguments],
+        "cwd": settings.project.root,
         "env": {**without_overrides(os.environ), "TWINLAKE_HOME": str(settings.home)},
     }
 

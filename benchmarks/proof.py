@@ -40,7 +40,7 @@ def prove(
     records, _ = read(services.kafka("ingest").client(), topic, all_ends)
     judged = judge(records, writer_schemas(services.registry_url, f"{topic}-value"))
     valid = tables.frame(records, judged, epoch=0)
-    sales = tables.sales_per_region(valid, watermark(records, valid), without_cancelled=False)
+    sales = tables.sales_per_region(valid, watermark(valid), without_cancelled=False)
     door = shown.SqlDoor(services.sql_url, *services.reader)
     limits = pl.DataFrame(
         {"partition": list(ends), "first": [starts[number] for number in ends], "end": list(ends.values())},
