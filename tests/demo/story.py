@@ -60,7 +60,7 @@ class Story:
         self.begin_reading()
         self.release("A change is planned, built, compared, gated, approved and promoted", NEW)
         self.roll_back()
-        self.release("The change is promoted again", NEW)
+        self.release("The change is promoted again, by its name", NEW, [CHANGED])
         self.crash("lake", "The lake server is killed (kill -9)")
         self.crash("broker", "The broker is killed (kill -9)")
         self.stop_reading()
@@ -122,10 +122,12 @@ class Story:
             figures["orders_with_cancelled"] = sum(orders for orders, _ in old.values())
             figures["orders_without_cancelled"] = sum(orders for orders, _ in new.values())
 
-    def release(self, title: str, phase: str) -> None:
+    def release(self, title: str, phase: str, tables: list[str] | None = None) -> None:
+        """Tables that were rolled back are planned again where they are named."""
         with self.summary.step(f"{title} (DAG `release`)") as figures:
             airflow, before = self.airflow(), self.lake.release()
-            run = airflow.trigger("release", {"definitions": changed_definitions()})
+            named = {"tables": tables} if tables else {}
+            run = airflow.trigger("release", {"definitions": changed_definitions(), **named})
             airflow.wait("release", run, self._seen, approve="approve")
             for line in airflow.result("release", run, "compare") or []:
                 self.summary.say(line.replace("[", "\\["))
