@@ -40,12 +40,13 @@ def record_of(value: bytes) -> JsonObject | None:
 def _values(text: str, file: str) -> Iterator[tuple[int, Any]]:
     """Each JSON document of the text, with the line it begins in."""
     decoder, at, end = _decoder(), 0, len(text)
+    line, counted = 1, 0
     while True:
         while at < end and text[at] in _SPACE:
             at += 1
         if at == end:
             return
-        line = text.count("\n", 0, at) + 1
+        line, counted = line + text.count("\n", counted, at), at
         try:
             value, at = decoder.raw_decode(text, at)
             json.dumps(value, ensure_ascii=False).encode()
