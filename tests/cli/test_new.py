@@ -122,7 +122,7 @@ def test_a_project_that_could_not_be_written_whole_leaves_nothing_in_the_way(
 
     (tmp_path / "cloned" / ".git").mkdir(parents=True)
     with monkeypatch.context() as patched:
-        patched.setattr("twinlake.cli.new.replace_file", fill)
+        patched.setattr("twinlake.base.files.replace_file", fill)
         for name in ("shop", "cloned"):
             assert isinstance(asked(str(tmp_path / name)).exception, FullDiskError)
             written.clear()

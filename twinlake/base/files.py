@@ -10,7 +10,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from twinlake.base.errors import FullDiskError, UsageError
@@ -35,12 +35,15 @@ def replace_file(path: Path, content: str | bytes, mode: int = READABLE) -> None
 
 
 def write_new(files: Mapping[Path, str]) -> None:
-    """All of the files, each whole, or none; UsageError where one is there already, or its folder cannot be
-    written."""
+    """All of the files, each whole, in folders made where they are missing, or none and no folder.
+
+    UsageError where one is there already or cannot be written, FullDiskError of a full disk.
+    """
     refuse_existing(*files)
-    written: list[Path] = []
+    written, folders = list[Path](), list[Path]()
     try:
         for file, content in files.items():
+            folders += [folder for folder in file.parents if not folder.exists()]
             try:
                 replace_file(file, content)
             except OSError as error:
@@ -50,6 +53,9 @@ def write_new(files: Mapping[Path, str]) -> None:
     except BaseException:
         for file in written:
             file.unlink()
+        for folder in sorted(folders, key=lambda folder: -len(folder.parts)):
+            with suppress(OSError):  # it was not made, or somebody else has put something into it
+                folder.rmdir()
         raise
 
 

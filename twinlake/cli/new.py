@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from twinlake.base.errors import TwinlakeError, UsageError
-from twinlake.base.files import refuse_existing, replace_file, shown_path, write_new
+from twinlake.base.files import refuse_existing, shown_path, write_new
 from twinlake.cli.numbers import whole
 from twinlake.cli.output import load_settings, say, tell
 from twinlake.config.library import TEMPLATE
@@ -65,28 +64,11 @@ def project_command(
         raise UsageError(f"{root} cannot become a project", why, "choose another folder")
     if not os.environ.get("TWINLAKE_HOME"):
         refuse_home(root / FOLDERS["data"].usual)
-    _write_project(root)
+    write_new({root / place: content for place, content in files(root.name)})
     say(f"{shown_path(root)}: a project with topic visits and table visits_per_page")
     there = "" if root == Path.cwd() else f"`cd {shlex.quote(shown_path(root))}`, "
     tell(f"next: {there}`twinlake up`, `twinlake produce visits --count 1000`, then")
     tell('`twinlake query "SELECT * FROM serve.visits_per_page"`; README.md says where what is')
-
-
-def _write_project(root: Path) -> None:
-    """All of its files, or none: half a project would be in the way when it is tried again."""
-    was_there = root.exists()
-    try:
-        for place, content in files(root.name):
-            replace_file(root / place, content)
-    except BaseException:
-        for top in {place.partition("/")[0] for place, _ in files(root.name)}:
-            if (root / top).is_dir():
-                shutil.rmtree(root / top)
-            else:
-                (root / top).unlink(missing_ok=True)
-        if not was_there and root.exists():
-            root.rmdir()
-        raise
 
 
 def files(name: str) -> Iterator[tuple[str, str]]:
