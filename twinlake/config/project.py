@@ -133,7 +133,11 @@ class Project:
                 f"{root} is not a project", lacks,
                 f"name the folder of a project, or make one with `twinlake new project {root}`",
             )  # fmt: skip
-        return cls(root=root, folders=_folders(file, text, root))
+        return cls._of(root, text)
+
+    @classmethod
+    def _of(cls, root: Path, text: str) -> Project:
+        return cls(root=root, folders=_folders(root / FILE, text, root))
 
     @classmethod
     def find(cls, start: Path) -> Project | None:
@@ -143,7 +147,7 @@ class Project:
             with suppress(PermissionError):
                 text = _text(folder / FILE)
                 if text is not None and _is_of_project(text):
-                    return cls.load(folder)
+                    return cls._of(folder, text)
         return None
 
 

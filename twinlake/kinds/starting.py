@@ -361,9 +361,7 @@ def _shown(table: Kind, taken: Sequence[str], without: Sequence[str] = ()) -> di
             name = f"record{one}" if one.startswith("_") else one
             used = [*taken, *found.values()]
             clashes = name.lower() in (other.lower() for other in used)
-            found[one] = (
-                free_name(f"{table.name}_{name}" if clashes else name, used, table.name) if clashes else name
-            )
+            found[one] = free_name(f"{table.name}_{name}", used, table.name) if clashes else name
     return found
 
 

@@ -166,7 +166,7 @@ class Kafka:
                 self._admin.poll(0)
                 self._collector.refuse()
                 if time.monotonic() > until:
-                    raise self._unreachable(f"no answer in {2 * TIMEOUT_S:g} s") from None
+                    raise self.unreachable(f"no answer in {2 * TIMEOUT_S:g} s") from None
             else:
                 self._collector.forget()
                 return found
@@ -175,9 +175,10 @@ class Kafka:
         self._admin.poll(0)
         said, collected = error.args[0], self._collector
         refused = refusal(said, self.login, doing, rights) or collected.refusal(time_is_up=True)
-        return refused or self._unreachable("; ".join(filter(None, (str(said), collected.last))))
+        return refused or self.unreachable("; ".join(filter(None, (str(said), collected.last))))
 
-    def _unreachable(self, why: str) -> UnreachableError:
+    def unreachable(self, why: str) -> UnreachableError:
+        """What to raise where it did not answer."""
         return UnreachableError(
             what=f"Kafka at {self.login.bootstrap_servers} did not answer",
             why=why,

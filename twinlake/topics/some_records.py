@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from twinlake.base.errors import UnreachableError
 from twinlake.topics.kafka import Kafka, KafkaTopic
 from twinlake.topics.refusal import ErrorCollector, refusal, unusable
 
@@ -53,7 +52,7 @@ def newest_records(kafka: Kafka, topic: KafkaTopic, most: int) -> list[Sampled]:
             if message is None:
                 collector.refuse(time_is_up=time.monotonic() > until)
                 if time.monotonic() > until:
-                    raise _unreachable(kafka, f"no record in {ANSWER_S:g} s: {collector.last}")
+                    raise kafka.unreachable(f"no record in {ANSWER_S:g} s: {collector.last}")
                 continue
             until = time.monotonic() + ANSWER_S
             failed = message.error()
@@ -68,7 +67,7 @@ def newest_records(kafka: Kafka, topic: KafkaTopic, most: int) -> list[Sampled]:
             elif failed.code() == KafkaError._PARTITION_EOF:
                 left.discard(partition)
             else:
-                raise refusal(failed, kafka.login, doing, rights) or _unreachable(kafka, failed.str())
+                raise refusal(failed, kafka.login, doing, rights) or kafka.unreachable(failed.str())
     finally:
         consumer.close()
     return found[:most]
@@ -81,11 +80,3 @@ def _shares(lengths: dict[int, int], most: int) -> dict[int, int]:
         fair = -(-(most - sum(shares.values())) // (len(lengths) - done))
         shares[partition] = min(length, fair)
     return shares
-
-
-def _unreachable(kafka: Kafka, why: str) -> UnreachableError:
-    return UnreachableError(
-        what=f"Kafka at {kafka.login.bootstrap_servers} did not answer", why=why,
-        remedy="see `twinlake status` and `twinlake logs broker`; for one of your own, see to it, or "
-        "fix [kafka] in twinlake.toml",
-    )  # fmt: skip
