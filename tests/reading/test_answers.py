@@ -222,7 +222,7 @@ def test_a_client_of_ours_that_was_too_slow_is_told_so_and_asks_no_second_time(
         return 1 + sum(1 for _ in rows)
 
     with pytest.raises(UnreachableError) as raised:
-        client.ask_each(services, sql, 30_000, None, slowly, said.append)
+        client.ask_each(services, sql, 30_000, None, slowly, client.Waiting(said.append))
 
     assert "the server cuts off who takes nothing for 1 s" in raised.value.why and said == []
 
