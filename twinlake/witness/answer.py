@@ -1,0 +1,105 @@
+"""Owns what the witness says: equal, different, or why it cannot say; as JSON and as frozen data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+EQUAL: Literal["equal"] = "equal"
+DIFFERS: Literal["differs"] = "differs"
+NOT_WITNESSED: Literal["not_witnessed"] = "not_witnessed"
+FAILED: Literal["failed"] = "failed"
+Verdict = Literal["equal", "differs", "not_witnessed", "failed"]
+"""`not_witnessed`: it is known why the question has no answer. `failed`: the witness crashed."""
+MOST = 20
+"""So many differing rows are shown; all of them are counted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """A row that differs, values as text; a side that lacks it is None."""
+
+    key: Mapping[str, str | None]
+    columns: tuple[str, ...]
+    """Those that differ; none where a side is missing."""
+    witness: Mapping[str, str | None] | None
+    shown: Mapping[str, str | None] | None
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Difference:
+        return cls(**{**data, "columns": tuple(data["columns"])})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """The outcome of one comparison of rows."""
+
+    verdict: Verdict
+    why: str = ""
+    rows: int = 0
+    """Rows that either side has."""
+    differing: int = 0
+    differences: tuple[Difference, ...] = ()
+    """The first of them by key, at most MOST."""
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Compared:
+        return cls(**{**data, "differences": tuple(map(Difference.from_json, data["differences"]))})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What the witness found of one question."""
+
+    table: str
+    verdict: Verdict
+    why: str = ""
+    """Why it is not witnessed, or how it failed."""
+    engine: str = ""
+    """Such as "DuckDB 2.0.0"."""
+    sql_hash: str = ""
+    """sha256 over the statements that were run; the names of files are no part of it."""
+    rows: int = 0
+    differing: int = 0
+    differences: tuple[Difference, ...] = ()
+    bounds: Mapping[str, str] = field(default_factory=dict)
+    """By column of what is approximate by its definition: how near it has to be."""
+    within_bound: Mapping[str, int] = field(default_factory=dict)
+    """By the same columns: how many of the values are not exactly the witness's, and near enough."""
+    expressions_by_spark: bool = False
+    """The logic is witnessed, and Spark has computed the row-local steps."""
+    final: Compared | None = None
+    """The columns that follow the clocks at the pin; no part of the verdict."""
+    late: Compared | None = None
+    """The view of what came late; no part of the verdict."""
+    cpu_s: float = 0.0
+
+    @property
+    def is_equal(self) -> bool:
+        return self.verdict == EQUAL
+
+    @property
+    def words(self) -> str:
+        """For a person."""
+        if self.verdict == EQUAL:
+            near = [name for name, count in self.within_bound.items() if count]
+            bound = f", {', '.join(near)} within {'its' if len(near) == 1 else 'their'} bound" if near else ""
+            by = "; expressions by Spark" if self.expressions_by_spark else ""
+            return f"equal by {self.engine} ({self.rows:,} rows{bound}{by})"
+        if self.verdict == DIFFERS:
+            return f"{self.engine} differs in {self.differing:,} of {self.rows:,} rows"
+        if self.verdict == NOT_WITNESSED:
+            return f"not witnessed because {self.why}"
+        return f"the witness failed: {self.why}"
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Answer:
+        """The inverse of `to_json`."""
+        lines = {name: data[name] and Compared.from_json(data[name]) for name in ("final", "late")}
+        differences = tuple(map(Difference.from_json, data["differences"]))
+        return cls(**{**data, **lines, "differences": differences})
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self)

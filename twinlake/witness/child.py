@@ -1,0 +1,68 @@
+"""The asker's side of the witness: starts it as a child of low priority, bounds it, and reads its answer.
+
+The child reads files of a lake and evaluates texts of a project. What becomes of it (a crash, memory, time)
+ends with it: the asker gets an answer that says so, and never one that says `equal`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+
+from twinlake.witness.answer import FAILED, NOT_WITNESSED, Answer, Verdict
+from twinlake.witness.question import Limits, Question
+
+COMMAND = (sys.executable, "-P", "-m", "twinlake.witness")  # -P: a module of the project is none of Python's
+_SHOWN = 500
+"""Characters of what a crashed child said last."""
+_OUT_OF_TIME = {-signal.SIGXCPU, -signal.SIGALRM}
+
+
+def witness(question: Question, limits: Limits, command: tuple[str, ...] = COMMAND) -> Answer:
+    """Ask, and wait for the answer; it comes after `limits.seconds` at the latest, and raises nothing."""
+    asked = json.dumps({"question": question.to_json(), "limits": limits.to_json()})
+    try:
+        child = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            start_new_session=True,
+        )  # fmt: skip
+    except OSError as error:
+        return _without(question, FAILED, f"it could not be started: {error}")
+    try:
+        said, errors = child.communicate(asked, timeout=limits.seconds)
+    except subprocess.TimeoutExpired:
+        return _without(question, NOT_WITNESSED, _too_long(limits))
+    finally:
+        _end(child)
+    if child.returncode in _OUT_OF_TIME:
+        return _without(question, NOT_WITNESSED, _too_long(limits))
+    if child.returncode != 0:
+        last = " ".join(errors.split())[-_SHOWN:]
+        return _without(question, FAILED, f"it ended with {child.returncode}: {last or 'it said nothing'}")
+    try:
+        return Answer.from_json(json.loads(said))
+    except (ValueError, KeyError, TypeError) as error:
+        return _without(question, FAILED, f"its answer cannot be read: {error!r}")
+
+
+def _too_long(limits: Limits) -> str:
+    return f"it takes more than {limits.seconds:g} s"
+
+
+def _without(question: Question, verdict: Verdict, why: str) -> Answer:
+    return Answer(table=question.table, verdict=verdict, why=why)
+
+
+def _end(child: subprocess.Popen[str]) -> None:
+    """It and whatever it has started."""
+    with suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    for pipe in (child.stdin, child.stdout, child.stderr):
+        if pipe is not None:
+            with suppress(OSError):
+                pipe.close()
+    child.wait()
