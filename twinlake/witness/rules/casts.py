@@ -1,0 +1,169 @@
+"""The family of casts that are written out; reading.py has those of texts."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from twinlake.witness.rules import literals
+from twinlake.witness.rules.coercion import MAX_PRECISION, decimal_to_double
+from twinlake.witness.rules.reading import read
+from twinlake.witness.rules.term import Call, Function, Rule, Scope, Term, bind, cast
+from twinlake.witness.types import DATE, STRING, TIMESTAMP, Type, array, decimal, mapping, simple, struct
+
+_NAMES = {
+    exp.DataType.Type.BOOLEAN: "boolean", exp.DataType.Type.TINYINT: "tinyint",
+    exp.DataType.Type.SMALLINT: "smallint", exp.DataType.Type.INT: "int", exp.DataType.Type.BIGINT: "bigint",
+    exp.DataType.Type.FLOAT: "float", exp.DataType.Type.DOUBLE: "double", exp.DataType.Type.TEXT: "string",
+    exp.DataType.Type.BINARY: "binary", exp.DataType.Type.DATE: "date",
+    exp.DataType.Type.TIMESTAMPTZ: "timestamp", exp.DataType.Type.TIMESTAMPNTZ: "timestamp_ntz",
+}  # fmt: skip
+_FUNCTIONS = (
+    "boolean",
+    "tinyint",
+    "smallint",
+    "int",
+    "bigint",
+    "float",
+    "double",
+    "string",
+    "date",
+    "timestamp",
+)
+_SECOND_US = 1_000_000
+
+
+def typed(node: exp.Expression, scope: Scope) -> Type:
+    """The type that CAST names; Refused for one that is not listed."""
+    kind = node.this
+    inner = node.expressions
+    if kind in _NAMES and not inner:
+        return simple(_NAMES[kind])
+    if kind == exp.DataType.Type.DECIMAL:
+        digits = [int(one.name) for one in inner]
+        precision, scale = (*digits, *(10, 0)[len(digits) :])[:2]
+        if 0 <= scale <= precision <= MAX_PRECISION and precision:
+            return decimal(precision, scale)
+    if kind == exp.DataType.Type.ARRAY and len(inner) == 1:
+        return array(typed(inner[0], scope))
+    if kind == exp.DataType.Type.MAP and len(inner) == 2:
+        return mapping(typed(inner[0], scope), typed(inner[1], scope))
+    if kind == exp.DataType.Type.STRUCT and all(isinstance(one, exp.ColumnDef) for one in inner):
+        return struct(*((one.this.name, typed(one.args["kind"], scope)) for one in inner))
+    raise scope.refused(node, "a cast to this type is not listed")
+
+
+def cast_(node: exp.Expression, scope: Scope) -> Term:
+    """CAST, ::, TRY_CAST, and the forms of literals that sqlglot reads as casts."""
+    type_ = typed(node.args["to"], scope)
+    if node.args.get("format") or node.args.get("default"):
+        raise scope.refused(node, "this cast is not listed")
+    written = _literal(node, type_, scope)
+    if written is not None:
+        return written
+    return converted(scope.term(node.this), type_, node, scope, try_=bool(node.args.get("safe")))
+
+
+def _literal(node: exp.Expression, type_: Type, scope: Scope) -> Term | None:
+    """5L, 1.5BD, DATE '2026-01-31'. Spark gives them digits of their own, which CAST(5 AS BIGINT) has not: of
+    these sqlglot has other arguments."""
+    inner = node.this
+    if not isinstance(inner, exp.Literal) or "safe" in node.args:
+        return None
+    if type_ in (DATE, TIMESTAMP) and inner.is_string:
+        return literals.time(inner.this, type_, node, scope)
+    return literals.typed_number(inner.this, type_, node, scope) if type_.is_number else None
+
+
+def converted(term: Term, type_: Type, node: exp.Expression, scope: Scope, try_: bool = False) -> Term:
+    """The value as another type, as Spark casts it in ANSI mode; where it cannot be it raises, or is NULL."""
+    given, wanted = term.type.name, type_.name
+    if term.type == type_ or given == "void":
+        return Term(sql=cast(term.sql, type_), type=type_)
+    if given == "string":
+        return Term(sql=read(term, type_, node, scope, try_), type=type_)
+    rule = _RULES.get((given, wanted))
+    if rule is None or (try_ and not _never_raises(term.type, type_)):
+        name = "TRY_CAST" if try_ else "CAST"
+        raise scope.refused(node, f"{name}({term.type.spark} AS {type_.spark}) is not listed")
+    return Term(sql=rule(term, type_), type=type_)
+
+
+def _never_raises(given: Type, wanted: Type) -> bool:
+    return wanted.name in ("string", "boolean") or (given.name, wanted.name) == ("date", "timestamp")
+
+
+def _plain(term: Term, type_: Type) -> str:
+    return cast(term.sql, type_)
+
+
+def _decimal_to_int(term: Term, type_: Type) -> str:
+    return cast(f"trunc({cast(term.sql, decimal(38, term.type.scale))})", type_)
+
+
+def _floating_to_int(term: Term, type_: Type) -> str:
+    return cast(f"trunc({term.sql})", type_)
+
+
+def _decimal_to_double(term: Term, type_: Type) -> str:
+    return decimal_to_double(term.sql, term.type)
+
+
+def _decimal_to_boolean(term: Term, type_: Type) -> str:
+    return f"({term.sql} <> 0)"
+
+
+def _decimal_to_string(term: Term, type_: Type) -> str:
+    """DuckDB leaves the 0 before a point away where no digit may stand there."""
+    if term.type.precision > term.type.scale:
+        return cast(term.sql, STRING)
+    return f"replace(replace('x' || {cast(term.sql, STRING)}, 'x-.', '-0.'), 'x.', '0.')"
+
+
+def _boolean_to_decimal(term: Term, type_: Type) -> str:
+    return cast(cast(term.sql, simple("int")), type_)
+
+
+def _time_to_int(term: Term, type_: Type) -> str:
+    us = f"epoch_us({term.sql})"
+    return bind(
+        [Term(sql=us, type=simple("bigint"))],
+        lambda it: f"({it} - (({it} % {_SECOND_US}) + {_SECOND_US}) % {_SECOND_US}) // {_SECOND_US}",
+    )
+
+
+_NUMBERS = ("tinyint", "smallint", "int", "bigint")
+_RULES = {
+    **{
+        (one, other): _plain
+        for one in _NUMBERS
+        for other in (*_NUMBERS, "float", "double", "decimal", "string")
+    },
+    **{(one, "boolean"): _plain for one in _NUMBERS},
+    **{("boolean", other): _plain for other in (*_NUMBERS, "double", "float", "string")},
+    ("boolean", "decimal"): _boolean_to_decimal,
+    **{("decimal", other): _decimal_to_int for other in _NUMBERS},
+    ("decimal", "decimal"): _plain,
+    ("decimal", "double"): _decimal_to_double,
+    ("decimal", "boolean"): _decimal_to_boolean,
+    ("decimal", "string"): _decimal_to_string,
+    **{(one, other): _floating_to_int for one in ("float", "double") for other in _NUMBERS},
+    ("float", "double"): _plain,
+    ("double", "float"): _plain,
+    ("date", "timestamp"): _plain,
+    ("timestamp", "date"): _plain,
+    ("date", "string"): _plain,
+    ("timestamp", "string"): _plain,
+    ("timestamp", "bigint"): _time_to_int,
+}
+
+
+def _named(name: str) -> Function:
+    def rule(call: Call) -> Term:
+        call.takes(1)
+        return converted(call.terms[0], simple(name), call.node, call.scope)
+
+    return rule
+
+
+NODES: dict[type[exp.Expression], Rule] = {exp.Cast: cast_, exp.TryCast: cast_}
+FUNCTIONS: dict[str, Function] = {name: _named(name) for name in _FUNCTIONS}

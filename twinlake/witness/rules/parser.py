@@ -1,0 +1,68 @@
+"""Owns the reading of Spark SQL: sqlglot's parser, kept from giving a function another meaning."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import SqlglotError
+from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokenizer_core import Token, TokenType
+
+from twinlake.witness.refused import Refused
+
+_KEPT_PARSERS = ("CAST", "TRY_CAST")
+_ESCAPES = set("\\'\"nrt")
+"""What may follow a backslash in a text: sqlglot and Spark read these alike."""
+_DEEPEST = 200
+
+
+class _Written(Spark):
+    """Spark's grammar, with each call of a function left as it is written: `Anonymous`."""
+
+    class Parser(SparkParser):
+        FUNCTIONS: ClassVar = {}
+        FUNCTION_PARSERS: ClassVar = {name: SparkParser.FUNCTION_PARSERS[name] for name in _KEPT_PARSERS}
+        NO_PAREN_FUNCTIONS: ClassVar = {}
+
+
+def parse(text: str) -> exp.Expression:
+    """The tree of an expression or a SELECT; Refused where it is not read as Spark reads it."""
+    try:
+        _refuse_tokens(text, Spark().tokenize(text))
+        found = _Written().parse(text)
+    except (SqlglotError, RecursionError) as error:
+        raise Refused(text, f"it is not understood: {str(error).splitlines()[0][:200]}") from None
+    if len(found) != 1 or not isinstance(tree := found[0], exp.Expression):
+        raise Refused(text, "it is not one expression")
+    if any(node.depth > _DEEPEST for node in tree.find_all(exp.Expression)):
+        raise Refused(text, "it is nested too deeply")
+    return tree
+
+
+def spark_text(node: exp.Expression) -> str:
+    """The node as Spark SQL, near to what the user wrote."""
+    try:
+        return node.sql(dialect=_Written, normalize_functions=False)
+    except SqlglotError:
+        return node.key
+
+
+def _refuse_tokens(text: str, tokens: list[Token]) -> None:
+    for before, token in zip([None, *tokens], tokens, strict=False):
+        source = text[token.start : token.end + 1]
+        if token.token_type == TokenType.STRING:
+            _refuse_escapes(source)
+        # sqlglot reads 5L as 5::BIGINT, and Spark gives the one other digits than the other
+        if source == "::" and before is not None and before.token_type == TokenType.NUMBER:
+            raise Refused(text, "a number that is cast by :: is not listed")
+
+
+def _refuse_escapes(source: str) -> None:
+    """sqlglot leaves octal and unicode escapes as they are; Spark reads them."""
+    at = source.find("\\")
+    while at >= 0:
+        if source[at + 1 : at + 2] not in _ESCAPES:
+            raise Refused(source, "this escape in a text is not listed")
+        at = source.find("\\", at + 2)

@@ -1,0 +1,131 @@
+"""Owns a translated expression, and how a rule names its operands more than once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Protocol
+
+from sqlglot import exp
+
+from twinlake.witness.refused import Refused, guarded
+from twinlake.witness.types import Type
+
+_REPEATABLE = 160
+"""Characters of SQL up to which an operand is written twice; DuckDB computes equal ones once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Term:
+    """DuckDB SQL with Spark's type of it. `sql` may stand wherever an operand may."""
+
+    sql: str
+    type: Type
+    literal: int | Decimal | str | None = None
+    """Its value where it is written out: Spark gives a number that is written the smallest decimal."""
+
+
+class Scope(Protocol):
+    """What a rule may ask while an expression is translated."""
+
+    def term(self, node: exp.Expression) -> Term:
+        """The translated operand; Refused."""
+
+    def text(self, node: exp.Expression) -> str:
+        """What the user wrote, for messages."""
+
+    def refused(self, node: exp.Expression, why: str) -> Refused:
+        """The refusal of this node."""
+
+
+Rule = Callable[[exp.Expression, Scope], Term]
+"""For a class of node. Refused where the types of its operands are not listed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """A call of a function, for its rule. `name` is in small letters."""
+
+    name: str
+    terms: tuple[Term, ...]
+    node: exp.Expression
+    scope: Scope
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The names of the operands' types."""
+        return tuple(term.type.name for term in self.terms)
+
+    def takes(self, *counts: int) -> None:
+        """Refused with another number of operands than these."""
+        if len(self.terms) not in counts:
+            raise self.refused(f"{self.name} with {len(self.terms)} operands is not listed")
+
+    def refused(self, why: str | None = None) -> Refused:
+        shown = ", ".join(term.type.spark for term in self.terms)
+        return self.scope.refused(self.node, why or f"{self.name}({shown}) is not listed")
+
+    def guarded(self, condition: str, sql: str, why: str) -> str:
+        """The SQL, with a guard that raises for rows that meet the condition."""
+        return guarded(condition, sql, self.scope.text(self.node), why)
+
+    def number(self, index: int) -> int:
+        """The operand as a whole number that is written out; Refused where it is none."""
+        found = self.terms[index].literal
+        if not isinstance(found, int) or isinstance(found, bool):
+            raise self.refused(f"operand {index + 1} of {self.name} has to be a number that is written out")
+        return found
+
+    def string(self, index: int) -> str:
+        """The operand as a text that is written out; Refused where it is none."""
+        found = self.terms[index].literal
+        if not isinstance(found, str):
+            raise self.refused(f"operand {index + 1} of {self.name} has to be a text that is written out")
+        return found
+
+
+Function = Callable[[Call], Term]
+"""The rule of a function's name."""
+
+
+def bind(terms: Sequence[Term], make: Callable[..., str]) -> str:
+    """`make` of the operands' SQL, each of which it may name several times; it is computed once."""
+    long = [index for index, term in enumerate(terms) if len(term.sql) > _REPEATABLE]
+    names = [term.sql for term in terms]
+    for index in long:
+        names[index] = variable(terms[index].sql)
+    made = make(*names)
+    for index in reversed(long):
+        made = f"list_transform([{terms[index].sql}], lambda {names[index]}: {made})[1]"
+    return made
+
+
+def variable(sql: str) -> str:
+    """A name for this SQL's value that no SQL within it has: deeper ones are of lower numbers."""
+    depth = 0
+    while f"_let{depth}_" in sql:
+        depth += 1
+    return f"_let{depth}_"
+
+
+def text_literal(value: str) -> str:
+    """A text as DuckDB's SQL writes it."""
+    if "\0" in value:
+        parts = (f"'{part}'" for part in value.replace("'", "''").split("\0"))
+        return "(" + " || chr(0) || ".join(parts) + ")"
+    return "'" + value.replace("'", "''") + "'"
+
+
+def cast(sql: str, type_: Type) -> str:
+    return f"CAST({sql} AS {type_.duckdb})"
+
+
+def by_name(*families: Mapping[str, Function]) -> dict[str, Function]:
+    """All functions of these families; a name may be in one of them."""
+    found: dict[str, Function] = {}
+    for family in families:
+        if twice := found.keys() & family.keys():
+            raise ValueError(f"two rules for {sorted(twice)}")
+        found |= family
+    return found
