@@ -47,6 +47,7 @@ SCHEMA: dict[str, Any] = {
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
     (tmp_path / "twinlake.toml").write_text("[project]\n")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("TWINLAKE_HOME", raising=False)  # whoever runs the tests may have one
     yield Project.load(tmp_path)
 
 
