@@ -1,0 +1,220 @@
+"""Questions over files that a test has written itself, without Spark: what differs, what has no answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from twinlake.witness.answer import DIFFERS, EQUAL, FAILED, NOT_WITNESSED, Answer
+from twinlake.witness.child import witness
+from twinlake.witness.evaluate import evaluate
+from twinlake.witness.question import Field, Limits, Question, Rows, TopicLog
+
+LIMITS = Limits(memory_mb=512, seconds=60)
+START = datetime(2026, 1, 31, 12, tzinfo=UTC)
+TIME = pa.timestamp("us", "UTC")
+EVENT = pa.struct([("customer", pa.string()), ("amount", pa.decimal128(12, 2)), ("at", TIME)])
+FIELDS = {"customer": "string", "amount": "decimal(12,2)", "at": "timestamp"}
+TOTALS: dict[str, Any] = {
+    "kind": "aggregate", "name": "totals", "inputs": ["orders"], "explode": None, "where": None,
+    "columns": [["customer", "customer"], ["amount", "amount"], ["at", "at"]], "keys": ["customer"],
+    "window": None,
+    "measures": [["n", {"kind": "count", "of": None}], ["sales", {"kind": "sum", "of": "amount"}]],
+}  # fmt: skip
+SHOWN = (("customer", "string"), ("n", "bigint"), ("sales", "decimal(38,2)"))
+PLACED = pa.schema([("customer", pa.string()), ("n", pa.int64()), ("sales", pa.decimal128(38, 2))])
+RIGHT = (("ann", 2, "3.50"), ("bob", 1, None), (None, 1, "-1.00"))
+
+
+def event(customer: str | None, amount: str | None, seconds: int = 0) -> dict[str, Any]:
+    return {
+        "customer": customer, "amount": amount and Decimal(amount), "at": START + timedelta(seconds=seconds),
+    }  # fmt: skip
+
+
+EVENTS = (event("ann", "1.00"), event("ann", "2.50"), event("bob", None), event(None, "-1.00"))
+
+
+def write(folder: Path, rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> str:
+    file = folder / f"{uuid4().hex}.parquet"
+    pq.write_table(pa.Table.from_pylist(list(rows), schema), file)
+    return str(file)
+
+
+def log_file(folder: Path, events: Sequence[Any], type_: Any = EVENT, first: int = 0, **columns: Any) -> str:
+    """A file of a log, of records of one partition; `columns` are the same in all of them."""
+    schema = pa.schema(
+        [
+            ("epoch", pa.int32()), ("partition", pa.int32()), ("offset", pa.int64()), ("timestamp", TIME),
+            ("key", pa.binary()), ("schema_id", pa.int32()), ("event", type_), ("verdict", pa.string()),
+            ("late", pa.bool_()), ("replay", pa.bool_()), ("batch", pa.int64()), ("ingested_at", TIME),
+        ]
+    )  # fmt: skip
+    usual = {
+        "epoch": 0, "partition": 0, "timestamp": START, "key": b"k", "schema_id": 1, "verdict": "valid",
+        "late": False, "replay": False, "batch": 1, "ingested_at": START, **columns,
+    }  # fmt: skip
+    rows = [{**usual, "offset": first + number, "event": one} for number, one in enumerate(events)]
+    return write(folder, rows, schema)
+
+
+def topic(*files: str, fields: Mapping[str, str] = FIELDS, **more: Any) -> TopicLog:
+    known: dict[str, Any] = {
+        "contract": {"columns": [], "late_after": "1 minute", "null_values": "invalid", "key_format": None},
+        "fields": tuple(Field(name=name, type=type_) for name, type_ in fields.items()),
+        "files": files, "position": 1, "event": dict(fields), "met": {"1": tuple(fields)}, **more,
+    }  # fmt: skip
+    return TopicLog(**known)
+
+
+def totals(folder: Path, *rows: tuple[Any, ...]) -> Rows:
+    written = [{"customer": c, "n": n, "sales": s and Decimal(s)} for c, n, s in rows]
+    return Rows(files=(write(folder, written, PLACED),), columns=SHOWN)
+
+
+def ask(folder: Path, rows: Sequence[tuple[Any, ...]] = RIGHT, **changed: Any) -> Question:
+    """Whether these are the totals of EVENTS; with fields of the definition that are changed."""
+    return Question(
+        definition={**TOTALS, **changed}, topics={"orders": topic(log_file(folder, EVENTS))},
+        shown=totals(folder, *rows),
+    )  # fmt: skip
+
+
+def test_a_child_finds_what_is_shown(tmp_path: Path) -> None:
+    found = witness(ask(tmp_path), LIMITS)
+
+    assert (found.verdict, found.rows, found.engine, found.why) == (EQUAL, 3, "DuckDB 2.0.0", "")
+    assert found.cpu_s > 0 and len(found.sql_hash) == 64
+
+
+def test_the_hash_is_that_of_the_statements_and_not_of_the_files(tmp_path: Path) -> None:
+    first, again = (evaluate(ask(tmp_path), LIMITS).sql_hash for _ in range(2))
+
+    assert first == again != evaluate(ask(tmp_path, where="amount > 1.00"), LIMITS).sql_hash
+
+
+def test_a_wrong_value_differs_with_its_key_and_both_sides(tmp_path: Path) -> None:
+    found = evaluate(ask(tmp_path, (("ann", 2, "3.51"), *RIGHT[1:])), LIMITS)
+
+    assert (found.verdict, found.rows, found.differing) == (DIFFERS, 3, 1)
+    (one,) = found.differences
+    assert (one.key, one.columns) == ({"customer": "ann"}, ("sales",))
+    assert (one.witness, one.shown) == ({"n": "2", "sales": "3.50"}, {"n": "2", "sales": "3.51"})
+
+
+def test_a_row_too_few_or_too_many_differs(tmp_path: Path) -> None:
+    found = evaluate(ask(tmp_path, (*RIGHT[:2], ("eve", 0, None))), LIMITS)
+
+    assert (found.verdict, found.differing) == (DIFFERS, 2)
+    first, second = found.differences
+    assert (first.key, first.witness, first.shown) == ({"customer": None}, {"n": "1", "sales": "-1.00"}, None)
+    assert (second.key, second.witness, second.shown) == (
+        {"customer": "eve"},
+        None,
+        {"n": "0", "sales": None},
+    )
+
+
+def test_a_key_that_is_shown_twice_differs(tmp_path: Path) -> None:
+    found = evaluate(ask(tmp_path, (*RIGHT, RIGHT[0])), LIMITS)
+
+    assert (found.verdict, found.rows, found.differing) == (DIFFERS, 4, 1)
+
+
+def test_only_valid_records_up_to_the_position_count(tmp_path: Path) -> None:
+    odd, others = (event("ann", "100.00"),), ("invalid", "duplicate", "too_late", "ignored")
+    files = (
+        log_file(tmp_path, EVENTS), log_file(tmp_path, odd, first=10, batch=2),
+        *(log_file(tmp_path, odd, first=20, verdict=one) for one in others),
+    )  # fmt: skip
+    question = replace(ask(tmp_path), topics={"orders": topic(*files)})
+
+    assert evaluate(question, LIMITS).verdict == EQUAL
+    later = replace(question, topics={"orders": topic(*files, position=2)})
+    assert evaluate(later, LIMITS).verdict == DIFFERS
+
+
+def test_no_files_are_no_rows(tmp_path: Path) -> None:
+    question = replace(ask(tmp_path), topics={"orders": topic()}, shown=Rows(files=(), columns=SHOWN))
+
+    found = evaluate(question, LIMITS)
+
+    assert (found.verdict, found.rows) == (EQUAL, 0)
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"kind": "graph"}, "kind graph (the witness does not know this kind)"),
+        ({"measures": [["n", {"kind": "log_sum", "of": "amount"}]]}, "measure log_sum (the witness"),
+        ({"where": "odd_function(customer)"}, "odd_function(customer) ("),
+    ],
+)  # fmt: skip
+def test_what_the_witness_does_not_know_has_no_answer(
+    tmp_path: Path, changed: dict[str, Any], why: str
+) -> None:
+    found = evaluate(ask(tmp_path, **changed), LIMITS)
+
+    assert found.verdict == NOT_WITNESSED and found.why.startswith(why), found
+
+
+def test_what_needs_more_memory_has_no_answer(tmp_path: Path) -> None:
+    many = [event(f"{'c' * 200}{number}", "1.00") for number in range(200_000)]
+    question = replace(ask(tmp_path), topics={"orders": topic(log_file(tmp_path, many))})
+
+    found = witness(question, replace(LIMITS, memory_mb=40))
+
+    assert (found.verdict, found.why) == (NOT_WITNESSED, "it needs more than 40 MB")
+
+
+def test_a_file_that_is_not_there_has_failed(tmp_path: Path) -> None:
+    gone = topic(str(tmp_path / "gone.parquet"))
+
+    found = evaluate(replace(ask(tmp_path), topics={"orders": gone}), LIMITS)
+
+    assert found.verdict == FAILED and "gone.parquet" in found.why
+
+
+def test_other_types_than_spark_has_are_not_compared(tmp_path: Path) -> None:
+    question = ask(tmp_path)
+    other = replace(question.shown, columns=(*SHOWN[:2], ("sales", "decimal(38,3)")))
+
+    found = evaluate(replace(question, shown=other), LIMITS)
+
+    assert found.verdict == NOT_WITNESSED and found.why.startswith("column sales (decimal(38,3) in Spark")
+
+
+def test_windows_are_final_by_the_clock_at_the_pin(tmp_path: Path) -> None:
+    """A line of its own: the verdict is about the rest."""
+    window = {"kind": "tumbling", "on": "at", "size": "1 minute"}
+    schema = pa.schema([*PLACED, ("window_start", TIME), ("window_end", TIME), ("final", pa.bool_())])
+    rows = [
+        {"customer": "ann", "n": 1, "sales": Decimal("1.00"), "window_start": START + at,
+         "window_end": START + at + timedelta(minutes=1), "final": not at}
+        for at in (timedelta(0), timedelta(minutes=1))
+    ]  # fmt: skip
+    shown = Rows(
+        files=(write(tmp_path, rows, schema),),
+        columns=(*SHOWN, ("window_start", "timestamp"), ("window_end", "timestamp"), ("final", "boolean")),
+    )
+    file = log_file(tmp_path, [event("ann", "1.00", 0), event("ann", "1.00", 119)])
+
+    def found(minutes: int) -> Answer:
+        at = int((START + timedelta(minutes=minutes)).timestamp()) * 1_000_000
+        topics = {"orders": topic(file, watermark=at)}
+        return evaluate(Question(definition={**TOTALS, "window": window}, topics=topics, shown=shown), LIMITS)
+
+    first, second = found(2), found(3)
+    assert (first.verdict, second.verdict) == (EQUAL, EQUAL)
+    assert first.final and (first.final.verdict, first.final.rows) == (EQUAL, 2)
+    assert second.final and (second.final.verdict, second.final.differing) == (DIFFERS, 1)
+    assert second.final.differences[0].columns == ("final",)

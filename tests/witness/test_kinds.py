@@ -1,0 +1,129 @@
+"""Every kind over generated histories: the witness finds what Spark's kind shows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.laws import activity, joins
+from tests.laws.entries import ENTRIES
+from tests.laws.histories import START, generated, packed
+from tests.laws.simple_measures import TABLE as SIMPLE
+from tests.laws.simple_measures import odd_histories
+from tests.laws.tables import NEWEST, TOTALS, WINDOWED
+from tests.witness.asking import answered, asked, differing, log_of, shown, view_of
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.events import Events
+from twinlake.kinds.kind import Kind
+from twinlake.kinds.rolling import Rolling
+from twinlake.witness.answer import EQUAL, Answer
+from twinlake.witness.question import TopicLog
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+WATERMARK = START + timedelta(hours=3, seconds=60)
+"""Windows of 12:00 are final by the contract's lateness, those of 12:01 are not."""
+FIRST = datetime(1970, 1, 1, tzinfo=UTC)
+PLAIN = Events(
+    name="plain", inputs=("made",), where="key <> '' OR amount > 0",
+    columns={name: name for name in ("history", "key", "at", "amount", "ratio", "words")},
+)  # fmt: skip
+FOLLOWS = replace(NEWEST, name="follows", order=())
+BY_TWO = replace(
+    NEWEST, name="by_two", order=("ratio", "words"), delete_when="words = 'x'", values=("words", "ratio")
+)
+WHOLE_NUMBERS = Aggregate(
+    name="plain_entries", inputs=("made",), keys=ENTRIES.keys, window=ENTRIES.window,
+    columns={name: sql for name, sql in ENTRIES.columns.items() if name != "odd"} | {"odd": "ratio"},
+    measures=ENTRIES.measures,
+)  # fmt: skip
+
+
+def micros(moment: datetime) -> int:
+    return (moment - FIRST) // timedelta(microseconds=1)
+
+
+@pytest.fixture(scope="module")
+def rows(spark: SparkSession) -> DataFrame:
+    return whole(packed(spark, [*generated(150), *odd_histories(150)])).cache()
+
+
+@pytest.fixture(scope="module")
+def log(rows: DataFrame, tmp_path_factory: pytest.TempPathFactory) -> TopicLog:
+    return log_of(rows, tmp_path_factory.mktemp("log"), watermark=micros(WATERMARK))
+
+
+def whole(packed: DataFrame) -> DataFrame:
+    """Each history once, with record ids of its own."""
+    offset = "CAST(_offset + 1000 * CAST(split(history, '/')[0] AS int) AS bigint) AS _offset"
+    columns = (offset if name == "_offset" else name for name in packed.columns)
+    return packed.where("history LIKE '%whole'").selectExpr(*columns)
+
+
+def answer(table: Kind, rows: DataFrame, log: TopicLog, folder: Path) -> Answer:
+    return answered(asked(table, shown(table, rows, log), {"made": log}, folder))
+
+
+@pytest.mark.parametrize(
+    "table",
+    [PLAIN, TOTALS, WINDOWED, SIMPLE, WHOLE_NUMBERS, activity.SLIDING, NEWEST, FOLLOWS, BY_TWO],
+    ids=lambda table: table.name,
+)
+def test_the_witness_finds_what_a_table_of_one_topic_shows(
+    table: Kind, rows: DataFrame, log: TopicLog, tmp_path: Path
+) -> None:
+    found = answer(table, rows, log, tmp_path)
+
+    assert found.verdict == EQUAL and found.rows > 300, differing(found)
+    assert found.final is None or (found.final.verdict, found.final.rows) == (EQUAL, found.rows)
+
+
+def test_the_witness_finds_sessions_and_their_windows(spark: SparkSession, seed: int, tmp_path: Path) -> None:
+    rows = whole(packed(spark, activity.activity(seed, 100))).cache()
+    log = log_of(rows, tmp_path, watermark=micros(WATERMARK))
+
+    for table in (activity.VISITS, activity.SLIDING):
+        found = answer(table, rows, log, tmp_path)
+        assert found.verdict == EQUAL and found.rows > 200, differing(found)
+        assert found.final and found.final.verdict == EQUAL
+
+
+@pytest.mark.parametrize("watermark", [START + timedelta(seconds=100), None], ids=str)
+def test_the_witness_finds_the_last_windows(
+    rows: DataFrame, log: TopicLog, watermark: datetime | None, tmp_path: Path
+) -> None:
+    log = replace(log, watermark=watermark and micros(watermark))
+    top = Rolling(name="top", of="windowed", last=("1 minute", "3 minutes", "1 day"))
+    top = top.bound({"windowed": WINDOWED})
+    view = view_of(top, {"windowed": WINDOWED.partial(rows)}, {"made": log})
+
+    found = answered(asked(top, view, {"made": log}, tmp_path, {"windowed": (WINDOWED, None)}))
+
+    assert found.verdict == EQUAL and (found.rows > 0) is (watermark is not None), differing(found)
+    assert found.final and found.final.verdict == EQUAL
+
+
+@pytest.mark.parametrize("table", [*joins.NEAR.values(), *joins.AS_OF.values()], ids=lambda table: table.name)
+def test_the_witness_finds_what_a_join_shows(
+    spark: SparkSession, seed: int, table: Any, tmp_path: Path
+) -> None:
+    pairs = joins.pairs(60, seed)
+    sides = {}
+    for one, histories in ((joins.ASKS, [p.left for p in pairs]), (joins.HITS, [p.right for p in pairs])):
+        sides[one.name] = (one, whole(packed(spark, histories)))
+    moved = sides["hits"][1]
+    logs = {"made": log_of(moved, tmp_path, watermark=micros(FIRST + timedelta(hours=3, seconds=30)))}
+    states = {name: one.partial(rows) for name, (one, rows) in sides.items()}
+    tables = {name: one for name, (one, _) in sides.items()}
+    view = view_of(table.bound(tables), states, logs)
+    reads = {name: (one, view_of(one, {name: states[name]}, logs)) for name, one in tables.items()}
+
+    found = answered(asked(table, view, logs, tmp_path, reads))
+
+    assert found.verdict == EQUAL and found.rows > 100, differing(found)
+    assert found.final and found.final.verdict == EQUAL

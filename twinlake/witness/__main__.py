@@ -1,0 +1,47 @@
+"""The child: reads a question as JSON from stdin, writes the answer as JSON to stdout.
+
+`python -m twinlake.witness`, started by `witness/child.py`. It bounds itself before it reads a file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import sys
+from contextlib import suppress
+
+from twinlake.witness.evaluate import evaluate
+from twinlake.witness.question import Limits, Question
+
+_BESIDE_MB = 2_048
+"""Address space beside what DuckDB may allocate: Python, code, stacks, and what its allocator keeps."""
+_LATER_S = 30
+"""The asker ends a child in time; one that nobody ends stops by itself so much later."""
+
+
+def main() -> None:
+    asked = json.load(sys.stdin)
+    limits = Limits.from_json(asked["limits"])
+    bound(limits)
+    answer = evaluate(Question.from_json(asked["question"]), limits)
+    json.dump(answer.to_json(), sys.stdout)
+
+
+def bound(limits: Limits) -> None:
+    """The lowest priority, and hard ends of memory and time for what DuckDB's own bounds do not see."""
+    os.nice(19)
+    with suppress(AttributeError, OSError):  # not every system has it, or lets us
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    space = (limits.memory_mb + _BESIDE_MB) * 1_048_576
+    resource.setrlimit(resource.RLIMIT_AS, (space, space))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    seconds = int(limits.seconds) + _LATER_S
+    cpu = seconds * max(limits.threads, 1)
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + _LATER_S))
+    signal.alarm(seconds)
+
+
+if __name__ == "__main__":
+    main()

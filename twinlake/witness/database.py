@@ -1,0 +1,120 @@
+"""Owns what runs in DuckDB for one question: its files, relations made of them, the record of statements."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from twinlake.witness import engine
+from twinlake.witness.question import Limits, Question, Rows
+from twinlake.witness.types import Type, identifier
+
+Types = dict[str, Type]
+"""By column of a relation, in order."""
+
+
+class Database:
+    """Reads these files and nothing else of this machine; every statement is a part of `sql_hash`."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+        self._statements = hashlib.sha256()
+        self._files = 0
+
+    @property
+    def sql_hash(self) -> str:
+        return self._statements.hexdigest()
+
+    def run(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows of a statement."""
+        self._statements.update(sql.encode() + b"\n")
+        return self._connection.execute(sql).fetchall()
+
+    def one(self, sql: str) -> tuple[Any, ...]:
+        """The only row of a statement."""
+        (found,) = self.run(sql)
+        return found
+
+    def texts(self, sql: str) -> tuple[tuple[str, ...], list[tuple[str | None, ...]]]:
+        """Column names and rows of a statement whose columns are all text."""
+        self._statements.update(sql.encode() + b"\n")
+        found = self._connection.execute(sql)
+        return tuple(column[0] for column in found.description or ()), found.fetchall()
+
+    def view(self, name: str, sql: str) -> str:
+        """A relation with this text, which is run whenever it is read; its quoted name."""
+        self.run(f"CREATE VIEW {identifier(name)} AS {sql}")
+        return identifier(name)
+
+    def table(self, name: str, sql: str) -> str:
+        """A relation with this text, which is run once; its quoted name."""
+        self.run(f"CREATE TEMP TABLE {identifier(name)} AS {sql}")
+        return identifier(name)
+
+    def files(self, files: Sequence[str]) -> str | None:
+        """A relation with all columns of Parquet files, by name; None for no files."""
+        if not files:
+            return None
+        self._files += 1
+        name = identifier(f"_files_{self._files}")
+        listed = ", ".join(_text(file) for file in files)
+        # it is no part of the record: the same question over other files has the same statements
+        self._connection.execute(
+            f"CREATE VIEW {name} AS SELECT * FROM read_parquet([{listed}], union_by_name = true)"
+        )
+        return name
+
+    def columns(self, relation: str) -> dict[str, str]:
+        """By name, the columns of a relation and DuckDB's types of them."""
+        found = self._connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
+        return {row[0]: row[1] for row in found}
+
+    def fields(self, relation: str, column: str) -> set[str]:
+        """The names of a struct's fields."""
+        found = self._connection.execute(f"SELECT {identifier(column)} FROM {relation} LIMIT 0")
+        return {name for name, _ in found.description[0][1].children}  # type: ignore[index]
+
+    def rows(self, name: str, rows: Rows) -> tuple[str, Types]:
+        """A relation with what Spark has written, each column as the type that it has there."""
+        types = {column: Type.parse(text) for column, text in rows.columns}
+        files = self.files(rows.files)
+        if files is None:
+            return self.view(name, f"SELECT {nothing(types)} WHERE false"), types
+        shown = ", ".join(
+            f"CAST({identifier(column)} AS {type_.duckdb}) AS {identifier(column)}"
+            for column, type_ in types.items()
+        )
+        return self.view(name, f"SELECT {shown} FROM {files}"), types
+
+
+@contextmanager
+def opened(question: Question, limits: Limits) -> Iterator[Database]:
+    """A database that can read the question's files, and neither write nor load anything."""
+    spill = Path(limits.spill) if limits.spill else None
+    connection = engine.connect(memory_mb=limits.memory_mb, threads=limits.threads, temporary=spill)
+    try:
+        listed = ", ".join(_text(file) for file in question.files)
+        for setting in (
+            f"max_temp_directory_size = '{limits.spill_mb}MB'",
+            f"allowed_paths = [{listed}]",
+            "enable_external_access = false",
+            "lock_configuration = true",
+        ):
+            connection.execute(f"SET {setting}")
+        yield Database(connection)
+    finally:
+        connection.close()
+
+
+def nothing(types: Types) -> str:
+    """The columns of a row of NULLs."""
+    return ", ".join(f"CAST(NULL AS {type_.duckdb}) AS {identifier(name)}" for name, type_ in types.items())
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"

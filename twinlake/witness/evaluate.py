@@ -1,0 +1,70 @@
+"""Answers a question in this process: evaluates the definition, compares, and says why where it cannot."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import duckdb
+
+from twinlake.witness import engine
+from twinlake.witness.answer import FAILED, NOT_WITNESSED, Answer, Compared
+from twinlake.witness.compare import Outcome, compare
+from twinlake.witness.database import Database, opened
+from twinlake.witness.kinds.all import KINDS
+from twinlake.witness.question import Limits, Question
+from twinlake.witness.refused import Refused, raised
+from twinlake.witness.result import Asked, Result
+
+_SHOWN = 300
+_BY_DATA = (
+    duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException, duckdb.DataError,
+)  # fmt: skip
+"""What DuckDB raises for a value: Spark has shown the rows, so the engines differ in what they refuse."""
+
+
+def evaluate(question: Question, limits: Limits) -> Answer:
+    """The answer; a question that the witness has no answer to says why."""
+    began = time.process_time()
+    answer = _answer(question, limits)
+    return replace(answer, cpu_s=round(time.process_time() - began, 3), engine=engine.NAME)
+
+
+def _answer(question: Question, limits: Limits) -> Answer:
+    try:
+        with opened(question, limits) as database:
+            return _of(question, database)
+    except Refused as error:
+        why = f"{error.expression} ({error.why_text})" if error.why_text else error.expression
+        return Answer(table=question.table, verdict=NOT_WITNESSED, why=why)
+    except (duckdb.OutOfMemoryException, MemoryError):
+        why = f"it needs more than {limits.memory_mb} MB"
+        return Answer(table=question.table, verdict=NOT_WITNESSED, why=why)
+    except duckdb.Error as error:
+        if found := raised(str(error)):
+            return Answer(table=question.table, verdict=NOT_WITNESSED, why=f"{found[0]} ({found[1]})")
+        line = " ".join(str(error).split())[:_SHOWN]
+        if isinstance(error, _BY_DATA):
+            why = f"{engine.NAME} refuses a value: {line}"
+            return Answer(table=question.table, verdict=NOT_WITNESSED, why=why)
+        return Answer(table=question.table, verdict=FAILED, why=line)
+
+
+def _of(question: Question, database: Database) -> Answer:
+    kind = KINDS.get(str(question.definition.get("kind")))
+    if kind is None:
+        raise Refused(f"kind {question.definition.get('kind')}", "the witness does not know this kind")
+    result = kind(Asked(database, question, question.definition))
+    shown, types = database.rows("_shown_by_spark", question.shown)
+    outcome = compare(database, result, shown, types)
+    return _said(question, database, result, outcome)
+
+
+def _said(question: Question, database: Database, result: Result, outcome: Outcome) -> Answer:
+    rows: Compared = outcome.rows
+    return Answer(
+        table=question.table, verdict=rows.verdict, why=rows.why, rows=rows.rows, differing=rows.differing,
+        differences=rows.differences, final=outcome.by_clocks, within_bound=outcome.within_bound,
+        bounds={name: one.rule.bound for name, one in result.columns.items() if one.rule.bound},
+        expressions_by_spark=question.stepped is not None, sql_hash=database.sql_hash,
+    )  # fmt: skip

@@ -1,0 +1,55 @@
+"""Aggregate: measures of all rows with equal keys, and in a window of time where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from twinlake.witness.clocks import final, of_table
+from twinlake.witness.grouped import Measures
+from twinlake.witness.refused import Refused
+from twinlake.witness.result import Asked, Result, Shown
+from twinlake.witness.steps import stepped
+from twinlake.witness.text import cell, micros, moment
+from twinlake.witness.types import BOOLEAN, TIMESTAMP, identifier
+
+START, END, FINAL = "window_start", "window_end", "final"
+_WINDOW = "_window"
+"""A window's start in microseconds."""
+
+
+def aggregate(asked: Asked) -> Result:
+    definition, keys = asked.definition, tuple(asked.definition["keys"])
+    rows = stepped(asked.database, asked.question, definition)
+    measures = Measures(definition["measures"], rows.types, is_exploded=bool(definition.get("explode")))
+    columns = {name: Shown(rows.types[name]) for name in keys}
+    window = definition.get("window")
+    if window is None:
+        return Result(measures.sql(rows.relation, keys), keys, columns | measures.shown)
+    size = micros(window["size"])
+    windowed = asked.database.view("_windowed", in_windows(rows.relation, window))
+    found = measures.sql(windowed, (*keys, _WINDOW))
+    ends = f"{identifier(_WINDOW)} + {size}"
+    clock = of_table(asked.question, definition, window["on"])
+    is_final = final(identifier(_WINDOW), size, [clock], inclusive=False)
+    sql = (
+        f"SELECT *, {moment(identifier(_WINDOW))} AS {START}, {moment(ends)} AS {END}, {is_final} AS {FINAL}"
+        f" FROM ({found})"
+    )
+    columns |= {START: Shown(TIMESTAMP), END: Shown(TIMESTAMP)}
+    return Result(sql, (*keys, START), columns | measures.shown, {FINAL: Shown(BOOLEAN)})
+
+
+def in_windows(relation: str, window: Mapping[str, Any]) -> str:
+    """SELECT text: the rows that have a time, once for each window [start, start + size) that holds it."""
+    at = f"epoch_us({identifier(window['on'])})"
+    timed = f"SELECT *, {at} AS _at FROM {relation} WHERE {identifier(window['on'])} IS NOT NULL"
+    size = micros(window["size"])
+    if window["kind"] == "tumbling":
+        return f"SELECT *, {cell('_at', size)} AS {_WINDOW} FROM ({timed})"
+    if window["kind"] != "hopping":
+        raise Refused(f"window {window['kind']}", "the witness does not know this window")
+    every = micros(window["every"])
+    last = cell("_at", every)
+    starts = f"range({last} - {size} + {every}, {last} + 1, {every})"
+    return f"SELECT *, unnest({starts}) AS {_WINDOW} FROM ({timed})"

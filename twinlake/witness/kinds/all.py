@@ -1,0 +1,23 @@
+"""The only list of kinds that the witness knows."""
+
+from __future__ import annotations
+
+from twinlake.witness.kinds.aggregate import aggregate
+from twinlake.witness.kinds.as_of_join import as_of_join
+from twinlake.witness.kinds.events import events
+from twinlake.witness.kinds.interval_join import interval_join
+from twinlake.witness.kinds.latest import latest
+from twinlake.witness.kinds.rolling import rolling
+from twinlake.witness.kinds.sessions import sessions
+from twinlake.witness.result import Kind
+
+KINDS: dict[str, Kind] = {
+    "events": events,
+    "aggregate": aggregate,
+    "sessions": sessions,
+    "latest": latest,
+    "interval_join": interval_join,
+    "as_of_join": as_of_join,
+    "rolling": rolling,
+}
+"""By the name in JSON."""

@@ -1,0 +1,81 @@
+"""Owns what a kind answers: the rows that a view must show, and by which rule each column is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from twinlake.witness.database import Database
+from twinlake.witness.question import Question
+from twinlake.witness.types import Type, identifier
+
+
+@dataclass(frozen=True)
+class Rule:
+    """When the witness's value and the shown one are equal.
+
+    `same` is SQL with {w}, the witness's value, {s}, the shown one, and the names of columns that the result
+    has beside the value; it is never NULL.
+    """
+
+    same: str
+    beside: tuple[str, ...] = ()
+    bound: str = ""
+    """For a person how near it has to be, where the value is approximate by its definition."""
+    is_exact: bool = False
+
+    def sql(self, name: str, witness: str, shown: str) -> str:
+        """Whether the column is equal in a row of both sides, given as the names of relations."""
+        column = identifier(name)
+        beside = {part: f"{witness}.{identifier(part_of(name, part))}" for part in self.beside}
+        return f"({self.same.format(w=f'{witness}.{column}', s=f'{shown}.{column}', **beside)})"
+
+
+EXACTLY = Rule("{w} IS NOT DISTINCT FROM {s}", is_exact=True)
+BY_ITS_SIZE = Rule(
+    "{w} IS NOT DISTINCT FROM {s}"
+    " OR coalesce(isfinite({w}) AND isfinite({s})"
+    " AND abs({w} - {s}) <= 1e-9 * greatest(abs({w}), abs({s})), false)"
+)
+"""A double of a Derived."""
+
+
+def part_of(name: str, part: str) -> str:
+    """A column beside the one of this name; no view's column has two `_` in a row."""
+    return f"{name}__{part}"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A column of the view."""
+
+    type: Type
+    rule: Rule = EXACTLY
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a version must show: `sql` has the keys, the columns, those that follow the clocks, and what their
+    rules name beside them."""
+
+    sql: str
+    keys: tuple[str, ...]
+    columns: Mapping[str, Shown]
+    """Those that history alone decides, keys among them."""
+    by_clocks: Mapping[str, Shown] = field(default_factory=dict)
+    is_whole: bool = True
+    """False where the same columns are to be computed when they are read: rows as many as the records."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a kind works with."""
+
+    database: Database
+    question: Question
+    definition: Mapping[str, Any]
+
+
+Kind = Callable[[Asked], Result]
+"""Evaluates a definition of one kind; Refused where it cannot."""

@@ -1,0 +1,74 @@
+"""Owns the row-local steps of a definition: explode, then where, then columns, over a topic's records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from twinlake.witness.database import Database, Types
+from twinlake.witness.expressions import translate
+from twinlake.witness.log import RECORD, topic_rows
+from twinlake.witness.question import Question
+from twinlake.witness.refused import Refused
+from twinlake.witness.text import RECORD_NUMBER, record_number
+from twinlake.witness.types import identifier
+
+STEPPED = "_stepped"
+_KEPT = tuple(name for name in RECORD if name != "_ingested_at")
+
+
+@dataclass(frozen=True)
+class Stepped:
+    """The rows after all steps: the definition's columns, the record id and time, RECORD_NUMBER."""
+
+    relation: str
+    types: Types
+    source: str
+    """The topic's rows, of which these were made."""
+    source_types: Types
+
+
+def stepped(
+    database: Database,
+    question: Question,
+    definition: Mapping[str, Any],
+    beside: Mapping[str, str] = {},
+    name: str = STEPPED,
+) -> Stepped:
+    """Make the relation; `beside` are further columns, each an expression over the topic's rows."""
+    if question.stepped is not None:
+        return _by_spark(database, question, beside, name)
+    (topic,) = definition["inputs"]
+    source = f"{name}_of"
+    rows = topic_rows(database, source, question.topics[topic])
+    types, relation = dict(rows), identifier(source)
+    if explode := definition.get("explode"):
+        array = translate(explode["array"], types)
+        if array.type.name != "array":
+            raise Refused(explode["array"], f"it is {array.type.spark}, not an array")
+        element = identifier(explode["name"])
+        relation = f"(SELECT *, unnest({array.sql}) AS {element} FROM {relation})"
+        types[explode["name"]] = array.type.element
+    made = {column: translate(sql, types) for column, sql in definition["columns"]}
+    more = {column: translate(sql, types) for column, sql in beside.items()}
+    shown = [f"{one.sql} AS {identifier(column)}" for column, one in (made | more).items()]
+    where = definition.get("where")
+    condition = f" WHERE {translate(where, types).sql}" if where is not None else ""
+    found = database.view(
+        name, f"SELECT {', '.join((*shown, *_KEPT))}, {RECORD_NUMBER} FROM {relation}{condition}"
+    )
+    kept = {column: RECORD[column] for column in _KEPT}
+    shown_types = {column: one.type for column, one in (made | more).items()}
+    return Stepped(found, shown_types | kept, identifier(source), rows)
+
+
+def _by_spark(database: Database, question: Question, beside: Mapping[str, str], name: str) -> Stepped:
+    assert question.stepped is not None
+    rows, types = database.rows(f"{name}_by_spark", question.stepped)
+    for column in beside:
+        if column not in types:
+            raise Refused(beside[column], "Spark has not computed it beside the columns")
+    number = record_number("_epoch", "_partition", "_offset")
+    found = database.view(name, f"SELECT *, {number} AS {RECORD_NUMBER} FROM {rows}")
+    return Stepped(found, types, rows, types)
