@@ -67,7 +67,10 @@ def log_file(folder: Path, events: Sequence[Any], type_: Any = EVENT, first: int
     return write(folder, rows, schema)
 
 
-def topic(*files: str, fields: Mapping[str, str] = FIELDS, **more: Any) -> TopicLog:
+def topic(*files: str, fields: Mapping[str, str] | tuple[Field, ...] = FIELDS, **more: Any) -> TopicLog:
+    """By types of fields, or by the fields themselves, which need `event` and `met` beside them."""
+    if isinstance(fields, tuple):
+        more, fields = {"fields": fields, **more}, {}
     known: dict[str, Any] = {
         "contract": {"columns": [], "late_after": "1 minute", "null_values": "invalid", "key_format": None},
         "fields": tuple(Field(name=name, type=type_) for name, type_ in fields.items()),

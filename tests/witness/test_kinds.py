@@ -97,7 +97,7 @@ def test_the_witness_finds_sessions_and_their_windows(spark: SparkSession, seed:
 def test_the_witness_finds_the_last_windows(
     rows: DataFrame, log: TopicLog, watermark: datetime | None, tmp_path: Path
 ) -> None:
-    log = replace(log, watermark=watermark and micros(watermark))
+    log = replace(log, watermark=None if watermark is None else micros(watermark))
     top = Rolling(name="top", of="windowed", last=("1 minute", "3 minutes", "1 day"))
     top = top.bound({"windowed": WINDOWED})
     view = view_of(top, {"windowed": WINDOWED.partial(rows)}, {"made": log})

@@ -65,7 +65,7 @@ class Barriers:
         database.table(_BARRIERS, self._complete())
         database.table(
             _WITHIN,
-            f"SELECT epoch, f.part AS part, max(f.off) AS off"
+            "SELECT epoch, f.part AS part, max(f.num) AS num"
             f" FROM (SELECT epoch, unnest(firsts) AS f FROM {_BARRIERS}) GROUP BY epoch, f.part",
         )
         database.table(_OTHERS, _not_hidden_by_another())
@@ -73,15 +73,15 @@ class Barriers:
         newer = ""
         if self.place is not None:
             at = order_key(f"{row}.{_AT}", translate(self.place["at"], types).type)
-            known = f"{row}.{_LOG} = b.log AND {row}.{_AT} IS NOT NULL"
-            newer = f" AND NOT coalesce({known} AND {at} >= b.at, false)"
+            known = f"{row}.{_LOG} = b.source AND {row}.{_AT} IS NOT NULL"
+            newer = f" AND NOT coalesce({known} AND {at} >= b.spot, false)"
         elsewhere = (
-            f"{same} AND NOT list_contains(b.parts, {row}._partition) AND b.time > {row}._timestamp{newer}"
+            f"{same} AND NOT list_contains(b.parts, {row}._partition) AND b.stamp > {row}._timestamp{newer}"
         )
         return (
             f"(coalesce({row}._epoch < (SELECT max(epoch) FROM {_BARRIERS}), false)"
             f" OR EXISTS (SELECT 1 FROM {_WITHIN} AS b WHERE {same} AND {row}._partition = b.part"
-            f" AND {row}._offset < b.off)"
+            f" AND {row}._offset < b.num)"
             f" OR coalesce(list_bool_or(list_transform((SELECT list(b) FROM {_OTHERS} AS b),"
             f" lambda b: {elsewhere})), false))"
         )
@@ -102,39 +102,40 @@ class Barriers:
         database.view(
             _MARKED,
             f"SELECT CASE WHEN {truncates} THEN 'truncate/' || CAST({RECORD_NUMBER} AS VARCHAR)"
-            f" ELSE {name} END AS name,"
-            f" {truncates} OR {ends} AS ends, {log} AS log, {at} AS at, _epoch AS epoch, _partition AS part,"
-            f" _offset AS off, _timestamp AS time, {RECORD_NUMBER} AS record FROM {source}",
+            f" ELSE {name} END AS name, {truncates} OR {ends} AS ends, {log} AS source, {at} AS spot,"
+            f" _epoch AS epoch, _partition AS part, _offset AS num, _timestamp AS stamp,"
+            f" {RECORD_NUMBER} AS record FROM {source}",
         )
 
     def _complete(self) -> str:
         """SELECT text: every barrier whose last record is there, by epoch."""
         if self.place is None:
-            first = "arg_min(struct_pack(epoch, part, off, time), struct_pack(time, record))"
+            first = "arg_min(struct_pack(epoch, part, num, stamp), struct_pack(stamp, record))"
             return (
-                "SELECT first.epoch AS epoch, first.time AS time, NULL AS log, NULL AS at,"
-                " [first.part] AS parts, [struct_pack(part := first.part, off := first.off)] AS firsts"
-                f" FROM (SELECT {first} AS first, bool_or(ends) AS ends FROM {_MARKED} WHERE name IS NOT NULL"
+                "SELECT began.epoch AS epoch, began.stamp AS stamp, CAST(NULL AS VARCHAR) AS source,"
+                " CAST(NULL AS INTEGER) AS spot, [began.part] AS parts,"
+                " [struct_pack(part := began.part, num := began.num)] AS firsts"
+                f" FROM (SELECT {first} AS began, bool_or(ends) AS ends FROM {_MARKED} WHERE name IS NOT NULL"
                 " GROUP BY name) WHERE ends"
             )
-        place = "min(struct_pack(log, at)) FILTER (WHERE log IS NOT NULL)"
+        place = "min(struct_pack(source, spot)) FILTER (WHERE source IS NOT NULL)"
         return (
-            "SELECT epoch, min(time) AS time, min(place).log AS log, min(place).at AS at,"
-            " list_sort(list(part)) AS parts, list(struct_pack(part, off)) AS firsts"
-            f" FROM (SELECT name, epoch, part, min(off) AS off, arg_min(time, off) AS time, {place} AS place,"
-            f" bool_or(ends) AS ends FROM {_MARKED} WHERE name IS NOT NULL GROUP BY name, epoch, part)"
-            " GROUP BY name, epoch HAVING bool_or(ends)"
+            "SELECT epoch, min(stamp) AS stamp, min(place).source AS source, min(place).spot AS spot,"
+            " list_sort(list(part)) AS parts, list(struct_pack(part, num)) AS firsts"
+            f" FROM (SELECT name, epoch, part, min(num) AS num, arg_min(stamp, num) AS stamp,"
+            f" {place} AS place, bool_or(ends) AS ends FROM {_MARKED} WHERE name IS NOT NULL"
+            " GROUP BY name, epoch, part) GROUP BY name, epoch HAVING bool_or(ends)"
         )
 
 
 def _not_hidden_by_another() -> str:
     """SELECT text: of barriers with records in the same partitions and places in the same log, those that no
     later one at a later place makes superfluous: few, however many there were."""
-    order = "PARTITION BY epoch, parts, log ORDER BY time DESC, at DESC"
+    order = "PARTITION BY epoch, parts, source ORDER BY stamp DESC, spot DESC"
     before = "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
     return (
-        f"SELECT epoch, time, log, at, parts FROM (SELECT *, max(at) OVER ({order} {before}) AS best,"
-        f" row_number() OVER ({order}) AS nth FROM {_BARRIERS}) WHERE nth = 1 OR at > best"
+        f"SELECT epoch, stamp, source, spot, parts FROM (SELECT *, max(spot) OVER ({order} {before}) AS best,"
+        f" row_number() OVER ({order}) AS nth FROM {_BARRIERS}) WHERE nth = 1 OR spot > best"
     )
 
 
