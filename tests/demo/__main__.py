@@ -13,6 +13,7 @@ from tests.demo.story import Story
 from tests.demo.summary import DemoError, Summary
 from tests.project import PROJECT
 from twinlake.base.errors import TwinlakeError
+from twinlake.config.sections import WITNESS_REQUIRED
 from twinlake.config.settings import Settings
 from twinlake.config.settings_file import overrides
 
@@ -24,6 +25,7 @@ def main() -> int:
     for name in overrides(os.environ):  # it makes topics anew and kills brokers: only its own
         del os.environ[name]
     os.environ["TWINLAKE_HOME"] = str(HOME)  # for every command that it runs
+    os.environ["TWINLAKE_PROOF_WITNESS"] = WITNESS_REQUIRED
     settings = Settings.of(os.environ)
     if given := settings.values.given:
         sys.exit(f"the demo makes everything anew, and would not spare the {given[0]} that "

@@ -106,6 +106,12 @@ class Story:
                 set(equal) == {table["name"] for table in told["tables"]},
                 ", ".join(f"{table}: {rows:,} rows" for table, rows in equal.items()),
             )
+            proofs = {one["table"]: one["proof"] for one in told["certificates"]}
+            self.summary.check(
+                "another engine finds the same rows of every table",
+                all(proof.startswith("speed = batch = DuckDB") for proof in proofs.values()),
+                "; ".join(f"{table}: {proof}" for table, proof in proofs.items()),
+            )
 
     def begin_reading(self) -> None:
         with self.summary.step("A reader begins to query the view all the time") as figures:

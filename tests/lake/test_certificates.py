@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from twinlake.kinds.windows import ALL
 from twinlake.lake.catalog import certificates as module
 from twinlake.lake.catalog.certificates import Base, Certificate, Certificates
+from twinlake.lake.catalog.witnessed import Witnessed
 from twinlake.lake.delta import ledger
+from twinlake.witness.answer import Answer, Difference
 
 RANGE = [{"from": "2026-01-31T10:00:00Z", "to": "2026-01-31T11:00:00Z"}]
 
@@ -209,6 +214,38 @@ def test_certificates_that_threads_add_at_once_all_survive(tmp_path: Path) -> No
 def test_a_summary_leaves_out_only_the_differing_rows() -> None:
     unequal = certificate(1, equal=False, differences=[{"why": "changed"}])
 
-    told = {**unequal.to_json(), "covers": "all of history", "raises": None}
+    more = {"covers": "all of history", "raises": None, "proof": "", "disputed": False}
+    told = {**unequal.to_json(), **more}
     assert {**unequal.summary(), "differences": [{"why": "changed"}]} == told
     assert "differences" not in unequal.summary()
+
+
+def test_what_another_engine_found_survives_a_restart(tmp_path: Path) -> None:
+    one = Difference(key={"k": "1"}, columns=("n",), witness={"n": "1"}, shown={"n": "2"})
+    answer = Answer(
+        table="sales", verdict="differs", engine="DuckDB 2.0.0", rows=3, differing=1, differences=(one,)
+    )
+    found = Witnessed(answer=answer, position={"orders": 1}, at="now")
+    added(tmp_path, certificate(1, witness=found))
+
+    kept = Certificates(tmp_path).newest("sales", "a-1")
+
+    assert kept is not None and kept.witness == found
+    assert kept.summary()["proof"] == "DuckDB 2.0.0 differs in 1 of 3 rows, at orders batch 1 on now"
+
+
+def test_certificates_of_before_gain_room_for_another_engine_and_keep_what_they_say(tmp_path: Path) -> None:
+    fields = [one for one in module.SCHEMA if one.name != "witness"]
+    older = ledger.Ledger(tmp_path / "certificates", pa.schema(fields))
+    row = {name: value for name, value in asdict(certificate(1)).items() if name != "witness"}
+    nested = ("position", "windows", "differences", "base", "evidence")
+    row |= {name: json.dumps(row[name]) for name in nested}
+    older.append([{**row, "sequence": 1}])
+
+    for _ in range(2):  # the step is made again where it was killed before its number was stored
+        module.gain_columns(tmp_path)
+
+    certificates = Certificates(tmp_path)
+    assert certificates.newest("sales", "a-1") == certificate(1)
+    certificates.add(certificate(2))
+    assert Certificates(tmp_path).newest("sales", "a-1") == certificate(2)

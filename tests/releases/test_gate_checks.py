@@ -14,6 +14,7 @@ from twinlake.lake.catalog.certificates import Certificate
 from twinlake.lake.catalog.plans import Plan, Plans
 from twinlake.lake.catalog.release_log import Release
 from twinlake.lake.catalog.version import Health, Version
+from twinlake.lake.catalog.witnessed import Witnessed
 from twinlake.releases.gate_checks import (
     MAX_CERTIFICATE_AGE_SECONDS,
     Check,
@@ -22,8 +23,10 @@ from twinlake.releases.gate_checks import (
     columns_check,
     lag_check,
     production_check,
+    witness_check,
 )
 from twinlake.topics.contract import Column, Contract
+from twinlake.witness.answer import Answer, Verdict
 
 VERSION = Version(table="sales", fingerprint="a" * 64, build=3, definition={}, topics=("orders",),
                   contracts={}, created_at="2026-01-31T12:00:00Z")  # fmt: skip
@@ -114,6 +117,68 @@ def test_an_equal_certificate_fails_above_the_allowed_age() -> None:
 
     detail = "equal at orders batch 17, 12,345 rows compared, 901 s old; 0 to 900 s are allowed"
     assert made == Check(table="sales", name="certificate", passed=False, detail=detail)
+
+
+
+
+def witness(verdict: Verdict, **more: Any) -> Witnessed:
+    answer = Answer(table="sales", verdict=verdict, engine="DuckDB 2.0.0", rows=12_345, **more)
+    return Witnessed(answer=answer, position={"orders": 17}, at="now")
+
+
+EQUAL, DIFFERS = witness("equal"), witness("differs", differing=2)
+REFUSED = witness("not_witnessed", why="hash(x) (no such function)")
+FAILED_TO_ANSWER = witness("failed", why="it was killed")
+SAID: list[tuple[Witnessed | None, str]] = [
+    (EQUAL, "speed = batch = DuckDB 2.0.0 (12,345 rows)"),
+    (DIFFERS, "DuckDB 2.0.0 differs in 2 of 12,345 rows"),
+    (REFUSED, "speed = batch, not witnessed because hash(x) (no such function)"),
+    (FAILED_TO_ANSWER, "the witness failed: it was killed"),
+    (None, "no other engine has been asked"),
+]
+REPORTED = "; it is reported, and blocks nothing"
+
+
+def asked_of(found: Witnessed | None, policy: str, reason: str | None = None) -> tuple[bool, str]:
+    made = witness_check(VERSION, certificate(witness=found), policy, reason)
+    assert (made.table, made.name) == ("sales", "witness")
+    return made.passed, made.detail
+
+
+@pytest.mark.parametrize(("found", "said"), SAID)
+def test_another_engine_is_reported_and_blocks_nothing_unless_it_is_required(
+    found: Witnessed | None, said: str
+) -> None:
+    assert asked_of(found, "report") == (True, said if found is EQUAL else f"{said}{REPORTED}")
+
+
+@pytest.mark.parametrize(("found", "said"), SAID)
+def test_where_another_engine_is_required_only_its_agreement_passes(
+    found: Witnessed | None, said: str
+) -> None:
+    more = "; to go live with it, add --unwitnessed 'sales=REASON'" if found is REFUSED else ""
+
+    assert asked_of(found, "required") == (found is EQUAL, said + more)
+
+
+@pytest.mark.parametrize(("found", "said"), SAID)
+def test_a_reason_excuses_what_cannot_be_evaluated_and_nothing_else(
+    found: Witnessed | None, said: str
+) -> None:
+    passed, detail = asked_of(found, "required", "checked by hand")
+
+    assert passed == (found in (EQUAL, REFUSED))
+    assert detail == (f"{said}; accepted: checked by hand" if found is REFUSED else said)
+
+
+def test_an_answer_of_an_earlier_position_says_of_which() -> None:
+    near = witness("equal", within_bound={"customers": 3})
+    before = replace(near, position={"orders": 5}, at="2026-01-30T12:00:00Z")
+
+    detail = "speed = batch = DuckDB 2.0.0 (12,345 rows, customers within its bound)"
+    assert asked_of(near, "required") == (True, detail)
+    place = ", at orders batch 5 on 2026-01-30T12:00:00Z"
+    assert asked_of(before, "required") == (True, detail + place)
 
 
 def test_an_equal_certificate_of_the_future_fails_because_a_clock_went_back() -> None:

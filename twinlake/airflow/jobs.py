@@ -70,10 +70,10 @@ def _certificate(made: dict[str, Any]) -> str:
     """What a rebuild or verify has certified, or which certificate there was where nothing was due."""
     found = "are equal" if made["equal"] else "differ"
     position = ", ".join(f"{topic} batch {batch}" for topic, batch in made["position"].items())
-    rows = f"{made['rows_compared']:,} rows compared"
+    rows, proof = f"{made['rows_compared']:,} rows compared", made.get("proof")
     return (
         f"{made['table']}, version {made['version']}: speed and batch {found}, {rows} at {position}, "
-        f"{made['covers']}"
+        f"{made['covers']}{f'; {proof}' if proof else ''}"
     )
 
 

@@ -15,7 +15,7 @@ from twinlake.airflow.forms import form, given
 from twinlake.airflow.jobs import log, report_of, run_job
 from twinlake.airflow.task import ReportedTask, ShownFailure, lake_task
 from twinlake.base.errors import visible
-from twinlake.server.job_models import PlanParams
+from twinlake.server.job_models import GateParams, PlanParams
 
 MOST_RUNS = 5
 """One that waits for its approval stops no other; once another is live, promote refuses it."""
@@ -110,7 +110,8 @@ def release() -> None:
     @lake_task(operator=ReportedTask, show_return_value_in_logs=False)  # Markdown, with every sign escaped
     def gate(made: dict[str, Any], compared: list[str]) -> str:
         """Certificates, lag, expectations of the contracts; returns what the approver reads."""
-        found = run_job("gate", {"plan": made["id"]})
+        asked = given(GateParams, get_current_context()["params"], without=("plan",))
+        found = run_job("gate", {"plan": made["id"], **asked})
         for check in found["checks"]:
             log.info("%s %s %s: %s", "ok  " if check["passed"] else "FAIL", check["table"], check["name"],
                      check["detail"])  # fmt: skip
@@ -119,6 +120,8 @@ def release() -> None:
             raise ShownFailure(f"the gate refused plan {made['id']}: {', '.join(failed)}")
         link, place = report_of(made["id"], found.get("report"))
         said = [*made["lines"], *compared, f"gate: {len(found['checks'])} checks passed"]
+        proofs = [one for one in found["checks"] if one["name"] == "witness"]
+        said += [f"  {one['table']}: {one['detail']}" for one in proofs]
         for line in (*said, f"report: {place}"):
             log.info("%s", line)
         return f"{as_list(said)}\n- {link}"
@@ -173,5 +176,6 @@ def release_dag() -> DAG:
                 },
             },
             without=("git_commit",),
-        ),
+        )
+        | form(GateParams, {"unwitnessed": {"description": "{about}, one a line"}}, without=("plan",)),
     )

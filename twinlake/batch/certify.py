@@ -15,6 +15,8 @@ from twinlake.base.times import format_moment, parse_moment
 from twinlake.batch.due import WHOLE, Scope, due, gained, rewritten
 from twinlake.batch.rebuild import Rebuilt, rebuild
 from twinlake.batch.verify import verify
+from twinlake.batch.witnessing import witnessed
+from twinlake.config.sections import WITNESS_OFF
 from twinlake.kinds.kind import grid_of
 from twinlake.kinds.windows import Windows, window_range
 from twinlake.lake.catalog.certificates import Certificate, Work
@@ -22,8 +24,10 @@ from twinlake.lake.catalog.failing_record import REMEDY
 from twinlake.lake.catalog.maintained_version import LogView, MaintainedVersion, Opened, feeds
 from twinlake.lake.catalog.segments import Closed
 from twinlake.lake.catalog.version import Pin, Version
+from twinlake.lake.catalog.witnessed import Witnessed
 from twinlake.lake.open_lake import OpenLake
 from twinlake.lake.storage import store
+from twinlake.topics.verdict import records_in
 
 LOCK_WAIT_S = 15 * 60.0
 """A rebuild waits so long for another one of the same version; then it ends "busy"."""
@@ -54,7 +58,7 @@ class Certified:
             name: getattr(made, name)
             for name in ("table", "version", "equal", "position", "rows_compared", "differing", "differences")
         }
-        return {**asdict(self), **said, "covers": made.covers}
+        return {**asdict(self), **said, "covers": made.covers, "proof": made.proof}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +130,7 @@ def new_certificate(
     lake: OpenLake, version: Version, run: Run, pin: Pin | None = None, scope: Scope = WHOLE
 ) -> Certificate:
     """Verify the version at the pin, or where it stands now; the certificate is kept, a difference is an
-    incident.
+    incident. Another engine is asked too, where `_asks` says so.
 
     CancelledError, and no certificate, where the run is cancelled meanwhile.
     """
@@ -134,7 +138,21 @@ def new_certificate(
     opened, pin = lake.versions.opened(version), pin or lake.versions.pin(version, run)
     made = verify(opened, pin, run, format_moment(lake.clock()), scope)
     run.check_cancelled()
+    if _asks(lake, made, pin):
+        witness = witnessed(opened, pin, run, lake.staging(run.id), format_moment(lake.clock()))
+        made = replace(made, witness=witness)
+        run.check_cancelled()
     return _kept(lake, made)
+
+
+def _asks(lake: OpenLake, made: Certificate, pin: Pin) -> bool:
+    """Whether another engine is asked: it evaluates all of history, so with each comparison of all of it, and
+    with others while the logs are small. What Spark cannot evaluate has no rows to compare."""
+    proof = lake.settings.values.proof
+    if proof.witness == WITNESS_OFF or made.raises or not made.covers_all:
+        return False
+    ends = (lake.logs[topic].metadata().get("counts", {}) for topic in pin.position)
+    return made.is_whole or sum(map(records_in, ends)) <= proof.window_rows
 
 
 def difference_error(made: Certificate, whose: str, remedy: str) -> DifferenceError:
@@ -204,7 +222,16 @@ def _rebuild(
 
 
 def _kept(lake: OpenLake, made: Certificate) -> Certificate:
+    """With the last answer of another engine, where none was asked now."""
+    if made.witness is None and lake.settings.values.proof.witness != WITNESS_OFF:
+        before = lake.certificates.newest(made.table, made.version)
+        made = replace(made, witness=before.witness if before else None)
     lake.certificates.add(made)
+    if made.witness and made.witness.is_wrong:
+        log.error(
+            "another engine does not agree", job=made.job, table=made.table, version=made.version,
+            **_short(made.witness),
+        )  # fmt: skip
     if not made.equal:
         log.error(
             "the certificate is not equal", found=made.found, job=made.job, table=made.table,
@@ -212,6 +239,14 @@ def _kept(lake: OpenLake, made: Certificate) -> Certificate:
             differences=made.differences,
         )  # fmt: skip
     return made
+
+
+def _short(witness: Witnessed) -> dict[str, Any]:
+    answer = witness.answer
+    return {
+        "found": answer.words, "at": witness.place, "differing": answer.differing,
+        "differences": [asdict(one) for one in answer.differences],
+    }  # fmt: skip
 
 
 def _ended(found: Certified, opened: Opened) -> Certified | Failed:

@@ -59,6 +59,8 @@ def _show(kind: str, result: dict[str, Any]) -> None:
         say(f"{name}: nothing is pending; this is its newest certificate")
     compared = f"{result['rows_compared']:,} rows compared"
     say(f"{name}: speed and batch are ", verdict, f" at {place} over {result['covers']}; {compared}")
+    if proof := result.get("proof"):
+        say(f"  {proof}")
     for title, found in (("differs", result["differences"]), ("was repaired", result["repaired"])):
         for one in found[:SHOWN]:
             if one["cause"] == "raises":

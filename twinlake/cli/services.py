@@ -211,6 +211,8 @@ def _show(parts: list[dict[str, Any]], lake: dict[str, Any]) -> None:
         rows, at = f"{certificate['rows_compared']:,} rows compared", certificate["created_at"]
         name = f"{certificate['table']} {certificate['version']}"
         say(f"certificate: {name} ", equal, f" over {certificate['covers']}; {rows}, {at}")
+        if proof := certificate.get("proof"):
+            say(f"  {proof}")
     if lake["changelogs"]:
         say("")
         show_changelogs(lake["changelogs"])
@@ -250,6 +252,11 @@ def problems(
         for certificate in lake["certificates"]
         if not certificate["equal"]
     ]
+    found += [
+        (f"{certificate['table']} {certificate['version']}", _unlike(certificate).to_json())
+        for certificate in lake["certificates"]
+        if certificate["equal"] and certificate.get("disputed")
+    ]
     found += [(f"changelog of {one['table']}", one["error"]) for one in lake["changelogs"] if one["error"]]
     known = {error.get("file") for _, error in found}
     found += [("lake", error) for error in lake["damaged"] if error["file"] not in known]
@@ -270,6 +277,14 @@ def _difference(certificate: dict[str, Any]) -> DifferenceError:
     return DifferenceError(
         "speed and batch differ", f"the certificate of {certificate['created_at']} says so",
         f"`twinlake verify {certificate['table']}` names the rows; with --repair it replaces them",
+    )  # fmt: skip
+
+
+def _unlike(certificate: dict[str, Any]) -> DifferenceError:
+    """Speed and batch agree, another engine does not, or has not said."""
+    return DifferenceError(
+        certificate["proof"], f"the certificate of {certificate['created_at']} says so",
+        f"`twinlake verify {certificate['table']} --json` has the rows of both sides, and looks again",
     )  # fmt: skip
 
 

@@ -174,6 +174,22 @@ class Limits:
         whole(1, 10_000), "a release waits so long for its approval", "8")] = 48  # fmt: skip
 
 
+WITNESS_OFF, WITNESS_REPORT, WITNESS_REQUIRED = "off", "report", "required"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proof:
+    """What a table must pass beside the comparison of speed with batch."""
+
+    witness: Annotated[str, Key(
+        keys.choice(WITNESS_OFF, WITNESS_REPORT, WITNESS_REQUIRED),
+        "whether DuckDB evaluates each table from its log as well: off, report, or required for a release",
+        f'"{WITNESS_REQUIRED}"')] = WITNESS_REPORT  # fmt: skip
+    window_rows: Annotated[int, Key(
+        whole(0, 10_000_000_000), "scheduled checks of windows have it evaluate all of history while its "
+        "topics' logs hold at most so many rows, besides once a day", "5000000")] = 1_000_000  # fmt: skip
+
+
 OF_HOME = (
     "lake", "checkpoints", "kafka", "registry", "airflow", "sql", "access", "run", "logs", "demo", "bench",
     "services.json", "gallery.json",
@@ -187,6 +203,7 @@ SECTIONS: Mapping[str, Section] = {
     "airflow": Section(Airflow, "what schedules, shows forms, and asks for approvals"),
     "ports": Section(Ports, "ports on the loopback interface"),
     "limits": Section(Limits, "how long and how much"),
+    "proof": Section(Proof, "what a table must pass beside the comparison of speed with batch"),
 }
 PROJECT_SECTION = "project"
 """The one section of the other `twinlake.toml`, that of a project (`twinlake/config/project.py`)."""

@@ -126,6 +126,9 @@ class Aggregate(Definition):
         if self.window:
             yield from mistimed(self, "the window is", self.window.on, types)
 
+    def after_steps(self, rows: DataFrame) -> DataFrame | None:
+        return steps.apply(self, rows, self.explode)
+
     def partial(self, rows: DataFrame, windows: Windows = ALL) -> DataFrame:
         from pyspark.sql import functions as F
 

@@ -7,13 +7,16 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from twinlake.base.errors import DefinitionError, UsageError
 from twinlake.base.files import shown_path
 from twinlake.kinds.declared import misfits
 from twinlake.kinds.lineage import behind_sql
 from twinlake.topics.avro_type import COLUMN_NAME
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 D = TypeVar("D", bound="Definition")
 NOT_STORED = {"stored": False}
@@ -117,6 +120,10 @@ class Definition:
     @property
     def paired(self) -> Any:
         """Nothing; a kind that joins rows says which it pairs."""
+        return None
+
+    def after_steps(self, rows: DataFrame) -> DataFrame | None:
+        """None; a kind that reads a record's fields by row-local steps alone says what these give."""
         return None
 
     def unwindowed(self, key: str) -> Any:

@@ -103,6 +103,9 @@ class Events(Definition):
             why = f"the store is on {self.store.on}, which is {types[self.store.on]}, not timestamp"
             yield self.error_at_text(self.store.on, why)
 
+    def after_steps(self, rows: DataFrame) -> DataFrame | None:
+        return steps.apply(self, rows)
+
     def partial(self, rows: DataFrame, windows: Windows = ALL) -> DataFrame:
         spread = self._kept.spread(evidence.hashed(steps.apply(self, rows)), windows)
         return spread.select(*map(quote.name, self._state), *evidence.of_one_row())

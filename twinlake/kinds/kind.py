@@ -103,6 +103,10 @@ class Kind(Protocol):
     def clock(self) -> TableClock | None:
         """The one that its windows, sessions or kept rows go by; None for a table that goes by none."""
 
+    def after_steps(self, rows: DataFrame) -> DataFrame | None:
+        """Its topic's rows after the row-local steps, where the rest of it asks for no field of a record:
+        the columns of the definition, and those of the record id. None where that cannot be said."""
+
     def unwindowed(self, key: str) -> Kind | None:
         """The same over states of some of its windows, merged into one, with a key column more, the first.
 

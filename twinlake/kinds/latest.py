@@ -142,6 +142,9 @@ class Latest(Definition):
             )
             yield self.error_at_text(self.columns[newest], why, remedy)
 
+    def after_steps(self, rows: DataFrame) -> DataFrame | None:
+        return None if self._barriers else steps.apply(self, rows)
+
     def partial(self, rows: DataFrame, windows: Windows = ALL) -> DataFrame:
         from pyspark.sql import functions as F
 

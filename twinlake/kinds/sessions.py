@@ -115,6 +115,9 @@ class Sessions(Definition):
         yield from measured.problems(self, self.measures, self.keys, self.columns, types)
         yield from mistimed(self, "sessions are", self.on, types)
 
+    def after_steps(self, rows: DataFrame) -> DataFrame | None:
+        return steps.apply(self, rows)
+
     def partial(self, rows: DataFrame, windows: Windows = ALL) -> DataFrame:
         from pyspark.sql import functions as F
 

@@ -43,6 +43,12 @@ def _nothing(lake: Location) -> None:
     """The number alone is new."""
 
 
+def _gain_columns(lake: Location) -> None:
+    from twinlake.lake.catalog.certificates import gain_columns  # commands ask for the number alone
+
+    gain_columns(lake)
+
+
 STEPS: tuple[Step, ...] = (
     Step(name="number the format", change=_nothing, needs="0.1.0"),
     # which schemas those of before were made with is found out over the open logs: `made_with.store_schemas`
@@ -52,6 +58,7 @@ STEPS: tuple[Step, ...] = (
     Step(name="take contracts' rules out of fingerprints", change=_nothing, needs="0.1.0"),
     # of topics in JSON, which have no schema files; found out by `made_with.store_schemas`, too
     Step(name="keep the fields that versions were made with", change=_nothing, needs="0.1.0"),
+    Step(name="keep what another engine found in certificates", change=_gain_columns, needs="0.1.0"),
 )
 """The step at index n takes a lake on from format n to n + 1."""
 

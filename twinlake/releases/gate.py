@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from twinlake.base.errors import TimedOutError
+from twinlake.base.errors import TimedOutError, UsageError
 from twinlake.base.job import Run
 from twinlake.base.times import format_moment, parse_moment
 from twinlake.base.waiting import wait_for
 from twinlake.batch.certify import new_certificate
 from twinlake.batch.failing_view import raising
+from twinlake.config.sections import WITNESS_OFF
 from twinlake.lake.catalog import release_log
 from twinlake.lake.catalog.failing_record import REMEDY
 from twinlake.lake.catalog.maintained_version import LogView, MaintainedVersion
@@ -28,6 +29,7 @@ from twinlake.releases.gate_checks import (
     is_recent,
     lag_check,
     production_check,
+    witness_check,
 )
 from twinlake.topics.contract_file import load_contract
 from twinlake.topics.short_contract import empty, filled
@@ -43,14 +45,23 @@ LOG_WAIT_S = 60.0
 """A busy ingest takes a micro-batch or two to reach what the broker has now; one that stands still never."""
 
 
-def ask(lake: OpenLake, plan: Plan, run: Run, recent: bool = False) -> Gate:
-    """The gate of a plan, stored beside it.
+NONE: Mapping[str, str] = {}
+
+
+def ask(
+    lake: OpenLake, plan: Plan, run: Run, recent: bool = False, unwitnessed: Mapping[str, str] = NONE
+) -> Gate:
+    """The gate of a plan, stored beside it. `unwitnessed` are added to those that it was asked with before
+    (`Gate.unwitnessed`); UsageError for a table that the plan does not switch.
 
     With `recent`, what the contracts expect is not asked again of a version that met it a few minutes ago at
     the position where it still is; production, certificates and lags are asked every time. Over empty logs
     there is nothing to compare, and no row to ask about: columns and production decide.
     """
-    met = _recently_met(lake, plan) if recent else {}
+    last = lake.plans.gate(plan.id, Gate)
+    accepted = {**(last.unwitnessed if last else {}), **unwitnessed}
+    _refuse_others(plan, unwitnessed)
+    met = _recently_met(lake, last) if recent else {}
     live = release_log.live(lake.path)
     checks = [production_check(plan, live)]
     asked_of: dict[str, list[Any]] = {}
@@ -65,7 +76,8 @@ def ask(lake: OpenLake, plan: Plan, run: Run, recent: bool = False) -> Gate:
         broker_lag = _broker_lag(lake, green, run)
         if live is None:
             certify_first(lake, green, run)  # its logs may have been empty when it was built
-        checks += [recent_certificate(lake, green, run), broker_lag, _lag(lake, green, run)]
+        checks += [recent_certificate(lake, green, run), *_witnessed(lake, green, run, accepted)]
+        checks += [broker_lag, _lag(lake, green, run)]
         pin = lake.versions.pin(green, run)
         asked_of[change.table] = [green.name, pin.position]
         known = met.get(change.table)
@@ -73,7 +85,10 @@ def ask(lake: OpenLake, plan: Plan, run: Run, recent: bool = False) -> Gate:
             checks += known[1]
         else:
             checks += _contract_checks(lake, green, pin)
-    gate = Gate(plan=plan.id, at=format_moment(lake.clock()), checks=tuple(checks), asked_of=asked_of)
+    gate = Gate(
+        plan=plan.id, at=format_moment(lake.clock()), checks=tuple(checks), asked_of=asked_of,
+        unwitnessed=accepted,
+    )  # fmt: skip
     lake.plans.save_gate(plan.id, gate.to_json())
     return gate
 
@@ -90,6 +105,28 @@ def recent_certificate(lake: OpenLake, version: Version, run: Run) -> Check:
         now = lake.clock()
         found = lake.certificates.newest(version.table, version.name)
     return certificate_check(version, found, _age_seconds(found.created_at, now) if found else 0.0)
+
+
+def _witnessed(lake: OpenLake, version: Version, run: Run, accepted: Mapping[str, str]) -> list[Check]:
+    """What another engine says of it; nothing where none is asked, or there is nothing to compare."""
+    policy = lake.settings.values.proof.witness
+    found = lake.certificates.newest(version.table, version.name)
+    if policy == WITNESS_OFF or found is None:
+        return []
+    if found.equal and found.witness is None:  # it was made while none was asked
+        found = new_certificate(lake, version, run)
+    return [witness_check(version, found, policy, accepted.get(version.table))]
+
+
+def _refuse_others(plan: Plan, unwitnessed: Mapping[str, str]) -> None:
+    switched = [change.table for change in plan.switched]
+    for table in unwitnessed:
+        if table not in switched:
+            raise UsageError(
+                f"{table!r} is not a table that plan {plan.id} switches",
+                f"it switches {', '.join(switched) or 'none'}",
+                "name one of them as TABLE=REASON, or leave it out",
+            )
 
 
 def _age_seconds(text: str, now: datetime) -> float:
@@ -138,9 +175,8 @@ def _patiently(asked: Callable[[], Check], what: str, limit_s: float, run: Run) 
         return asked()
 
 
-def _recently_met(lake: OpenLake, plan: Plan) -> dict[str, tuple[list[Any], list[Check]]]:
+def _recently_met(lake: OpenLake, gate: Gate | None) -> dict[str, tuple[list[Any], list[Check]]]:
     """By table, of what its contract was asked in a gate that passed not long ago, and the checks."""
-    gate = lake.plans.gate(plan.id, Gate)
     if not gate or not gate.passed:
         return {}
     if not is_recent(_age_seconds(gate.at, lake.clock())):

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from twinlake.base.as_json import to_json
+from twinlake.config.sections import WITNESS_REQUIRED
 from twinlake.kinds.kind import Kind
 from twinlake.lake.catalog.certificates import Certificate
 from twinlake.lake.catalog.plans import Plan
@@ -23,7 +24,7 @@ class Check:
     """One thing that was asked, with the answer in words that name the values."""
 
     table: str
-    name: str  # production | certificate | lag | columns | readable | expectation
+    name: str  # production | certificate | witness | lag | columns | readable | expectation
     passed: bool
     detail: str
 
@@ -37,6 +38,8 @@ class Gate:
     checks: tuple[Check, ...]
     asked_of: dict[str, list[Any]] = field(default_factory=dict)
     """By table: the version and the position of which its contract was asked."""
+    unwitnessed: dict[str, str] = field(default_factory=dict)
+    """Tables that may go live although no other engine can evaluate them, each with the approver's reason."""
 
     @property
     def passed(self) -> bool:
@@ -80,6 +83,24 @@ def certificate_check(version: Version, certificate: Certificate | None, age_sec
     if not recent:
         detail += f"; 0 to {MAX_CERTIFICATE_AGE_SECONDS:.0f} s are allowed"
     return Check(table=table, name=name, passed=recent, detail=detail)
+
+
+def witness_check(version: Version, certificate: Certificate, policy: str, reason: str | None) -> Check:
+    """What another engine makes of the log; whether that decides is a matter of `[proof] witness`.
+
+    `reason` is an approver's, for going live with what the engine cannot evaluate. Nothing excuses a
+    difference, nor an engine that gave no answer.
+    """
+    found = certificate.witness
+    detail = found.words(certificate.position) if found else "no other engine has been asked"
+    passed = found is not None and found.is_equal
+    if found is not None and found.is_refused and reason is not None:
+        passed, detail = True, f"{detail}; accepted: {reason}"
+    elif policy != WITNESS_REQUIRED:
+        passed, detail = True, detail if passed else f"{detail}; it is reported, and blocks nothing"
+    elif found is not None and found.is_refused:
+        detail += f"; to go live with it, add --unwitnessed '{version.table}=REASON'"
+    return Check(table=version.table, name="witness", passed=passed, detail=detail)
 
 
 def is_recent(age_seconds: float) -> bool:

@@ -77,8 +77,13 @@ class Refused:
         return {"gate": self.gate.to_json()}
 
 
-def promote(lake: OpenLake, plan: Plan, approved_by: str, run: Run) -> Switched | Failed:
-    """Make the plan live, or refuse: production moved, a certificate is missing or unequal, a gate failed."""
+def promote(
+    lake: OpenLake, plan: Plan, approved_by: str, run: Run, unwitnessed: Mapping[str, str] = gate.NONE
+) -> Switched | Failed:
+    """Make the plan live, or refuse: production moved, a certificate is missing or unequal, a gate failed.
+
+    `unwitnessed` as in `gate.ask`.
+    """
     with one_switch_at_a_time(run):
         live = release_log.live(lake.path)
         if live and live.plan == plan.id:
@@ -88,7 +93,7 @@ def promote(lake: OpenLake, plan: Plan, approved_by: str, run: Run) -> Switched 
         if (live.number if live else None) != plan.release_before:
             raise release_log.moved(plan.release_before, live)
         plan.refuse_outdated()
-        asked = gate.ask(lake, plan, run, recent=True)
+        asked = gate.ask(lake, plan, run, recent=True, unwitnessed=unwitnessed)
         write_report(lake, plan)
         if not asked.passed:
             return Failed(error=_refused(plan, asked), result=Refused(gate=asked))

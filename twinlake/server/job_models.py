@@ -31,6 +31,15 @@ PausedKind = Annotated[
     Field(description="what is meant, where there is more than one thing of that name"),
 ]
 By = Annotated[Person, Field(description="who does it")]
+Excused = Annotated[str, Field(pattern=r"^\w+=.*\S.*$", max_length=800)]
+Unwitnessed = Annotated[
+    tuple[Excused, ...],
+    Field(
+        max_length=1000, strict=False,  # JSON has lists
+        title="Unwitnessed", description="TABLE=REASON: go live with a table that no other engine can "
+        "evaluate; the reason is kept",
+    ),
+]  # fmt: skip
 OfPlan = Annotated[Name, Field(description="the plan's id")]
 Approver = Annotated[Person, Field(description="who approves")]
 
@@ -189,6 +198,7 @@ class GateParams(Params):
     """Ask what must hold before the plan may go live; the answer, passed or not, is the result."""
 
     plan: OfPlan
+    unwitnessed: Unwitnessed = ()
 
 
 class PromoteParams(Params):
@@ -196,6 +206,7 @@ class PromoteParams(Params):
 
     plan: OfPlan
     approved_by: Approver
+    unwitnessed: Unwitnessed = ()
 
 
 class RollbackParams(Params):

@@ -5,6 +5,7 @@ Each is idempotent: killed anywhere, the same job started again finds what was d
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,12 +87,13 @@ def do_diff(lake: OpenLake, params: DiffParams, run: Run) -> Reported:
 def do_gate(lake: OpenLake, params: GateParams, run: Run) -> Reported:
     plan = lake.plans.load(params.plan)
     plan.refuse_outdated()
-    asked = gate.ask(lake, plan, run)
+    asked = gate.ask(lake, plan, run, unwitnessed=_excused(params.unwitnessed))
     return Reported(found=asked, report=str(write_report(lake, plan)))
 
 
 def do_promote(lake: OpenLake, params: PromoteParams, run: Run) -> Switched | Failed:
-    return promote(lake, lake.plans.load(params.plan), params.approved_by, run)
+    plan, excused = lake.plans.load(params.plan), _excused(params.unwitnessed)
+    return promote(lake, plan, params.approved_by, run, excused)
 
 
 def do_rollback(lake: OpenLake, params: RollbackParams, run: Run) -> Switched:
@@ -100,6 +102,12 @@ def do_rollback(lake: OpenLake, params: RollbackParams, run: Run) -> Switched:
 
 def do_retire(lake: OpenLake, params: RetireParams, run: Run) -> Retired:
     return retire(lake, params.keep, run)
+
+
+def _excused(given: Sequence[str]) -> dict[str, str]:
+    """TABLE=REASON, by table."""
+    pairs = (one.partition("=") for one in given)
+    return {table: reason.strip() for table, _, reason in pairs}
 
 
 def _sides(lake: OpenLake, params: DiffParams) -> tuple[Version, Version]:

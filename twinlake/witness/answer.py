@@ -56,6 +56,8 @@ class Answer:
     verdict: Verdict
     why: str = ""
     """Why it is not witnessed, or how it failed."""
+    refused: str = ""
+    """Of one that is not witnessed for what the definition says: the expression, or kind; not for a limit."""
     engine: str = ""
     """Such as "DuckDB 2.0.0"."""
     sql_hash: str = ""

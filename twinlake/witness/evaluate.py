@@ -36,18 +36,22 @@ def _answer(question: Question, limits: Limits) -> Answer:
             return _of(question, database)
     except Refused as error:
         why = f"{error.expression} ({error.why_text})" if error.why_text else error.expression
-        return Answer(table=question.table, verdict=NOT_WITNESSED, why=why)
+        return _refused(question, why, error.expression)
     except (duckdb.OutOfMemoryException, MemoryError):
         why = f"it needs more than {limits.memory_mb} MB"
         return Answer(table=question.table, verdict=NOT_WITNESSED, why=why)
     except duckdb.Error as error:
         if found := raised(str(error)):
-            return Answer(table=question.table, verdict=NOT_WITNESSED, why=f"{found[0]} ({found[1]})")
+            return _refused(question, f"{found[0]} ({found[1]})", found[0])
         line = " ".join(str(error).split())[:_SHOWN]
         if isinstance(error, _BY_DATA):
             why = f"{engine.NAME} refuses a value: {line}"
             return Answer(table=question.table, verdict=NOT_WITNESSED, why=why)
         return Answer(table=question.table, verdict=FAILED, why=line)
+
+
+def _refused(question: Question, why: str, expression: str) -> Answer:
+    return Answer(table=question.table, verdict=NOT_WITNESSED, why=why, refused=expression)
 
 
 def _of(question: Question, database: Database) -> Answer:

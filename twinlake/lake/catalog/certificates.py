@@ -13,6 +13,7 @@ import pyarrow as pa
 from twinlake.base.location import Location
 from twinlake.kinds.windows import ALL, Windows
 from twinlake.lake.catalog.version import batches_text
+from twinlake.lake.catalog.witnessed import Witnessed
 from twinlake.lake.delta.ledger import Ledger
 
 Work = Literal["verify", "rebuild"]
@@ -63,12 +64,15 @@ class Certificate:
     created_at: str = ""
     base: Base | None = None
     evidence: dict[str, int] = field(default_factory=dict)
+    witness: Witnessed | None = None
+    """What another engine has found; of an earlier position where this comparison did not ask it."""
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Certificate:
         """The inverse of `to_json`."""
         base = data["base"] and Base(**data["base"])
-        return cls(**{**data, "base": base})
+        witness = Witnessed.from_json(data.get("witness"))
+        return cls(**{**data, "base": base, "witness": witness})
 
     @property
     def is_whole(self) -> bool:
@@ -118,6 +122,11 @@ class Certificate:
         """The causes, in words."""
         return "; ".join(sorted({found["why"] for found in self.differences}))
 
+    @property
+    def proof(self) -> str:
+        """Which engines agree, in words; nothing where no other one was asked, or speed and batch differ."""
+        return self.witness.words(self.position) if self.equal and self.witness else ""
+
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
@@ -132,7 +141,10 @@ class Certificate:
         """Without the differing rows themselves; in words what it covers and, if anything, raises."""
         data = asdict(replace(self, differences=[]))  # to copy them takes longer than all the rest
         del data["differences"]
-        return {**data, "covers": self.covers, "raises": self.why if self.raises else None}
+        return {
+            **data, "covers": self.covers, "raises": self.why if self.raises else None, "proof": self.proof,
+            "disputed": self.witness is not None and self.witness.is_wrong,
+        }  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,24 +186,34 @@ SCHEMA = pa.schema(
         ("base", pa.string()),
         ("evidence", pa.string()),
         ("sequence", pa.int64()),
+        ("witness", pa.string()),
     ]
 )
-_NESTED = ("position", "windows", "differences", "base", "evidence")
+_NESTED = ("position", "windows", "differences", "base", "evidence", "witness")
 KEEP = 10_000
+
+
+def _ledger(lake: Location) -> Ledger:
+    return Ledger(lake / "certificates", SCHEMA)
+
+
+def gain_columns(lake: Location) -> None:
+    """Takes the certificates of a lake of before on: they say nothing of another engine."""
+    _ledger(lake).gain_columns()
 
 
 class Certificates:
     """`<lake>/certificates`, and the newest of each version in memory, by sequence and never by a clock."""
 
     def __init__(self, lake: Location) -> None:
-        self._ledger = Ledger(lake / "certificates", SCHEMA)
+        self._ledger = _ledger(lake)
         self._lock = threading.Lock()
         self._newest: dict[tuple[str, str], Certificate] = {}
         self._bases: dict[tuple[str, str, Work], Certificate] = {}
         self._sequence = 0
         for row in sorted(self._ledger.rows(), key=lambda row: row["sequence"]):
             self._sequence = row.pop("sequence")
-            data = {**row, **{name: json.loads(row[name]) for name in _NESTED}}
+            data = {**row, **{name: json.loads(row[name] or "null") for name in _NESTED}}
             self._remember(Certificate.from_json(data))
         self._bases.clear()
 

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, Schema, write_deltalake
 
 from twinlake.base.location import Location
 from twinlake.lake.delta import data_file, delta
@@ -54,6 +54,17 @@ class Ledger:
             for name in TableState(self.path, appends=False).files:
                 data_file.read(self.path / unquote(name))  # which of them it is
             raise
+
+    def gain_columns(self) -> None:
+        """Adds the columns of the schema that it lacks; its rows have NULL there."""
+        with self._lock:
+            if not delta.exists(self.path):
+                return
+            self._table, table = None, _whole(self.path)
+            there = {one.name for one in table.schema().fields}
+            if lacking := [one for one in self.schema if one.name not in there]:
+                fields = Schema.from_arrow(pa.schema(lacking)).fields
+                table.alter.add_columns(fields)
 
     def compact(self, keep: Callable[[list[Row]], list[Row]] = lambda rows: rows) -> bool:
         """Now and then one file of the rows to keep, in place of the many; those are deleted a day later."""

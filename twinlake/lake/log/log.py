@@ -295,7 +295,7 @@ WHERE (verdict = '{VALID}' AND late) OR verdict = '{TOO_LATE}'"""
 
     def columns(self) -> tuple[str, ...]:
         """SQL of what every definition reads, over the log's columns; another one once a schema is met."""
-        schemas = self._met()
+        schemas = self.met()
         contract, fields = self.topic.contract, []
         asked = self._has_places and (self._read is not None or delta.exists(self.path))
         kept = self.read if asked else log_fields.NOT_ASKED
@@ -306,7 +306,7 @@ WHERE (verdict = '{VALID}' AND late) OR verdict = '{TOO_LATE}'"""
             fields.append(f"{value} AS {quote.name(field.name)}")
         return (*fields, *record_key.from_log(contract), *record_id.FROM_LOG)
 
-    def _met(self) -> Mapping[str, list[str]]:
+    def met(self) -> Mapping[str, list[str]]:
         """By id of the schemas met, under which names their records are kept."""
         schemas: dict[str, list[str]] = self.metadata().get("schemas", {})
         return schemas
@@ -323,7 +323,7 @@ class _EarlierLog(Log):
 
     _has_places = True
 
-    def _met(self) -> Mapping[str, list[str]]:
+    def met(self) -> Mapping[str, list[str]]:
         """Of one that was met before a field got its new name: without that. Its records have had the field's
         default, which is in the states of versions by now."""
         if self.topic.contract.format == JSON:  # its records name no schema
@@ -336,7 +336,7 @@ class _EarlierLog(Log):
             schema_id: log_fields.without(names, later)
             if met_by.get(schema_id, number + 1) <= number
             else names
-            for schema_id, names in super()._met().items()
+            for schema_id, names in super().met().items()
         }
 
     def __init__(self, log: Log, topic: Topic) -> None:

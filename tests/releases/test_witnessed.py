@@ -1,0 +1,185 @@
+"""Another engine evaluates each version from its log: what certificates, status and the gate make of that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.tables import sales_per_region
+from tests.releases.lake import Lake, following_sql_server, order
+from twinlake.base.errors import DifferenceError, UsageError
+from twinlake.base.job import Run
+from twinlake.cli import services
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.events import Events
+from twinlake.kinds.measures.totals import Sum
+from twinlake.lake.catalog.certificates import Certificate
+from twinlake.releases.gate_checks import Gate
+
+SALES = sales_per_region.TABLE
+HASH = "CAST(hash(region) AS STRING)"
+PER_HASH = replace(SALES, name="sales_per_hash", columns={**SALES.columns, "region": HASH})
+HASHED = Events(name="hashed", inputs=("orders",), columns={"order_id": "order_id", "name": HASH})
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+    home = tmp_path_factory.mktemp("witnessed") / "home"
+    home.mkdir()
+    (home / "twinlake.toml").write_text('[proof]\nwitness = "required"\nwindow_rows = 150\n')
+    with following_sql_server(home / "lake") as url:
+        found = Lake(spark, home, url)
+        try:
+            found.promote(found.build({SALES.name: SALES}))
+            append(found, 100)
+            yield found
+        finally:
+            found.stop()
+
+
+def append(lake: Lake, count: int) -> None:
+    """Orders into the log, and into every table."""
+    begin = lake.ingest.broker_ends()[0]
+    batch = lake.append([order(begin + number) for number in range(count)])
+    for version in lake.server.lake.versions.living():
+        lake.server.lake.versions.advance_to(version, {"orders": batch}, Run(id="append"))
+
+
+def newest(lake: Lake, table: str = SALES.name) -> Certificate:
+    version = lake.server.lake.version(table)
+    found = lake.server.lake.certificates.newest(table, version.name)
+    assert found is not None
+    return found
+
+
+def gate_of(lake: Lake, table: str) -> tuple[bool, str]:
+    """Whether the check of the other engine passed in the newest gate, and its words."""
+    plan = lake.server.lake.plans.newest()
+    assert plan is not None
+    gate = lake.server.lake.plans.gate(plan.id, Gate)
+    assert gate is not None
+    (check,) = (one for one in gate.checks if one.table == table and one.name == "witness")
+    return check.passed, check.detail
+
+
+def test_a_verify_of_all_of_history_asks_the_other_engine_at_the_same_position(lake: Lake) -> None:
+    done = lake.do("verify", table=SALES.name)
+
+    made = newest(lake)
+    assert made.witness is not None and made.witness.position == made.position
+    assert done["proof"] == f"speed = batch = DuckDB 2.0.0 ({made.rows_compared:,} rows)"
+    assert made.witness.answer.sql_hash and made.witness.answer.cpu_s > 0
+    (shown,) = (one for one in lake.server.status()["certificates"] if one["table"] == SALES.name)
+    assert (shown["proof"], shown["disputed"]) == (done["proof"], False)
+    assert not [*lake.path.glob("staging/*/witness/*")]
+
+
+def test_checks_of_windows_ask_it_while_the_log_is_small_and_show_its_last_answer_beyond(lake: Lake) -> None:
+    lake.do("verify", table=SALES.name)
+    append(lake, 20)
+    lake.do("verify", table=SALES.name, due=True)
+    small = newest(lake)
+    assert small.base is not None and small.witness is not None
+    assert small.witness.position == small.position
+
+    append(lake, 100)
+    done = lake.do("verify", table=SALES.name, due=True)
+
+    large = newest(lake)
+    assert large.base is not None and large.position != small.position
+    assert large.witness == small.witness
+    assert done["proof"] == f"{small.proof}, at {small.witness.place}"
+
+
+def test_a_rebuild_keeps_the_last_answer(lake: Lake) -> None:
+    lake.do("verify", table=SALES.name)
+    before = newest(lake).witness
+
+    lake.do("rebuild", table=SALES.name)
+
+    assert newest(lake).kind == "rebuild" and newest(lake).witness == before
+
+
+def test_a_fault_that_both_layers_share_is_found_named_and_blocks_the_release(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders = SALES.measures["orders"]
+    doubling = replace(SALES, name="doubled", measures={"sales": Sum("amount"), "orders": orders})
+    real = Aggregate.view
+
+    def view(self: Aggregate, *given: Any) -> str:
+        text = real(self, *given)
+        shown = ", ".join("orders + 1 AS orders" if name == "orders" else name for name in self.output)
+        return f"SELECT {shown} FROM ({text})" if self.name == "doubled" else text
+
+    monkeypatch.setattr(Aggregate, "view", view)
+    plan = lake.build({SALES.name: SALES, "doubled": doubling})
+    with pytest.raises(DifferenceError, match=r"doubled witness: DuckDB 2.0.0 differs in \d+ of \d+ rows"):
+        lake.promote(plan)
+
+    version = lake.server.lake.versions.newest("doubled")
+    assert version is not None
+    made = lake.server.lake.certificates.newest("doubled", version.name)
+    assert made is not None and made.equal and made.witness is not None
+    (first, *_) = made.witness.answer.differences
+    assert first.columns == ("orders",) and first.witness and first.shown
+    assert first.witness["orders"] != first.shown["orders"]
+    ((whose, problem),) = services.problems(
+        [], {"topics": [], "versions": [], "certificates": [made.summary()], "changelogs": [], "damaged": []}
+    )
+    assert whose == f"doubled {version.name}" and problem["what"].startswith("DuckDB 2.0.0 differs")
+    with pytest.raises(DifferenceError):  # no reason excuses a difference
+        lake.do("promote", plan=plan, approved_by="tester", unwitnessed=["doubled=I like it"])
+
+
+def test_where_an_expression_is_refused_spark_computes_the_rows_and_the_rest_is_witnessed(lake: Lake) -> None:
+    plan = lake.build({SALES.name: SALES, PER_HASH.name: PER_HASH})
+
+    assert lake.do("gate", plan=plan)["passed"]
+
+    passed, words = gate_of(lake, PER_HASH.name)
+    assert passed and words.startswith("speed = batch = DuckDB 2.0.0 (")
+    assert words.endswith(" rows; expressions by Spark)")
+
+
+def test_what_the_other_engine_cannot_evaluate_goes_live_with_a_reason_which_is_kept(lake: Lake) -> None:
+    plan = lake.build({SALES.name: SALES, HASHED.name: HASHED})
+    refused = lake.do("gate", plan=plan)
+    assert not refused["passed"]
+    passed, words = gate_of(lake, HASHED.name)
+    assert not passed and "not witnessed because" in words and "hash(" in words
+    assert words.endswith(f"add --unwitnessed '{HASHED.name}=REASON'")
+    with pytest.raises(UsageError, match="'nothing' is not a table that plan"):
+        lake.do("gate", plan=plan, unwitnessed=["nothing=at all"])
+
+    gated = lake.do("gate", plan=plan, unwitnessed=[f"{HASHED.name}=compared by hand"])
+    assert gated["passed"]
+    lake.promote(plan)
+
+    kept = lake.server.lake.plans.gate(plan, Gate)
+    assert kept is not None and kept.unwitnessed == {HASHED.name: "compared by hand"}
+    words = words.split("; to go live")[0]
+    assert gate_of(lake, HASHED.name) == (True, f"{words}; accepted: compared by hand")
+
+
+def test_a_lake_in_which_nobody_asks_it_has_certificates_without_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "twinlake.toml").write_text('[proof]\nwitness = "off"\n')
+    lake = Lake(spark, home)
+    try:
+        lake.promote(lake.build({SALES.name: SALES}))
+        append(lake, 10)
+
+        done = lake.do("verify", table=SALES.name)
+
+        assert done["proof"] == "" and newest(lake).witness is None
+    finally:
+        lake.stop()

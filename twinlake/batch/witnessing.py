@@ -1,0 +1,118 @@
+"""Witnessing: asks another engine what it makes of the logs, and whether a version shows that.
+
+That engine (`twinlake/witness`) knows a lake's files and no more: here is written down what it must know of a
+version at its pin. It reads the log's own files where they are, and the version's rows from a staging folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from twinlake.base.job import Run
+from twinlake.base.location import Location
+from twinlake.kinds.clock import LOG_APPEND_TIME, PROCESSING_TIME
+from twinlake.lake.catalog.maintained_version import LogView, MaintainedVersion, Opened, Readable
+from twinlake.lake.catalog.version import Pin
+from twinlake.lake.catalog.witnessed import Witnessed
+from twinlake.lake.log.log import Log
+from twinlake.lake.storage import store
+from twinlake.topics.verdict import rows_in
+from twinlake.witness.answer import NOT_WITNESSED, Answer
+from twinlake.witness.child import witness
+from twinlake.witness.question import Field, Limits, Question, ReadTable, Rows, TopicLog
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+LIMITS = Limits(seconds=3600)
+"""What one answer may take; it runs beside everything else, at the lowest priority."""
+STEPPED_ROWS = 10_000_000
+"""Of a longer log Spark writes no rows for it."""
+
+
+def witnessed(opened: Opened, pin: Pin, run: Run, staging: Location, at: str) -> Witnessed:
+    """The engine's answer about the version at its pin. Raises nothing of the engine's.
+
+    What is written for it below `staging` is deleted again.
+    """
+    if not isinstance(staging, Path):
+        why = "the lake is in a store, and its files would have to be fetched"
+        answer = Answer(table=opened.version.table, verdict=NOT_WITNESSED, why=why)
+        return Witnessed(answer=answer, position=dict(pin.position), at=at)
+    folder = staging / "witness" / opened.version.table
+    run.progress(0, 1, "comparisons", f"having another engine evaluate {opened.version.table}", span=1)
+    try:
+        answer = _answer(opened, pin, folder)
+    finally:
+        with suppress(OSError):
+            store.delete_tree(folder)
+    return Witnessed(answer=answer, position=dict(pin.position), at=at)
+
+
+def _answer(opened: Opened, pin: Pin, folder: Path) -> Answer:
+    asked = question(opened, pin, folder)
+    answer = witness(asked, LIMITS)
+    if answer.refused and isinstance(opened, MaintainedVersion):
+        stepped = _stepped(opened, pin)
+        if stepped is not None:
+            return witness(replace(asked, stepped=_rows(stepped, folder / "stepped")), LIMITS)
+    return answer
+
+
+def _stepped(opened: MaintainedVersion, pin: Pin) -> DataFrame | None:
+    """What Spark makes of the records by the definition's expressions; the engine does the rest. They are
+    written to a disk, so not of a long log."""
+    if rows_in(opened.log.metadata().get("counts", {})) > STEPPED_ROWS:
+        return None
+    return opened.definition.after_steps(opened.log.rows(0, pin.position[opened.topic]))
+
+
+def question(opened: Opened, pin: Pin, folder: Path) -> Question:
+    """All that the engine may know: the version's rows, and what it reads of other tables, are written below
+    `folder`."""
+    definition = opened.definition
+    reads: dict[str, ReadTable] = {}
+    for name, read in opened.reads.items() if isinstance(opened, LogView) else ():
+        shown = None if definition.reads_states else _written(read, pin.reads[name], folder / "reads" / name)
+        reads[name] = ReadTable(definition=read.definition.to_json(), shown=shown)
+    return Question(
+        definition=definition.to_json(),
+        topics={name: _topic(log, pin) for name, log in opened.logs.items()},
+        shown=_written(opened, pin, folder / "shown"),
+        reads=reads,
+    )
+
+
+def _written(opened: Readable, pin: Pin, folder: Path) -> Rows:
+    return _rows(opened.view(pin), folder)
+
+
+def _rows(found: DataFrame, folder: Path) -> Rows:
+    found.write.parquet(str(folder))
+    return Rows(files=tuple(map(str, sorted(folder.glob("*.parquet")))), columns=tuple(found.dtypes))
+
+
+def _topic(log: Log, pin: Pin) -> TopicLog:
+    name, topic = log.topic.name, log.topic
+    clocks: Mapping[str, int | None] = pin.clocks.get(name, {})
+    return TopicLog(
+        contract=topic.contract.to_json(),
+        fields=tuple(
+            Field(
+                name=one.name, type=one.type, aliases=one.aliases, avro=one.avro,
+                has_default=one.has_default, default=one.default,
+            )
+            for one in topic.newest.fields
+        ),
+        files=tuple(str(log.path / unquote(file)) for file in log.appender.files()),
+        position=pin.position[name],
+        event=log.event(),
+        met={number: tuple(names) for number, names in log.met().items()},
+        watermark=pin.watermarks.get(name),
+        clocks={clock: clocks.get(clock) for clock in (LOG_APPEND_TIME, PROCESSING_TIME)},
+    )  # fmt: skip

@@ -1,0 +1,54 @@
+"""Witnessed: what another engine has found of a version, as its certificate keeps it and people read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from twinlake.lake.catalog.version import batches_text
+from twinlake.witness.answer import DIFFERS, EQUAL, FAILED, NOT_WITNESSED, Answer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Witnessed:
+    """Whether the rows that a version showed at `position` are what another engine makes of the logs."""
+
+    answer: Answer
+    position: dict[str, int]
+    at: str
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any] | None) -> Witnessed | None:
+        """The inverse of `to_json`; None for None."""
+        return cls(**{**data, "answer": Answer.from_json(data["answer"])}) if data else None
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @property
+    def is_equal(self) -> bool:
+        return self.answer.verdict == EQUAL
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the engine says why it cannot tell; an approver may go on without it."""
+        return self.answer.verdict == NOT_WITNESSED
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether somebody has to look: it differs, or the engine did not end as it should."""
+        return self.answer.verdict in (DIFFERS, FAILED)
+
+    def words(self, position: Mapping[str, int]) -> str:
+        """The answer beside a certificate of this position, in which speed and batch are equal."""
+        found = self.answer.words
+        if self.is_equal:
+            found = found.replace("equal by", "speed = batch =", 1)
+        elif self.is_refused:
+            found = f"speed = batch, {found}"
+        return found if dict(position) == self.position else f"{found}, at {self.place}"
+
+    @property
+    def place(self) -> str:
+        return f"{batches_text(self.position)} on {self.at}"
