@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from twinlake.witness.answer import DIFFERS, EQUAL, FAILED, NOT_WITNESSED, Answer
+from twinlake.witness.answer import DIFFERS, EQUAL, FAILED, NOT_WITNESSED, Answer, Compared
 from twinlake.witness.child import witness
 from twinlake.witness.evaluate import evaluate
 from twinlake.witness.question import Field, Limits, Question, Rows, TopicLog
@@ -221,3 +221,41 @@ def test_windows_are_final_by_the_clock_at_the_pin(tmp_path: Path) -> None:
     assert first.final and (first.final.verdict, first.final.rows) == (EQUAL, 2)
     assert second.final and (second.final.verdict, second.final.differing) == (DIFFERS, 1)
     assert second.final.differences[0].columns == ("final",)
+
+
+def test_what_came_late_is_a_line_of_its_own(tmp_path: Path) -> None:
+    """Each record counts once per window; one that was validated again is not discarded any more."""
+    window = {"kind": "hopping", "on": "at", "size": "2 minutes", "every": "1 minute"}
+    ann, too, again = [event("ann", "1.00", 30)], {"verdict": "too_late", "late": True}, {"replay": True}
+    files = (
+        log_file(tmp_path, ann, late=True),
+        log_file(tmp_path, ann, first=1, **too),
+        *(log_file(tmp_path, ann, first=2, **one) for one in (too, {**again, "batch": 2, "late": True})),
+        *(log_file(tmp_path, ann, first=3, **one) for one in (too, {**again, "batch": 3})),
+        log_file(tmp_path, ann, first=4, late=False),
+        log_file(tmp_path, [event("x", None, 90)], first=5, late=True),
+    )
+    schema = pa.schema(
+        [("window_start", TIME), ("window_end", TIME), ("late", pa.int64()), ("discarded", pa.int64()),
+         ("first_arrived", TIME), ("last_arrived", TIME)]
+    )  # fmt: skip
+
+    def found(*counts: tuple[int, int, int]) -> Compared:
+        rows = [
+            {"window_start": START + timedelta(minutes=at), "window_end": START + timedelta(minutes=at + 2),
+             "late": late, "discarded": discarded, "first_arrived": START, "last_arrived": START}
+            for at, late, discarded in counts
+        ]  # fmt: skip
+        types = {"timestamp[us, tz=UTC]": "timestamp", "int64": "bigint"}
+        columns = tuple((one.name, types[str(one.type)]) for one in schema)
+        question = replace(
+            ask(tmp_path, window=window, where="customer <> 'x'"),
+            topics={"orders": topic(*files, position=2)},
+            late=Rows(files=(write(tmp_path, rows, schema),), columns=columns),
+        )
+        answer = evaluate(question, LIMITS).late
+        assert answer
+        return answer
+
+    assert found((-1, 2, 2), (0, 2, 2)).verdict == EQUAL
+    assert found((-1, 2, 2), (0, 2, 1)).verdict == DIFFERS

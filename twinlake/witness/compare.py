@@ -29,14 +29,16 @@ class Outcome:
     within_bound: dict[str, int]
 
 
-def compare(database: Database, result: Result, shown: str, types: Types) -> Outcome:
-    """`shown` is the relation of the version's rows, with its columns' types."""
+def compare(database: Database, result: Result, shown: str, types: Types, name: str = "") -> Outcome:
+    """`shown` is the relation of the version's rows, with its columns' types; `name` tells two comparisons of
+    one database apart."""
     if why := _unlike(result, types):
         return Outcome(Compared(verdict=NOT_WITNESSED, why=why), None, {})
     make = database.table if result.is_whole else database.view
-    make(WITNESS, result.sql)
-    database.view(SHOWN, f"SELECT * FROM {shown}")
-    return _Comparison(database, result).outcome()
+    sides = (f"{WITNESS}{name}", f"{SHOWN}{name}")
+    make(sides[0], result.sql)
+    database.view(sides[1], f"SELECT * FROM {shown}")
+    return _Comparison(database, result, sides).outcome()
 
 
 def _unlike(result: Result, types: Types) -> str:
@@ -52,10 +54,10 @@ def _unlike(result: Result, types: Types) -> str:
 class _Comparison:
     """Both relations, and how their rows meet."""
 
-    def __init__(self, database: Database, result: Result) -> None:
+    def __init__(self, database: Database, result: Result, sides: tuple[str, str]) -> None:
         self._database, self._result = database, result
         self._columns = {name: one for name, one in result.columns.items() if name not in result.keys}
-        self._sides, self._on = (WITNESS, SHOWN), result.keys
+        self._sides, self._on = sides, result.keys
 
     def outcome(self) -> Outcome:
         counted = self._counted()

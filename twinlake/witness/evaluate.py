@@ -12,6 +12,7 @@ from twinlake.witness.answer import FAILED, NOT_WITNESSED, Answer, Compared
 from twinlake.witness.compare import Outcome, compare
 from twinlake.witness.database import Database, opened
 from twinlake.witness.kinds.all import KINDS
+from twinlake.witness.kinds.late import late
 from twinlake.witness.question import Limits, Question
 from twinlake.witness.refused import Refused, raised
 from twinlake.witness.result import Asked, Result
@@ -61,7 +62,19 @@ def _of(question: Question, database: Database) -> Answer:
     result = kind(Asked(database, question, question.definition))
     shown, types = database.rows("_shown_by_spark", question.shown)
     outcome = compare(database, result, shown, types)
-    return _said(question, database, result, outcome)
+    return replace(_said(question, database, result, outcome), late=_late(question, database))
+
+
+def _late(question: Question, database: Database) -> Compared | None:
+    """The view of what came late, where there is one; that the witness cannot tell is a line like another."""
+    if question.late is None:
+        return None
+    try:
+        result = late(Asked(database, question, question.definition))
+        shown, types = database.rows("_late_by_spark", question.late)
+        return compare(database, result, shown, types, "_late").rows
+    except (Refused, duckdb.Error) as error:
+        return Compared(verdict=NOT_WITNESSED, why=" ".join(str(error).split())[:_SHOWN])
 
 
 def _said(question: Question, database: Database, result: Result, outcome: Outcome) -> Answer:

@@ -16,20 +16,24 @@ from twinlake.witness.refused import Refused, guarded
 from twinlake.witness.text import RECORD_NUMBER, record_number, text
 from twinlake.witness.types import BIGINT, BINARY, BOOLEAN, INT, STRING, TIMESTAMP, Type, identifier, struct
 
-KEY, TOMBSTONE = "_key", "_tombstone"
+KEY, TOMBSTONE, DISCARDED = "_key", "_tombstone", "_discarded"
 RECORD: Types = {
     "_epoch": INT, "_partition": INT, "_offset": BIGINT, "_timestamp": TIMESTAMP, "_ingested_at": TIMESTAMP,
 }  # fmt: skip
 """What every row has beside its fields; the log keeps them without the underscore."""
 _WIDENED = {("int", "bigint"), ("int", "double"), ("float", "double")}
+_IS_LATEST = (
+    " AND NOT EXISTS (SELECT 1 FROM {0} AS r WHERE r.replay AND r.batch > l.batch"
+    ' AND r.epoch = l.epoch AND r."partition" = l."partition" AND r."offset" = l."offset")'
+)
 _IN_JSON_KEYS = ("string", "int", "bigint", "boolean", "date")
 
 
-def topic_rows(database: Database, name: str, topic: TopicLog, condition: str = "verdict = 'valid'") -> Types:
-    """Make a relation of the topic's records that meet a condition on the log's columns, by default the valid
-    ones; its columns are what expressions can name, and `RECORD_NUMBER`."""
+def topic_rows(database: Database, name: str, topic: TopicLog, *, late: bool = False) -> Types:
+    """Make a relation of the topic's valid records; its columns are what expressions can name, and
+    RECORD_NUMBER. With `late` of those that came late or too late, and were not validated again since."""
     files = database.files(topic.files)
-    types = _types(topic)
+    types = _types(topic) | ({DISCARDED: BOOLEAN} if late else {})
     if files is None:
         number = f"CAST(NULL AS HUGEINT) AS {RECORD_NUMBER}"
         database.view(name, f"SELECT {nothing(types)}, {number} WHERE false")
@@ -42,11 +46,15 @@ def topic_rows(database: Database, name: str, topic: TopicLog, condition: str = 
         shown[TOMBSTONE] = "event IS NULL"
     shown |= {column: log.own(column.removeprefix("_"), type_) for column, type_ in RECORD.items()}
     columns = [f"{sql} AS {identifier(column)}" for column, sql in shown.items()]
+    if late:
+        columns.append(f"verdict = 'too_late' AS {DISCARDED}")
     number = record_number("epoch", '"partition"', '"offset"')
+    rows = f"(SELECT * FROM {files} WHERE batch <= {int(topic.position)})"
+    condition = "(verdict = 'valid' AND late OR verdict = 'too_late')" if late else "verdict = 'valid'"
     database.view(
         name,
-        f"SELECT {', '.join(columns)}, {number} AS {RECORD_NUMBER} FROM {files}"
-        f" WHERE ({condition}) AND batch <= {int(topic.position)}",
+        f"SELECT {', '.join(columns)}, {number} AS {RECORD_NUMBER} FROM {rows} AS l"
+        f" WHERE {condition}{_IS_LATEST.format(rows) if late else ''}",
     )
     return types
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from twinlake.witness.database import Database, Types
 from twinlake.witness.expressions import translate
-from twinlake.witness.log import RECORD, topic_rows
+from twinlake.witness.log import DISCARDED, RECORD, topic_rows
 from twinlake.witness.question import Question
 from twinlake.witness.refused import Refused
 from twinlake.witness.text import RECORD_NUMBER, record_number
@@ -35,13 +35,16 @@ def stepped(
     definition: Mapping[str, Any],
     beside: Mapping[str, str] = {},
     name: str = STEPPED,
+    *,
+    late: bool = False,
 ) -> Stepped:
-    """Make the relation; `beside` are further columns, each an expression over the topic's rows."""
-    if question.stepped is not None:
+    """Make the relation; `beside` are further columns, each an expression over the topic's rows. With `late`
+    of records that came late, and with DISCARDED."""
+    if question.stepped is not None and not late:
         return _by_spark(database, question, beside, name)
     (topic,) = definition["inputs"]
     source = f"{name}_of"
-    rows = topic_rows(database, source, question.topics[topic])
+    rows = topic_rows(database, source, question.topics[topic], late=late)
     types, relation = dict(rows), identifier(source)
     if explode := definition.get("explode"):
         array = translate(explode["array"], types)
@@ -53,10 +56,11 @@ def stepped(
     made = {column: translate(sql, types) for column, sql in definition["columns"]}
     more = {column: translate(sql, types) for column, sql in beside.items()}
     shown = [f"{one.sql} AS {identifier(column)}" for column, one in (made | more).items()]
+    more_of = f", {DISCARDED}" if late else ""
     where = definition.get("where")
     condition = f" WHERE {translate(where, types).sql}" if where is not None else ""
     found = database.view(
-        name, f"SELECT {', '.join((*shown, *_KEPT))}, {RECORD_NUMBER} FROM {relation}{condition}"
+        name, f"SELECT {', '.join((*shown, *_KEPT))}, {RECORD_NUMBER}{more_of} FROM {relation}{condition}"
     )
     kept = {column: RECORD[column] for column in _KEPT}
     shown_types = {column: one.type for column, one in (made | more).items()}

@@ -14,7 +14,7 @@ from twinlake.witness.text import cell, micros, moment
 from twinlake.witness.types import BOOLEAN, TIMESTAMP, identifier
 
 START, END, FINAL = "window_start", "window_end", "final"
-_WINDOW = "_window"
+WINDOW = "_window"
 """A window's start in microseconds."""
 
 
@@ -28,12 +28,12 @@ def aggregate(asked: Asked) -> Result:
         return Result(measures.sql(rows.relation, keys), keys, columns | measures.shown)
     size = micros(window["size"])
     windowed = asked.database.view("_windowed", in_windows(rows.relation, window))
-    found = measures.sql(windowed, (*keys, _WINDOW))
-    ends = f"{identifier(_WINDOW)} + {size}"
+    found = measures.sql(windowed, (*keys, WINDOW))
+    ends = f"{identifier(WINDOW)} + {size}"
     clock = of_table(asked.question, definition, window["on"])
-    is_final = final(identifier(_WINDOW), size, [clock], inclusive=False)
+    is_final = final(identifier(WINDOW), size, [clock], inclusive=False)
     sql = (
-        f"SELECT *, {moment(identifier(_WINDOW))} AS {START}, {moment(ends)} AS {END}, {is_final} AS {FINAL}"
+        f"SELECT *, {moment(identifier(WINDOW))} AS {START}, {moment(ends)} AS {END}, {is_final} AS {FINAL}"
         f" FROM ({found})"
     )
     columns |= {START: Shown(TIMESTAMP), END: Shown(TIMESTAMP)}
@@ -46,10 +46,10 @@ def in_windows(relation: str, window: Mapping[str, Any]) -> str:
     timed = f"SELECT *, {at} AS _at FROM {relation} WHERE {identifier(window['on'])} IS NOT NULL"
     size = micros(window["size"])
     if window["kind"] == "tumbling":
-        return f"SELECT *, {cell('_at', size)} AS {_WINDOW} FROM ({timed})"
+        return f"SELECT *, {cell('_at', size)} AS {WINDOW} FROM ({timed})"
     if window["kind"] != "hopping":
         raise Refused(f"window {window['kind']}", "the witness does not know this window")
     every = micros(window["every"])
     last = cell("_at", every)
     starts = f"range({last} - {size} + {every}, {last} + 1, {every})"
-    return f"SELECT *, unnest({starts}) AS {_WINDOW} FROM ({timed})"
+    return f"SELECT *, unnest({starts}) AS {WINDOW} FROM ({timed})"

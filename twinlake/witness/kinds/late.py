@@ -1,0 +1,34 @@
+"""Late: of each window the records that came late for it, or too late to be counted in it."""
+
+from __future__ import annotations
+
+from twinlake.witness.clocks import of_table
+from twinlake.witness.kinds.aggregate import END, START, WINDOW, in_windows
+from twinlake.witness.log import DISCARDED
+from twinlake.witness.refused import Refused
+from twinlake.witness.result import Asked, Result, Shown
+from twinlake.witness.steps import stepped
+from twinlake.witness.text import RECORD_NUMBER, micros, moment
+from twinlake.witness.types import BIGINT, TIMESTAMP
+
+
+def late(asked: Asked) -> Result:
+    """A record counts once per window, in however many rows it was exploded into."""
+    window = asked.definition.get("window")
+    if window is None:
+        raise Refused("what came late", "the table has no windows")
+    rows = stepped(asked.database, asked.question, asked.definition, name="_came_late", late=True)
+    clock = of_table(asked.question, asked.definition, window["on"])
+    # by the log's own clocks nothing is late
+    condition = "" if clock.time == "event_time" else f" WHERE {DISCARDED}"
+    windowed = in_windows(f"(SELECT * FROM {rows.relation}{condition})", window)
+    counted = f"SELECT DISTINCT {WINDOW}, {RECORD_NUMBER}, _timestamp, {DISCARDED} FROM ({windowed})"
+    end = moment(f"{WINDOW} + {micros(window['size'])}")
+    sql = (
+        f"SELECT {moment(WINDOW)} AS {START}, {end} AS {END},"
+        f" count(*) FILTER (WHERE NOT {DISCARDED}) AS late, count(*) FILTER (WHERE {DISCARDED}) AS discarded,"
+        f" min(_timestamp) AS first_arrived, max(_timestamp) AS last_arrived"
+        f" FROM ({counted}) GROUP BY {WINDOW}"
+    )
+    times = dict.fromkeys((START, END, "first_arrived", "last_arrived"), Shown(TIMESTAMP))
+    return Result(sql, (START,), times | dict.fromkeys(("late", "discarded"), Shown(BIGINT)))
