@@ -50,6 +50,6 @@ def in_windows(relation: str, window: Mapping[str, Any]) -> str:
     if window["kind"] != "hopping":
         raise Refused(f"window {window['kind']}", "the witness does not know this window")
     every = micros(window["every"])
-    last = cell("_at", every)
-    starts = f"range({last} - {size} + {every}, {last} + 1, {every})"
-    return f"SELECT *, unnest({starts}) AS {WINDOW} FROM ({timed})"
+    # the last window that begins at or before the time, and those before it that reach so far
+    hops = f"(SELECT unnest(range(0, {size}, {every})) AS _before)"
+    return f"SELECT * EXCLUDE (_before), {cell('_at', every)} - _before AS {WINDOW} FROM ({timed}), {hops}"
