@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 import pytest
 
 from tests.project import project_in
 from tests.small_lake.small import unpack
-from tests.witness.asking import differing, written
+from tests.witness.asking import differing
+from twinlake.batch.witnessing import question
 from twinlake.lake import formats
-from twinlake.lake.catalog.maintained_version import LogView, MaintainedVersion, Opened, open_version
+from twinlake.lake.catalog.maintained_version import MaintainedVersion, Opened, open_version
 from twinlake.lake.catalog.version import Pin, Version, stored_versions
 from twinlake.lake.delta import delta
 from twinlake.lake.log.log import Log
@@ -21,7 +20,7 @@ from twinlake.speed.advance import standing
 from twinlake.topics.topic import load_topic, topic_names
 from twinlake.witness.answer import EQUAL, NOT_WITNESSED, Answer
 from twinlake.witness.child import witness
-from twinlake.witness.question import Field, Limits, Question, ReadTable, TopicLog
+from twinlake.witness.question import Limits
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,40 +49,6 @@ def pinned(opened: Opened, pins: Mapping[str, Pin]) -> Pin:
     )
 
 
-def topic_of(log: Log, pin: Pin) -> TopicLog:
-    name = log.topic.name
-    return TopicLog(
-        contract=log.topic.contract.to_json(),
-        fields=tuple(
-            Field(
-                name=one.name, type=one.type, aliases=one.aliases, avro=one.avro,
-                has_default=one.has_default, default=one.default,
-            )
-            for one in log.topic.newest.fields
-        ),
-        files=tuple(str(log.path / unquote(file)) for file in log.appender.files()),
-        position=pin.position[name],
-        event=log.event(),
-        met={number: tuple(names) for number, names in log._met().items()},
-        watermark=pin.watermarks.get(name),
-        clocks=pin.clocks.get(name, {}),
-    )  # fmt: skip
-
-
-def question_of(opened: Opened, pin: Pin, folder: Path) -> Question:
-    reads: dict[str, ReadTable] = {}
-    for name, read in opened.reads.items() if isinstance(opened, LogView) else ():
-        reads[name] = ReadTable(
-            definition=read.definition.to_json(), shown=written(read.view(pin.reads[name]), folder)
-        )
-    return Question(
-        definition=opened.definition.to_json(),
-        topics={name: topic_of(log, pin) for name, log in opened.logs.items()},
-        shown=written(opened.view(pin), folder),
-        reads=reads,
-    )
-
-
 @pytest.fixture(scope="module")
 def answers(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Answer]:
     """By table and version."""
@@ -103,7 +68,8 @@ def answers(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> di
         key = version.table, version.name
         opened[key] = one
         pins[key] = pinned(one, {name: pins[name, of] for name, of in version.reads.items()})
-        found[str(version)] = witness(question_of(one, pins[key], home / "staging"), LIMITS)
+        folder = home / "staging" / version.table / version.name
+        found[str(version)] = witness(question(one, pins[key], folder), LIMITS)
     return found
 
 

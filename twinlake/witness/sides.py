@@ -1,4 +1,4 @@
-"""Owns the two sides of a join: rows that tables of events show, and what a join shows of pairs."""
+"""Owns the two sides of a join, rows of tables of events as they show them or as their logs give them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from twinlake.witness.database import Types
 from twinlake.witness.expressions import translate
 from twinlake.witness.refused import Refused
 from twinlake.witness.result import Asked, Result, Shown
+from twinlake.witness.steps import stepped
 from twinlake.witness.text import RECORD_ID, RECORD_NUMBER, cell, micros, moment, names, record_number
 from twinlake.witness.types import BIGINT, BOOLEAN, INT, TIMESTAMP, identifier, struct
 
@@ -41,9 +42,13 @@ def _side(asked: Asked, side: str, delete_when: str | None) -> Side:
     name = asked.definition[side]
     read = asked.question.reads[name]
     store = read.definition.get("store")
-    if read.shown is None or store is None:
-        raise Refused(f"table {name}", "nobody has written the rows that it shows")
-    rows, types = asked.database.rows(f"_{side}_shown", read.shown)
+    if store is None:
+        raise Refused(f"table {name}", "it is not a table of events with a store")
+    if read.shown is not None:
+        rows, types = asked.database.rows(f"_{side}_shown", read.shown)
+    else:
+        own = stepped(asked.database, asked.question, read.definition, name=f"_{side}_events")
+        rows, types = own.relation, own.types
     at = f"epoch_us({identifier(store['on'])})"
     # a row without a time lies in the cell of 1970
     home = f"coalesce({cell(at, micros(store['cell']))}, 0)"
