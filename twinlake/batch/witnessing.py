@@ -19,6 +19,7 @@ from twinlake.kinds.clock import LOG_APPEND_TIME, PROCESSING_TIME
 from twinlake.lake.catalog.maintained_version import LogView, MaintainedVersion, Opened, Readable
 from twinlake.lake.catalog.version import Pin
 from twinlake.lake.catalog.witnessed import Witnessed
+from twinlake.lake.delta.delta import relation_sql
 from twinlake.lake.log.log import Log
 from twinlake.lake.storage import store
 from twinlake.topics.verdict import rows_in
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 LIMITS = Limits(seconds=3600)
-"""What one answer may take; it runs beside everything else, at the lowest priority."""
+"""What one answer may take; it runs beside everything else, at a low priority."""
 STEPPED_ROWS = 10_000_000
 """Of a longer log Spark writes no rows for it."""
 
@@ -85,7 +86,18 @@ def question(opened: Opened, pin: Pin, folder: Path) -> Question:
         topics={name: _topic(log, pin) for name, log in opened.logs.items()},
         shown=_written(opened, pin, folder / "shown"),
         reads=reads,
+        late=_late(opened, pin, folder / "late"),
     )
+
+
+def _late(opened: Opened, pin: Pin, folder: Path) -> Rows | None:
+    """What the view of late records shows at the pin; None for a table that has none."""
+    if not isinstance(opened, MaintainedVersion):
+        return None
+    log = opened.log
+    until = f"(SELECT * FROM {relation_sql(log.path)} WHERE batch <= {pin.position[opened.topic]})"
+    text = opened.definition.late(f"({log.late_sql(until)})")
+    return None if text is None else _rows(opened.spark.sql(text), folder)
 
 
 def _written(opened: Readable, pin: Pin, folder: Path) -> Rows:

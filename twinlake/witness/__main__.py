@@ -10,11 +10,12 @@ import os
 import resource
 import signal
 import sys
-from contextlib import suppress
 
 from twinlake.witness.evaluate import evaluate
 from twinlake.witness.question import Limits, Question
 
+LOW = 10
+"""A tenth of a core that others want whole: with less, a release on a busy machine waits for the witness."""
 _BESIDE_MB = 2_048
 """Address space beside what DuckDB may allocate: Python, code, stacks, and what its allocator keeps."""
 _LATER_S = 30
@@ -30,10 +31,8 @@ def main() -> None:
 
 
 def bound(limits: Limits) -> None:
-    """The lowest priority, and hard ends of memory and time for what DuckDB's own bounds do not see."""
-    os.nice(19)
-    with suppress(AttributeError, OSError):  # not every system has it, or lets us
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    """A low priority, and hard ends of memory and time for what DuckDB's own bounds do not see."""
+    os.nice(LOW)
     space = (limits.memory_mb + _BESIDE_MB) * 1_048_576
     resource.setrlimit(resource.RLIMIT_AS, (space, space))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
