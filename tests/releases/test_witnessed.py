@@ -74,6 +74,7 @@ def test_a_verify_of_all_of_history_asks_the_other_engine_at_the_same_position(l
     assert made.witness is not None and made.witness.position == made.position
     assert done["proof"] == f"speed = batch = DuckDB 2.0.0 ({made.rows_compared:,} rows)"
     assert made.witness.answer.sql_hash and made.witness.answer.cpu_s > 0
+    assert [line.split(" (")[0] for line in done["clocks"]] == ["final: equal", "late records: equal"]
     (shown,) = (one for one in lake.server.status()["certificates"] if one["table"] == SALES.name)
     assert (shown["proof"], shown["disputed"]) == (done["proof"], False)
     assert not [*lake.path.glob("staging/*/witness/*")]

@@ -58,7 +58,7 @@ class Certified:
             name: getattr(made, name)
             for name in ("table", "version", "equal", "position", "rows_compared", "differing", "differences")
         }
-        return {**asdict(self), **said, "covers": made.covers, "proof": made.proof}
+        return {**asdict(self), **said, "covers": made.covers, "proof": made.proof, "clocks": made.clocks}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -61,6 +61,8 @@ def _show(kind: str, result: dict[str, Any]) -> None:
     say(f"{name}: speed and batch are ", verdict, f" at {place} over {result['covers']}; {compared}")
     if proof := result.get("proof"):
         say(f"  {proof}")
+        for line in result["clocks"]:
+            say(f"    {line}")
     for title, found in (("differs", result["differences"]), ("was repaired", result["repaired"])):
         for one in found[:SHOWN]:
             if one["cause"] == "raises":

@@ -127,6 +127,11 @@ class Certificate:
         """Which engines agree, in words; nothing where no other one was asked, or speed and batch differ."""
         return self.witness.words(self.position) if self.equal and self.witness else ""
 
+    @property
+    def clocks(self) -> list[str]:
+        """Beside `proof`, what the other engine found of what follows the clocks of the log."""
+        return self.witness.clock_lines if self.proof and self.witness else []
+
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 

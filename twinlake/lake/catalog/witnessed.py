@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from twinlake.lake.catalog.version import batches_text
-from twinlake.witness.answer import DIFFERS, EQUAL, FAILED, NOT_WITNESSED, Answer
+from twinlake.witness.answer import DIFFERS, EQUAL, FAILED, NOT_WITNESSED, Answer, Compared
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,5 +50,19 @@ class Witnessed:
         return found if dict(position) == self.position else f"{found}, at {self.place}"
 
     @property
+    def clock_lines(self) -> list[str]:
+        """What follows the clocks of the log, each compared by itself: no part of the answer."""
+        asked = {"final": self.answer.final, "late records": self.answer.late}
+        return [f"{name}: {_line(found)}" for name, found in asked.items() if found is not None]
+
+    @property
     def place(self) -> str:
         return f"{batches_text(self.position)} on {self.at}"
+
+
+def _line(found: Compared) -> str:
+    if found.verdict == EQUAL:
+        return f"equal ({found.rows:,} rows)"
+    if found.verdict == DIFFERS:
+        return f"different in {found.differing:,} of {found.rows:,} rows"
+    return f"not witnessed because {found.why}"
