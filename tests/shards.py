@@ -39,6 +39,7 @@ SHARDS: dict[str, tuple[str, ...]] = {
     "laws": ("laws", "kinds", "speed", "small_lake", "lake", "benchmarks"),
     "reading": ("reading",),
     "releases": ("releases", "batch"),
+    "witness": ("witness",),
 }
 """Shard -> the folders and files below `tests/` whose long tests it runs. The longest path that fits wins."""
 

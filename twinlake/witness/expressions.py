@@ -8,15 +8,29 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from twinlake.witness.refused import Refused
-from twinlake.witness.rules import arithmetic, casts, conditional, literals, logic
+from twinlake.witness.rules import (
+    arithmetic,
+    casts,
+    conditional,
+    literals,
+    logic,
+    nested,
+    rounding,
+    texts,
+    times,
+)
 from twinlake.witness.rules.parser import parse, spark_text
 from twinlake.witness.rules.term import Call, Function, Rule, Term, by_name
 from twinlake.witness.types import Type, identifier
 
 NODES: dict[type[exp.Expression], Rule] = {
     **literals.NODES, **casts.NODES, **logic.NODES, **arithmetic.NODES, **conditional.NODES,
+    **nested.NODES, **texts.NODES,
 }  # fmt: skip
-FUNCTIONS: dict[str, Function] = by_name(casts.FUNCTIONS, arithmetic.FUNCTIONS, conditional.FUNCTIONS)
+FUNCTIONS: dict[str, Function] = by_name(
+    casts.FUNCTIONS, arithmetic.FUNCTIONS, rounding.FUNCTIONS, conditional.FUNCTIONS, nested.FUNCTIONS,
+    texts.FUNCTIONS, times.FUNCTIONS,
+)  # fmt: skip
 """The allow-list: a node or a function that no family lists is refused."""
 
 

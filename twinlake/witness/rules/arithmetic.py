@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from decimal import Decimal
+
 from sqlglot import exp
 
-from twinlake.witness.rules import literals
+from twinlake.witness.refused import guarded
+from twinlake.witness.rules import intervals, literals, times
 from twinlake.witness.rules.coercion import MAX_PRECISION, adjusted, common, decimal_of, to
 from twinlake.witness.rules.division import divided
 from twinlake.witness.rules.term import Call, Function, Rule, Scope, Term, bind, cast
-from twinlake.witness.types import BIGINT, DOUBLE, Type, decimal
+from twinlake.witness.types import BIGINT, DATE, DOUBLE, decimal
 
+_TURNED_DIGITS = 34
 _SIGNS: dict[type[exp.Expression], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Mod: "%"}
 
 
 def operation(node: exp.Expression, scope: Scope) -> Term:
     """+ - * and % of two numbers."""
+    if intervals.is_interval(node.this) or intervals.is_interval(node.expression):
+        return intervals.moved(node, scope)
     one, other = scope.term(node.this), scope.term(node.expression)
+    if one.type == DATE and other.type.name in ("tinyint", "smallint", "int"):
+        name = "date_sub" if isinstance(node, exp.Sub) else "date_add"
+        if isinstance(node, (exp.Add, exp.Sub)):
+            return times.added_days(Call(name=name, terms=(one, other), node=node, scope=scope))
     return computed(_SIGNS[type(node)], one, other, node, scope)
 
 
@@ -25,10 +36,24 @@ def computed(sign: str, one: Term, other: Term, node: exp.Expression, scope: Sco
     type_ = common(one.type, other.type)
     if one.type.is_floating or other.type.is_floating:
         type_ = one.type if one.type == other.type else DOUBLE
+        if sign == "%":
+            return Term(sql=_floating_rest(to(one, type_), to(other, type_)), type=type_)
         return Term(sql=f"({to(one, type_).sql} {sign} {to(other, type_).sql})", type=type_)
     if "decimal" not in (one.type.name, other.type.name) and type_ is not None:
         return Term(sql=f"({to(one, type_).sql} {sign} {to(other, type_).sql})", type=type_)
     return _decimals(sign, one, other)
+
+
+def _floating_rest(one: Term, other: Term) -> str:
+    """By zero it raises, as in Spark."""
+    made = bind(
+        [one, other],
+        lambda left, right: (
+            f"CASE WHEN {left} IS NOT NULL AND {right} = 0 THEN error('division by zero') "
+            f"ELSE {left} % {right} END"
+        ),
+    )
+    return f"({made})"
 
 
 def _decimals(sign: str, one: Term, other: Term) -> Term:
@@ -74,11 +99,23 @@ def minus(node: exp.Expression, scope: Scope) -> Term:
     term = scope.term(node.this)
     if not term.type.is_number:
         raise scope.refused(node, f"- {term.type.spark} is not listed")
-    return Term(sql=_negative(term.sql, term.type), type=term.type)
+    return Term(sql=_negatable(term, node, scope, lambda it: f"(-{it})"), type=term.type)
 
 
-def _negative(sql: str, type_: Type) -> str:
-    return f"(-{sql})" if type_.is_floating else cast(f"(-{sql})", type_)
+def _negatable(term: Term, node: exp.Expression, scope: Scope, make: Callable[[str], str]) -> str:
+    """Spark keeps 34 digits of a decimal whose sign it turns."""
+    if term.type.name != "decimal" or term.type.precision <= _TURNED_DIGITS:
+        return cast(make(term.sql), term.type)
+    most = f"CAST('{Decimal(f'1E{_TURNED_DIGITS - term.type.scale}'):f}' AS {term.type.duckdb})"
+    return bind(
+        [term],
+        lambda it: guarded(
+            f"abs({it}) >= {most}",
+            cast(make(it), term.type),
+            scope.text(node),
+            "a decimal of more than 34 digits whose sign Spark turns",
+        ),
+    )
 
 
 def absolute(call: Call) -> Term:
@@ -86,7 +123,7 @@ def absolute(call: Call) -> Term:
     (term,) = call.terms
     if not term.type.is_number:
         raise call.refused()
-    return Term(sql=cast(f"abs({term.sql})", term.type), type=term.type)
+    return Term(sql=_negatable(term, call.node, call.scope, lambda it: f"abs({it})"), type=term.type)
 
 
 def sign_of(call: Call) -> Term:
@@ -104,7 +141,31 @@ def modulo(call: Call) -> Term:
     return computed("%", one, other, call.node, call.scope)
 
 
+def bits(node: exp.Expression, scope: Scope) -> Term:
+    """& | ^ of whole numbers. Where such signs meet others, the two grammars may bind otherwise."""
+    if not all(isinstance(it, _ATOMS) for it in (node.this, node.expression)):
+        raise scope.refused(node, "operands of & | ^ need parentheses")
+    one, other = scope.term(node.this), scope.term(node.expression)
+    type_ = common(one.type, other.type)
+    if type_ is None or not type_.is_integer:
+        raise scope.refused(node, f"{one.type.spark} and {other.type.spark} have no bits")
+    left, right = to(one, type_).sql, to(other, type_).sql
+    name = _BITS[type(node)]
+    sql = f"xor({left}, {right})" if name == "xor" else f"({left} {name} {right})"
+    return Term(sql=cast(sql, type_), type=type_)
+
+
+def inverted(node: exp.Expression, scope: Scope) -> Term:
+    term = scope.term(node.this)
+    if not isinstance(node.this, _ATOMS) or not term.type.is_integer:
+        raise scope.refused(node, f"~ {term.type.spark} is not listed")
+    return Term(sql=cast(f"(~{term.sql})", term.type), type=term.type)
+
+
+_ATOMS = (exp.Paren, exp.Column, exp.Literal, exp.Anonymous, exp.TryCast)
+_BITS: dict[type[exp.Expression], str] = {exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "xor"}
 NODES: dict[type[exp.Expression], Rule] = {
-    **dict.fromkeys(_SIGNS, operation), exp.Div: division, exp.IntDiv: whole_division, exp.Neg: minus,
+    **dict.fromkeys(_BITS, bits), exp.BitwiseNot: inverted, **dict.fromkeys(_SIGNS, operation),
+    exp.Div: division, exp.IntDiv: whole_division, exp.Neg: minus,
 }  # fmt: skip
 FUNCTIONS: dict[str, Function] = {"abs": absolute, "sign": sign_of, "signum": sign_of, "mod": modulo}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sqlglot import exp
 
-from twinlake.witness.rules import literals
+from twinlake.witness.refused import guarded
+from twinlake.witness.rules import doubles, literals
 from twinlake.witness.rules.coercion import MAX_PRECISION, decimal_to_double
 from twinlake.witness.rules.reading import read
-from twinlake.witness.rules.term import Call, Function, Rule, Scope, Term, bind, cast
+from twinlake.witness.rules.term import Call, Function, Guard, Rule, Scope, Term, bind, cast
 from twinlake.witness.types import DATE, STRING, TIMESTAMP, Type, array, decimal, mapping, simple, struct
 
 _NAMES = {
@@ -85,54 +88,62 @@ def converted(term: Term, type_: Type, node: exp.Expression, scope: Scope, try_:
     if rule is None or (try_ and not _never_raises(term.type, type_)):
         name = "TRY_CAST" if try_ else "CAST"
         raise scope.refused(node, f"{name}({term.type.spark} AS {type_.spark}) is not listed")
-    return Term(sql=rule(term, type_), type=type_)
+
+    def guard(condition: str, sql: str, why: str) -> str:
+        return guarded(condition, sql, scope.text(node), why)
+
+    return Term(sql=rule(term, type_, guard), type=type_)
 
 
 def _never_raises(given: Type, wanted: Type) -> bool:
     return wanted.name in ("string", "boolean") or (given.name, wanted.name) == ("date", "timestamp")
 
 
-def _plain(term: Term, type_: Type) -> str:
+def _plain(term: Term, type_: Type, guard: Guard) -> str:
     return cast(term.sql, type_)
 
 
-def _decimal_to_int(term: Term, type_: Type) -> str:
+def _decimal_to_int(term: Term, type_: Type, guard: Guard) -> str:
     return cast(f"trunc({cast(term.sql, decimal(38, term.type.scale))})", type_)
 
 
-def _floating_to_int(term: Term, type_: Type) -> str:
+def _floating_to_int(term: Term, type_: Type, guard: Guard) -> str:
     return cast(f"trunc({term.sql})", type_)
 
 
-def _decimal_to_double(term: Term, type_: Type) -> str:
+def _decimal_to_double(term: Term, type_: Type, guard: Guard) -> str:
     return decimal_to_double(term.sql, term.type)
 
 
-def _decimal_to_boolean(term: Term, type_: Type) -> str:
+def _decimal_to_boolean(term: Term, type_: Type, guard: Guard) -> str:
     return f"({term.sql} <> 0)"
 
 
-def _decimal_to_string(term: Term, type_: Type) -> str:
+def _decimal_to_string(term: Term, type_: Type, guard: Guard) -> str:
     """DuckDB leaves the 0 before a point away where no digit may stand there."""
     if term.type.precision > term.type.scale:
         return cast(term.sql, STRING)
     return f"replace(replace('x' || {cast(term.sql, STRING)}, 'x-.', '-0.'), 'x.', '0.')"
 
 
-def _boolean_to_decimal(term: Term, type_: Type) -> str:
+def _boolean_to_decimal(term: Term, type_: Type, guard: Guard) -> str:
     return cast(cast(term.sql, simple("int")), type_)
 
 
-def _time_to_int(term: Term, type_: Type) -> str:
-    us = f"epoch_us({term.sql})"
-    return bind(
-        [Term(sql=us, type=simple("bigint"))],
+def _time_to_int(term: Term, type_: Type, guard: Guard) -> str:
+    made = bind(
+        [Term(sql=f"epoch_us({term.sql})", type=simple("bigint"))],
         lambda it: f"({it} - (({it} % {_SECOND_US}) + {_SECOND_US}) % {_SECOND_US}) // {_SECOND_US}",
     )
+    return f"({made})"
+
+
+def _floating_to_decimal(term: Term, type_: Type, guard: Guard) -> str:
+    return bind([term], lambda it: doubles.to_decimal(it, type_, guard))
 
 
 _NUMBERS = ("tinyint", "smallint", "int", "bigint")
-_RULES = {
+_RULES: dict[tuple[str, str], Callable[[Term, Type, Guard], str]] = {
     **{
         (one, other): _plain
         for one in _NUMBERS
@@ -147,6 +158,7 @@ _RULES = {
     ("decimal", "boolean"): _decimal_to_boolean,
     ("decimal", "string"): _decimal_to_string,
     **{(one, other): _floating_to_int for one in ("float", "double") for other in _NUMBERS},
+    ("double", "decimal"): _floating_to_decimal,
     ("float", "double"): _plain,
     ("double", "float"): _plain,
     ("date", "timestamp"): _plain,

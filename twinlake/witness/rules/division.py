@@ -19,7 +19,8 @@ def divided(one: Term, other: Term, node: exp.Expression, scope: Scope) -> Term:
         made = bind(
             [to(one, DOUBLE), to(other, DOUBLE)],
             lambda left, right: (
-                f"CASE WHEN {right} = 0 THEN error('division by zero') ELSE {left} / {right} END"
+                f"CASE WHEN {left} IS NOT NULL AND {right} = 0 THEN error('division by zero') "
+                f"ELSE {left} / {right} END"
             ),
         )
         return Term(sql=f"({made})", type=DOUBLE)
@@ -42,7 +43,7 @@ def quotient(one: Term, other: Term, found: Type, node: exp.Expression, scope: S
     units = bind(
         [Term(sql=above, type=_WIDEST), Term(sql=unscaled(other), type=_WIDEST)],
         lambda top, bottom: (
-            f"CASE WHEN {bottom} = 0 THEN error('division by zero') "
+            f"CASE WHEN {top} IS NOT NULL AND {bottom} = 0 THEN error('division by zero') "
             f"ELSE sign({top}) * sign({bottom}) * "
             f"((2 * abs({top}) + abs({bottom})) // (2 * abs({bottom}))) END"
         ),

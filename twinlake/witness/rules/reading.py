@@ -27,7 +27,7 @@ class _Form:
 
 
 _WHOLE = _Form(plain=r"[+-]?[0-9]{1,30}", wrong=r"[ -~]*")
-_POINT = _Form(plain=r"[+-]?[0-9]{1,60}(\.[0-9]{1,60})?", wrong=r"[ -~]*[^0-9eE+. -][ -~]*|")
+_POINT = _Form(plain=r"[+-]?[0-9]{1,60}(\.[0-9]{1,60})?", wrong=r"[ -~]*[!-*,/:-DF-df-~][ -~]*|")
 _FLOATING = _Form(plain=r"[+-]?[0-9]{1,60}(\.[0-9]{1,60})?([eE][+-]?[0-9]{1,3})?", wrong=r"")
 _TIMES = {
     "date": _Form(plain=_DAY, wrong=r"[ -/:-~]*"),

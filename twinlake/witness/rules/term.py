@@ -85,6 +85,8 @@ class Call:
         return found
 
 
+Guard = Callable[[str, str, str], str]
+"""Of a condition, SQL and why: the SQL, which raises for rows that meet the condition."""
 Function = Callable[[Call], Term]
 """The rule of a function's name."""
 
