@@ -68,16 +68,21 @@ class _Comparison:
             is_unsure = len(inexact) > 1
             self._number()
             counted = self._counted()
-        both, only_witness, only_shown, changed, changed_by_clocks = counted[:5]
+        both, only_witness, only_shown, changed, changed_by_clocks, surely = counted[:6]
         differing = only_witness + only_shown + changed
+        why = ""
         if differing and is_unsure:
             why = "several rows have one key, and more than one double: which belong together is not known"
+        elif differing and not (only_witness or only_shown or surely):
+            names_ = ", ".join(name for name, one in self._columns.items() if not one.rule.is_sure)
+            why = f"{names_} (sums of doubles differ, and may by the order in which they are added up)"
+        if why:
             return Outcome(Compared(verdict=NOT_WITNESSED, why=why), None, {})
         rows = self._compared(both + only_witness + only_shown, differing, self._columns, alone=True)
         clocks = None
         if self._result.by_clocks:
             clocks = self._compared(both, changed_by_clocks, self._result.by_clocks, alone=False)
-        near = dict(zip(self._bounded, counted[5:], strict=True))
+        near = dict(zip(self._bounded, counted[6:], strict=True))
         return Outcome(rows, clocks, near)
 
     @property
@@ -86,16 +91,18 @@ class _Comparison:
 
     def _counted(self) -> tuple[int, ...]:
         """Rows of both sides, of the witness alone, shown alone; changed ones; the same of what follows the
-        clocks; of each bounded column the values that are near and not exact."""
+        clocks, and of columns that are sure; of each bounded one the values that are near and not exact."""
+        sure = {name: one for name, one in self._columns.items() if one.rule.is_sure}
         near = [
             f"{_BOTH} AND {self._same({name: self._columns[name]})}"
             f" AND w.{identifier(name)} IS DISTINCT FROM s.{identifier(name)}"
             for name in self._bounded
         ]
-        conditions = [
-            _BOTH, "s._is IS NULL", "w._is IS NULL", f"{_BOTH} AND NOT {self._same(self._columns)}",
-            f"{_BOTH} AND NOT {self._same(self._result.by_clocks)}", *near,
-        ]  # fmt: skip
+        changed = [
+            f"{_BOTH} AND NOT {self._same(columns)}"
+            for columns in (self._columns, self._result.by_clocks, sure)
+        ]
+        conditions = [_BOTH, "s._is IS NULL", "w._is IS NULL", *changed, *near]
         counts = ", ".join(f"count(*) FILTER (WHERE {one})" for one in conditions)
         return self._database.one(f"SELECT {counts} FROM {self._joined}")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from twinlake.witness.database import Database
@@ -24,6 +24,14 @@ class Rule:
     bound: str = ""
     """For a person how near it has to be, where the value is approximate by its definition."""
     is_exact: bool = False
+    is_sure: bool = True
+    """Whether values that are not equal by it prove that one side is wrong."""
+
+    @property
+    def unsure(self) -> Rule:
+        """The same for what is made of sums of doubles and has no tolerance of its own: where large ones
+        cancel, the order in which they are added up decides."""
+        return replace(self, is_sure=False)
 
     def sql(self, name: str, witness: str, shown: str) -> str:
         """Whether the column is equal in a row of both sides, given as the names of relations."""
