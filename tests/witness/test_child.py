@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -111,3 +112,25 @@ def test_one_that_uses_up_its_time_by_itself_is_not_witnessed() -> None:
     found = witness(QUESTION, LIMITS, python("import os, signal; os.kill(os.getpid(), signal.SIGALRM)"))
 
     assert (found.verdict, found.why) == (NOT_WITNESSED, "it takes more than 30 s")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere its time ends it")
+def test_a_child_ends_with_its_asker(tmp_path: Path) -> None:
+    """A lake server that is killed leaves nobody behind who reads its files for an hour."""
+    started = tmp_path / "started"
+    child = f"""
+import os, pathlib, time
+from twinlake.witness.__main__ import bound
+from twinlake.witness.question import Limits
+bound(Limits())
+pathlib.Path({str(started)!r}).write_text(str(os.getpid()))
+time.sleep(60)
+"""
+    asker = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
+    parent = subprocess.Popen([sys.executable, "-c", asker])
+    pid = wait_for("the child", lambda: (started.exists() and started.read_text()) or None, 60)
+
+    parent.kill()
+    parent.wait()
+
+    wait_for("the child's end", lambda: True if state(pid) == "Z" else None, 10)

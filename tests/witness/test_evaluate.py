@@ -17,7 +17,7 @@ import pytest
 from twinlake.witness.answer import DIFFERS, EQUAL, FAILED, NOT_WITNESSED, Answer, Compared
 from twinlake.witness.child import witness
 from twinlake.witness.evaluate import evaluate
-from twinlake.witness.question import Field, Limits, Question, Rows, TopicLog
+from twinlake.witness.question import Field, Limits, Question, ReadTable, Rows, TopicLog
 
 LIMITS = Limits(memory_mb=512, seconds=60)
 START = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -194,6 +194,84 @@ def test_other_types_than_spark_has_are_not_compared(tmp_path: Path) -> None:
     found = evaluate(replace(question, shown=other), LIMITS)
 
     assert found.verdict == NOT_WITNESSED and found.why.startswith("column sales (decimal(38,3) in Spark")
+
+
+def test_columns_may_have_the_names_that_statements_have(tmp_path: Path) -> None:
+    event = pa.struct([("item", pa.string()), ("weight", pa.int32()), ("rows", pa.string())])
+    names = {"item": "string", "weight": "int", "rows": "string"}
+    made = [{"item": "a", "weight": 2, "rows": "x"}, {"item": "a", "weight": 3, "rows": "y"}]
+    top = pa.list_(pa.struct([("item", pa.string()), ("weight", pa.decimal128(38, 0))]))
+    schema = pa.schema([("item", pa.string()), ("main", top)])
+    listed = [{"item": "y", "weight": Decimal(3)}, {"item": "x", "weight": Decimal(2)}]
+    shown = [{"item": "a", "main": listed}]
+    measures = [["main", {"kind": "top_k", "of": "rows", "most": 3, "by": "weight"}]]
+    question = Question(
+        definition={
+            **TOTALS,
+            "columns": [[name, name] for name in names],
+            "keys": ["item"],
+            "measures": measures,
+        },
+        topics={"orders": topic(log_file(tmp_path, made, event), fields=names)},
+        shown=Rows(
+            files=(write(tmp_path, shown, schema),),
+            columns=(("item", "string"), ("main", "array<struct<item:string,weight:decimal(38,0)>>")),
+        ),
+    )
+
+    found = evaluate(question, LIMITS)
+
+    assert found.verdict == EQUAL, found
+
+
+def test_a_column_may_hide_the_field_that_others_are_made_of(tmp_path: Path) -> None:
+    """What an expression names is the topic's, whatever the definition calls its columns."""
+    columns = [["customer", "'all'"], ["amount", "IF(customer = 'ann', 1.00, 0.00)"]]
+    shown = ({"customer": "all", "n": 3, "sales": Decimal("2.00")},)
+    rows = Rows(files=(write(tmp_path, shown, PLACED),), columns=SHOWN)
+    question = replace(ask(tmp_path, columns=columns, where="customer IN ('ann', 'bob')"), shown=rows)
+
+    found = evaluate(question, LIMITS)
+
+    assert found.verdict == EQUAL, found
+
+
+@pytest.mark.parametrize("records", [0, 2])
+def test_no_rows_are_no_group_without_keys_too(tmp_path: Path, records: int) -> None:
+    window = {"kind": "tumbling", "on": "at", "size": "1 minute"}
+    of = {**TOTALS, "name": "of", "keys": [], "window": window}
+    end = START + timedelta(minutes=1)
+    rolled = {"kind": "rolling", "name": "last", "inputs": [], "of": "of", "last": ["1 minute"]}
+    schema = pa.schema(
+        [("window_start", TIME), ("window_end", TIME), ("last", pa.string()), PLACED.field("n"),
+         PLACED.field("sales")]
+    )  # fmt: skip
+    row = {"window_start": START, "window_end": end, "last": "1 minute", "n": 2, "sales": Decimal("3.50")}
+    shown = Rows(
+        files=(write(tmp_path, [row] if records else [], schema),),
+        columns=(("window_start", "timestamp"), ("window_end", "timestamp"), ("last", "string"), *SHOWN[1:]),
+    )
+    log = topic(log_file(tmp_path, EVENTS[:records]), watermark=int(end.timestamp()) * 1_000_000)
+
+    reads = {"of": ReadTable(definition=of)}
+
+    found = evaluate(Question(definition=rolled, topics={"orders": log}, shown=shown, reads=reads), LIMITS)
+
+    assert (found.verdict, found.rows) == (EQUAL, int(records > 0)), found
+
+
+def test_a_file_whose_name_is_a_pattern_has_no_answer(tmp_path: Path) -> None:
+    question = replace(ask(tmp_path), topics={"orders": topic("/lake/[a-z]*.parquet")})
+
+    assert evaluate(question, LIMITS).why.startswith("file /lake/[a-z]*.parquet (its name is a pattern")
+
+
+def test_folders_are_no_columns(tmp_path: Path) -> None:
+    folder = tmp_path / "verdict=invalid" / "amount=7"
+    folder.mkdir(parents=True)
+    question = replace(ask(tmp_path), topics={"orders": topic(log_file(folder, EVENTS))})
+
+    assert evaluate(question, LIMITS).verdict == EQUAL
 
 
 def test_windows_are_final_by_the_clock_at_the_pin(tmp_path: Path) -> None:

@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import resource
 import signal
 import sys
+from contextlib import suppress
 
 from twinlake.witness.evaluate import evaluate
 from twinlake.witness.question import Limits, Question
@@ -18,6 +20,7 @@ LOW = 10
 """A tenth of a core that others want whole: with less, a release on a busy machine waits for the witness."""
 _BESIDE_MB = 2_048
 """Address space beside what DuckDB may allocate: Python, code, stacks, and what its allocator keeps."""
+_PARENT_DEATH_SIGNAL = 1
 _LATER_S = 30
 """The asker ends a child in time; one that nobody ends stops by itself so much later."""
 
@@ -31,8 +34,10 @@ def main() -> None:
 
 
 def bound(limits: Limits) -> None:
-    """A low priority, and hard ends of memory and time for what DuckDB's own bounds do not see."""
+    """A low priority; hard ends of memory and time, for what DuckDB does not bound; the end of its asker."""
     os.nice(LOW)
+    with suppress(OSError, AttributeError):  # Linux alone has it; elsewhere the time ends it
+        ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
     space = (limits.memory_mb + _BESIDE_MB) * 1_048_576
     resource.setrlimit(resource.RLIMIT_AS, (space, space))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

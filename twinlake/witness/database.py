@@ -12,10 +12,14 @@ import duckdb
 
 from twinlake.witness import engine
 from twinlake.witness.question import Limits, Question, Rows
+from twinlake.witness.refused import Refused
 from twinlake.witness.types import Type, identifier
 
 Types = dict[str, Type]
 """By column of a relation, in order."""
+
+
+_PATTERN = set("*?[")
 
 
 class Database:
@@ -65,7 +69,8 @@ class Database:
         listed = ", ".join(_text(file) for file in files)
         # it is no part of the record: the same question over other files has the same statements
         self._connection.execute(
-            f"CREATE VIEW {name} AS SELECT * FROM read_parquet([{listed}], union_by_name = true)"
+            f"CREATE VIEW {name} AS SELECT * FROM read_parquet([{listed}], union_by_name = true,"
+            " hive_partitioning = false)"
         )
         return name
 
@@ -95,6 +100,8 @@ class Database:
 @contextmanager
 def opened(question: Question, limits: Limits) -> Iterator[Database]:
     """A database that can read the question's files, and neither write nor load anything."""
+    if pattern := next((file for file in question.files if set(file) & _PATTERN), None):
+        raise Refused(f"file {pattern}", "its name is a pattern to the engine")
     spill = Path(limits.spill) if limits.spill else None
     connection = engine.connect(memory_mb=limits.memory_mb, threads=limits.threads, temporary=spill)
     try:

@@ -28,7 +28,7 @@ class Measures:
 
     def sql(self, relation: str, keys: Sequence[str], beside: Mapping[str, str] = {}) -> str:
         """SELECT text with the keys, `beside` (aggregates by column), the values, and what their rules name;
-        a row for each group of rows with equal keys, NULL among them. Without keys a row for all."""
+        a row for each group of rows with equal keys, NULL among them. Without keys all rows are one."""
         shifted = {
             column: f"{value} - {least} OVER ({f'PARTITION BY {names(keys)}' if keys else ''})"
             for one in self._measured.values()
@@ -39,7 +39,8 @@ class Measures:
         for one in self._measured.values():
             aggregates |= one.parts
         made = ", ".join((*map(identifier, keys), *(f"{sql} AS {name}" for name, sql in aggregates.items())))
-        group = f" GROUP BY {names(keys)}" if keys else ""
+        # no row is a group of none, without keys too
+        group = f" GROUP BY {names(keys)}" if keys else " HAVING count(*) > 0"
         rows = "rows" if shifted else relation
         steps = [f"rows AS (SELECT *{moved} FROM {relation})"] if shifted else []
         steps.append(f"main AS (SELECT {made or 'true AS _is'} FROM {rows}{group})")
@@ -60,9 +61,9 @@ class Measures:
 def _listed(name: str, items: Items, relation: str, keys: Sequence[str]) -> str:
     by_key = "".join(f"{identifier(key)}, " for key in keys)
     each = (
-        f"SELECT {by_key}{items.item} AS item, {items.weight} AS weight FROM {relation}"
+        f"SELECT {by_key}{items.item} AS _item, {items.weight} AS _weight FROM {relation}"
         f" WHERE {items.item} IS NOT NULL GROUP BY {by_key}{items.item}"
     )
     group = f" GROUP BY {names(keys)}" if keys else ""
     column = identifier(part_of(name, "items"))
-    return f"SELECT {by_key}{items.listed} AS {column} FROM ({each}) WHERE weight IS NOT NULL{group}"
+    return f"SELECT {by_key}{items.listed} AS {column} FROM ({each}) WHERE _weight IS NOT NULL{group}"

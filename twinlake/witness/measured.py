@@ -18,7 +18,7 @@ class Items:
     weight: str
     """An aggregate over the rows of one item; NULL leaves it out."""
     listed: str
-    """An aggregate over the items, `item` and `weight`."""
+    """An aggregate over the items, `_item` and `_weight`."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -127,7 +127,7 @@ def _top(spec: Spec) -> Measured:
             raise Refused(f"measure {spec.name}", f"a weight of {of.spark}")
         weight = f"CAST(sum({identifier(by)}) AS {type_.duckdb})"
     listed = (
-        f"list(struct_pack(item := item, {identifier(size)} := weight) ORDER BY weight DESC, item)"
+        f"list(struct_pack(item := _item, {identifier(size)} := _weight) ORDER BY _weight DESC, _item)"
         f"[1:{int(spec.data['most'])}]"
     )
     shown = array(struct(("item", spec.type), (size, type_)))
