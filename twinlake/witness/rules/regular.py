@@ -1,7 +1,7 @@
 """Owns the regular expressions that both engines match alike: a listed part of Java's grammar, for RE2.
 
 Listed: characters, escaped signs, `.`, classes of characters, ranges, \\d, \\w, \\s and some \\p{..}, groups,
-alternatives, greedy repetition of what cannot match nothing, `^` at the start. All else is refused.
+alternatives, greedy repetition of what cannot match nothing, `^` at the start, `$` at the end. Nothing else is.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ def listed(pattern: str) -> Regular | None:
     if reader.left:
         return None
     doubtful = "".join(regular_class(CATEGORIES[name]) for name in sorted(reader.categories))
+    if reader.is_ended:
+        doubtful += _NO_DOT  # Java's end of a text is before its last line break, too
     return Regular(sql=sql, doubtful=doubtful, can_be_empty=can_be_empty, groups=reader.groups)
 
 
@@ -57,6 +59,7 @@ class _Reader:
         self._length = len(pattern)
         self.categories: set[str] = set()
         self.groups = 0
+        self.is_ended = False
 
     def alternatives(self) -> tuple[str, bool]:
         parts = [self._sequence()]
@@ -79,6 +82,10 @@ class _Reader:
                 raise _Unlisted
             self._take(1)
             return "^", True
+        if self.left == "$":
+            self._take(1)
+            self.is_ended = True
+            return "$", True
         sql, empty = self._atom()
         found = _REPEATED.match(self.left)
         if not found:

@@ -8,7 +8,7 @@ from twinlake.witness.rules import letters
 from twinlake.witness.rules.casts import converted
 from twinlake.witness.rules.regular import Regular, listed
 from twinlake.witness.rules.term import Call, Function, Rule, Scope, Term, bind, cast, text_literal
-from twinlake.witness.types import BOOLEAN, INT, STRING, array
+from twinlake.witness.types import BOOLEAN, INT, INTEGERS, STRING, array
 
 _GRAPHEMES = r"[^\x{0}-\x{c}\x{e}-\x{2ff}]"
 """What DuckDB may take for a part of the character before it."""
@@ -96,10 +96,11 @@ def pipe(node: exp.Expression, scope: Scope) -> Term:
 
 
 def joined_with(call: Call) -> Term:
-    """concat_ws of texts passes over NULL."""
-    if len(call.terms) < 2 or any(name != "string" for name in call.types):
+    """concat_ws of texts and whole numbers passes over NULL."""
+    if len(call.terms) < 2 or any(name not in ("string", *INTEGERS) for name in call.types):
         raise call.refused()
-    return Term(sql=f"concat_ws({', '.join(term.sql for term in call.terms)})", type=STRING)
+    texts = (term.sql if term.type == STRING else f"CAST({term.sql} AS VARCHAR)" for term in call.terms)
+    return Term(sql=f"concat_ws({', '.join(texts)})", type=STRING)
 
 
 def part(call: Call) -> Term:
