@@ -337,3 +337,55 @@ def test_what_came_late_is_a_line_of_its_own(tmp_path: Path) -> None:
 
     assert found((-1, 2, 2), (0, 2, 2)).verdict == EQUAL
     assert found((-1, 2, 2), (0, 2, 1)).verdict == DIFFERS
+
+
+DERIVED: dict[str, Any] = {
+    "kind": "derived", "name": "ranked", "inputs": [], "reads": ["totals"], "by": [], "broadcast": [],
+    "columns": ["place", "n", "share"], "keys": ["place"],
+    "sql": "SELECT row_number() OVER (ORDER BY n DESC, customer) AS place, n,"
+    " CAST(sales AS DOUBLE) / 3 AS share FROM totals WHERE customer IS NOT NULL",
+}  # fmt: skip
+
+
+def derived(folder: Path, *shares: float | None, **changed: Any) -> Answer:
+    schema = pa.schema([("place", pa.int32()), ("n", pa.int64()), ("share", pa.float64())])
+    rows = [{"place": place, "n": 3 - place, "share": share} for place, share in enumerate(shares, 1)]
+    shown = Rows(
+        files=(write(folder, rows, schema),), columns=(("place", "int"), ("n", "bigint"), ("share", "double"))
+    )
+    read = ReadTable(definition=TOTALS, shown=totals(folder, *RIGHT))
+    question = Question(definition={**DERIVED, **changed}, topics={}, shown=shown, reads={"totals": read})
+    return evaluate(question, LIMITS)
+
+
+def test_a_derived_is_its_select_over_the_rows_that_tables_show(tmp_path: Path) -> None:
+    assert derived(tmp_path, 3.5 / 3, None).verdict == EQUAL
+    assert derived(tmp_path, 3.5 / 3 * (1 + 1e-10), None).verdict == EQUAL
+    assert derived(tmp_path, 3.5 / 3 * (1 + 1e-8), None).verdict == DIFFERS
+    assert derived(tmp_path, 3.5 / 3).verdict == DIFFERS
+
+
+def test_a_derived_with_a_sum_of_doubles_may_differ_by_its_order(tmp_path: Path) -> None:
+    total = "sum(CAST(sales AS DOUBLE))"
+    sql = f"SELECT 1 AS place, CAST(2 AS BIGINT) AS n, {total} - {total} AS share FROM totals"
+
+    assert derived(tmp_path, 0.0, sql=sql).verdict == EQUAL
+    assert derived(tmp_path, 1e-17, sql=sql).verdict == NOT_WITNESSED
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"sql": "SELECT customer AS place, n, 1 AS share FROM totals LIMIT 1"}, "LIMIT"),
+        (
+            {"columns": ["place", "n", "part"]},
+            "its SELECT (the witness reads its columns as place, n, share)",
+        ),
+    ],
+)
+def test_a_derived_that_is_not_listed_has_no_answer(
+    tmp_path: Path, changed: dict[str, Any], why: str
+) -> None:
+    found = derived(tmp_path, **changed)
+
+    assert found.verdict == NOT_WITNESSED and why in found.why, found

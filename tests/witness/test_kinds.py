@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.history import MemoryLog, Orders
 from tests.laws import activity, joins
+from tests.laws.derived import BALANCE, ORDERS, PAID, RANKED, RETURNED, RETURNS, SPENT
 from tests.laws.entries import ENTRIES
 from tests.laws.histories import START, generated, packed
 from tests.laws.simple_measures import TABLE as SIMPLE
@@ -132,3 +134,23 @@ def test_the_witness_finds_what_a_join_shows(
         found = answered(asked(table, view, logs, tmp_path, reads))
         assert found.verdict == EQUAL and found.rows > 100, differing(found)
         assert found.final and found.final.verdict == EQUAL
+
+
+def test_the_witness_finds_what_is_derived_from_tables(
+    spark: SparkSession, seed: int, tmp_path: Path
+) -> None:
+    rows = {}
+    for number, topic in enumerate((ORDERS, RETURNS)):
+        log: Any = MemoryLog(spark, tmp_path, topic)
+        log.append(Orders(seed + number).batch(60 - 40 * number))
+        rows[topic.name] = log.rows(0, 1)
+    views = {
+        SPENT.name: view_of(SPENT, {SPENT.name: SPENT.partial(rows["orders"])}, {}),
+        RETURNED.name: view_of(RETURNED, {RETURNED.name: RETURNED.partial(rows["returns"])}, {}),
+        PAID.name: view_of(PAID, rows, {}),
+    }
+    for table in (BALANCE, RANKED):
+        reads = {name: (table, views[name]) for name in table.reads}
+        views[table.name] = view_of(table, {name: views[name] for name in table.reads}, {})
+        found = answered(asked(table, views[table.name], {}, tmp_path, reads))
+        assert found.verdict == EQUAL and found.rows > 5, differing(found)

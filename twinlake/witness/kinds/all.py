@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from twinlake.witness.kinds.aggregate import aggregate
 from twinlake.witness.kinds.as_of_join import as_of_join
+from twinlake.witness.kinds.derived import derived
 from twinlake.witness.kinds.events import events
 from twinlake.witness.kinds.interval_join import interval_join
 from twinlake.witness.kinds.latest import latest
@@ -19,5 +20,6 @@ KINDS: dict[str, Kind] = {
     "interval_join": interval_join,
     "as_of_join": as_of_join,
     "rolling": rolling,
+    "derived": derived,
 }
 """By the name in JSON."""

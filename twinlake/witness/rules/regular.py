@@ -1,7 +1,8 @@
 """Owns the regular expressions that both engines match alike: a listed part of Java's grammar, for RE2.
 
 Listed: characters, escaped signs, `.`, classes of characters, ranges, \\d, \\w, \\s and some \\p{..}, groups,
-alternatives, greedy repetition of what cannot match nothing, `^` at the start, `$` at the end. Nothing else is.
+alternatives, greedy repetition of what cannot match nothing, `^` at the start and `$` at the end. Nothing
+else is.
 """
 
 from __future__ import annotations
