@@ -112,7 +112,7 @@ def test_the_way_through_tables_is_told_and_a_row_is_explained_as_it_was(history
         ("latest_order", {"customer": "nobody"}, NotFoundError, "no row with this key"),
         ("latest_order", {"customer": None}, NotFoundError, "no row with this key"),
         ("paid", {"_epoch": "0", "_partition": "0", "_offset": "x"}, UsageError, "bigint"),
-        ("sales_per_region", {"region": "north", "window_start": "noon"}, UsageError, "not a moment"),
+        ("sales_per_region", {"region": "north", "window_start": "noon"}, UsageError, "is not a time"),
         ("latest_order", {"customer": "' OR true --"}, NotFoundError, "no row with this key"),
     ],
 )

@@ -62,7 +62,7 @@ def test_a_server_with_another_delta_ends_before_it_listens(tmp_path: Path) -> N
     done = subprocess.run(
         [sys.executable, "-m", "twinlake.reading", "--home", str(tmp_path), "--port", str(port),
          "--jdbc-port", str(jdbc_port), "--scratch", str(tmp_path / "scratch"), "--password-file",
-         str(tmp_path / "password"), "--project", str(tmp_path / "project")],
+         str(tmp_path / "password"), "--jars", str(jars)],
         cwd=PROJECT, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
 

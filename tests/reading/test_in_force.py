@@ -77,6 +77,7 @@ def edited(spark: SparkSession, tmp_path: Path) -> Iterator[Edited]:
     checkout, home = tmp_path / "checkout", tmp_path / "home"
     for folder in ("jobs", "twinlake", "schemas", "contracts"):
         shutil.copytree(PROJECT / folder, checkout / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(PROJECT / "pyproject.toml", checkout)  # by it the library knows that it is in one
     (checkout / ".jars").symlink_to((PROJECT / ".jars").resolve())
     made = Edited(spark, checkout, home / "lake", SqlServer(home=home, scratch=checkout))
     formats.acquire(made.lake)

@@ -13,6 +13,10 @@ from pyspark.errors import AnalysisException, ArithmeticException
 from pyspark.sql import SparkSession
 
 from tests.knocking import OF_JAVA, OF_PYTHON, knock
+from twinlake.base.errors import UnreachableError
+from twinlake.config.library import FETCH_JARS
+from twinlake.config.settings import Settings
+from twinlake.spark.session import class_path
 
 
 @pytest.fixture
@@ -77,3 +81,17 @@ def test_a_stack_that_overflows_in_a_task_ends_its_job_alone(spark: SparkSession
         rows.count()
 
     assert spark.range(3).count() == 3
+
+
+def test_jars_that_were_not_fetched_are_named_with_the_way_to_fetch_them(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path, jars=tmp_path / "jars")
+
+    with pytest.raises(UnreachableError, match="there are no Spark jars") as raised:
+        class_path(settings)
+    assert raised.value.remedy == FETCH_JARS
+
+    (settings.jars / "spark").mkdir(parents=True)
+    (settings.jars / "spark" / "one.jar").touch()
+    with pytest.raises(UnreachableError, match="there is no") as raised:
+        class_path(settings)
+    assert raised.value.remedy == FETCH_JARS

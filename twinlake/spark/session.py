@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twinlake.base.errors import UnreachableError
+from twinlake.config.library import FETCH_JARS
 from twinlake.spark import cluster as spark_cluster
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    from twinlake.config.library import FETCH_JARS
     from twinlake.config.sections import Spark
 from twinlake.config.settings import Settings
 
