@@ -34,6 +34,8 @@ measures by name. Or the class is in [a package of your own](plugins.md). It giv
 - `value`: an aggregate over state columns, what a reader sees; `scale` the same for its tolerance.
 - `refuses`: why columns of some types cannot be measured. `semantics` is its row of the table above.
 
+[The witness](witness.md) does not know it: a table that has it is not witnessed, and its certificates say so.
+
 Use aggregates that are functions of the set: no `first`, no `collect_list` of values, nothing approximate
 whose bytes follow the order. This one is tested with speed, merges, rebuilds, releases and readers in
 `tests/kinds/test_new_kind.py` and `tests/kill/test_plugin.py`:
