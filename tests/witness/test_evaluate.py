@@ -389,3 +389,29 @@ def test_a_derived_that_is_not_listed_has_no_answer(
     found = derived(tmp_path, **changed)
 
     assert found.verdict == NOT_WITNESSED and why in found.why, found
+
+
+def test_rows_that_spark_has_stepped_replace_expressions_that_are_refused(tmp_path: Path) -> None:
+    """The definition's columns and the record ids; a row that `where` leaves out is not among them."""
+    schema = pa.schema(
+        [
+            *EVENT,
+            ("_epoch", pa.int32()),
+            ("_partition", pa.int32()),
+            ("_offset", pa.int64()),
+            ("_timestamp", TIME),
+        ]
+    )
+    rows = [
+        {**one, "_epoch": 0, "_partition": 0, "_offset": number, "_timestamp": START}
+        for number, one in enumerate(EVENTS)
+    ]
+    ids = (("_epoch", "int"), ("_partition", "int"), ("_offset", "bigint"), ("_timestamp", "timestamp"))
+    by_spark = Rows(files=(write(tmp_path, rows, schema),), columns=(*FIELDS.items(), *ids))
+    columns = [["customer", "odd_function(customer)"], ["amount", "amount"], ["at", "at"]]
+    question = ask(tmp_path, columns=columns, where="odd_function(at) > 0")
+
+    refused, found = (evaluate(one, LIMITS) for one in (question, replace(question, stepped=by_spark)))
+
+    assert (refused.verdict, found.verdict) == (NOT_WITNESSED, EQUAL), found
+    assert found.expressions_by_spark and found.words.endswith("; expressions by Spark)")
