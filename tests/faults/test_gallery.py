@@ -21,7 +21,10 @@ WHOLLY = re.compile(r"speed = batch = DuckDB [0-9.]+ \([0-9,]+ rows(, [^;]* with
 
 @pytest.fixture(scope="module")
 def twinlake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twinlake]:
-    """With every example added before the start, so that the first release has its tables."""
+    """With every example added before the start, so that the first release has its tables. Releases need the
+    other engine."""
+    environ = pytest.MonkeyPatch()
+    environ.setenv("TWINLAKE_PROOF_WITNESS", "required")
     made = Twinlake(tmp_path_factory.mktemp("gallery") / "home")
     for example in EXAMPLES:
         made("gallery", "add", example)
@@ -34,6 +37,7 @@ def twinlake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twinlake]:
         yield made
     finally:
         made("down")
+        environ.undo()
 
 
 def _caught_up(client: LakeClient) -> bool:
