@@ -86,12 +86,12 @@ class BySpark:
             return f"! {str(error).splitlines()[0]}"
 
     def _tried(self, expression: str, name: str) -> Any:
-        """NULL where it raises, else a struct of the value."""
+        """NULL where it raises, else a struct of the value; by the CASE Arrow sees that it may be NULL."""
         from pyspark.sql.classic.column import Column as SparkColumn
 
         jvm: Any = self._spark._jvm
         parser = self._spark._jsparkSession.sessionState().sqlParser()
-        inner = parser.parseExpression(f"named_struct('v', {expression})")
+        inner = parser.parseExpression(f"named_struct('v', CASE WHEN row >= 0 THEN {expression} END)")
         tried = jvm.org.apache.spark.sql.catalyst.expressions.TryEval(inner)
         return SparkColumn(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(tried)).alias(name)
 

@@ -18,6 +18,7 @@ from twinlake.witness.rules import (
     rounding,
     texts,
     times,
+    zones,
 )
 from twinlake.witness.rules.parser import parse, spark_text
 from twinlake.witness.rules.term import Call, Function, Rule, Term, by_name
@@ -29,7 +30,7 @@ NODES: dict[type[exp.Expression], Rule] = {
 }  # fmt: skip
 FUNCTIONS: dict[str, Function] = by_name(
     casts.FUNCTIONS, arithmetic.FUNCTIONS, rounding.FUNCTIONS, conditional.FUNCTIONS, nested.FUNCTIONS,
-    texts.FUNCTIONS, times.FUNCTIONS,
+    texts.FUNCTIONS, times.FUNCTIONS, zones.FUNCTIONS,
 )  # fmt: skip
 """The allow-list: a node or a function that no family lists is refused."""
 

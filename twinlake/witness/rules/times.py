@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import zoneinfo
 
 from twinlake.witness.rules.casts import converted
 from twinlake.witness.rules.coercion import to
@@ -29,8 +28,6 @@ _PATTERN = re.compile(r"yyyy|MM|dd|HH|mm|ss|SSS|'[A-Za-z]+'|[^A-Za-z'\[\]{}#%]")
 _FORMATS = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S", "SSS": "%g"}
 _YEARS = "a time of other years than 1 to 9999"
 _SECOND_US = 1_000_000
-_ZONES = {"from": "1970-01-01", "to": "2038-01-01"}
-"""Times of which both engines' rules of zones are compared."""
 
 
 def within_years(call: Call, sql: str, type_: Type) -> str:
@@ -146,25 +143,6 @@ def date_of(call: Call) -> Term:
     return Term(sql=f"({sql})", type=DATE)
 
 
-def in_zone(call: Call) -> Term:
-    """from_utc_timestamp(time, zone): the zone's wall clock, for 1970 to 2037, whose rules are compared."""
-    call.takes(2)
-    zone = call.string(1)
-    if call.types[0] not in _TIMES or zone not in zoneinfo.available_timezones():
-        raise call.refused()
-    low, high = (cast(f"'{_ZONES[name]}'", TIMESTAMP) for name in ("from", "to"))
-    name = text_literal(zone)
-    sql = bind(
-        [to(call.terms[0], TIMESTAMP)],
-        lambda it: call.guarded(
-            f"NOT ({it} >= {low} AND {it} < {high})",
-            f"timezone({name}, timezone('UTC', {it}))",
-            "a time before 1970 or after 2037, of which the engines may have other rules of zones",
-        ),
-    )
-    return Term(sql=f"({sql})", type=TIMESTAMP)
-
-
 def formatted(call: Call) -> Term:
     """date_format with yyyy, MM, dd, HH, mm, ss, SSS, quoted letters and signs."""
     call.takes(2)
@@ -188,5 +166,5 @@ FUNCTIONS: dict[str, Function] = {
     "date_diff": days_between, "add_months": added_months, "to_date": read_as, "to_timestamp": read_as,
     **dict.fromkeys(("unix_seconds", "unix_millis", "unix_micros"), since_1970),
     **dict.fromkeys(("timestamp_seconds", "timestamp_millis", "timestamp_micros"), from_1970),
-    "make_date": date_of, "from_utc_timestamp": in_zone, "date_format": formatted,
+    "make_date": date_of, "date_format": formatted,
 }  # fmt: skip
