@@ -25,7 +25,7 @@ from twinlake.witness.question import Limits
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.services
+pytestmark = [pytest.mark.services, pytest.mark.faults]
 OLDEST = 0
 LIMITS = Limits(memory_mb=1_024, seconds=120)
 
