@@ -79,6 +79,8 @@ class SelectScope(Translation):
     def relation_columns(self, alias: str | None, node: exp.Expression) -> list[Column]:
         """What `*`, or `alias.*`, stands for."""
         found = [it for it in self._relations if alias is None or it.alias.lower() == alias.lower()]
+        if alias is not None and any(not it.alias for it in self._relations):
+            raise self.refused(node, "beside USING or a query without a name, * needs to stand for all")
         if not found or (alias is not None and len(found) != 1):
             raise self.refused(node, f"there is no relation {alias}")
         return [column for relation in found for column in relation.columns]

@@ -145,7 +145,11 @@ class _Queries:
         if group := node.args.get("group"):
             sql += f" GROUP BY {', '.join(self._groups(group, node, scope, aliases))}"
         if having := node.args.get("having"):
-            named = SelectScope(relations, self.query, {k: v for k, v in aliases.items() if not scope.has(k)})
+            named = SelectScope(relations, self.query, aliases)
+            for one in having.find_all(exp.Column):
+                shown = aliases.get(one.name.lower())
+                if len(one.parts) == 1 and shown not in (None, one) and scope.has(one.name):
+                    raise _refused(having, f"{one.name} is a column and another value's name")
             sql += f" HAVING {_met(having.this, named).sql}"
         return Query(sql=sql, columns=tuple(items))
 

@@ -31,6 +31,8 @@ def is_approximate(call: Call) -> bool:
 def count(call: Call, tail: str, distinct: bool) -> Term:
     if len(call.terms) != 1 and not _is_star(call):
         raise call.refused("count takes one operand here")
+    if distinct and call.types[0] not in _ORDERED:
+        raise call.refused()
     what = "*" if _is_star(call) else ("DISTINCT " if distinct else "") + call.terms[0].sql
     return Term(sql=f"count({what}){tail}", type=BIGINT)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -104,11 +105,8 @@ def bind(terms: Sequence[Term], make: Callable[..., str]) -> str:
 
 
 def variable(sql: str) -> str:
-    """A name for this SQL's value that no SQL within it has: deeper ones are of lower numbers."""
-    depth = 0
-    while f"_let{depth}_" in sql:
-        depth += 1
-    return f"_let{depth}_"
+    """A name for this SQL's value, and for no other: nothing takes another's place in SQL that is nested."""
+    return f"_let_{hashlib.sha256(sql.encode()).hexdigest()[:12]}"
 
 
 def text_literal(value: str) -> str:
