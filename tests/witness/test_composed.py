@@ -14,7 +14,7 @@ from twinlake.witness.expressions import translate
 from twinlake.witness.refused import Refused
 
 FINE = ("equal", "guard", "shows nothing", "raises in Spark alone")
-"""Where Spark raises there is nothing to compare; DuckDB may compare i - 1 < 0 as i < 1, which does not raise."""
+"""Where Spark raises there is nothing to compare; DuckDB may ask i < 1 for i - 1 < 0, and not raise."""
 DRAWN, ALL = 40, 400
 
 
