@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 
+import duckdb
 import pytest
 
 from tests.witness import hostile_values
@@ -54,7 +55,10 @@ def wrong(texts: list[str], by_spark: BySpark, by_duckdb: ByDuckDB) -> dict[str,
             continue
         used = [name for name in hostile_values.TYPES if re.search(rf"\b{name}\b", text)]
         named = [{name: row[name] for name in used} for row in rows]
-        verdict = compare(column, by_duckdb.column(text), named)
+        try:
+            verdict = compare(column, by_duckdb.column(text), named)
+        except duckdb.Error:
+            continue  # its optimizer has moved what raises out of `try`: no verdict, and so no wrong one
         if verdict.name not in FINE:
             found[text] = verdict
     return found
