@@ -178,7 +178,8 @@ def test_an_answer_of_an_earlier_position_says_of_which() -> None:
     detail = "speed = batch = DuckDB 2.0.0 (12,345 rows, customers within its bound)"
     assert asked_of(near, "required") == (True, detail)
     place = ", at orders batch 5 on 2026-01-30T12:00:00Z"
-    assert asked_of(before, "required") == (True, detail + place)
+    assert asked_of(before, "report") == (True, f"{detail}{place}{REPORTED}")
+    assert asked_of(before, "required") == (False, detail + place), "it says nothing of what came since"
 
 
 def test_an_equal_certificate_of_the_future_fails_because_a_clock_went_back() -> None:

@@ -14,6 +14,7 @@ from jobs.tables import sales_per_region
 from tests.releases.lake import Lake, following_sql_server, order
 from twinlake.base.errors import DifferenceError, UsageError
 from twinlake.base.job import Run
+from twinlake.batch import witnessing
 from twinlake.cli import services
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.events import Events
@@ -106,6 +107,39 @@ def test_a_rebuild_keeps_the_last_answer(lake: Lake) -> None:
     assert newest(lake).kind == "rebuild" and newest(lake).witness == before
 
 
+def test_a_gate_asks_again_where_the_last_answer_is_of_another_position(lake: Lake) -> None:
+    renamed = replace(SALES, name="renamed")
+    plan = lake.build({SALES.name: SALES, "renamed": renamed})
+    append(lake, 20)
+    green = lake.server.lake.versions.newest("renamed")
+    assert green is not None
+    lake.do("rebuild", table="renamed", version=green.name)
+    stale = lake.server.lake.certificates.newest("renamed", green.name)
+    assert stale is not None and stale.witness is not None and stale.witness.position != stale.position
+
+    assert lake.do("gate", plan=plan)["passed"]
+
+    assert gate_of(lake, "renamed")[1].endswith(" rows)")  # of this very position
+
+
+def test_what_keeps_it_from_being_asked_costs_no_certificate(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(witnessing, "_rows", full)
+
+    done = lake.do("verify", table=SALES.name)
+
+    assert done["equal"] and newest(lake).witness is not None
+    assert done["proof"] == "the witness failed: it was not asked: no space left on device"
+    monkeypatch.undo()
+    left = lake.server.lake.staging("again") / "witness" / SALES.name / "shown"
+    left.mkdir(parents=True)  # as an attempt leaves it that was killed
+    assert lake.do("verify", job="again", table=SALES.name)["proof"].startswith("speed = batch = DuckDB")
+
+
 def test_a_fault_that_both_layers_share_is_found_named_and_blocks_the_release(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,7 +194,10 @@ def test_what_the_other_engine_cannot_evaluate_goes_live_with_a_reason_which_is_
 
     gated = lake.do("gate", plan=plan, unwitnessed=[f"{HASHED.name}=compared by hand"])
     assert gated["passed"]
-    lake.promote(plan)
+    kept = lake.server.lake.plans.gate(plan, Gate)
+    assert kept is not None and kept.unwitnessed == {HASHED.name: "compared by hand"}
+    assert not lake.do("gate", plan=plan)["passed"], "a gate that is asked anew knows no reason"
+    lake.do("promote", plan=plan, approved_by="tester", unwitnessed=[f"{HASHED.name}=compared by hand"])
 
     kept = lake.server.lake.plans.gate(plan, Gate)
     assert kept is not None and kept.unwitnessed == {HASHED.name: "compared by hand"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -106,6 +107,15 @@ def state(pid: str) -> str:
         return Path(f"/proc/{pid}/stat").read_text().split()[2]
     except OSError:
         return "Z"
+
+
+def test_one_that_somebody_stops_is_ended_at_once() -> None:
+    began = time.monotonic()
+
+    found = witness(QUESTION, LIMITS, python("import time; time.sleep(60)"), lambda: True)
+
+    assert (found.verdict, found.why) == (NOT_WITNESSED, "it was stopped")
+    assert time.monotonic() - began < 20
 
 
 def test_one_that_uses_up_its_time_by_itself_is_not_witnessed() -> None:

@@ -56,6 +56,15 @@ def test_doubles_are_compared_by_their_rule(
     assert found(database, *rows, v=Shown(DOUBLE, rule)).verdict == expected
 
 
+def test_a_column_that_the_witness_does_not_make_is_none_that_it_calls_equal(database: Database) -> None:
+    result = Result("SELECT 1::BIGINT AS k", ("k",), {"k": Shown(BIGINT)})
+    database.view("them", "SELECT 1::BIGINT AS k, 7::BIGINT AS more")
+
+    compared = compare(database, result, "them", {"k": BIGINT, "more": BIGINT}).rows
+
+    assert (compared.verdict, compared.why) == (NOT_WITNESSED, "column more is not known to the witness")
+
+
 def test_what_is_sure_decides_beside_what_is_not(database: Database) -> None:
     columns = {"v": Shown(DOUBLE, BY_ITS_SIZE.unsure), "n": Shown(BIGINT)}
 

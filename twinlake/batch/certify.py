@@ -139,9 +139,9 @@ def new_certificate(
     made = verify(opened, pin, run, format_moment(lake.clock()), scope)
     run.check_cancelled()
     if _asks(lake, made, pin):
-        witness = witnessed(opened, pin, run, lake.staging(run.id), format_moment(lake.clock()))
-        made = replace(made, witness=witness)
+        witness = witnessed(opened, pin, run, lake.staging(run.id), made.created_at)
         run.check_cancelled()
+        made = replace(made, witness=witness, created_at=format_moment(lake.clock()))
     return _kept(lake, made)
 
 
@@ -225,7 +225,7 @@ def _kept(lake: OpenLake, made: Certificate) -> Certificate:
     """With the last answer of another engine, where none was asked now."""
     if made.witness is None and lake.settings.values.proof.witness != WITNESS_OFF:
         before = lake.certificates.newest(made.table, made.version)
-        made = replace(made, witness=before.witness if before else None)
+        made = replace(made, witness=before.witness.short if before and before.witness else None)
     lake.certificates.add(made)
     if made.witness and made.witness.is_wrong:
         log.error(

@@ -6,13 +6,14 @@ version at its pin. It reads the log's own files where they are, and the version
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from twinlake.base.errors import NotFoundError
 from twinlake.base.job import Run
 from twinlake.base.location import Location
 from twinlake.kinds.clock import LOG_APPEND_TIME, PROCESSING_TIME
@@ -23,7 +24,7 @@ from twinlake.lake.delta.delta import relation_sql
 from twinlake.lake.log.log import Log
 from twinlake.lake.storage import store
 from twinlake.topics.verdict import rows_in
-from twinlake.witness.answer import NOT_WITNESSED, Answer
+from twinlake.witness.answer import FAILED, NOT_WITNESSED, Answer
 from twinlake.witness.child import witness
 from twinlake.witness.question import Field, Limits, Question, ReadTable, Rows, TopicLog
 
@@ -32,12 +33,15 @@ if TYPE_CHECKING:
 
 LIMITS = Limits(seconds=3600)
 """What one answer may take; it runs beside everything else, at a low priority."""
+LONGEST = 500
+"""Characters of an error that an answer shows."""
 STEPPED_ROWS = 10_000_000
 """Of a longer log Spark writes no rows for it."""
 
 
 def witnessed(opened: Opened, pin: Pin, run: Run, staging: Location, at: str) -> Witnessed:
-    """The engine's answer about the version at its pin. Raises nothing of the engine's.
+    """The engine's answer about the version at its pin. It raises CancelledError alone: what keeps the engine
+    from being asked is an answer, too.
 
     What is written for it below `staging` is deleted again.
     """
@@ -48,20 +52,30 @@ def witnessed(opened: Opened, pin: Pin, run: Run, staging: Location, at: str) ->
     folder = staging / "witness" / opened.version.table
     run.progress(0, 1, "comparisons", f"having another engine evaluate {opened.version.table}", span=1)
     try:
-        answer = _answer(opened, pin, folder)
+        if folder.exists():  # of an attempt that was killed
+            store.delete_tree(folder)
+        answer = _answer(opened, pin, folder, run.cancelled.is_set)
+    except Exception as error:
+        run.check_cancelled()
+        answer = Answer(table=opened.version.table, verdict=FAILED, why=f"it was not asked: {_short(error)}")
     finally:
         with suppress(OSError):
             store.delete_tree(folder)
     return Witnessed(answer=answer, position=dict(pin.position), at=at)
 
 
-def _answer(opened: Opened, pin: Pin, folder: Path) -> Answer:
+def _short(error: Exception) -> str:
+    return " ".join(str(error).split())[:LONGEST] or type(error).__name__
+
+
+def _answer(opened: Opened, pin: Pin, folder: Path, is_stopped: Callable[[], bool]) -> Answer:
     asked = question(opened, pin, folder)
-    answer = witness(asked, LIMITS)
+    answer = witness(asked, LIMITS, is_stopped=is_stopped)
     if answer.refused and isinstance(opened, MaintainedVersion):
         stepped = _stepped(opened, pin)
         if stepped is not None:
-            return witness(replace(asked, stepped=_rows(stepped, folder / "stepped")), LIMITS)
+            asked = replace(asked, stepped=_rows(stepped, folder / "stepped"))
+            return witness(asked, LIMITS, is_stopped=is_stopped)
     return answer
 
 
@@ -105,8 +119,15 @@ def _written(opened: Readable, pin: Pin, folder: Path) -> Rows:
 
 
 def _rows(found: DataFrame, folder: Path) -> Rows:
+    """Spark writes one file at least; none here were written on another machine's disk."""
     found.write.parquet(str(folder))
-    return Rows(files=tuple(map(str, sorted(folder.glob("*.parquet")))), columns=tuple(found.dtypes))
+    files = tuple(map(str, sorted(folder.glob("*.parquet"))))
+    if not files:
+        raise NotFoundError(
+            f"no rows are in {folder}", "Spark's executors have another disk",
+            "have them share the lake's folder",
+        )  # fmt: skip
+    return Rows(files=files, columns=tuple(found.dtypes))
 
 
 def _topic(log: Log, pin: Pin) -> TopicLog:

@@ -51,17 +51,18 @@ NONE: Mapping[str, str] = {}
 def ask(
     lake: OpenLake, plan: Plan, run: Run, recent: bool = False, unwitnessed: Mapping[str, str] = NONE
 ) -> Gate:
-    """The gate of a plan, stored beside it. `unwitnessed` are added to those that it was asked with before
-    (`Gate.unwitnessed`); UsageError for a table that the plan does not switch.
+    """The gate of a plan, stored beside it. UsageError for one of `unwitnessed` (`Gate.unwitnessed`) that the
+    plan does not switch.
 
-    With `recent`, what the contracts expect is not asked again of a version that met it a few minutes ago at
-    the position where it still is; production, certificates and lags are asked every time. Over empty logs
-    there is nothing to compare, and no row to ask about: columns and production decide.
+    With `recent`, reasons of the last time still count, and what the contracts expect is not asked again of a
+    version that met it a few minutes ago at the position where it still is; production, certificates and lags
+    are asked every time. Over empty logs there is nothing to compare, and no row to ask about: columns and
+    production decide.
     """
-    last = lake.plans.gate(plan.id, Gate)
+    last = lake.plans.gate(plan.id, Gate) if recent else None
     accepted = {**(last.unwitnessed if last else {}), **unwitnessed}
     _refuse_others(plan, unwitnessed)
-    met = _recently_met(lake, last) if recent else {}
+    met = _recently_met(lake, last)
     live = release_log.live(lake.path)
     checks = [production_check(plan, live)]
     asked_of: dict[str, list[Any]] = {}
@@ -93,6 +94,15 @@ def ask(
     return gate
 
 
+def renew(lake: OpenLake, plan: Plan, run: Run) -> None:
+    """Make what takes long in a gate, which is quick to ask then: certificates, another engine's answers."""
+    for change in plan.switched:
+        green = green_version(lake, plan, change.table)
+        if green is not None:
+            recent_certificate(lake, green, run)
+            _witnessed(lake, green, run, NONE)
+
+
 def recent_certificate(lake: OpenLake, version: Version, run: Run) -> Check:
     """An equal certificate that has become old is made again; a missing or unequal one is not."""
     now = lake.clock()
@@ -113,7 +123,7 @@ def _witnessed(lake: OpenLake, version: Version, run: Run, accepted: Mapping[str
     found = lake.certificates.newest(version.table, version.name)
     if policy == WITNESS_OFF or found is None:
         return []
-    if found.equal and found.witness is None:  # it was made while none was asked
+    if found.equal and (found.witness is None or found.witness.position != found.position):
         found = new_certificate(lake, version, run)
     return [witness_check(version, found, policy, accepted.get(version.table))]
 

@@ -88,12 +88,14 @@ def certificate_check(version: Version, certificate: Certificate | None, age_sec
 def witness_check(version: Version, certificate: Certificate, policy: str, reason: str | None) -> Check:
     """What another engine makes of the log; whether that decides is a matter of `[proof] witness`.
 
+    An answer of another position than the certificate's does not pass where it is required.
+
     `reason` is an approver's, for going live with what the engine cannot evaluate. Nothing excuses a
     difference, nor an engine that gave no answer.
     """
     found = certificate.witness
     detail = found.words(certificate.position) if found else "no other engine has been asked"
-    passed = found is not None and found.is_equal
+    passed = found is not None and found.is_equal and found.position == certificate.position
     if found is not None and found.is_refused and reason is not None:
         passed, detail = True, f"{detail}; accepted: {reason}"
     elif policy != WITNESS_REQUIRED:

@@ -84,6 +84,9 @@ def promote(
 
     `unwitnessed` as in `gate.ask`.
     """
+    before = release_log.live(lake.path)
+    if (before.number if before else None) == plan.release_before:
+        gate.renew(lake, plan, run)  # not while a rollback would have to wait for it
     with one_switch_at_a_time(run):
         live = release_log.live(lake.path)
         if live and live.plan == plan.id:

@@ -11,19 +11,35 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from contextlib import suppress
 
 from twinlake.witness.answer import FAILED, NOT_WITNESSED, Answer, Verdict
 from twinlake.witness.question import Limits, Question
 
 COMMAND = (sys.executable, "-P", "-m", "twinlake.witness")  # -P: a module of the project is none of Python's
+_LOOK_S = 0.5
 _SHOWN = 500
 """Characters of what a crashed child said last."""
 _OUT_OF_TIME = {-signal.SIGXCPU, -signal.SIGALRM}
 
 
-def witness(question: Question, limits: Limits, command: tuple[str, ...] = COMMAND) -> Answer:
-    """Ask, and wait for the answer; it comes after `limits.seconds` at the latest, and raises nothing."""
+def never() -> bool:
+    """Nobody stops it."""
+    return False
+
+
+def witness(
+    question: Question,
+    limits: Limits,
+    command: tuple[str, ...] = COMMAND,
+    is_stopped: Callable[[], bool] = never,
+) -> Answer:
+    """Ask, and wait for the answer; it comes after `limits.seconds` at the latest, and raises nothing.
+
+    Once `is_stopped` says so the child is ended, and the question is not witnessed.
+    """
     asked = json.dumps({"question": question.to_json(), "limits": limits.to_json()})
     try:
         child = subprocess.Popen(
@@ -33,9 +49,10 @@ def witness(question: Question, limits: Limits, command: tuple[str, ...] = COMMA
     except OSError as error:
         return _without(question, FAILED, f"it could not be started: {error}")
     try:
-        said, errors = child.communicate(asked, timeout=limits.seconds)
+        said, errors = _said(child, asked, limits, is_stopped)
     except subprocess.TimeoutExpired:
-        return _without(question, NOT_WITNESSED, _too_long(limits))
+        why = "it was stopped" if is_stopped() else _too_long(limits)
+        return _without(question, NOT_WITNESSED, why)
     finally:
         _end(child)
     if child.returncode in _OUT_OF_TIME:
@@ -47,6 +64,20 @@ def witness(question: Question, limits: Limits, command: tuple[str, ...] = COMMA
         return Answer.from_json(json.loads(said))
     except (ValueError, KeyError, TypeError) as error:
         return _without(question, FAILED, f"its answer cannot be read: {error!r}")
+
+
+def _said(
+    child: subprocess.Popen[str], asked: str, limits: Limits, is_stopped: Callable[[], bool]
+) -> tuple[str, str]:
+    """All of its stdout and stderr; TimeoutExpired when the time is over, or somebody stops it."""
+    end, given = time.monotonic() + limits.seconds, asked
+    while True:
+        try:
+            return child.communicate(given or None, timeout=_LOOK_S)
+        except subprocess.TimeoutExpired:
+            given = ""  # what was not written yet is; it may be given once only
+            if is_stopped() or time.monotonic() > end:
+                raise
 
 
 def _too_long(limits: Limits) -> str:

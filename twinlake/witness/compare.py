@@ -28,6 +28,9 @@ class Outcome:
     by_clocks: Compared | None
     within_bound: dict[str, int]
 
+LONGEST = 500
+"""Characters of a value that a difference shows."""
+
 
 def compare(database: Database, result: Result, shown: str, types: Types, name: str = "") -> Outcome:
     """`shown` is the relation of the version's rows, with its columns' types; `name` tells two comparisons of
@@ -48,6 +51,8 @@ def _unlike(result: Result, types: Types) -> str:
             return f"column {name} is not shown"
         if types[name].duckdb != column.type.duckdb:
             return f"column {name} ({types[name].spark} in Spark, {column.type.spark} by the witness)"
+    if unknown := types.keys() - result.columns.keys() - result.by_clocks.keys():
+        return f"column {min(unknown)} is not known to the witness"
     return ""
 
 
@@ -143,11 +148,12 @@ class _Comparison:
         """The first rows that differ in these columns, or that one side lacks where that counts."""
         keys = self._result.keys
         key = ", ".join(
-            f"CAST(coalesce(w.{identifier(name)}, s.{identifier(name)}) AS VARCHAR) AS k{number}"
+            f"left(CAST(coalesce(w.{identifier(name)}, s.{identifier(name)}) AS VARCHAR), {LONGEST})"
+            f" AS k{number}"
             for number, name in enumerate(keys)
         )
         values = ", ".join(
-            f"CAST({side}.{identifier(name)} AS VARCHAR) AS {side}{number}"
+            f"left(CAST({side}.{identifier(name)} AS VARCHAR), {LONGEST}) AS {side}{number}"
             for number, name in enumerate(columns)
             for side in "ws"
         )

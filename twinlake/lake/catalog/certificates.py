@@ -144,7 +144,8 @@ class Certificate:
 
     def summary(self) -> dict[str, Any]:
         """Without the differing rows themselves; in words what it covers and, if anything, raises."""
-        data = asdict(replace(self, differences=[]))  # to copy them takes longer than all the rest
+        # to copy them takes longer than all the rest
+        data = asdict(replace(self, differences=[], witness=self.witness and self.witness.short))
         del data["differences"]
         return {
             **data, "covers": self.covers, "raises": self.why if self.raises else None, "proof": self.proof,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from twinlake.lake.catalog.version import batches_text
@@ -25,6 +25,14 @@ class Witnessed:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+    @property
+    def short(self) -> Witnessed:
+        """Without the rows that differ: those are kept once, with the certificate that was made then."""
+        final, late = (
+            found and replace(found, differences=()) for found in (self.answer.final, self.answer.late)
+        )
+        return replace(self, answer=replace(self.answer, differences=(), final=final, late=late))
 
     @property
     def is_equal(self) -> bool:
