@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -24,10 +25,14 @@ NOTHING_TO_CLEAN = cast(
     OpenLake, SimpleNamespace(versions=SimpleNamespace(health=list, living=list), logs={})
 )
 
+EMPTY = cast(OpenLake, SimpleNamespace(path=Path("/there/is/no/lake")))
+OUTDATED = cast(Plan, SimpleNamespace(release_before=1))
+"""Certificates of a plan that may still go live are made before the wait."""
+
 WAITS: dict[str, tuple[Any, str, str, Callable[[Run], object]]] = {
     "promote": (
         promote, "_switching", "another promotion, rollback or retirement to end",
-        lambda run: promote.promote(LAKE, PLAN, "me", run),
+        lambda run: promote.promote(EMPTY, OUTDATED, "me", run),
     ),
     "rollback": (
         promote, "_switching", "another promotion, rollback or retirement to end",
