@@ -23,9 +23,8 @@ from benchmarks.subjects import ITEMS, KEYS, MEASURED, STORED, VIEWS
 from twinlake.base.files import replace_file
 from twinlake.cli.output import load_settings
 from twinlake.kinds.kind import Kind
-from twinlake.witness import engine
 from twinlake.witness.child import witness
-from twinlake.witness.database import Database
+from twinlake.witness.database import Database, connect
 from twinlake.witness.kinds.all import KINDS
 from twinlake.witness.question import Field, Limits, Question, ReadTable, Rows, TopicLog
 from twinlake.witness.result import Asked
@@ -121,7 +120,7 @@ def _shown(folder: Path, table: Kind, log: TopicLog, reads: Mapping[str, ReadTab
         definition=table.to_json(), topics={"made": log}, reads=reads, shown=Rows(files=(), columns=())
     )
     file = folder / f"{table.name}_{count}.parquet"
-    connection = engine.connect(memory_mb=LIMITS.memory_mb)
+    connection = connect(memory_mb=LIMITS.memory_mb)
     database = Database(connection)
     result = KINDS[table.kind](Asked(database, question, question.definition))
     types = {name: one.type for name, one in {**result.columns, **result.by_clocks}.items()}

@@ -39,7 +39,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     for level, line in enumerate(ORDER)
     for room in line
 }
-# the second engine shares no code with what it judges, and who judges by it is named
+# the second engine shares no code with what it validates; who asks it, or keeps its answers, is named
 for _room in MAY_IMPORT.keys() - {"witness", "definitions", "lake", "batch", "releases", "cli"}:
     MAY_IMPORT[_room].discard("witness")
 MAY_IMPORT["changelog"] -= {"ingest", "speed", "reading"}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from twinlake.witness.engine import connect
+from twinlake.witness.database import connect
 from twinlake.witness.expressions import translate
 from twinlake.witness.types import Type, identifier
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from twinlake.witness.engine import connect
+from twinlake.witness.database import connect
 from twinlake.witness.rules import letters
 
 if TYPE_CHECKING:

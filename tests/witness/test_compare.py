@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from twinlake.witness import engine
 from twinlake.witness.answer import DIFFERS, EQUAL, NOT_WITNESSED, Compared, Verdict
 from twinlake.witness.compare import compare
-from twinlake.witness.database import Database
+from twinlake.witness.database import Database, connect
 from twinlake.witness.measured import Spec
 from twinlake.witness.measures import measured
 from twinlake.witness.result import BY_ITS_SIZE, EXACTLY, Result, Rule, Shown
@@ -20,7 +19,7 @@ NAN, INF = "'nan'::DOUBLE", "'inf'::DOUBLE"
 
 @pytest.fixture
 def database() -> Iterator[Database]:
-    with engine.connect() as connection:
+    with connect() as connection:
         yield Database(connection)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from twinlake.witness.engine import connect
+from twinlake.witness.database import connect
 from twinlake.witness.expressions import translate
 from twinlake.witness.refused import Refused, guarded, raised
 from twinlake.witness.types import DOUBLE, INT, STRING

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.witness import hostile_values
-from twinlake.witness.engine import connect
+from twinlake.witness.database import connect
 from twinlake.witness.refused import Refused, raised
 from twinlake.witness.select import translate_select
 from twinlake.witness.types import Type, identifier

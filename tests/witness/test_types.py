@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from twinlake.witness.engine import connect
+from twinlake.witness.database import connect
 from twinlake.witness.refused import Refused
 from twinlake.witness.types import INT, STRING, Type, array, decimal, mapping, simple, struct
 

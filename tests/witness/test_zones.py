@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from twinlake.witness.engine import connect
+from twinlake.witness.database import connect
 from twinlake.witness.rules.zones import AFTER, FIRST, ZONES
 
 if TYPE_CHECKING:

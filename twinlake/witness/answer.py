@@ -43,6 +43,15 @@ class Compared:
     differences: tuple[Difference, ...] = ()
     """The first of them by key, at most MOST."""
 
+    @property
+    def words(self) -> str:
+        """For a person."""
+        if self.verdict == EQUAL:
+            return f"equal ({self.rows:,} rows)"
+        if self.verdict == DIFFERS:
+            return f"different in {self.differing:,} of {self.rows:,} rows"
+        return f"not witnessed because {self.why}"
+
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Compared:
         return cls(**{**data, "differences": tuple(map(Difference.from_json, data["differences"]))})

@@ -18,6 +18,8 @@ from twinlake.witness.types import identifier
 WITNESS, SHOWN = "_witness", "_shown"
 _NTH = "_nth"
 _BOTH = "w._is AND s._is"
+LONGEST = 500
+"""Characters of a value that a difference shows."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +29,6 @@ class Outcome:
     rows: Compared
     by_clocks: Compared | None
     within_bound: dict[str, int]
-
-LONGEST = 500
-"""Characters of a value that a difference shows."""
 
 
 def compare(database: Database, result: Result, shown: str, types: Types, name: str = "") -> Outcome:

@@ -1,25 +1,34 @@
-"""Owns what runs in DuckDB for one question: its files, relations made of them, the record of statements."""
+"""Owns a connection to DuckDB, with the settings under which translated SQL means what Spark's meant, and
+what runs in it for one question: its files, relations made of them, the record of statements."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import duckdb
 
-from twinlake.witness import engine
 from twinlake.witness.question import Limits, Question, Rows
 from twinlake.witness.refused import Refused
-from twinlake.witness.types import Type, identifier
+from twinlake.witness.types import Type, identifier, text_literal
 
 Types = dict[str, Type]
 """By column of a relation, in order."""
-
-
 _PATTERN = set("*?[")
+ENGINE = f"DuckDB {duckdb.__version__}"
+_SETTINGS = {
+    # Spark's timestamp is read as DuckDB's TIMESTAMP, microseconds since 1970 in UTC
+    "TimeZone": "'UTC'",
+    "Calendar": "'gregorian'",
+    # Spark orders NULL first where it is asked to order ascending; translated SQL says so at each place
+    "default_null_order": "'nulls_last'",
+    "integer_division": "false",
+    "error_on_division_by_zero": "true",
+    "scalar_subquery_error_on_multiple_rows": "true",
+    "preserve_insertion_order": "false",
+}
 
 
 class Database:
@@ -66,7 +75,7 @@ class Database:
             return None
         self._files += 1
         name = identifier(f"_files_{self._files}")
-        listed = ", ".join(_text(file) for file in files)
+        listed = ", ".join(text_literal(file) for file in files)
         # it is no part of the record: the same question over other files has the same statements
         self._connection.execute(
             f"CREATE VIEW {name} AS SELECT * FROM read_parquet([{listed}], union_by_name = true,"
@@ -97,17 +106,35 @@ class Database:
         return self.view(name, f"SELECT {shown} FROM {files}"), types
 
 
+def connect(memory_mb: int = 1024, threads: int = 1) -> duckdb.DuckDBPyConnection:
+    """A database in memory that fetches nothing from the network and writes nowhere.
+
+    Beyond `memory_mb` it raises duckdb.OutOfMemoryException.
+    """
+    connection = duckdb.connect(
+        config={
+            "memory_limit": f"{memory_mb}MB",
+            "threads": threads,
+            "temp_directory": "",
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "allow_community_extensions": False,
+        }
+    )
+    for name, value in _SETTINGS.items():
+        connection.execute(f"SET {name} = {value}")
+    return connection
+
+
 @contextmanager
 def opened(question: Question, limits: Limits) -> Iterator[Database]:
-    """A database that can read the question's files, and neither write nor load anything."""
+    """A database that reaches the question's files and no others, and loads nothing."""
     if pattern := next((file for file in question.files if set(file) & _PATTERN), None):
         raise Refused(f"file {pattern}", "its name is a pattern to the engine")
-    spill = Path(limits.spill) if limits.spill else None
-    connection = engine.connect(memory_mb=limits.memory_mb, threads=limits.threads, temporary=spill)
+    connection = connect(memory_mb=limits.memory_mb, threads=limits.threads)
     try:
-        listed = ", ".join(_text(file) for file in question.files)
+        listed = ", ".join(text_literal(file) for file in question.files)
         for setting in (
-            f"max_temp_directory_size = '{limits.spill_mb}MB'",
             f"allowed_paths = [{listed}]",
             "enable_external_access = false",
             "lock_configuration = true",
@@ -121,7 +148,3 @@ def opened(question: Question, limits: Limits) -> Iterator[Database]:
 def nothing(types: Types) -> str:
     """The columns of a row of NULLs."""
     return ", ".join(f"CAST(NULL AS {type_.duckdb}) AS {identifier(name)}" for name, type_ in types.items())
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"

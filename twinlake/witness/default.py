@@ -6,8 +6,7 @@ from typing import Any
 
 from twinlake.witness.question import Field
 from twinlake.witness.refused import Refused
-from twinlake.witness.text import text
-from twinlake.witness.types import Type, identifier
+from twinlake.witness.types import Type, identifier, text_literal
 
 _UNITS = {"timestamp-millis": 1_000, "timestamp-micros": 1}
 
@@ -28,7 +27,7 @@ def _literal(value: Any, type_: Type, avro: Any) -> str:
     if type_.name == "array":
         return f"[{', '.join(_literal(one, type_.element, known['items']) for one in value)}]"
     if type_.name == "map":
-        keys = ", ".join(text(str(key)) for key in value)
+        keys = ", ".join(text_literal(str(key)) for key in value)
         values = ", ".join(_literal(one, type_.value, known["values"]) for one in value.values())
         return f"MAP([{keys}], [{values}])"
     if type_.name == "struct":
@@ -45,19 +44,19 @@ def _plain(value: Any, type_: Type, logical: str | None) -> str:
     if type_.name == "boolean":
         return {True: "true", False: "false"}[value]
     if type_.name == "string":
-        return text(value)
+        return text_literal(value)
     if type_.name == "binary":
         return f"unhex('{value.encode('latin-1').hex()}')"
     if type_.name == "decimal":
         unscaled = int.from_bytes(value.encode("latin-1"), "big", signed=True)
         digits = str(abs(unscaled)).rjust(type_.scale + 1, "0")
         whole, parts = digits[: len(digits) - type_.scale], digits[len(digits) - type_.scale :]
-        return text(f"{'-' if unscaled < 0 else ''}{whole}.{parts or '0'}")
+        return text_literal(f"{'-' if unscaled < 0 else ''}{whole}.{parts or '0'}")
     if type_.name == "timestamp":
         return f"make_timestamp({int(value) * _UNITS[str(logical)]}::BIGINT)"
     if type_.name == "date":
         return f"DATE '1970-01-01' + {int(value)}"
-    return text(repr(float(value)) if type_.is_floating else str(int(value)))
+    return text_literal(repr(float(value)) if type_.is_floating else str(int(value)))
 
 
 def _of(avro: Any) -> dict[str, Any]:

@@ -7,10 +7,9 @@ from dataclasses import replace
 
 import duckdb
 
-from twinlake.witness import engine
 from twinlake.witness.answer import FAILED, NOT_WITNESSED, Answer, Compared
 from twinlake.witness.compare import Outcome, compare
-from twinlake.witness.database import Database, opened
+from twinlake.witness.database import ENGINE, Database, opened
 from twinlake.witness.kinds.all import KINDS
 from twinlake.witness.kinds.late import late
 from twinlake.witness.question import Limits, Question
@@ -28,7 +27,7 @@ def evaluate(question: Question, limits: Limits) -> Answer:
     """The answer; a question that the witness has no answer to says why."""
     began = time.process_time()
     answer = _answer(question, limits)
-    return replace(answer, cpu_s=round(time.process_time() - began, 3), engine=engine.NAME)
+    return replace(answer, cpu_s=round(time.process_time() - began, 3), engine=ENGINE)
 
 
 def _answer(question: Question, limits: Limits) -> Answer:
@@ -46,7 +45,7 @@ def _answer(question: Question, limits: Limits) -> Answer:
             return _refused(question, f"{found[0]} ({found[1]})", found[0])
         line = " ".join(str(error).split())[:_SHOWN]
         if isinstance(error, _BY_DATA):
-            why = f"{engine.NAME} refuses a value: {line}"
+            why = f"{ENGINE} refuses a value: {line}"
             return Answer(table=question.table, verdict=NOT_WITNESSED, why=why)
         return Answer(table=question.table, verdict=FAILED, why=line)
 

@@ -22,7 +22,7 @@ from twinlake.witness.rules import (
 )
 from twinlake.witness.rules.parser import parse, spark_text
 from twinlake.witness.rules.term import Call, Function, Rule, Term, by_name
-from twinlake.witness.types import Type, identifier
+from twinlake.witness.types import Type, identifier, text_literal
 
 NODES: dict[type[exp.Expression], Rule] = {
     **literals.NODES, **casts.NODES, **logic.NODES, **arithmetic.NODES, **conditional.NODES,
@@ -102,7 +102,7 @@ class Translation:
         if found is None:
             raise self.refused(node, f"{term.type.spark} has no one field {name}")
         own, type_ = found
-        return Term(sql=f"struct_extract({term.sql}, '{own.replace(chr(39), chr(39) * 2)}')", type=type_)
+        return Term(sql=f"struct_extract({term.sql}, {text_literal(own)})", type=type_)
 
     def text(self, node: exp.Expression) -> str:
         return spark_text(node)

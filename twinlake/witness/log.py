@@ -13,8 +13,19 @@ from twinlake.witness.database import Database, Types, nothing
 from twinlake.witness.default import default
 from twinlake.witness.question import Field, TopicLog
 from twinlake.witness.refused import Refused, guarded
-from twinlake.witness.text import RECORD_NUMBER, record_number, text
-from twinlake.witness.types import BIGINT, BINARY, BOOLEAN, INT, STRING, TIMESTAMP, Type, identifier, struct
+from twinlake.witness.text import RECORD_NUMBER, record_number
+from twinlake.witness.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    INT,
+    STRING,
+    TIMESTAMP,
+    Type,
+    identifier,
+    struct,
+    text_literal,
+)
 
 KEY, TOMBSTONE, DISCARDED = "_key", "_tombstone", "_discarded"
 RECORD: Types = {
@@ -127,7 +138,7 @@ class _Log:
         for name, type_ in _json_key(self._topic).fields:
             if type_.name not in _IN_JSON_KEYS:
                 raise Refused(KEY, f"a key in JSON that has {type_.spark}")
-            found = f"json_extract_string({document}, {text(f'$.{identifier(name)}')})"
+            found = f"json_extract_string({document}, {text_literal(f'$.{identifier(name)}')})"
             parts.append(f"{identifier(name)} := CAST({found} AS {type_.duckdb})")
         return f"CASE WHEN json_valid({document}) THEN struct_pack({', '.join(parts)}) END"
 

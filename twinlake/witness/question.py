@@ -22,9 +22,6 @@ class Limits:
     seconds: float = 600
     """Of the clock."""
     threads: int = 1
-    spill: str | None = None
-    """A folder for what does not fit into the memory; without one nothing is written anywhere."""
-    spill_mb: int = 8_192
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Limits:
@@ -91,10 +88,6 @@ class Rows:
     files: tuple[str, ...]
     """Absolute paths of Parquet files; none where there are no rows."""
     columns: Columns
-
-    @property
-    def types(self) -> dict[str, str]:
-        return dict(self.columns)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Rows:

@@ -1,4 +1,4 @@
-"""Owns what the witness does not judge: the refusal of an expression, and the guards that refuse by data."""
+"""Owns what the witness does not evaluate: an expression that is refused, and guards that refuse by data."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from twinlake.witness.expressions import translate
 from twinlake.witness.refused import Refused
 from twinlake.witness.result import Asked, Result, Shown
 from twinlake.witness.steps import stepped
-from twinlake.witness.text import RECORD_ID, RECORD_NUMBER, cell, micros, moment, names, record_number
+from twinlake.witness.text import RECORD_ID, RECORD_NUMBER, cell, micros, names, record_number, timestamp
 from twinlake.witness.types import BIGINT, BOOLEAN, INT, TIMESTAMP, identifier, struct
 
 CELL, HOME, FINAL = "_cell", "_home", "final"
@@ -53,7 +53,7 @@ def _side(asked: Asked, side: str, delete_when: str | None) -> Side:
     # a row without a time lies in the cell of 1970
     home = f"coalesce({cell(at, micros(store['cell']))}, 0)"
     types = types | {CELL: TIMESTAMP, HOME: BOOLEAN}
-    celled = f"(SELECT *, {home} AS {_HOME_CELL}, {moment(home)} AS {CELL}, true AS {HOME} FROM {rows})"
+    celled = f"(SELECT *, {home} AS {_HOME_CELL}, {timestamp(home)} AS {CELL}, true AS {HOME} FROM {rows})"
     whole = ", ".join(f"{identifier(column)} := {identifier(column)}" for column in types)
     deleted = "false" if delete_when is None else f"coalesce({translate(delete_when, types).sql}, false)"
     found = asked.database.view(
@@ -88,7 +88,7 @@ def joined(asked: Asked, both: Mapping[str, Side], pairs: str, reach: Mapping[st
         shown += [f'"{side}".{name} AS {key}' for name, key in zip(RECORD_ID, KEYS[side], strict=True)]
         types |= dict(zip(KEYS[side], (INT, INT, BIGINT), strict=True))
         finals[side] = final(f"{row}{AT}", reach[side], clocks, inclusive=True)
-    shown.append(f"{moment(f'coalesce(l{_HOME_CELL}, r{_HOME_CELL})')} AS {CELL}")
+    shown.append(f"{timestamp(f'coalesce(l{_HOME_CELL}, r{_HOME_CELL})')} AS {CELL}")
     shown.append(f'CASE WHEN "{LEFT}" IS NOT NULL THEN {finals[LEFT]} ELSE {finals[RIGHT]} END AS {FINAL}')
     kept = ", ".join(
         f'{row}.{_ROW} AS "{side}", {row}.{AT} AS {row}{AT}, {row}.{_HOME_CELL} AS {row}{_HOME_CELL}'

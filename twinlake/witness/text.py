@@ -1,4 +1,4 @@
-"""Owns small pieces of DuckDB's SQL: texts, lists of names, times, what orders values as Spark does."""
+"""Owns small pieces of DuckDB's SQL: lists of names, times, what orders values as Spark does."""
 
 from __future__ import annotations
 
@@ -13,11 +13,6 @@ RECORD_NUMBER = "_record"
 """One number in the order of record ids."""
 
 
-def text(value: str) -> str:
-    """A literal."""
-    return "'" + value.replace("'", "''") + "'"
-
-
 def names(columns: Iterable[str], of: str = "") -> str:
     """Identifiers, separated by commas."""
     return ", ".join(f"{of}{identifier(column)}" for column in columns)
@@ -29,7 +24,7 @@ def micros(length: str | timedelta) -> int:
     return found // timedelta(microseconds=1)
 
 
-def moment(sql: str) -> str:
+def timestamp(sql: str) -> str:
     """A timestamp of microseconds since 1970."""
     return f"make_timestamp(CAST({sql} AS BIGINT))"
 

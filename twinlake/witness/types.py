@@ -20,7 +20,11 @@ _OTHER_NAMES = {
     "bool": "boolean", "timestamp_ltz": "timestamp", "dec": "decimal", "numeric": "decimal", "null": "void",
 }  # fmt: skip
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
+UP_TO_INT = INTEGERS[:3]
+"""What Spark takes for a place, a length or a number of days."""
 FLOATING = ("float", "double")
+SCALARS = ("boolean", *INTEGERS, *FLOATING, "decimal", "string", "date", "timestamp")
+"""What both engines compare and order alike."""
 _TOKEN = re.compile(r"\s*(`(?:[^`]|``)*`|[^\s<>(),:`]+|[<>(),:])")
 _LARGEST_PRECISION = 38
 
@@ -131,6 +135,14 @@ VOID = simple("void")
 def identifier(name: str) -> str:
     """The name as DuckDB's SQL quotes it."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def text_literal(value: str) -> str:
+    """A text as DuckDB's SQL writes it."""
+    if "\0" in value:
+        parts = (f"'{part}'" for part in value.replace("'", "''").split("\0"))
+        return "(" + " || chr(0) || ".join(parts) + ")"
+    return "'" + value.replace("'", "''") + "'"
 
 
 class _Tokens:

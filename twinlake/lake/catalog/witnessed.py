@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from twinlake.lake.catalog.version import batches_text
-from twinlake.witness.answer import DIFFERS, EQUAL, FAILED, NOT_WITNESSED, Answer, Compared
+from twinlake.witness.answer import DIFFERS, FAILED, NOT_WITNESSED, Answer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ class Witnessed:
 
     @property
     def is_equal(self) -> bool:
-        return self.answer.verdict == EQUAL
+        return self.answer.is_equal
 
     @property
     def is_refused(self) -> bool:
@@ -61,16 +61,8 @@ class Witnessed:
     def clock_lines(self) -> list[str]:
         """What follows the clocks of the log, each compared by itself: no part of the answer."""
         asked = {"final": self.answer.final, "late records": self.answer.late}
-        return [f"{name}: {_line(found)}" for name, found in asked.items() if found is not None]
+        return [f"{name}: {found.words}" for name, found in asked.items() if found is not None]
 
     @property
     def place(self) -> str:
         return f"{batches_text(self.position)} on {self.at}"
-
-
-def _line(found: Compared) -> str:
-    if found.verdict == EQUAL:
-        return f"equal ({found.rows:,} rows)"
-    if found.verdict == DIFFERS:
-        return f"different in {found.differing:,} of {found.rows:,} rows"
-    return f"not witnessed because {found.why}"

@@ -10,7 +10,7 @@ from twinlake.witness.grouped import Measures
 from twinlake.witness.refused import Refused
 from twinlake.witness.result import Asked, Result, Shown
 from twinlake.witness.steps import stepped
-from twinlake.witness.text import cell, micros, moment
+from twinlake.witness.text import cell, micros, timestamp
 from twinlake.witness.types import BOOLEAN, TIMESTAMP, identifier
 
 START, END, FINAL = "window_start", "window_end", "final"
@@ -33,8 +33,8 @@ def aggregate(asked: Asked) -> Result:
     clock = of_table(asked.question, definition, window["on"])
     is_final = final(identifier(WINDOW), size, [clock], inclusive=False)
     sql = (
-        f"SELECT *, {moment(identifier(WINDOW))} AS {START}, {moment(ends)} AS {END}, {is_final} AS {FINAL}"
-        f" FROM ({found})"
+        f"SELECT *, {timestamp(identifier(WINDOW))} AS {START}, {timestamp(ends)} AS {END},"
+        f" {is_final} AS {FINAL} FROM ({found})"
     )
     columns |= {START: Shown(TIMESTAMP), END: Shown(TIMESTAMP)}
     return Result(sql, (*keys, START), columns | measures.shown, {FINAL: Shown(BOOLEAN)})

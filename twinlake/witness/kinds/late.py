@@ -8,7 +8,7 @@ from twinlake.witness.log import DISCARDED
 from twinlake.witness.refused import Refused
 from twinlake.witness.result import Asked, Result, Shown
 from twinlake.witness.steps import stepped
-from twinlake.witness.text import RECORD_NUMBER, micros, moment
+from twinlake.witness.text import RECORD_NUMBER, micros, timestamp
 from twinlake.witness.types import BIGINT, TIMESTAMP
 
 
@@ -23,9 +23,9 @@ def late(asked: Asked) -> Result:
     condition = "" if clock.time == "event_time" else f" WHERE {DISCARDED}"
     windowed = in_windows(f"(SELECT * FROM {rows.relation}{condition})", window)
     counted = f"SELECT DISTINCT {WINDOW}, {RECORD_NUMBER}, _timestamp, {DISCARDED} FROM ({windowed})"
-    end = moment(f"{WINDOW} + {micros(window['size'])}")
+    end = timestamp(f"{WINDOW} + {micros(window['size'])}")
     sql = (
-        f"SELECT {moment(WINDOW)} AS {START}, {end} AS {END},"
+        f"SELECT {timestamp(WINDOW)} AS {START}, {end} AS {END},"
         f" count(*) FILTER (WHERE NOT {DISCARDED}) AS late, count(*) FILTER (WHERE {DISCARDED}) AS discarded,"
         f" min(_timestamp) AS first_arrived, max(_timestamp) AS last_arrived"
         f" FROM ({counted}) GROUP BY {WINDOW}"

@@ -7,8 +7,8 @@ from twinlake.witness.grouped import Measures
 from twinlake.witness.kinds.aggregate import END, START
 from twinlake.witness.result import Asked, Result, Shown
 from twinlake.witness.steps import stepped
-from twinlake.witness.text import cell, micros, moment, text
-from twinlake.witness.types import STRING, TIMESTAMP, identifier
+from twinlake.witness.text import cell, micros, timestamp
+from twinlake.witness.types import STRING, TIMESTAMP, identifier, text_literal
 
 LAST = "last"
 
@@ -28,8 +28,8 @@ def rolling(asked: Asked) -> Result:
         time = f"epoch_us({identifier(window['on'])})"
         within = f"(SELECT * FROM {rows.relation} WHERE {time} >= {start} AND {time} < {end})"
         parts.append(
-            f"SELECT *, {text(length)} AS {LAST}, {moment(start)} AS {START}, {moment(end)} AS {END}"
-            f" FROM ({measures.sql(within, keys)})"
+            f"SELECT *, {text_literal(length)} AS {LAST}, {timestamp(start)} AS {START},"
+            f" {timestamp(end)} AS {END} FROM ({measures.sql(within, keys)})"
         )
     columns = {LAST: Shown(STRING), **{name: Shown(rows.types[name]) for name in keys}}
     bounds = {START: Shown(TIMESTAMP), END: Shown(TIMESTAMP)}

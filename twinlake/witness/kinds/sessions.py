@@ -6,7 +6,7 @@ from twinlake.witness.clocks import final, of_table
 from twinlake.witness.grouped import Measures
 from twinlake.witness.result import Asked, Result, Shown
 from twinlake.witness.steps import stepped
-from twinlake.witness.text import micros, moment, names
+from twinlake.witness.text import micros, names, timestamp
 from twinlake.witness.types import BOOLEAN, TIMESTAMP, identifier
 
 START, END, FINAL = "session_start", "session_end", "final"
@@ -28,7 +28,7 @@ def sessions(asked: Asked) -> Result:
     clock = of_table(asked.question, definition, definition["on"])
     is_final = final(_LAST, gap, [clock], inclusive=True)
     sql = (
-        f"SELECT *, {moment(_SESSION)} AS {START}, {moment(_LAST)} AS {END}, {is_final} AS {FINAL}"
+        f"SELECT *, {timestamp(_SESSION)} AS {START}, {timestamp(_LAST)} AS {END}, {is_final} AS {FINAL}"
         f" FROM ({found})"
     )
     columns = {name: Shown(rows.types[name]) for name in keys}

@@ -9,14 +9,10 @@ from sqlglot import exp
 from twinlake.witness.rules.coercion import MAX_PRECISION
 from twinlake.witness.rules.division import quotient
 from twinlake.witness.rules.term import Call, Term, cast
-from twinlake.witness.types import BIGINT, BOOLEAN, DOUBLE, Type, decimal
+from twinlake.witness.types import BIGINT, BOOLEAN, DOUBLE, SCALARS, Type, decimal
 
 Aggregate = Callable[[Call, str, bool], Term]
 """Of a call, what follows it (FILTER, OVER), and whether it is over distinct values."""
-_ORDERED = (
-    "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "string", "date",
-    "timestamp",
-)  # fmt: skip
 _MORE_DIGITS, _MORE_OF_MEAN = 10, 4
 _COUNT = decimal(18, 0)
 """Of rows that are divided by; beyond it DuckDB raises."""
@@ -31,7 +27,7 @@ def is_approximate(call: Call) -> bool:
 def count(call: Call, tail: str, distinct: bool) -> Term:
     if len(call.terms) != 1 and not _is_star(call):
         raise call.refused("count takes one operand here")
-    if distinct and call.types[0] not in _ORDERED:
+    if distinct and call.types[0] not in SCALARS:
         raise call.refused()
     what = "*" if _is_star(call) else ("DISTINCT " if distinct else "") + call.terms[0].sql
     return Term(sql=f"count({what}){tail}", type=BIGINT)
@@ -97,7 +93,7 @@ def extreme(call: Call, tail: str, distinct: bool) -> Term:
     """min and max: NaN is the greatest number."""
     call.takes(1)
     (term,) = call.terms
-    if term.type.name not in _ORDERED:
+    if term.type.name not in SCALARS:
         raise call.refused()
     return Term(sql=f"{call.name}({term.sql}){tail}", type=term.type)
 

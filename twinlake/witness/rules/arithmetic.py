@@ -12,7 +12,7 @@ from twinlake.witness.rules import intervals, literals, times
 from twinlake.witness.rules.coercion import MAX_PRECISION, adjusted, common, decimal_of, to
 from twinlake.witness.rules.division import divided
 from twinlake.witness.rules.term import Call, Function, Rule, Scope, Term, bind, cast
-from twinlake.witness.types import BIGINT, DATE, DOUBLE, decimal
+from twinlake.witness.types import BIGINT, DATE, DOUBLE, UP_TO_INT, decimal
 
 _TURNED_DIGITS = 34
 _SIGNS: dict[type[exp.Expression], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Mod: "%"}
@@ -23,7 +23,7 @@ def operation(node: exp.Expression, scope: Scope) -> Term:
     if intervals.is_interval(node.this) or intervals.is_interval(node.expression):
         return intervals.moved(node, scope)
     one, other = scope.term(node.this), scope.term(node.expression)
-    if one.type == DATE and other.type.name in ("tinyint", "smallint", "int"):
+    if one.type == DATE and other.type.name in UP_TO_INT:
         name = "date_sub" if isinstance(node, exp.Sub) else "date_add"
         if isinstance(node, (exp.Add, exp.Sub)):
             return times.added_days(Call(name=name, terms=(one, other), node=node, scope=scope))

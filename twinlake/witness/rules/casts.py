@@ -11,7 +11,21 @@ from twinlake.witness.rules import doubles, literals
 from twinlake.witness.rules.coercion import MAX_PRECISION, decimal_to_double
 from twinlake.witness.rules.reading import read
 from twinlake.witness.rules.term import Call, Function, Guard, Rule, Scope, Term, bind, cast
-from twinlake.witness.types import DATE, STRING, TIMESTAMP, Type, array, decimal, mapping, simple, struct
+from twinlake.witness.text import cell
+from twinlake.witness.types import (
+    BIGINT,
+    DATE,
+    FLOATING,
+    INTEGERS,
+    STRING,
+    TIMESTAMP,
+    Type,
+    array,
+    decimal,
+    mapping,
+    simple,
+    struct,
+)
 
 _NAMES = {
     exp.DataType.Type.BOOLEAN: "boolean", exp.DataType.Type.TINYINT: "tinyint",
@@ -20,19 +34,8 @@ _NAMES = {
     exp.DataType.Type.BINARY: "binary", exp.DataType.Type.DATE: "date",
     exp.DataType.Type.TIMESTAMPTZ: "timestamp", exp.DataType.Type.TIMESTAMPNTZ: "timestamp_ntz",
 }  # fmt: skip
-_FUNCTIONS = (
-    "boolean",
-    "tinyint",
-    "smallint",
-    "int",
-    "bigint",
-    "float",
-    "double",
-    "string",
-    "date",
-    "timestamp",
-)
-_SECOND_US = 1_000_000
+_FUNCTIONS = ("boolean", *INTEGERS, *FLOATING, "string", "date", "timestamp")
+SECOND_US = 1_000_000
 
 
 def typed(node: exp.Expression, scope: Scope) -> Type:
@@ -133,32 +136,34 @@ def _boolean_to_decimal(term: Term, type_: Type, guard: Guard) -> str:
 
 
 def _time_to_int(term: Term, type_: Type, guard: Guard) -> str:
-    made = bind(
-        [Term(sql=f"epoch_us({term.sql})", type=simple("bigint"))],
-        lambda it: f"({it} - (({it} % {_SECOND_US}) + {_SECOND_US}) % {_SECOND_US}) // {_SECOND_US}",
-    )
-    return f"({made})"
+    return rounded_down(f"epoch_us({term.sql})", SECOND_US)
+
+
+def rounded_down(us: str, unit: int) -> str:
+    """Microseconds in whole units, the lower one before 1970, too."""
+    if unit == 1:
+        return us
+    return f"({bind([Term(sql=us, type=BIGINT)], lambda it: f'{cell(it, unit)} // {unit}')})"
 
 
 def _floating_to_decimal(term: Term, type_: Type, guard: Guard) -> str:
     return bind([term], lambda it: doubles.to_decimal(it, type_, guard))
 
 
-_NUMBERS = ("tinyint", "smallint", "int", "bigint")
 _RULES: dict[tuple[str, str], Callable[[Term, Type, Guard], str]] = {
-    **{(one, other): _plain for one in _NUMBERS for other in (*_NUMBERS, "double", "decimal", "string")},
+    **{(one, other): _plain for one in INTEGERS for other in (*INTEGERS, "double", "decimal", "string")},
     # of a longer number Spark's optimizer leaves the float away where it becomes a double
     ("tinyint", "float"): _plain,
     ("smallint", "float"): _plain,
-    **{(one, "boolean"): _plain for one in _NUMBERS},
-    **{("boolean", other): _plain for other in (*_NUMBERS, "double", "float", "string")},
+    **{(one, "boolean"): _plain for one in INTEGERS},
+    **{("boolean", other): _plain for other in (*INTEGERS, "double", "float", "string")},
     ("boolean", "decimal"): _boolean_to_decimal,
-    **{("decimal", other): _decimal_to_int for other in _NUMBERS},
+    **{("decimal", other): _decimal_to_int for other in INTEGERS},
     ("decimal", "decimal"): _plain,
     ("decimal", "double"): _decimal_to_double,
     ("decimal", "boolean"): _decimal_to_boolean,
     ("decimal", "string"): _decimal_to_string,
-    **{(one, other): _floating_to_int for one in ("float", "double") for other in _NUMBERS},
+    **{(one, other): _floating_to_int for one in ("float", "double") for other in INTEGERS},
     ("double", "decimal"): _floating_to_decimal,
     ("float", "double"): _plain,
     ("double", "float"): _plain,

@@ -7,12 +7,7 @@ from sqlglot import exp
 from twinlake.witness.rules.coercion import common_of, is_widened_exactly, to
 from twinlake.witness.rules.logic import comparison, condition, unified
 from twinlake.witness.rules.term import Call, Function, Rule, Scope, Term, bind
-from twinlake.witness.types import BOOLEAN
-
-_ORDERED = {
-    "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "string", "date",
-    "timestamp",
-}  # fmt: skip
+from twinlake.witness.types import BOOLEAN, SCALARS
 
 
 def case(node: exp.Expression, scope: Scope) -> Term:
@@ -76,7 +71,7 @@ def if_not_null(call: Call) -> Term:
 def extreme(call: Call) -> Term:
     """greatest and least pass over NULL in both engines; NaN is the greatest number."""
     type_ = common_of(call.terms)
-    if len(call.terms) < 2 or type_ is None or type_.name not in _ORDERED:
+    if len(call.terms) < 2 or type_ is None or type_.name not in SCALARS:
         raise call.refused()
     if not all(is_widened_exactly(term.type, type_) for term in call.terms):
         raise call.refused()

@@ -9,8 +9,20 @@ from decimal import Decimal
 from sqlglot import exp
 
 from twinlake.witness.rules.coercion import MAX_PRECISION, literal_type
-from twinlake.witness.rules.term import Scope, Term, cast, text_literal
-from twinlake.witness.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, VOID, Type
+from twinlake.witness.rules.term import Scope, Term, cast
+from twinlake.witness.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    STRING,
+    TIMESTAMP,
+    VOID,
+    Type,
+    text_literal,
+)
 
 _INT, _BIGINT = 2**31, 2**63
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")

@@ -6,17 +6,14 @@ from sqlglot import exp
 
 from twinlake.witness.rules import literals
 from twinlake.witness.rules.coercion import common_of, compared, is_widened_exactly, to
-from twinlake.witness.rules.term import Rule, Scope, Term, bind, text_literal
-from twinlake.witness.types import BOOLEAN, DATE, TIMESTAMP, Type
+from twinlake.witness.rules.term import Rule, Scope, Term, bind
+from twinlake.witness.types import BOOLEAN, DATE, SCALARS, TIMESTAMP, Type, text_literal
 
 _SIGNS: dict[type[exp.Expression], str] = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
     exp.NullSafeEQ: "IS NOT DISTINCT FROM", exp.NullSafeNEQ: "IS DISTINCT FROM",
 }  # fmt: skip
-_SCALARS = {
-    "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "string", "binary",
-    "date", "timestamp", "timestamp_ntz",
-}  # fmt: skip
+_COMPARED = {*SCALARS, "binary", "timestamp_ntz", "void"}
 _LOOSE = (*_SIGNS, exp.Not, exp.Is, exp.In, exp.Between, exp.Like, exp.And, exp.Or)
 """Beside a comparison without parentheses Spark's and sqlglot's grammars may bind otherwise."""
 
@@ -50,7 +47,7 @@ def _same(node: exp.Expression, scope: Scope, one: Term, other: Term) -> tuple[T
     """Both in the type in which Spark compares them."""
     one, other = _promoted(one, other.type, node, scope), _promoted(other, one.type, node, scope)
     type_ = compared(one, other)
-    if type_ is None or type_.name not in _SCALARS | {"void"}:
+    if type_ is None or type_.name not in _COMPARED:
         raise scope.refused(node, f"comparing {one.type.spark} and {other.type.spark} is not listed")
     return to(one, type_), to(other, type_)
 
@@ -70,7 +67,7 @@ def membership(node: exp.Expression, scope: Scope) -> Term:
     first = scope.term(node.this)
     items = [_promoted(scope.term(item), first.type, node, scope) for item in node.expressions]
     type_ = common_of([first, *items])
-    if type_ is None or type_.name not in _SCALARS | {"void"}:
+    if type_ is None or type_.name not in _COMPARED:
         shown = ", ".join(sorted({item.type.spark for item in items}))
         raise scope.refused(node, f"{first.type.spark} IN ({shown}) is not listed")
     listed = ", ".join(to(item, type_).sql for item in items)

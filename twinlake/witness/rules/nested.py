@@ -6,24 +6,26 @@ from sqlglot import exp
 
 from twinlake.witness.rules.coercion import common, common_of, is_widened_exactly, to
 from twinlake.witness.rules.logic import unified
-from twinlake.witness.rules.term import Call, Function, Rule, Scope, Term, bind, cast, text_literal
-from twinlake.witness.types import BIGINT, BOOLEAN, INT, STRING, Type, array, identifier, struct
+from twinlake.witness.rules.term import Call, Function, Rule, Scope, Term, bind, cast, int_of
+from twinlake.witness.types import (
+    BIGINT,
+    BOOLEAN,
+    INTEGERS,
+    SCALARS,
+    STRING,
+    UP_TO_INT,
+    Type,
+    array,
+    identifier,
+    struct,
+    text_literal,
+)
 
-_SCALARS = (
-    "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "string", "date",
-    "timestamp",
-)  # fmt: skip
-_INDICES = ("tinyint", "smallint", "int")
 _BEYOND = "error('there is no such element')"
 
 
-def size(call: Call) -> Term:
-    """NULL of NULL."""
-    call.takes(1)
-    name = {"array": "len", "map": "cardinality"}.get(call.types[0])
-    if name is None:
-        raise call.refused()
-    return Term(sql=cast(f"{name}({call.terms[0].sql})", INT), type=INT)
+size = int_of(array="len", map="cardinality")
+"""NULL of NULL."""
 
 
 def array_of(call: Call) -> Term:
@@ -51,10 +53,10 @@ def element(node: exp.Expression, scope: Scope) -> Term:
     if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Slice):
         raise scope.refused(node, "this form of [] is not listed")
     index = scope.term(node.expressions[0])
-    if term.type.name == "array" and index.type.name in _INDICES:
+    if term.type.name == "array" and index.type.name in UP_TO_INT:
         sql = bind([term, index], lambda it, at: _from_0(it, at, _BEYOND))
         return Term(sql=f"({sql})", type=term.type.element)
-    if term.type.name == "map" and index.type == term.type.key and index.type.name in _SCALARS:
+    if term.type.name == "map" and index.type == term.type.key and index.type.name in SCALARS:
         return Term(sql=f"({term.sql})[{index.sql}]", type=term.type.value)
     raise scope.refused(node, f"{term.type.spark}[{index.type.spark}] is not listed")
 
@@ -71,9 +73,9 @@ def element_at(call: Call) -> Term:
     """Counted from 1, or from the end; of a map NULL for another key."""
     call.takes(2)
     term, index = call.terms
-    if term.type.name == "map" and index.type == term.type.key and index.type.name in _SCALARS:
+    if term.type.name == "map" and index.type == term.type.key and index.type.name in SCALARS:
         return Term(sql=f"({term.sql})[{index.sql}]", type=term.type.value)
-    if term.type.name != "array" or index.type.name not in _INDICES:
+    if term.type.name != "array" or index.type.name not in UP_TO_INT:
         raise call.refused()
     beyond = _BEYOND if call.name == "element_at" else "NULL"
     sql = bind(
@@ -90,7 +92,7 @@ def get(call: Call) -> Term:
     """Counted from 0, NULL beyond the end."""
     call.takes(2)
     term, index = call.terms
-    if term.type.name != "array" or index.type.name not in _INDICES:
+    if term.type.name != "array" or index.type.name not in UP_TO_INT:
         raise call.refused()
     sql = bind([term, index], lambda it, at: _from_0(it, at, "NULL"))
     return Term(sql=f"({sql})", type=term.type.element)
@@ -98,7 +100,7 @@ def get(call: Call) -> Term:
 
 def _with_scalars(call: Call) -> Type:
     """The array's elements; Refused where they are no scalars."""
-    if call.types[0] != "array" or call.terms[0].type.element.name not in _SCALARS:
+    if call.types[0] != "array" or call.terms[0].type.element.name not in SCALARS:
         raise call.refused()
     return call.terms[0].type.element
 
@@ -108,7 +110,7 @@ def _both(call: Call) -> tuple[Term, Term]:
     call.takes(2)
     elements, value = _with_scalars(call), call.terms[1]
     type_ = common(elements, value.type)
-    if type_ is None or type_.name not in _SCALARS or not is_widened_exactly(array(elements), array(type_)):
+    if type_ is None or type_.name not in SCALARS or not is_widened_exactly(array(elements), array(type_)):
         raise call.refused()
     return to(call.terms[0], array(type_)), to(value, type_)
 
@@ -204,7 +206,7 @@ def sequence(call: Call) -> Term:
     """Whole numbers from the first to the second, up or down by one."""
     call.takes(2)
     type_ = common_of(call.terms)
-    if type_ is None or type_.name not in (*_INDICES, "bigint"):
+    if type_ is None or type_.name not in INTEGERS:
         raise call.refused()
     sql = bind(
         call.terms,
@@ -228,7 +230,7 @@ def keys_or_values(call: Call) -> Term:
 def has_key(call: Call) -> Term:
     call.takes(2)
     term, key = call.terms
-    if term.type.name != "map" or term.type.key != key.type or key.type.name not in _SCALARS:
+    if term.type.name != "map" or term.type.key != key.type or key.type.name not in SCALARS:
         raise call.refused()
     sql = bind(
         call.terms,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from twinlake.witness.refused import guarded
-from twinlake.witness.rules.term import Scope, Term, bind, cast, text_literal
-from twinlake.witness.types import Type
+from twinlake.witness.rules.term import Scope, Term, bind, cast
+from twinlake.witness.types import Type, text_literal
 
 _WHY = "a text that is not of the plain form"
 _DAY = r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"

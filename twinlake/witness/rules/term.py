@@ -11,7 +11,7 @@ from typing import Protocol
 from sqlglot import exp
 
 from twinlake.witness.refused import Refused, guarded
-from twinlake.witness.types import Type
+from twinlake.witness.types import INT, Type
 
 _REPEATABLE = 160
 """Characters of SQL up to which an operand is written twice; DuckDB computes equal ones once."""
@@ -109,12 +109,17 @@ def variable(sql: str) -> str:
     return f"_let_{hashlib.sha256(sql.encode()).hexdigest()[:12]}"
 
 
-def text_literal(value: str) -> str:
-    """A text as DuckDB's SQL writes it."""
-    if "\0" in value:
-        parts = (f"'{part}'" for part in value.replace("'", "''").split("\0"))
-        return "(" + " || chr(0) || ".join(parts) + ")"
-    return "'" + value.replace("'", "''") + "'"
+def int_of(**functions: str) -> Function:
+    """The rule of a function of one operand that shows an int: by the operand's type, DuckDB's function."""
+
+    def rule(call: Call) -> Term:
+        call.takes(1)
+        name = functions.get(call.types[0])
+        if name is None:
+            raise call.refused()
+        return Term(sql=cast(f"{name}({call.terms[0].sql})", INT), type=INT)
+
+    return rule
 
 
 def cast(sql: str, type_: Type) -> str:

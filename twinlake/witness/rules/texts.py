@@ -7,8 +7,8 @@ from sqlglot import exp
 from twinlake.witness.rules import letters
 from twinlake.witness.rules.casts import converted
 from twinlake.witness.rules.regular import Regular, listed
-from twinlake.witness.rules.term import Call, Function, Rule, Scope, Term, bind, cast, text_literal
-from twinlake.witness.types import BOOLEAN, INT, INTEGERS, STRING, array
+from twinlake.witness.rules.term import Call, Function, Rule, Scope, Term, bind, cast, int_of
+from twinlake.witness.types import BOOLEAN, INT, INTEGERS, STRING, UP_TO_INT, array, text_literal
 
 _GRAPHEMES = r"[^\x{0}-\x{c}\x{e}-\x{2ff}]"
 """What DuckDB may take for a part of the character before it."""
@@ -37,20 +37,8 @@ def case_changed(call: Call) -> Term:
     return Term(sql=f"({sql})", type=STRING)
 
 
-def length(call: Call) -> Term:
-    call.takes(1)
-    name = {"string": "length", "binary": "octet_length"}.get(call.types[0])
-    if name is None:
-        raise call.refused()
-    return Term(sql=cast(f"{name}({call.terms[0].sql})", INT), type=INT)
-
-
-def bytes_of(call: Call) -> Term:
-    call.takes(1)
-    name = {"string": "strlen", "binary": "octet_length"}.get(call.types[0])
-    if name is None:
-        raise call.refused()
-    return Term(sql=cast(f"{name}({call.terms[0].sql})", INT), type=INT)
+length = int_of(string="length", binary="octet_length")
+bytes_of = int_of(string="strlen", binary="octet_length")
 
 
 def trimmed(call: Call) -> Term:
@@ -106,9 +94,7 @@ def joined_with(call: Call) -> Term:
 def part(call: Call) -> Term:
     """substring: counted from 1, 0 is 1, from the end where it is negative."""
     call.takes(2, 3)
-    if call.types[0] != "string" or any(
-        name not in ("int", "smallint", "tinyint") for name in call.types[1:]
-    ):
+    if call.types[0] != "string" or any(name not in UP_TO_INT for name in call.types[1:]):
         raise call.refused()
     at = call.terms[1]
     place = (
@@ -128,7 +114,7 @@ def part(call: Call) -> Term:
 def end(call: Call) -> Term:
     """left and right."""
     call.takes(2)
-    if call.types[0] != "string" or call.types[1] not in ("int", "smallint", "tinyint"):
+    if call.types[0] != "string" or call.types[1] not in UP_TO_INT:
         raise call.refused()
     count = call.terms[1].sql
     sql = f"CASE WHEN {count} IS NOT NULL THEN {call.name}({call.terms[0].sql}, greatest({count}, 0)) END"
@@ -143,7 +129,7 @@ def replaced(call: Call) -> Term:
 
 def repeated(call: Call) -> Term:
     call.takes(2)
-    if call.types[0] != "string" or call.types[1] not in ("int", "smallint", "tinyint"):
+    if call.types[0] != "string" or call.types[1] not in UP_TO_INT:
         raise call.refused()
     return Term(sql=f"repeat({call.terms[0].sql}, {call.terms[1].sql})", type=STRING)
 

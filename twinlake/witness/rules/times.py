@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import re
 
-from twinlake.witness.rules.casts import converted
+from twinlake.witness.rules.casts import SECOND_US, converted, rounded_down
 from twinlake.witness.rules.coercion import to
-from twinlake.witness.rules.term import Call, Function, Term, bind, cast, text_literal
-from twinlake.witness.types import BIGINT, DATE, INT, STRING, TIMESTAMP, Type
+from twinlake.witness.rules.term import Call, Function, Term, bind, cast
+from twinlake.witness.types import (
+    BIGINT,
+    DATE,
+    INT,
+    INTEGERS,
+    STRING,
+    TIMESTAMP,
+    UP_TO_INT,
+    Type,
+    text_literal,
+)
 
 _TIMES = ("date", "timestamp")
 _FIELDS = {
@@ -27,7 +37,6 @@ _OF_DATES = ("year", "quarter", "month", "week")
 _PATTERN = re.compile(r"yyyy|MM|dd|HH|mm|ss|SSS|'[A-Za-z]+'|[^A-Za-z'\[\]{}#%]")
 _FORMATS = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S", "SSS": "%g"}
 _YEARS = "a time of other years than 1 to 9999"
-_SECOND_US = 1_000_000
 
 
 def within_years(call: Call, sql: str, type_: Type) -> str:
@@ -71,7 +80,7 @@ def truncated(call: Call) -> Term:
 def added_days(call: Call) -> Term:
     """date_add and date_sub."""
     call.takes(2)
-    if call.types[0] != "date" or call.types[1] not in ("int", "smallint", "tinyint"):
+    if call.types[0] != "date" or call.types[1] not in UP_TO_INT:
         raise call.refused()
     sign = "-" if call.name == "date_sub" else "+"
     sql = f"({call.terms[0].sql} {sign} {cast(call.terms[1].sql, INT)})"
@@ -89,7 +98,7 @@ def days_between(call: Call) -> Term:
 
 def added_months(call: Call) -> Term:
     call.takes(2)
-    if call.types[0] != "date" or call.types[1] not in ("int", "smallint", "tinyint"):
+    if call.types[0] != "date" or call.types[1] not in UP_TO_INT:
         raise call.refused()
     sql = cast(f"({call.terms[0].sql} + to_months({cast(call.terms[1].sql, INT)}))", DATE)
     return Term(sql=within_years(call, sql, DATE), type=DATE)
@@ -109,25 +118,15 @@ def since_1970(call: Call) -> Term:
     call.takes(1)
     if call.types[0] != "timestamp":
         raise call.refused()
-    unit = {"unix_micros": 1, "unix_millis": 1000}.get(call.name, _SECOND_US)
+    unit = {"unix_micros": 1, "unix_millis": 1000}.get(call.name, SECOND_US)
     return Term(sql=rounded_down(f"epoch_us({call.terms[0].sql})", unit), type=BIGINT)
-
-
-def rounded_down(us: str, unit: int) -> str:
-    """Microseconds in whole units, the lower one before 1970, too."""
-    if unit == 1:
-        return us
-    made = bind(
-        [Term(sql=us, type=BIGINT)], lambda it: f"({it} - ((({it} % {unit}) + {unit}) % {unit})) // {unit}"
-    )
-    return f"({made})"
 
 
 def from_1970(call: Call) -> Term:
     """timestamp_seconds, timestamp_millis, timestamp_micros of a whole number."""
     call.takes(1)
-    unit = {"timestamp_micros": 1, "timestamp_millis": 1000, "timestamp_seconds": _SECOND_US}[call.name]
-    if call.terms[0].type.name not in ("int", "bigint", "smallint", "tinyint"):
+    unit = {"timestamp_micros": 1, "timestamp_millis": 1000, "timestamp_seconds": SECOND_US}[call.name]
+    if call.terms[0].type.name not in INTEGERS:
         raise call.refused()
     sql = f"make_timestamp({cast(call.terms[0].sql, BIGINT)} * {cast(str(unit), BIGINT)})"
     return Term(sql=within_years(call, sql, TIMESTAMP), type=TIMESTAMP)
@@ -135,7 +134,7 @@ def from_1970(call: Call) -> Term:
 
 def date_of(call: Call) -> Term:
     call.takes(3)
-    if any(name not in ("int", "smallint", "tinyint") for name in call.types):
+    if any(name not in UP_TO_INT for name in call.types):
         raise call.refused()
     year = call.terms[0]
     parts = ", ".join(cast(term.sql, INT) for term in call.terms)

@@ -8,12 +8,8 @@ from sqlglot import exp
 
 from twinlake.witness.rules.coercion import common, is_widened_exactly, to
 from twinlake.witness.rules.term import Call, Scope, Term, cast
-from twinlake.witness.types import INT
+from twinlake.witness.types import INT, SCALARS
 
-_SORTED = (
-    "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "string", "date",
-    "timestamp",
-)  # fmt: skip
 _TIES = "rows that the window's order leaves equal"
 RANKS = ("row_number", "rank", "dense_rank", "ntile")
 SHIFTS = ("lag", "lead")
@@ -57,7 +53,7 @@ def over(node: exp.Expression, scope: Scope) -> Over:
 def _key(node: exp.Expression, scope: Scope) -> tuple[str, str]:
     """Ascending Spark has NULL first, descending last, where nothing else is written."""
     term = scope.term(node.this)
-    if term.type.name not in _SORTED or node.args.get("with_fill"):
+    if term.type.name not in SCALARS or node.args.get("with_fill"):
         raise scope.refused(node, f"ordering by {term.type.spark} is not listed")
     direction = "DESC" if node.args.get("desc") else "ASC"
     return term.sql, f"{direction} NULLS {'FIRST' if node.args.get('nulls_first') else 'LAST'}"

@@ -9,8 +9,8 @@ have moved their clocks lately (such as Mexico's).
 from __future__ import annotations
 
 from twinlake.witness.rules.coercion import to
-from twinlake.witness.rules.term import Call, Function, Term, bind, cast, text_literal
-from twinlake.witness.types import TIMESTAMP
+from twinlake.witness.rules.term import Call, Function, Term, bind, cast
+from twinlake.witness.types import TIMESTAMP, text_literal
 
 FIRST, AFTER = "1970-01-01 00:00:00", "2038-01-01 00:00:00"
 
