@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from tests.ingest.fed import Fed, contract_of
-from tests.ingest.json_cases import BROKEN, PROPERTIES, SOUND
+from tests.ingest.json_cases import AT, BROKEN, PROPERTIES, SOUND
 from tests.ingest.stage import Stage
 from tests.ingest.test_verdicts import KAFKA
 from twinlake.ingest import first_pass
@@ -125,6 +125,39 @@ def test_a_field_that_the_contract_gains_is_shown_from_then_on_and_rules_are_ask
     rows = log.rows(0, 9).orderBy("_offset").collect()
     assert [row.note for row in rows] == [None, "early"]
     assert [bytes(row.value) for row in log.all(0, 9).where("offset = 0").collect()] == [early]
+
+
+@pytest.mark.usefixtures("way")
+def test_a_required_object_array_or_map_that_is_left_out_is_missing(faked: Stage) -> None:
+    faked.create(partitions=1)
+    faked.registry.down = True  # type: ignore[union-attr]
+    nested = ("address", "items", "scores")
+    needed = [{**one, "required": True} if one["name"] in nested else one for one in PROPERTIES]
+    faked.topic = json_topic(faked.topic.name, contract_of(faked.topic.name, needed, format="json"))
+    whole = {"at": NOW, "address": {}, "items": [], "scores": {}}
+    faked.produce(dumps(whole).encode())
+    for name in nested:
+        left_out = {key: one for key, one in whole.items() if key != name}
+        faked.produce(dumps(left_out).encode(), dumps({**whole, name: None}).encode())
+
+    log = faked.run()
+
+    assert [row[3:] for row in faked.verdicts(log)] == [
+        ("valid", ()), *(("invalid", (f"missing:{name}",)) for name in nested for _ in range(2)),
+    ]  # fmt: skip
+
+
+def test_an_object_that_is_left_out_is_kept_as_null(faked: Stage) -> None:
+    faked.create(partitions=1)
+    faked.registry.down = True  # type: ignore[union-attr]
+    faked.topic = topic(faked.topic.name)
+    beside = (b"", b', "address": null', b', "address": {}')
+    faked.produce(*(b"{" + AT + one + b"}" for one in beside))
+
+    log = faked.run()
+
+    rows = log.rows(0, 9).orderBy("_offset").collect()
+    assert [row.address for row in rows] == [None, None, Row(city=None, zip=None)]
 
 
 def test_a_field_that_gets_a_wider_type_is_shown_of_records_before_and_after(faked: Stage) -> None:

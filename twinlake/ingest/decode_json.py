@@ -60,7 +60,7 @@ def fields(topic: Topic, whole: Collection[str] = ()) -> dict[str, str]:
     for field in topic.newest.fields:
         doc = json_sql.member(_DOC, field.name)
         if is_nested(field.type) and field.name not in whole:
-            found[field.name] = f"CASE WHEN NOT is_variant_null({doc}) THEN true END"
+            found[field.name] = f"CASE WHEN {_is_there(doc)} THEN true END"
         else:
             found[field.name] = json_sql.value(doc, parse(field.type))
     return found
@@ -105,7 +105,12 @@ def _kept(doc: str, kept: Type, promised: Type | None) -> str:
         f"{quote.string(name)}, {_kept(json_sql.member(doc, name), inner, there.get(name))}"
         for name, inner in kept.fields
     )
-    return f"CASE WHEN NOT is_variant_null({doc}) THEN named_struct({', '.join(parts)}) END"
+    return f"CASE WHEN {_is_there(doc)} THEN named_struct({', '.join(parts)}) END"
+
+
+def _is_there(doc: str) -> str:
+    """Of a member that is left out `is_variant_null` alone says false."""
+    return f"{doc} IS NOT NULL AND NOT is_variant_null({doc})"
 
 
 def _unwrapped(doc: str) -> str:
