@@ -1,0 +1,135 @@
+"""Owns how a topic reads what a writer sent: by a field's name or an older one, as a type that holds the sent
+one's values, else by its default; and which schemas it cannot read at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Context, Decimal
+from typing import Any
+
+from twinlake.witness.ingest.avro_schema import Node, Schema
+from twinlake.witness.ingest.record import Value
+from twinlake.witness.question import Field
+from twinlake.witness.types import Type
+
+_HELD = {
+    ("int", "bigint"), ("int", "double"), ("float", "double"), ("string", "binary"), ("binary", "string"),
+}  # fmt: skip
+_EXACT = Context(prec=80)
+
+
+def unreadable(schema: Schema, fields: tuple[Field, ...]) -> str | None:
+    """The reason that records of this schema wait in quarantine with; None for one that can be read."""
+    if not schema.is_record:
+        return "unreadable_by_schema"
+    unknown = {name for name, node in schema.nodes.items() if node is None}
+    for name in schema.nodes:
+        if name in unknown and any(name in field.names for field in fields):
+            return f"unreadable_by_schema:{name}"
+    for field in fields:
+        node = source(schema, field)
+        readable = field.has_default if node is None else holds(node[1].type, Type.parse(field.type))
+        if not readable:
+            return f"unreadable_by_schema:{field.name}"
+    return None
+
+
+def source(schema: Schema, field: Field) -> tuple[str, Node] | None:
+    """The writer's field that the topic's is read from, with what it is called there."""
+    for name in field.names:
+        if (node := schema.nodes.get(name)) is not None:
+            return name, node
+    return None
+
+
+def holds(sent: Type, read: Type) -> bool:
+    """Whether every value of one type can be read as the other; records by the names of their fields."""
+    if sent == read or (sent.name, read.name) in _HELD:
+        return True
+    if not sent.name == read.name == "struct":
+        return False
+    there, lower = dict(sent.fields), {name.lower(): name for name, _ in sent.fields}
+    for name, type_ in read.fields:
+        if lower.get(name.lower(), name) != name:
+            return False
+        if name in there and there[name] != type_ and not _holds_inside(there[name], type_):
+            return False
+    return True
+
+
+def _holds_inside(sent: Type, read: Type) -> bool:
+    return sent.name == read.name == "struct" and holds(sent, read)
+
+
+def fields_of(
+    values: Mapping[str, Value], schema: Schema, fields: tuple[Field, ...], wrong: dict[str, None]
+) -> dict[str, Value]:
+    """The topic's fields of a record; a reason more in `wrong` for bytes that are no text and read as one."""
+    found: dict[str, Value] = {}
+    for field in fields:
+        node, type_ = source(schema, field), Type.parse(field.type)
+        if node is None:
+            found[field.name] = default(field)
+            continue
+        name, sent = node
+        try:
+            found[field.name] = converted(values[name], sent.type, type_)
+        except UnicodeDecodeError:
+            wrong[f"invalid_utf8:{field.name}"] = None
+            found[field.name] = None
+    return found
+
+
+def converted(value: Value, sent: Type, read: Type) -> Value:
+    """A value that was sent as one type as the other, which holds it."""
+    if value is None or sent == read:
+        return value
+    if (sent.name, read.name) == ("string", "binary"):
+        return value.encode()
+    if (sent.name, read.name) == ("binary", "string"):
+        return value.decode()
+    if sent.name == read.name == "struct":
+        there = dict(sent.fields)
+        return {
+            name: converted(value[name], there[name], type_) if name in there else None
+            for name, type_ in read.fields
+        }
+    return float(value) if read.name == "double" else value
+
+
+def default(field: Field) -> Value:
+    """What a record shows of a field that its writer does not have."""
+    return _default(field.default, Type.parse(field.type), field.avro)
+
+
+def _default(value: Any, type_: Type, avro: Any) -> Value:
+    if value is None:
+        return None
+    known = _of(avro)
+    if type_.name == "array":
+        return [_default(one, type_.element, known.get("items")) for one in value]
+    if type_.name == "map":
+        return {name: _default(one, type_.value, known.get("values")) for name, one in value.items()}
+    if type_.name == "struct":
+        inner = {one["name"]: one for one in known["fields"]}
+        return {
+            name: _default(value.get(name, inner[name].get("default")), one, inner[name]["type"])
+            for name, one in type_.fields
+        }
+    if type_.name == "decimal":
+        unscaled = int.from_bytes(value.encode("latin-1"), "big", signed=True)
+        return Decimal(unscaled).scaleb(-type_.scale, _EXACT)
+    if type_.name == "binary":
+        return value.encode("latin-1")
+    if type_.name == "timestamp":
+        return value * 1000 if known.get("logicalType") == "timestamp-millis" else value
+    return float(value) if type_.is_floating else value
+
+
+def _of(avro: Any) -> Mapping[str, Any]:
+    """What a type says of itself, without its union with null."""
+    if isinstance(avro, list):
+        avro = next((one for one in avro if one != "null"), None)
+    while isinstance(avro, dict) and isinstance(avro.get("type"), dict):
+        avro = avro["type"]
+    return avro if isinstance(avro, dict) else {}
