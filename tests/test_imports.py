@@ -29,6 +29,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("setup",),
     ("services",),
     ("scaffold",),
+    ("unit_tests",),
     ("cli",),
     ("airflow",),
 )
@@ -40,11 +41,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     for room in line
 }
 # the second engine shares no code with what it validates; who asks it, or keeps its answers, is named
-for _room in MAY_IMPORT.keys() - {"witness", "definitions", "lake", "batch", "releases", "cli"}:
+for _room in MAY_IMPORT.keys() - {"witness", "definitions", "lake", "batch", "releases", "unit_tests", "cli"}:
     MAY_IMPORT[_room].discard("witness")
 MAY_IMPORT["changelog"] -= {"ingest", "speed", "reading"}
 MAY_IMPORT["setup"] = {"setup", "base", "config", "spark"}
 MAY_IMPORT["scaffold"] = {"scaffold", "face", "base", "config", "topics", "kinds", "definitions"}
+_ON_DEFINITIONS = {"base", "config", "spark", "topics", "kinds", "definitions"}
+MAY_IMPORT["unit_tests"] = {"unit_tests", "witness", *_ON_DEFINITIONS}
 MAY_IMPORT["services"] = {"services", "base", "config", "spark", "topics", "setup"}
 # what the servers' users need of them: Airflow's tasks, the commands, the demo
 MAY_IMPORT["client"] = {"client", "base", "config"}

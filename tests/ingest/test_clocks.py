@@ -19,10 +19,10 @@ from twinlake.base.job import Run
 from twinlake.base.times import EPOCH
 from twinlake.ingest.compact import compact
 from twinlake.ingest.log_end import LogEnd
-from twinlake.kinds.clock import LOG_APPEND_TIME, PROCESSING_TIME
+from twinlake.kinds.clock import IDLE, LOG_APPEND_TIME, PROCESSING_TIME
 from twinlake.kinds.windows import micros
 from twinlake.lake.log.log import COLUMNS, PROPERTIES, Log
-from twinlake.lake.log.log_clock import IDLE, LogClock, by_batch, folded, position_at
+from twinlake.lake.log.log_clock import LogClock, by_batch, folded, position_at
 from twinlake.topics.topic import load_topic
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -76,7 +76,6 @@ def test_a_moment_is_not_told_by_batches_that_a_clock_ahead_has_added(stage: Sta
     assert position_at(log, NOON, now) == 1
     assert position_at(log, NOON + 9001 * HOUR, NOON + 9002 * HOUR) == 3
     assert position_at(log, NOON + 9000 * HOUR, NOON + 9000 * HOUR - timedelta(minutes=1)) == 3
-
 
 
 def test_log_append_time_has_come_as_far_as_the_active_partition_that_is_most_behind() -> None:

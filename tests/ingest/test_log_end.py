@@ -11,7 +11,7 @@ import pytest
 from twinlake.base.errors import StoppedTopicError
 from twinlake.ingest.decide import Decision
 from twinlake.ingest.log_end import LogEnd
-from twinlake.lake.log.log_clock import IDLE, advance_watermark
+from twinlake.kinds.clock import IDLE, advance_watermark
 
 SECOND = 1_000_000
 ENDS = {0: {0: 10, 1: 5}}

@@ -135,13 +135,7 @@ def _topic(log: Log, pin: Pin) -> TopicLog:
     clocks: Mapping[str, int | None] = pin.clocks.get(name, {})
     return TopicLog(
         contract=topic.contract.to_json(),
-        fields=tuple(
-            Field(
-                name=one.name, type=one.type, aliases=one.aliases, avro=one.avro,
-                has_default=one.has_default, default=one.default,
-            )
-            for one in topic.newest.fields
-        ),
+        fields=tuple(map(Field.of, topic.newest.fields)),
         files=tuple(str(log.path / unquote(file)) for file in log.appender.files()),
         position=pin.position[name],
         event=log.event(),

@@ -14,7 +14,7 @@ from twinlake.base.version import VERSION
 
 _COMMANDS = (
     "services", "doctor", "produce", "check", "batch", "jobs", "releases", "query", "quarantine",
-    "changelog", "pause", "reload", "gallery", "dags", "editor", "new",
+    "changelog", "pause", "reload", "gallery", "dags", "editor", "new", "test",
 )  # fmt: skip
 
 

@@ -12,11 +12,10 @@ from twinlake.base.errors import StoppedTopicError, TwinlakeError, UnreachableEr
 from twinlake.base.times import EPOCH
 from twinlake.ingest.decide import Decision
 from twinlake.ingest.writer_schema import Writer, field_names, schema_hash
-from twinlake.kinds.clock import LOG_APPEND_TIME, PROCESSING_TIME
+from twinlake.kinds.clock import LOG_APPEND_TIME, PROCESSING_TIME, advance_watermark
 from twinlake.kinds.windows import micros
 from twinlake.lake.invariants import LogState
 from twinlake.lake.log.log import BATCH
-from twinlake.lake.log.log_clock import advance_watermark
 from twinlake.lake.log.log_fields import names_kept
 from twinlake.lake.self_check import refuse_broken_log
 from twinlake.topics import kafka

@@ -6,12 +6,17 @@ All others go by event time, whose watermark is behind the log's clocks: `final`
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 
+from twinlake.kinds.windows import micros
 from twinlake.topics import record_id
 
 EVENT_TIME, LOG_APPEND_TIME, PROCESSING_TIME = "event_time", "log_append_time", "processing_time"
 OF_THE_LOG = (LOG_APPEND_TIME, PROCESSING_TIME)
+IDLE = timedelta(minutes=1)
+"""A partition whose newest record that counts is this far behind another's does not hold the watermark."""
 _BY_COLUMN = {record_id.TIMESTAMP: LOG_APPEND_TIME, record_id.INGESTED_AT: PROCESSING_TIME}
 
 
@@ -31,3 +36,15 @@ class TableClock:
 def clock_of(topic: str, sql: str) -> TableClock:
     """The clock of a column, derived from its SQL over the topic's rows."""
     return TableClock(topic=topic, time=_BY_COLUMN.get(sql.strip().strip("`").lower(), EVENT_TIME))
+
+
+def advance_watermark(
+    before: int | None, seen: Mapping[int, int], event_times: Mapping[int, int]
+) -> int | None:
+    """A watermark after one more batch. Monotone; the least over active partitions: an idle one does not hold
+    it, a new one not set it back. `seen` are Kafka's times by partition: for the watermark of event time, of
+    the records that count for it, so that one which does not cannot keep its partition active."""
+    newest = max(seen.values(), default=0)
+    active = [time for p, time in event_times.items() if newest - seen[p] <= micros(IDLE)]
+    now = [min(active)] if active else []
+    return max([*now, *([before] if before is not None else [])], default=None)

@@ -18,7 +18,7 @@ Types = dict[str, Type]
 """By column of a relation, in order."""
 _PATTERN = set("*?[")
 ENGINE = f"DuckDB {duckdb.__version__}"
-_SETTINGS = {
+SETTINGS = {
     # Spark's timestamp is read as DuckDB's TIMESTAMP, microseconds since 1970 in UTC
     "TimeZone": "'UTC'",
     "Calendar": "'gregorian'",
@@ -121,7 +121,7 @@ def connect(memory_mb: int = 1024, threads: int = 1) -> duckdb.DuckDBPyConnectio
             "allow_community_extensions": False,
         }
     )
-    for name, value in _SETTINGS.items():
+    for name, value in SETTINGS.items():
         connection.execute(f"SET {name} = {value}")
     return connection
 

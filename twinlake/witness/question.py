@@ -7,7 +7,7 @@ microseconds since 1970, types are the texts of Spark.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 Columns = tuple[tuple[str, str], ...]
@@ -47,6 +47,11 @@ class Field:
     @property
     def names(self) -> tuple[str, ...]:
         return (self.name, *self.aliases)
+
+    @classmethod
+    def of(cls, known: Any) -> Field:
+        """Of one that `twinlake/topics` has read of a schema."""
+        return cls(**{one.name: getattr(known, one.name) for one in fields(cls)})
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Field:

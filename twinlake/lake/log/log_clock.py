@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from twinlake.base.errors import UsageError
 from twinlake.base.times import EPOCH, format_moment, from_micros
-from twinlake.kinds.clock import LOG_APPEND_TIME, PROCESSING_TIME
+from twinlake.kinds.clock import LOG_APPEND_TIME, PROCESSING_TIME, advance_watermark
 from twinlake.kinds.kind import UNKNOWN_TIME
 from twinlake.kinds.windows import micros
 from twinlake.lake.delta import kept_commits
@@ -23,8 +23,6 @@ from twinlake.topics.verdict import VALID
 if TYPE_CHECKING:
     from twinlake.lake.log.log import Log
 
-IDLE = timedelta(minutes=1)
-"""A partition whose newest record that counts is this far behind another's does not hold the watermark."""
 CLOCKS_APART = timedelta(minutes=2)
 """The machine that reads a log may be so far behind the one that writes it."""
 
@@ -35,18 +33,6 @@ class LogClock:
 
     watermark: int | None
     clocks: dict[str, int | None]
-
-
-def advance_watermark(
-    before: int | None, seen: Mapping[int, int], event_times: Mapping[int, int]
-) -> int | None:
-    """A watermark after one more batch. Monotone; the least over active partitions: an idle one does not hold
-    it, a new one not set it back. `seen` are Kafka's times by partition: for the watermark of event time, of
-    the records that count for it, so that one which does not cannot keep its partition active."""
-    newest = max(seen.values(), default=0)
-    active = [time for p, time in event_times.items() if newest - seen[p] <= micros(IDLE)]
-    now = [min(active)] if active else []
-    return max([*now, *([before] if before is not None else [])], default=None)
 
 
 def clock_at(log: Log, batch: int) -> LogClock:

@@ -1,0 +1,97 @@
+"""`twinlake test`: what it prints, and its exit codes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from tests.unit_tests.small_project import CASES, project_of
+from twinlake.cli.app import build_app
+
+FILE = "jobs/tables/pages.test.yaml"
+
+
+def asked(project: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(build_app(), ["--project", str(project), "test", *arguments])
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command writes the project into the environment, for what it starts."""
+    for name in ("TWINLAKE_PROJECT", "TWINLAKE_HOME"):
+        monkeypatch.setenv(name, "x")
+        monkeypatch.delenv(name)
+
+
+def test_a_project_whose_cases_pass(tmp_path: Path) -> None:
+    project_of(tmp_path, {FILE: CASES})
+
+    done = asked(tmp_path)
+
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith("passed  pages: two visits are counted (")
+    assert done.stderr.startswith("1 passed in ")
+
+
+def test_a_case_that_fails_is_exit_code_1(tmp_path: Path) -> None:
+    project_of(tmp_path, {FILE: CASES.replace("visits: 2", "visits: 3")})
+
+    done = asked(tmp_path, "pages")
+
+    assert done.exit_code == 1, done.output
+    assert "FAILED  pages: two visits are counted" in done.stdout
+    assert "pages.test.yaml:3\n" in done.stdout and "> visits        3" in done.stdout
+    assert done.stderr.startswith("0 passed, 1 failed in ")
+
+
+@pytest.mark.parametrize(
+    ("files", "why"),
+    [
+        ({FILE: CASES.replace("visits: 2", "visit: 2")}, "did you mean visits?"),
+        ({FILE: CASES.replace("rows:", "row:")}, "did you mean rows?"),
+        ({FILE: CASES, "jobs/tables/page.test.yaml": CASES}, "there is no table page; did you mean pages"),
+        ({FILE: CASES, "jobs/tables/more/pages.test.yaml": CASES}, "table pages has another test file"),
+        ({FILE: CASES, "jobs/tables/pages.py": "TABLE = 1"}, "TABLE is a int, not a definition"),
+        ({FILE: CASES, "contracts/visits.yaml": "name: x"}, "contracts/visits.yaml"),
+    ],
+    ids=["column", "key", "no such table", "two files", "definition", "contract"],
+)
+def test_a_mistake_is_exit_code_2(tmp_path: Path, files: dict[str, str], why: str) -> None:
+    project_of(tmp_path, files)
+
+    done = asked(tmp_path)
+
+    assert done.exit_code == 2, done.output
+    assert why in done.stderr and " wrong in " in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [(), ("-k", "elsewhere")])
+def test_nothing_to_run_is_exit_code_5(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    project_of(tmp_path, {FILE: CASES} if arguments else {})
+
+    done = asked(tmp_path, *arguments)
+
+    assert done.exit_code == 5
+    assert done.stderr.startswith("there is nothing to run")
+
+
+def test_a_part_of_the_name_chooses(tmp_path: Path) -> None:
+    other = CASES.replace("two visits are counted", "nothing").replace("cases:\n", "")
+    project_of(tmp_path, {FILE: CASES + other})
+
+    done = asked(tmp_path, "-k", "TWO")
+
+    assert done.exit_code == 0
+    assert len(done.stdout.splitlines()) == 1
+
+
+def test_a_table_that_is_not_defined(tmp_path: Path) -> None:
+    project_of(tmp_path, {FILE: CASES})
+
+    done = asked(tmp_path, "page")
+
+    assert done.exception is not None and getattr(done.exception, "exit_code", None) == 2
+    assert "did you mean pages?" in str(done.exception)

@@ -1,0 +1,93 @@
+"""`twinlake test`: runs the unit tests of definitions, from the files beside them. No service runs."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from twinlake.base.files import shown_path
+from twinlake.cli.output import load_settings, say, show_error, tell
+from twinlake.config.settings import Settings
+
+if TYPE_CHECKING:
+    from twinlake.unit_tests.project_tests import Collected
+    from twinlake.unit_tests.running import Outcome, Second
+
+FAILED, MISTAKEN, NOTHING = 1, 2, 5
+"""Exit codes; that of nothing to run is pytest's."""
+
+
+def register(app: typer.Typer) -> None:
+    """Adds `test`."""
+    app.command("test")(test_command)
+
+
+def test_command(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="tables; else all that have tests")
+    ] = None,
+    part: Annotated[
+        str | None, typer.Option("-k", metavar="TEXT", help="only cases with this in their table or name")
+    ] = None,
+) -> None:
+    """Run the cases of <table>.test.yaml beside the definitions: records in, rows out.
+
+    Exit code 1: a case failed; 2: a file is wrong; 5: there was nothing to run.
+    """
+    settings = load_settings()
+    if code := _run(settings, names or [], part):
+        raise typer.Exit(code)
+
+
+def _run(settings: Settings, names: list[str], part: str | None) -> int:
+    """Collects, runs and tells; the exit code."""
+    from twinlake.unit_tests.project_tests import collect, matching, opened
+    from twinlake.unit_tests.running import run
+
+    began = time.perf_counter()
+    collected = collect(settings.sources, names)
+    for error in collected.wrong:
+        show_error(error)
+    chosen = matching(collected.cases, part)
+    outcomes = []
+    with opened(collected) as world:
+        for case in chosen:
+            outcomes.append(run(world, case, _no_spark))
+            _tell(outcomes[-1])
+    return _summary(collected, outcomes, time.perf_counter() - began)
+
+
+def _tell(outcome: Outcome) -> None:
+    case = outcome.case
+    took = f"{outcome.seconds * 1000:.0f} ms" if outcome.seconds < 1 else f"{outcome.seconds:.1f} s"
+    if outcome.passed:
+        say(("passed", "green"), f"  {case.title} ({took})")
+    elif outcome.mistake is not None:
+        say(("wrong", "red"), f"   {case.title}")
+        show_error(outcome.mistake)
+    else:
+        say(("FAILED", "bold red"), f"  {case.title} ({took})")
+        say(f"        {shown_path(case.file)}:{case.line}")
+        for line in outcome.failure.splitlines():
+            say(f"        {line}" if line else "")
+    if outcome.refused:
+        tell(f"        by Spark: the witness does not evaluate {outcome.refused}")
+
+
+def _summary(collected: Collected, outcomes: list[Outcome], seconds: float) -> int:
+    passed = sum(one.passed for one in outcomes)
+    wrong = sum(one.mistake is not None for one in outcomes) + len(collected.wrong)
+    failed = sum(bool(one.failure) for one in outcomes)
+    if not outcomes and not wrong:
+        tell("there is nothing to run: no <table>.test.yaml beside a definition has such a case")
+        return NOTHING
+    counted = ((passed, "passed"), (failed, "failed"), (wrong, "wrong"))
+    words = ", ".join(f"{number} {word}" for number, word in counted if number or word == "passed")
+    tell((f"{words} in {seconds:.2f} s", "green" if not failed + wrong else "red"))
+    return MISTAKEN if wrong else FAILED if failed else 0
+
+
+def _no_spark() -> Second:
+    raise NotImplementedError

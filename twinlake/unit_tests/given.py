@@ -1,0 +1,94 @@
+"""Owns what a case gives, made ready for both engines: logs of its topics, and rows of tables, as files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from twinlake.kinds.dependencies import upstream_topics
+from twinlake.kinds.kind import Kind
+from twinlake.topics import record_id
+from twinlake.topics.topic import Topic
+from twinlake.unit_tests import values
+from twinlake.unit_tests.cases import Case
+from twinlake.unit_tests.logs import table_rows, topic_log
+from twinlake.unit_tests.records import FIRST, Record, records
+from twinlake.unit_tests.verdicts import judged
+from twinlake.witness.question import Question, ReadTable, Rows, TopicLog
+from twinlake.witness.rows import Evaluator
+
+_NOTHING = Rows(files=(), columns=())
+
+
+@dataclass(frozen=True)
+class World:
+    """What the tests of one run share: the project's tables, each bound to those it reads, its topics, and
+    the engine."""
+
+    tables: Mapping[str, Kind]
+    topics: Mapping[str, Topic]
+    engine: Evaluator
+
+
+@dataclass(frozen=True)
+class Given:
+    """A case's records by topic, their logs, and the rows of those tables that it gives rows of."""
+
+    records: Mapping[str, list[Record]]
+    logs: Mapping[str, TopicLog]
+    shown: dict[str, Rows]
+    """Grows: what a table shows that another one reads is evaluated once."""
+
+
+def given(world: World, case: Case, folder: Path) -> Given:
+    """Reads and fills the records, and decides their verdicts. TestMistake for what the case cannot mean."""
+    topics = upstream_topics(world.tables[case.table], world.tables)
+    found = {
+        name: judged(world.topics[name], records(world.topics[name], case.records.get(name, [])))
+        for name in topics
+    }
+    logs = {
+        name: topic_log(world.topics[name], one, folder, world.engine.copy) for name, one in found.items()
+    }
+    made = Given(found, logs, {})
+    for name in case.tables:
+        made.shown[name] = _rows(world, case, name, folder)
+    return made
+
+
+def question(world: World, name: str, made: Given, folder: Path) -> Question:
+    """What the witness is asked about a table: for the tables that it reads, what these show is evaluated."""
+    table = world.tables[name]
+    reads = {}
+    for one in table.reads:
+        shown = None if table.reads_states else _shown(world, one, made, folder)
+        reads[one] = ReadTable(definition=world.tables[one].to_json(), shown=shown)
+    topics = {one: made.logs[one] for one in upstream_topics(table, world.tables)}
+    return Question(definition=table.to_json(), topics=topics, shown=_NOTHING, reads=reads)
+
+
+def _shown(world: World, name: str, made: Given, folder: Path) -> Rows:
+    if name not in made.shown:
+        asked = question(world, name, made, folder)
+        made.shown[name] = world.engine.write(asked, str(folder / f"{name}.rows.parquet"))
+    return made.shown[name]
+
+
+def _rows(world: World, case: Case, name: str, folder: Path) -> Rows:
+    """What the case says that a table shows. Which columns of which types these are, an empty one tells."""
+    empty = {
+        one: topic_log(world.topics[one], [], folder, world.engine.copy)
+        for one in upstream_topics(world.tables[name], world.tables)
+    }
+    made = Given({}, empty, {})
+    types = world.engine.found(question(world, name, made, folder)).types
+    rows = []
+    for number, part in enumerate(case.tables[name].items(f"table {name}")):
+        row = {
+            column: values.read(entry, values.known(column, types, entry.key, f"table {name}"), column)
+            for column, entry in part.mapping(f"a row of {name}").items()
+        }
+        record = {"_epoch": 0, "_partition": 0, "_offset": number, record_id.TIMESTAMP: FIRST}
+        rows.append({**{key: value for key, value in record.items() if key in types}, **row})
+    return table_rows(rows, types, folder / f"{name}.given.parquet", world.engine.copy)

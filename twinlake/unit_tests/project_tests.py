@@ -1,0 +1,128 @@
+"""Owns which tests a project has: the files beside its definitions, and the tables that they test."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from twinlake.base.errors import NotFoundError, TwinlakeError, UsageError
+from twinlake.base.files import shown_path
+from twinlake.config.project import Project
+from twinlake.definitions.loader import load
+from twinlake.kinds.dependencies import ordered, upstream_topics
+from twinlake.kinds.kind import Kind
+from twinlake.topics.topic import Topic, load_topic
+from twinlake.unit_tests.cases import ENDING, Case, cases, table_of
+from twinlake.unit_tests.given import World
+from twinlake.unit_tests.source import TestMistake, near
+from twinlake.witness.rows import Evaluator
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collected:
+    """The cases that were found, and what is wrong with files and with the definitions that they test."""
+
+    cases: tuple[Case, ...]
+    wrong: tuple[TwinlakeError, ...]
+    tables: dict[str, Kind]
+    topics: dict[str, Topic]
+
+
+def files(*projects: Project) -> list[Path]:
+    """Every test file of these projects, in order."""
+    return [file for project in projects for file in sorted(project.tables.rglob(f"*{ENDING}"))]
+
+
+def collect(
+    sources: Sequence[Project], names: Sequence[str] = (), only: Iterable[Path] | None = None
+) -> Collected:
+    """The cases of a project's test files, of these tables, or in these files alone; `sources` are the
+    project and those whose tables it may read. NotFoundError for a name of no table."""
+    loaded = load(*sources)
+    known = {table.name: table for table in loaded.tables}
+    found = files(sources[0]) if only is None else list(only)
+    for name in names:
+        if name not in known and not any(table_of(file) == name for file in found):
+            raise NotFoundError(
+                f"there is no table {name!r}{near(name, known)}", "", "name one that is defined"
+            )
+    chosen = [file for file in found if not names or table_of(file) in names]
+    tables, wrong = _bound(known)
+    wrong += loaded.wrong
+    topics, refused = dict[str, Topic](), list[TwinlakeError]()
+    listed: list[Case] = []
+    for file, error in _unfit(chosen, found, tables, wrong):
+        if error is not None:
+            refused.append(error)
+            continue
+        try:
+            for name in upstream_topics(tables[table_of(file)], tables):
+                if name not in topics:
+                    topics[name] = load_topic(name, *sources)
+            listed += cases(file, tables)
+        except TwinlakeError as one:
+            refused.append(one)
+    return Collected(cases=tuple(listed), wrong=tuple(dict.fromkeys(refused)), tables=tables, topics=topics)
+
+
+@contextmanager
+def opened(collected: Collected) -> Iterator[World]:
+    """What the cases run in."""
+    engine = Evaluator()
+    try:
+        yield World(collected.tables, collected.topics, engine)
+    finally:
+        engine.close()
+
+
+def matching(found: Iterable[Case], part: str | None) -> list[Case]:
+    """Those whose table or name has this text in it, whatever its case."""
+    return [case for case in found if part is None or part.lower() in case.title.lower()]
+
+
+def _bound(known: dict[str, Kind]) -> tuple[dict[str, Kind], list[TwinlakeError]]:
+    """The definitions, each bound to those that it reads; a wrong one is left out, and what reads it."""
+    left, wrong = dict(known), list[TwinlakeError]()
+    while True:
+        try:
+            return {table.name: table for table in ordered(left.values())}, wrong
+        except UsageError as error:
+            wrong.append(error)
+            name = error.facts.get("table")
+            if name not in left:
+                return {}, wrong
+            del left[name]
+
+
+def _unfit(
+    chosen: Sequence[Path], found: Sequence[Path], tables: dict[str, Kind], wrong: Sequence[TwinlakeError]
+) -> Iterator[tuple[Path, TwinlakeError | None]]:
+    """Each file, and what keeps all of it from running: no definition, or another file for the same one."""
+    for file in chosen:
+        name = table_of(file)
+        others = [one for one in found if table_of(one) == name and one != file]
+        if others:
+            why = f"table {name} has another test file: {', '.join(map(shown_path, others))}"
+            yield file, TestMistake(file, 1, 1, why, "put the cases into one file")
+        elif name in tables:
+            yield file, None
+        elif broken := _why(name, file, wrong):
+            yield file, broken
+        else:
+            meant = difflib.get_close_matches(name, tables, 1)
+            why = f"there is no table {name}" + (f"; did you mean {meant[0]}{ENDING}?" if meant else "")
+            yield (
+                file,
+                TestMistake(file, 1, 1, why, "a test file is called as its table is, <table>.test.yaml"),
+            )
+
+
+def _why(name: str, file: Path, wrong: Sequence[TwinlakeError]) -> TwinlakeError | None:
+    """Why the table is not there, where its definition is: in a module of its name, or that says so."""
+    for error in wrong:
+        if error.facts.get("table") == name or Path(error.facts.get("file", "")).stem == name:
+            return error
+    return None
