@@ -106,10 +106,15 @@ def test_without_a_connection_the_installation_s_own_server_is_asked(
     assert found.report_link("p") == "http://127.0.0.1:2/reports/p"
 
 
+@pytest.mark.parametrize("home", [True, False], ids=["an empty data directory", "no project"])
 def test_with_neither_it_is_said_what_to_add(
-    without_connection: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    without_connection: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, home: bool
 ) -> None:
-    monkeypatch.setenv("TWINLAKE_HOME", str(tmp_path))
+    if home:
+        monkeypatch.setenv("TWINLAKE_HOME", str(tmp_path))
+    else:
+        monkeypatch.delenv("TWINLAKE_HOME", raising=False)
+        monkeypatch.chdir(tmp_path)
 
     with pytest.raises(UsageError, match="Airflow has no connection twinlake_default") as refused:
         lake_connection.lake()

@@ -34,7 +34,7 @@ from twinlake.topics.registry import Registry
 
 RECORDS = 2_000
 ENDLESS = """SELECT count(*) FROM serve.orders a CROSS JOIN serve.orders b CROSS JOIN serve.orders c
-    WHERE sqrt(a.order_id + b.order_id) + c.order_id < 0"""
+    CROSS JOIN serve.orders d WHERE sqrt(a.order_id + b.order_id) + c.order_id + d.order_id < 0"""
 
 
 @dataclass(frozen=True)

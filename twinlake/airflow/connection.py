@@ -17,7 +17,7 @@ from pydantic import AnyHttpUrl, BaseModel, ConfigDict, ValidationError
 
 from twinlake.base.address import is_loopback
 from twinlake.base.errors import UsageError, malformed
-from twinlake.config.settings import Settings
+from twinlake.config.settings import Services, Settings
 from twinlake.server.client import LakeClient
 
 CONNECTION = "twinlake_default"
@@ -61,16 +61,25 @@ def lake() -> Lake:
     try:
         found = BaseHook.get_connection(CONNECTION)
     except AirflowNotFoundException as error:
-        settings = Settings.of(os.environ)
-        if not settings.services_file.exists():
+        own = _own()
+        if own is None:
             raise UsageError(
                 f"Airflow has no connection {CONNECTION}",
                 "without it nobody has said where the lake server is",
                 f"add it as docs/airflow.md shows, or as AIRFLOW_CONN_{CONNECTION.upper()}",
             ) from error
-        own = settings.services()
         return Lake(client=LakeClient.of(own), report_url=own.sql_url)
     return of_connection(found)
+
+
+def _own() -> Services | None:
+    """The addresses of the installation that this Airflow belongs to; an Airflow elsewhere has neither a data
+    directory nor a project."""
+    try:
+        settings = Settings.of(os.environ)
+    except UsageError:
+        return None
+    return settings.services() if settings.services_file.exists() else None
 
 
 def lake_server() -> LakeClient:

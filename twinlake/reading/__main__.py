@@ -50,6 +50,9 @@ TURNS = """<allocations>
 WARM_S = 0.2
 SLOTS = 8
 """Tasks at once; each of as many statements has one, see `java/twinlake/reading/FairSlots`."""
+LOST_S = 60
+"""So long what was cancelled may hold them: `java/twinlake/reading/Loops` ends joins and explodes, but a
+function over long arrays looks at nothing while it computes."""
 
 journal = structlog.get_logger(__name__)
 
@@ -73,13 +76,11 @@ def main(arguments: list[str] | None = None) -> int:
     except TwinlakeError as error:
         print(error, file=sys.stderr)
         return error.exit_code
-    share_slots(spark)
-    watch = SparkWatch(spark)
-    watch.begin()
+    slots = share_slots(spark)
     from twinlake.reading.followed import OneRelease
     from twinlake.reading.follower import Follower
     from twinlake.reading.past_tables import PastTables
-    from twinlake.reading.query import build_app
+    from twinlake.reading.query import LONG_AT_ONCE, build_app
     from twinlake.reading.reader import Reader
     from twinlake.reading.reports import Reports
 
@@ -101,6 +102,16 @@ def main(arguments: list[str] | None = None) -> int:
     reader = Reader(
         spark, settings.lake, followed, releases.of_last_statement, past, given.query_seconds, reports=reports
     )
+
+    def lost() -> str:
+        if slots.lostMs() > LOST_S * 1_000:
+            return f"every slot has been held for {LOST_S} s by a task whose statement has ended"
+        if reader.unending(LOST_S) >= LONG_AT_ONCE:
+            return f"{LONG_AT_ONCE} statements go on {LOST_S} s after they were cancelled"
+        return ""
+
+    watch = SparkWatch(spark, lost=lost)
+    watch.begin()
     threading.Thread(target=_warm, args=(reader, followed), name="warm-up", daemon=True).start()
     _serve(build_app(reader, followed, settings, admits, lambda: watch.error), given.port)
     watch.stop()
@@ -186,11 +197,11 @@ def _not_guarded(error: Py4JJavaError) -> TwinlakeError:
     )  # fmt: skip
 
 
-def share_slots(spark: SparkSession) -> None:
-    """From now on a statement without a slot gets one from the statement that holds most."""
+def share_slots(spark: SparkSession) -> Any:
+    """From now on a statement without a slot gets one from the statement that holds most. The FairSlots."""
     jvm: Any = spark._jvm
     context: Any = spark.sparkContext._jsc
-    jvm.twinlake.reading.FairSlots.share(context.sc())
+    return jvm.twinlake.reading.FairSlots.share(context.sc())
 
 
 def open_jdbc(spark: SparkSession) -> None:

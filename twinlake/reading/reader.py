@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -58,6 +59,7 @@ class Reader:
         self._past = past
         self._answers = answers or Answers(spark)
         self._reports = reports
+        self._cancelled: dict[str, float] = {}
         jvm: Any = spark._jvm
         self._views = jvm.twinlake.reading.NamedViews
         self._ending = jvm.twinlake.reading.Ending
@@ -103,6 +105,12 @@ class Reader:
         found = self._in_words(lambda: self._in_time(left, lambda: explain(past, asked)))
         views = [] if asked.as_of else [f"{SERVE}.{asked.table}"]
         return {**found, **self._freshness(views)}
+
+    def unending(self, for_s: float) -> int:
+        """How many statements were cancelled so many seconds ago and go on: what computes without a look at
+        anything, a function over a long array for instance, cannot be ended."""
+        until = time.monotonic() - for_s
+        return sum(since < until for since in list(self._cancelled.values()))
 
     def no_report(self) -> dict[str, Any] | None:
         """For how long the lake server has not reported; None where it has lately."""
@@ -196,9 +204,11 @@ class Reader:
         def watch() -> None:
             if not left.wait(self._longest_s):
                 late.set()
+            self._cancelled[tag] = time.monotonic()
             while not ended.wait(_AGAIN_S):
                 cancel(context, tag)
                 self._ending.cancel(tag)
+            del self._cancelled[tag]
 
         context.addJobTag(tag)
         context.setInterruptOnCancel(True)

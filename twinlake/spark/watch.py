@@ -35,10 +35,17 @@ journal = structlog.get_logger(__name__)
 class SparkWatch:
     """Of one local driver, from `begin` on, in a thread of its own; `error` can be read at any time."""
 
-    def __init__(self, spark: SparkSession, give_up: Callable[[TwinlakeError], None] = jvm.give_up) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        give_up: Callable[[TwinlakeError], None] = jvm.give_up,
+        lost: Callable[[], str] = str,
+    ) -> None:
+        """`lost` says why its owner sees that Spark runs nothing any more, '' while it does."""
         self.error: TwinlakeError | None = None
         """Why this process is about to end."""
         self._give_up = give_up
+        self._lost = lost
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="spark watch", daemon=True)
         self._jsc: Any = spark.sparkContext._jsc
@@ -63,6 +70,8 @@ class SparkWatch:
             return "it has stopped by itself"
         if self._threads.isShutdown():
             return "its executor has ended, so every task is refused"
+        if why := self._lost():
+            return why
         if self._task is not None:
             return self._look_at_task()
         completed = self._threads.getCompletedTaskCount()

@@ -30,6 +30,8 @@ public final class FairSlots extends SparkListener {
 
   private final SparkContext context;
   private final Map<Integer, Statement> byStage = new HashMap<>(); // with tasks that run on after a stage has ended
+  private final Map<Long, Integer> stageOf = new HashMap<>(); // of the tasks that run
+  private long allEndingSince = 0;
   private final Map<String, Statement> statements = new HashMap<>();
 
   private static final class Statement {
@@ -52,12 +54,18 @@ public final class FairSlots extends SparkListener {
   }
 
   /** From now on, for all statements of this context. */
-  public static void share(SparkContext context) {
+  public static FairSlots share(SparkContext context) {
     FairSlots slots = new FairSlots(context);
     context.addSparkListener(slots);
     Thread looking = new Thread(slots::watch, "fair slots");
     looking.setDaemon(true);
     looking.start();
+    return slots;
+  }
+
+  /** For how long every slot has been held by a task that was killed and goes on; 0 while one is not. */
+  public synchronized long lostMs() {
+    return allEndingSince == 0 ? 0 : (System.nanoTime() - allEndingSince) / 1_000_000;
   }
 
   /** What this thread and its subqueries compute from here on is one statement. */
@@ -80,6 +88,7 @@ public final class FairSlots extends SparkListener {
   @Override
   public synchronized void onTaskStart(SparkListenerTaskStart event) {
     of(event.stageId()).tasks.add(event.taskInfo().taskId());
+    stageOf.put(event.taskInfo().taskId(), event.stageId());
   }
 
   @Override
@@ -87,6 +96,7 @@ public final class FairSlots extends SparkListener {
     Statement statement = of(event.stageId());
     statement.tasks.remove(event.taskInfo().taskId());
     statement.ending.remove(event.taskInfo().taskId());
+    stageOf.remove(event.taskInfo().taskId());
     statement.idleSince = System.nanoTime();
     forgetEnded();
   }
@@ -127,8 +137,14 @@ public final class FairSlots extends SparkListener {
   }
 
   private synchronized void look(long now) {
-    if (statements.values().stream().mapToInt(one -> one.tasks.size()).sum() < context.defaultParallelism()) {
+    if (stageOf.size() < context.defaultParallelism()) {
+      allEndingSince = 0;
       return; // one is free: what has no task yet is on its way
+    }
+    if (!stageOf.entrySet().stream().allMatch(one -> isToEnd(one.getKey(), one.getValue()))) {
+      allEndingSince = 0;
+    } else if (allEndingSince == 0) {
+      allEndingSince = now;
     }
     for (Statement waiting : statements.values()) {
       if (waiting.waits(now)) {
@@ -136,6 +152,12 @@ public final class FairSlots extends SparkListener {
         waiting.idleSince = now; // that slot may take a moment, or somebody else
       }
     }
+  }
+
+  /** Spark ends what runs of a stage that is over. */
+  private boolean isToEnd(long task, int stage) {
+    Statement statement = of(stage);
+    return !statement.stages.contains(stage) || statement.ending.contains(task);
   }
 
   private void takeOne(Statement from) {

@@ -72,6 +72,7 @@ public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, Bo
         session -> FunctionConverters.asScalaFromFunction(plan -> check(session, plan))));
     extensions.injectHintResolutionRule(FunctionConverters.asScalaFromFunction(Names::new));
     Ending.watch(extensions);
+    Loops.watch(extensions);
     extensions.injectParser(FunctionConverters.asScalaFromBiFunction(ReadOnly::watched));
     return BoxedUnit.UNIT;
   }
