@@ -29,7 +29,7 @@ help:
 	@echo "make bench-scale  what grows with ids, files, commits and partitions, without services (about a minute)"
 	@echo "make bench-witness  CPU-seconds of the second engine by kind and measure, without services (about 3 minutes)"
 	@echo "make lint     ruff, mypy and the words of before that are refused"
-	@echo "make ci       what CI runs: lint, types, import direction, check, tests, the tour, the wheel"
+	@echo "make ci       what CI runs: lint, types, import direction, check, tests, the tour, the wheel, a shard that the commit draws"
 	@echo "make install  only the virtual environment; 'make jars' that and the jars"
 	@echo "make clean    stop the services; remove .venv and .jars (the state stays: twinlake reset removes it)"
 
