@@ -16,7 +16,7 @@ from twinlake.lake.catalog import certificates as module
 from twinlake.lake.catalog.certificates import Base, Certificate, Certificates
 from twinlake.lake.catalog.witnessed import Witnessed
 from twinlake.lake.delta import ledger
-from twinlake.witness.answer import Answer, Difference
+from twinlake.witness.answer import Answer, Behind, Difference, RecordId
 
 RANGE = [{"from": "2026-01-31T10:00:00Z", "to": "2026-01-31T11:00:00Z"}]
 
@@ -221,7 +221,11 @@ def test_a_summary_leaves_out_only_the_differing_rows() -> None:
 
 
 def test_what_another_engine_found_survives_a_restart(tmp_path: Path) -> None:
-    one = Difference(key={"k": "1"}, columns=("n",), witness={"n": "1"}, shown={"n": "2"})
+    record = RecordId(topic="orders", epoch=0, partition=1, offset=2)
+    one = Difference(
+        key={"k": "1"}, columns=("n",), witness={"n": "1"}, shown={"n": "2"},
+        behind=Behind(records=(record,), count=1),
+    )  # fmt: skip
     answer = Answer(
         table="sales", verdict="differs", engine="DuckDB 2.0.0", rows=3, differing=1, differences=(one,)
     )

@@ -45,7 +45,8 @@ DIFF = Comparison(
         Sample(kind="only_blue", key={"region": "x"}, blue={"region": "x", "sales": "9" * 5000}, green=None),
     ),
 )
-GATE = Gate(plan="a" * 12, at="now", checks=(Check(table="t", name="lag", passed=False, detail=NASTY),))
+WITNESS = Check(table="t", name="witness", passed=False, detail=NASTY, rows=(NASTY,))
+GATE = Gate(plan="a" * 12, at="now", checks=(WITNESS,))
 
 
 def page() -> str:
@@ -56,7 +57,7 @@ def test_values_of_records_are_escaped_and_cut() -> None:
     text = page()
 
     assert "<script" not in text
-    assert text.count("&lt;script&gt;") == 4
+    assert text.count("&lt;script&gt;") == 5
     assert "9" * 201 not in text
 
 

@@ -164,6 +164,12 @@ def test_a_fault_that_both_layers_share_is_found_named_and_blocks_the_release(
     (first, *_) = made.witness.answer.differences
     assert first.columns == ("orders",) and first.witness and first.shown
     assert first.witness["orders"] != first.shown["orders"]
+    assert first.behind is not None and first.behind.count == int(first.witness["orders"] or 0)
+    assert {one.topic for one in first.behind.records} == {"orders"}
+    again = lake.do("verify", table="doubled", version=version.name)["disputed"][0]
+    assert again["explain"].startswith("twinlake explain doubled --key region=")
+    page = lake.server.lake.plans.report(plan)
+    assert page is not None and "records: orders 0/0/" in page and "twinlake explain doubled" in page
     ((whose, problem),) = services.problems(
         [], {"topics": [], "versions": [], "certificates": [made.summary()], "changelogs": [], "damaged": []}
     )

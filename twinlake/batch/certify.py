@@ -20,6 +20,7 @@ from twinlake.config.sections import WITNESS_OFF
 from twinlake.kinds.kind import grid_of
 from twinlake.kinds.windows import Windows, window_range
 from twinlake.lake.catalog.certificates import Certificate, Work
+from twinlake.lake.catalog.disputed import disputed
 from twinlake.lake.catalog.failing_record import REMEDY
 from twinlake.lake.catalog.maintained_version import LogView, MaintainedVersion, Opened, feeds
 from twinlake.lake.catalog.segments import Closed
@@ -58,7 +59,11 @@ class Certified:
             name: getattr(made, name)
             for name in ("table", "version", "equal", "position", "rows_compared", "differing", "differences")
         }
-        return {**asdict(self), **said, "covers": made.covers, "proof": made.proof, "clocks": made.clocks}
+        answer = made.witness.answer if made.witness else None
+        return {
+            **asdict(self), **said, "covers": made.covers, "proof": made.proof, "clocks": made.clocks,
+            "disputed": disputed(answer) if answer else [],
+        }  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,9 @@ import typer
 from twinlake.cli.job_options import Asked, asking
 from twinlake.cli.jobs import AS_JSON, KEY, follow, lake_client
 from twinlake.cli.output import print_json, say
+from twinlake.lake.catalog.disputed import lines
 from twinlake.lake.catalog.version import batches_text
+from twinlake.lake.catalog.witnessed import Witnessed
 from twinlake.server.job_models import RebuildParams, VerifyParams
 
 SHOWN = 10
@@ -61,7 +63,8 @@ def _show(kind: str, result: dict[str, Any]) -> None:
     say(f"{name}: speed and batch are ", verdict, f" at {place} over {result['covers']}; {compared}")
     if proof := result.get("proof"):
         say(f"  {proof}")
-        for line in result["clocks"]:
+        witness = Witnessed.from_json(result["certificate"]["witness"])
+        for line in (*result["clocks"], *(lines(witness.answer) if witness else ())):
             say(f"    {line}")
     for title, found in (("differs", result["differences"]), ("was repaired", result["repaired"])):
         for one in found[:SHOWN]:

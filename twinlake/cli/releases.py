@@ -339,3 +339,5 @@ def _show_gate(gate: Mapping[str, Any]) -> None:
         mark = ("ok    ", "green") if check["passed"] else ("FAILED", "bold red")
         name = " ".join(part for part in (check["table"], check["name"]) if part)
         say(mark, f" {name}: {check['detail']}")
+        for line in check.get("rows", ()):
+            say(f"         {line}")

@@ -284,7 +284,7 @@ def _unlike(certificate: dict[str, Any]) -> DifferenceError:
     """Speed and batch agree, another engine does not, or has not said."""
     return DifferenceError(
         certificate["proof"], f"the certificate of {certificate['created_at']} says so",
-        f"`twinlake verify {certificate['table']} --json` has the rows of both sides, and looks again",
+        f"`twinlake verify {certificate['table']}` shows rows of both sides and their records",
     )  # fmt: skip
 
 

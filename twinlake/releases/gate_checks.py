@@ -10,6 +10,7 @@ from twinlake.base.as_json import to_json
 from twinlake.config.sections import WITNESS_REQUIRED
 from twinlake.kinds.kind import Kind
 from twinlake.lake.catalog.certificates import Certificate
+from twinlake.lake.catalog.disputed import lines
 from twinlake.lake.catalog.plans import Plan
 from twinlake.lake.catalog.release_log import Release
 from twinlake.lake.catalog.version import Health, Version, batches_text
@@ -17,6 +18,8 @@ from twinlake.topics.contract import Contract
 
 MAX_LAG_SECONDS = 10.0
 MAX_CERTIFICATE_AGE_SECONDS = 900.0
+MOST_ROWS = 5
+"""So many rows in which another engine differs stand beside its check; the certificate has more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +30,8 @@ class Check:
     name: str  # production | certificate | witness | lag | columns | readable | expectation
     passed: bool
     detail: str
+    rows: tuple[str, ...] = ()
+    """Where another engine differs, the first rows with both sides and the records behind them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +107,8 @@ def witness_check(version: Version, certificate: Certificate, policy: str, reaso
         passed, detail = True, detail if passed else f"{detail}; it is reported, and blocks nothing"
     elif found is not None and found.is_refused:
         detail += f"; to go live with it, add --unwitnessed '{version.table}=REASON'"
-    return Check(table=version.table, name="witness", passed=passed, detail=detail)
+    rows = tuple(lines(found.answer, MOST_ROWS)) if found else ()
+    return Check(table=version.table, name="witness", passed=passed, detail=detail, rows=rows)
 
 
 def is_recent(age_seconds: float) -> bool:

@@ -14,21 +14,64 @@ Verdict = Literal["equal", "differs", "not_witnessed", "failed"]
 """`not_witnessed`: it is known why the question has no answer. `failed`: the witness crashed."""
 MOST = 20
 """So many differing rows are shown; all of them are counted."""
+LONGEST = 500
+"""Characters of a value that a difference shows."""
+MOST_RECORDS = 10
+"""So many records of each of those are listed; all of them are counted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordId:
+    """Where a record lies in Kafka."""
+
+    topic: str
+    epoch: int
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Behind:
+    """The records that a row of a key is made of, or by `why` what keeps them from being listed."""
+
+    records: tuple[RecordId, ...] = ()
+    """The first MOST_RECORDS of them by record id; of the latest row of a key the last ones."""
+    count: int = 0
+    why: str = ""
+
+    @property
+    def words(self) -> str:
+        """For a person: epoch/partition/offset of each."""
+        if self.why:
+            return f"not listed: {self.why}"
+        of: dict[str, list[str]] = {}
+        for one in self.records:
+            of.setdefault(one.topic, []).append(f"{one.epoch}/{one.partition}/{one.offset}")
+        listed = "; ".join(f"{topic} {', '.join(ids)}" for topic, ids in of.items())
+        more = self.count - len(self.records)
+        return f"{listed} and {more:,} more" if more else listed or "no record of the log has this key"
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Behind:
+        return cls(**{**data, "records": tuple(RecordId(**one) for one in data["records"])})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """A row that differs, values as text; a side that lacks it is None."""
+    """A row that differs, values as text, times of the key in RFC 3339; a side that lacks it is None."""
 
     key: Mapping[str, str | None]
     columns: tuple[str, ...]
     """Those that differ; none where a side is missing."""
     witness: Mapping[str, str | None] | None
     shown: Mapping[str, str | None] | None
+    behind: Behind | None = None
+    """None in a certificate of before."""
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Difference:
-        return cls(**{**data, "columns": tuple(data["columns"])})
+        behind = data.get("behind") and Behind.from_json(data["behind"])
+        return cls(**{**data, "columns": tuple(data["columns"]), "behind": behind})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,17 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from twinlake.witness.answer import DIFFERS, EQUAL, MOST, NOT_WITNESSED, Compared, Difference
+from twinlake.witness.answer import DIFFERS, EQUAL, LONGEST, MOST, NOT_WITNESSED, Behind, Compared, Difference
+from twinlake.witness.behind import NTH, behind, ends
 from twinlake.witness.database import Database, Types
 from twinlake.witness.result import Result, Shown
 from twinlake.witness.text import names, same_keys
-from twinlake.witness.types import identifier
+from twinlake.witness.types import TIMESTAMP, Type, identifier
 
 WITNESS, SHOWN = "_witness", "_shown"
-_NTH = "_nth"
 _BOTH = "w._is AND s._is"
-LONGEST = 500
-"""Characters of a value that a difference shows."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +60,7 @@ class _Comparison:
         self._database, self._result = database, result
         self._columns = {name: one for name, one in result.columns.items() if name not in result.keys}
         self._sides, self._on = sides, result.keys
+        self._listings = 0
 
     def outcome(self) -> Outcome:
         counted = self._counted()
@@ -131,10 +130,10 @@ class _Comparison:
         order = names([*exact, *others]) or "1"
         sides = []
         for name in self._sides:
-            number = f"row_number() OVER (PARTITION BY {names(self._on)} ORDER BY {order}) AS {_NTH}"
+            number = f"row_number() OVER (PARTITION BY {names(self._on)} ORDER BY {order}) AS {NTH}"
             self._database.view(f"{name}_numbered", f"SELECT *, {number} FROM {identifier(name)}")
             sides.append(f"{name}_numbered")
-        self._sides, self._on = (sides[0], sides[1]), (*self._on, _NTH)
+        self._sides, self._on = (sides[0], sides[1]), (*self._on, NTH)
 
     def _compared(self, rows: int, differing: int, columns: Mapping[str, Shown], *, alone: bool) -> Compared:
         if not differing:
@@ -146,10 +145,10 @@ class _Comparison:
     def _differences(self, columns: Mapping[str, Shown], alone: bool) -> tuple[Difference, ...]:
         """The first rows that differ in these columns, or that one side lacks where that counts."""
         keys = self._result.keys
+        both = {name: f"coalesce(w.{identifier(name)}, s.{identifier(name)})" for name in keys}
         key = ", ".join(
-            f"left(CAST(coalesce(w.{identifier(name)}, s.{identifier(name)}) AS VARCHAR), {LONGEST})"
-            f" AS k{number}"
-            for number, name in enumerate(keys)
+            f"left({_key_text(sql, self._result.columns[name].type)}, {LONGEST}) AS k{number}"
+            for number, (name, sql) in enumerate(both.items())
         )
         values = ", ".join(
             f"left(CAST({side}.{identifier(name)} AS VARCHAR), {LONGEST}) AS {side}{number}"
@@ -161,18 +160,38 @@ class _Comparison:
             for number, (name, one) in enumerate(columns.items())
         )
         missing = "s._is IS NULL OR w._is IS NULL OR " if alone else f"{_BOTH} AND "
-        one = (f"coalesce(w.{identifier(name)}, s.{identifier(name)})" for name in keys)
-        order = ", ".join(f"{sql} NULLS FIRST" for sql in one)
+        order = ", ".join(f"{sql} NULLS FIRST" for sql in both.values()) or "1"
         shown = ", ".join(part for part in (key, values, same) if part)
+        differing = f" FROM {self._joined} WHERE {missing}NOT {self._same(columns)} ORDER BY {order}"
         found = self._database.run(
-            f"SELECT coalesce({_BOTH}, false), coalesce(w._is, false), {shown} FROM {self._joined}"
-            f" WHERE {missing}NOT {self._same(columns)} ORDER BY {order} LIMIT {MOST}"
+            f"SELECT coalesce({_BOTH}, false), coalesce(w._is, false), {shown}{differing} LIMIT {MOST}"
         )
-        return tuple(_difference(keys, tuple(columns), row) for row in found)
+        records = self._behind(both, order, f"{differing} LIMIT {MOST}", len(found))
+        return tuple(
+            _difference(keys, tuple(columns), row, one) for row, one in zip(found, records, strict=True)
+        )
+
+    def _behind(self, keys: Mapping[str, str], order: str, differing: str, count: int) -> tuple[Behind, ...]:
+        """The records behind each of the rows that are shown: rows of one key have the same ones."""
+        until = {name: f"greatest(w.{identifier(name)}, s.{identifier(name)})" for name in ends(self._result)}
+        columns = ", ".join(f"{sql} AS {identifier(name)}" for name, sql in {**keys, **until}.items())
+        number = f"row_number() OVER (ORDER BY {order}) AS {NTH}"
+        self._listings += 1
+        table = self._database.table(
+            f"{self._sides[0]}_differing_{self._listings}",
+            f"SELECT {', '.join(part for part in (number, columns) if part)}{differing}",
+        )
+        return behind(self._database, self._result, table, count)
+
+
+def _key_text(sql: str, type_: Type) -> str:
+    """As `twinlake explain --key` reads it."""
+    text = f"CAST({sql} AS VARCHAR)"
+    return f"replace({text}, ' ', 'T') || 'Z'" if type_ == TIMESTAMP else text
 
 
 def _difference(
-    keys: Sequence[str], columns: Sequence[str], row: tuple[bool | str | None, ...]
+    keys: Sequence[str], columns: Sequence[str], row: tuple[bool | str | None, ...], records: Behind
 ) -> Difference:
     is_both, is_witness, *texts = row
     values = texts[len(keys) :]
@@ -183,4 +202,5 @@ def _difference(
         columns=tuple(name for name, one in zip(columns, same, strict=True) if is_both and one != "true"),
         witness=dict(zip(columns, witness, strict=True)) if is_both or is_witness else None,  # type: ignore[arg-type]
         shown=dict(zip(columns, shown, strict=True)) if is_both or not is_witness else None,  # type: ignore[arg-type]
+        behind=records,
     )

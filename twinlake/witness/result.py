@@ -63,6 +63,21 @@ class Shown:
 
 
 @dataclass(frozen=True)
+class Source:
+    """Where the records of a key are: `sql` is SELECT text with these of the view's keys and record ids.
+
+    `within`: (a time, the column of the view that ends it), both timestamps, for a key that says when its row
+    begins and not which records are in it: those from its last key column on until then are.
+    """
+
+    topic: str
+    sql: str
+    keys: tuple[str, ...]
+    within: tuple[str, str] | None = None
+    newest_first: bool = False
+
+
+@dataclass(frozen=True)
 class Result:
     """What a version must show: `sql` has the keys, the columns, those that follow the clocks, and what their
     rules name beside them."""
@@ -74,6 +89,9 @@ class Result:
     by_clocks: Mapping[str, Shown] = field(default_factory=dict)
     is_whole: bool = True
     """False where the same columns are to be computed when they are read: rows as many as the records."""
+    sources: tuple[Source, ...] = ()
+    unlisted: str = ""
+    """Without sources, why records of a key cannot be listed."""
 
 
 @dataclass(frozen=True)

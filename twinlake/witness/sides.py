@@ -9,7 +9,7 @@ from twinlake.witness.clocks import Clock, final, of_table
 from twinlake.witness.database import Types
 from twinlake.witness.expressions import translate
 from twinlake.witness.refused import Refused
-from twinlake.witness.result import Asked, Result, Shown
+from twinlake.witness.result import Asked, Result, Shown, Source
 from twinlake.witness.steps import stepped
 from twinlake.witness.text import RECORD_ID, RECORD_NUMBER, cell, micros, names, record_number, timestamp
 from twinlake.witness.types import BIGINT, BOOLEAN, INT, TIMESTAMP, identifier, struct
@@ -31,6 +31,7 @@ class Side:
     types: Types
     """Of the row's columns."""
     clock: Clock
+    topic: str
 
 
 def sides(asked: Asked, delete_when: str | None = None) -> dict[str, Side]:
@@ -61,7 +62,8 @@ def _side(asked: Asked, side: str, delete_when: str | None) -> Side:
         f"SELECT {names(asked.definition['on'])}, {record_number(*RECORD_ID)} AS {RECORD_NUMBER},"
         f" {at} AS {AT}, {_HOME_CELL}, struct_pack({whole}) AS {_ROW}, {deleted} AS {DELETED} FROM {celled}",
     )
-    return Side(found, types, of_table(asked.question, read.definition, store["on"]))
+    (topic,) = read.definition["inputs"]
+    return Side(found, types, of_table(asked.question, read.definition, store["on"]), topic)
 
 
 def same_on(on: Sequence[str]) -> str:
@@ -100,4 +102,14 @@ def joined(asked: Asked, both: Mapping[str, Side], pairs: str, reach: Mapping[st
     )
     columns = {name: Shown(type_) for name, type_ in (types | {CELL: TIMESTAMP}).items()}
     sql = f"SELECT {', '.join(shown)} FROM (SELECT {kept} FROM ({pairs}) AS p {met})"
-    return Result(sql, (*KEYS[LEFT], *KEYS[RIGHT]), columns, {FINAL: Shown(BOOLEAN)})
+    sources = tuple(_source(side, both[side]) for side in SIDES)
+    return Result(sql, (*KEYS[LEFT], *KEYS[RIGHT]), columns, {FINAL: Shown(BOOLEAN)}, sources=sources)
+
+
+def _source(side: str, of: Side) -> Source:
+    """A pair's key names its two records."""
+    ids = ", ".join(
+        f"{_ROW}.{name} AS {name}, {_ROW}.{name} AS {key}"
+        for name, key in zip(RECORD_ID, KEYS[side], strict=True)
+    )
+    return Source(of.topic, f"SELECT {ids} FROM {of.relation}", KEYS[side])

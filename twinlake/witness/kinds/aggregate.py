@@ -8,7 +8,7 @@ from typing import Any
 from twinlake.witness.clocks import final, of_table
 from twinlake.witness.grouped import Measures
 from twinlake.witness.refused import Refused
-from twinlake.witness.result import Asked, Result, Shown
+from twinlake.witness.result import Asked, Result, Shown, Source
 from twinlake.witness.steps import stepped
 from twinlake.witness.text import cell, micros, timestamp
 from twinlake.witness.types import BOOLEAN, TIMESTAMP, identifier
@@ -23,9 +23,11 @@ def aggregate(asked: Asked) -> Result:
     rows = stepped(asked.database, asked.question, definition)
     measures = Measures(definition["measures"], rows.types, is_exploded=bool(definition.get("explode")))
     columns = {name: Shown(rows.types[name]) for name in keys}
-    window = definition.get("window")
+    window, (topic,) = definition.get("window"), definition["inputs"]
     if window is None:
-        return Result(measures.sql(rows.relation, keys), keys, columns | measures.shown)
+        found = measures.sql(rows.relation, keys)
+        source = Source(topic, f"SELECT * FROM {rows.relation}", keys)
+        return Result(found, keys, columns | measures.shown, sources=(source,))
     size = micros(window["size"])
     windowed = asked.database.view("_windowed", in_windows(rows.relation, window))
     found = measures.sql(windowed, (*keys, WINDOW))
@@ -37,7 +39,9 @@ def aggregate(asked: Asked) -> Result:
         f" {is_final} AS {FINAL} FROM ({found})"
     )
     columns |= {START: Shown(TIMESTAMP), END: Shown(TIMESTAMP)}
-    return Result(sql, (*keys, START), columns | measures.shown, {FINAL: Shown(BOOLEAN)})
+    started = f"SELECT *, {timestamp(identifier(WINDOW))} AS {START} FROM {windowed}"
+    source = Source(topic, started, (*keys, START))
+    return Result(sql, (*keys, START), columns | measures.shown, {FINAL: Shown(BOOLEAN)}, sources=(source,))
 
 
 def in_windows(relation: str, window: Mapping[str, Any]) -> str:

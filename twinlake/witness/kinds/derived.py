@@ -5,6 +5,7 @@ from __future__ import annotations
 from twinlake.witness.refused import Refused
 from twinlake.witness.result import BY_ITS_SIZE, EXACTLY, Asked, Result, Shown
 from twinlake.witness.select import translate_select
+from twinlake.witness.text import RECORD_ID
 
 
 def derived(asked: Asked) -> Result:
@@ -26,4 +27,13 @@ def derived(asked: Asked) -> Result:
     for name, type_ in found.columns.items():
         rule = BY_ITS_SIZE if type_.is_floating else EXACTLY
         columns[name] = Shown(type_, rule.unsure if name in found.approximate else rule)
-    return Result(found.sql, tuple(definition["keys"]), columns)
+    return Result(found.sql, tuple(definition["keys"]), columns, unlisted=_made_of(asked))
+
+
+def _made_of(asked: Asked) -> str:
+    """Of which rows a SELECT makes one is not known: what is, are the keys of the tables that it reads."""
+    keys = (
+        f"{name} ({', '.join(read.definition.get('keys') or RECORD_ID)})"
+        for name, read in asked.question.reads.items()
+    )
+    return f"its SELECT makes it of rows of {', '.join(keys)}"

@@ -6,7 +6,7 @@ from twinlake.witness.clocks import of_table
 from twinlake.witness.kinds.aggregate import END, START, WINDOW, in_windows
 from twinlake.witness.log import DISCARDED
 from twinlake.witness.refused import Refused
-from twinlake.witness.result import Asked, Result, Shown
+from twinlake.witness.result import Asked, Result, Shown, Source
 from twinlake.witness.steps import stepped
 from twinlake.witness.text import RECORD_NUMBER, micros, timestamp
 from twinlake.witness.types import BIGINT, TIMESTAMP
@@ -31,4 +31,7 @@ def late(asked: Asked) -> Result:
         f" FROM ({counted}) GROUP BY {WINDOW}"
     )
     times = dict.fromkeys((START, END, "first_arrived", "last_arrived"), Shown(TIMESTAMP))
-    return Result(sql, (START,), times | dict.fromkeys(("late", "discarded"), Shown(BIGINT)))
+    (topic,) = asked.definition["inputs"]
+    source = Source(topic, f"SELECT *, {timestamp(WINDOW)} AS {START} FROM ({windowed})", (START,))
+    columns = times | dict.fromkeys(("late", "discarded"), Shown(BIGINT))
+    return Result(sql, (START,), columns, sources=(source,))

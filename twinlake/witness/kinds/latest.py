@@ -5,7 +5,7 @@ from __future__ import annotations
 from twinlake.witness.expressions import translate
 from twinlake.witness.kinds.barriers import Barriers
 from twinlake.witness.refused import Refused
-from twinlake.witness.result import Asked, Result, Shown
+from twinlake.witness.result import Asked, Result, Shown, Source
 from twinlake.witness.steps import stepped
 from twinlake.witness.text import RECORD_NUMBER, names, nulls_first
 from twinlake.witness.types import identifier
@@ -39,4 +39,7 @@ def latest(asked: Asked) -> Result:
     )
     hidden = barriers.hides(database, rows.source, rows.source_types, _NEWEST)
     sql = f"SELECT {shown} FROM ({found}) WHERE NOT {_NEWEST}.{DELETED} AND NOT {hidden}"
-    return Result(sql, keys, {name: Shown(rows.types[name]) for name in (*keys, *values)})
+    (topic,) = definition["inputs"]
+    of_key = Source(topic, f"SELECT * FROM {source}", keys, newest_first=True)
+    columns = {name: Shown(rows.types[name]) for name in (*keys, *values)}
+    return Result(sql, keys, columns, sources=(of_key,))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from twinlake.witness.clocks import of_table
 from twinlake.witness.grouped import Measures
 from twinlake.witness.kinds.aggregate import END, START
-from twinlake.witness.result import Asked, Result, Shown
+from twinlake.witness.result import Asked, Result, Shown, Source
 from twinlake.witness.steps import stepped
 from twinlake.witness.text import cell, micros, timestamp
 from twinlake.witness.types import STRING, TIMESTAMP, identifier, text_literal
@@ -22,7 +22,7 @@ def rolling(asked: Asked) -> Result:
     measures = Measures(of["measures"], rows.types, is_exploded=bool(of.get("explode")))
     at = of_table(asked.question, of, window["on"]).at
     end = "CAST(NULL AS BIGINT)" if at is None else cell(f"CAST({at} AS BIGINT)", micros(window["size"]))
-    parts = []
+    parts, behind = [], []
     for length in asked.definition["last"]:
         start = f"{end} - {micros(length)}"
         time = f"epoch_us({identifier(window['on'])})"
@@ -31,6 +31,10 @@ def rolling(asked: Asked) -> Result:
             f"SELECT *, {text_literal(length)} AS {LAST}, {timestamp(start)} AS {START},"
             f" {timestamp(end)} AS {END} FROM ({measures.sql(within, keys)})"
         )
+        behind.append(f"SELECT *, {text_literal(length)} AS {LAST} FROM {within}")
     columns = {LAST: Shown(STRING), **{name: Shown(rows.types[name]) for name in keys}}
     bounds = {START: Shown(TIMESTAMP), END: Shown(TIMESTAMP)}
-    return Result(" UNION ALL ".join(parts), (LAST, *keys), columns | measures.shown, bounds)
+    (topic,) = of["inputs"]
+    source = Source(topic, " UNION ALL ".join(behind), (LAST, *keys))
+    found = " UNION ALL ".join(parts)
+    return Result(found, (LAST, *keys), columns | measures.shown, bounds, sources=(source,))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twinlake.witness.clocks import final, of_table
 from twinlake.witness.grouped import Measures
-from twinlake.witness.result import Asked, Result, Shown
+from twinlake.witness.result import Asked, Result, Shown, Source
 from twinlake.witness.steps import stepped
 from twinlake.witness.text import micros, names, timestamp
 from twinlake.witness.types import BOOLEAN, TIMESTAMP, identifier
@@ -33,4 +33,7 @@ def sessions(asked: Asked) -> Result:
     )
     columns = {name: Shown(rows.types[name]) for name in keys}
     columns |= {START: Shown(TIMESTAMP), END: Shown(TIMESTAMP)}
-    return Result(sql, (*keys, START), columns | measures.shown, {FINAL: Shown(BOOLEAN)})
+    # a session that is shown, and is none, begins where no session does
+    (topic,) = definition["inputs"]
+    source = Source(topic, f"SELECT * FROM {rows.relation}", (*keys, START), within=(definition["on"], END))
+    return Result(sql, (*keys, START), columns | measures.shown, {FINAL: Shown(BOOLEAN)}, sources=(source,))
