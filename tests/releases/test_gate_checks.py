@@ -18,6 +18,7 @@ from twinlake.lake.catalog.witnessed import Witnessed
 from twinlake.releases.gate_checks import (
     MAX_CERTIFICATE_AGE_SECONDS,
     Check,
+    Excuse,
     Gate,
     certificate_check,
     columns_check,
@@ -140,7 +141,8 @@ REPORTED = "; it is reported, and blocks nothing"
 
 
 def asked_of(found: Witnessed | None, policy: str, reason: str | None = None) -> tuple[bool, str]:
-    made = witness_check(VERSION, certificate(witness=found), policy, reason)
+    excuse = None if reason is None else Excuse.of(REFUSED, reason, "ann")
+    made = witness_check(VERSION, certificate(witness=found), policy, excuse)
     assert (made.table, made.name) == ("sales", "witness")
     return made.passed, made.detail
 
@@ -168,7 +170,21 @@ def test_a_reason_excuses_what_cannot_be_evaluated_and_nothing_else(
     passed, detail = asked_of(found, "required", "checked by hand")
 
     assert passed == (found in (EQUAL, REFUSED))
-    assert detail == (f"{said}; accepted: checked by hand" if found is REFUSED else said)
+    assert detail == (f"{said}; accepted by ann: checked by hand" if found is REFUSED else said)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        witness("not_witnessed", why="rand() (no such function)", refused="rand()"),
+        witness("not_witnessed", why="it takes more than 3600 s"),
+    ],
+    ids=lambda found: found.answer.why,
+)
+def test_a_reason_is_for_what_was_refused_when_it_was_given(other: Witnessed) -> None:
+    passed, detail = asked_of(other, "required", "checked by hand")
+
+    assert not passed and "accepted" not in detail and "--unwitnessed" in detail
 
 
 def test_an_answer_of_an_earlier_position_says_of_which() -> None:

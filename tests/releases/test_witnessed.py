@@ -196,19 +196,24 @@ def test_what_the_other_engine_cannot_evaluate_goes_live_with_a_reason_which_is_
     assert not passed and "not witnessed because" in words and "hash(" in words
     assert words.endswith(f"add --unwitnessed '{HASHED.name}=REASON'")
     with pytest.raises(UsageError, match="'nothing' is not a table that plan"):
-        lake.do("gate", plan=plan, unwitnessed=["nothing=at all"])
+        lake.do("gate", plan=plan, unwitnessed=["nothing=at all"], reasons_by="ann")
 
-    gated = lake.do("gate", plan=plan, unwitnessed=[f"{HASHED.name}=compared by hand"])
+    with pytest.raises(UsageError, match="nobody is named who gives the reasons"):
+        lake.do("gate", plan=plan, unwitnessed=[f"{HASHED.name}=compared by hand"])
+
+    gated = lake.do("gate", plan=plan, unwitnessed=[f"{HASHED.name}=compared by hand"], reasons_by="ann")
     assert gated["passed"]
     kept = lake.server.lake.plans.gate(plan, Gate)
-    assert kept is not None and kept.unwitnessed == {HASHED.name: "compared by hand"}
+    assert kept is not None
+    (excuse,) = kept.excused.values()
+    assert (excuse.reason, excuse.by) == ("compared by hand", "ann") and "hash(" in excuse.refused
     assert not lake.do("gate", plan=plan)["passed"], "a gate that is asked anew knows no reason"
     lake.do("promote", plan=plan, approved_by="tester", unwitnessed=[f"{HASHED.name}=compared by hand"])
 
     kept = lake.server.lake.plans.gate(plan, Gate)
-    assert kept is not None and kept.unwitnessed == {HASHED.name: "compared by hand"}
+    assert kept is not None and kept.excused == {HASHED.name: replace(excuse, by="tester")}
     words = words.split("; to go live")[0]
-    assert gate_of(lake, HASHED.name) == (True, f"{words}; accepted: compared by hand")
+    assert gate_of(lake, HASHED.name) == (True, f"{words}; accepted by tester: compared by hand")
 
 
 def test_a_lake_in_which_nobody_asks_it_has_certificates_without_it(

@@ -67,6 +67,39 @@ print({json.dumps(ANSWER.to_json())!r})
     )
 
 
+def test_a_child_knows_nothing_of_its_askers_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TWINLAKE_PASSWORD", "secret")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    found = tmp_path / "environment"
+
+    witness(QUESTION, LIMITS, python(f"""
+import json, os, pathlib
+pathlib.Path({str(found)!r}).write_text(json.dumps([os.getcwd(), *os.environ]))
+"""))  # fmt: skip
+
+    place, *names = json.loads(found.read_text())
+    known = {"PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "LC_CTYPE"}  # Python adds the last
+    assert place == "/" and set(names) <= known
+
+
+def test_a_bounded_child_writes_no_byte_into_any_file(tmp_path: Path) -> None:
+    code = f"""
+from twinlake.witness.__main__ import bound
+from twinlake.witness.question import Limits
+bound(Limits())
+try:
+    with open({str(tmp_path / "file")!r}, "w") as file:
+        file.write("something")
+except OSError as error:
+    print({json.dumps(ANSWER.to_json())!r})
+"""
+
+    assert witness(QUESTION, LIMITS, python(code)) == ANSWER
+    assert (tmp_path / "file").stat().st_size == 0
+
+
 @pytest.mark.parametrize(
     ("code", "why"),
     [
@@ -127,18 +160,20 @@ def test_one_that_uses_up_its_time_by_itself_is_not_witnessed() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere its time ends it")
 def test_a_child_ends_with_its_asker(tmp_path: Path) -> None:
     """A lake server that is killed leaves nobody behind who reads its files for an hour."""
-    started = tmp_path / "started"
+    started, bounded = tmp_path / "started", tmp_path / "bounded"
     child = f"""
 import os, pathlib, time
 from twinlake.witness.__main__ import bound
 from twinlake.witness.question import Limits
-bound(Limits())
 pathlib.Path({str(started)!r}).write_text(str(os.getpid()))
+bound(Limits())
+pathlib.Path({str(bounded)!r}).touch()
 time.sleep(60)
 """
     asker = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
     parent = subprocess.Popen([sys.executable, "-c", asker])
-    pid = wait_for("the child", lambda: (started.exists() and started.read_text()) or None, 60)
+    wait_for("the child", lambda: bounded.exists() or None, 60)
+    pid = started.read_text()
 
     parent.kill()
     parent.wait()

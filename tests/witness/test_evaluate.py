@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from twinlake.witness.answer import DIFFERS, EQUAL, FAILED, NOT_WITNESSED, Answer, Compared
+from twinlake.witness.answer import DIFFERS, EQUAL, NOT_WITNESSED, Answer, Compared
 from twinlake.witness.child import witness
 from twinlake.witness.evaluate import evaluate
 from twinlake.witness.question import Field, Limits, Question, ReadTable, Rows, TopicLog
@@ -179,12 +179,22 @@ def test_what_needs_more_memory_has_no_answer(tmp_path: Path) -> None:
     assert (found.verdict, found.why) == (NOT_WITNESSED, "it needs more than 40 MB")
 
 
-def test_a_file_that_is_not_there_has_failed(tmp_path: Path) -> None:
-    gone = topic(str(tmp_path / "gone.parquet"))
+def test_a_file_that_is_gone_is_no_failure(tmp_path: Path) -> None:
+    """A clean-up of the log has replaced it by others."""
+    gone = topic(log_file(tmp_path, EVENTS), str(tmp_path / "gone.parquet"))
 
     found = evaluate(replace(ask(tmp_path), topics={"orders": gone}), LIMITS)
 
-    assert found.verdict == FAILED and "gone.parquet" in found.why
+    assert (found.verdict, found.why, found.is_gone) == (NOT_WITNESSED, "a file of the log is gone", True)
+
+
+def test_a_file_that_cannot_be_read_is_not_gone(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.parquet"
+    broken.write_text("no Parquet")
+
+    found = evaluate(replace(ask(tmp_path), topics={"orders": topic(str(broken))}), LIMITS)
+
+    assert found.verdict != EQUAL and not found.is_gone
 
 
 def test_other_types_than_spark_has_are_not_compared(tmp_path: Path) -> None:
@@ -260,10 +270,19 @@ def test_no_rows_are_no_group_without_keys_too(tmp_path: Path, records: int) -> 
     assert (found.verdict, found.rows) == (EQUAL, int(records > 0)), found
 
 
-def test_a_file_whose_name_is_a_pattern_has_no_answer(tmp_path: Path) -> None:
-    question = replace(ask(tmp_path), topics={"orders": topic("/lake/[a-z]*.parquet")})
+def test_a_lake_whose_path_is_a_pattern_is_read_alone(tmp_path: Path) -> None:
+    for name in ("lake b*[c]?", "lake bb[c]x", "lake b*cx"):
+        (tmp_path / name).mkdir()
+    log_file(tmp_path / "lake bb[c]x", EVENTS), log_file(tmp_path / "lake b*cx", EVENTS)
 
-    assert evaluate(question, LIMITS).why.startswith("file /lake/[a-z]*.parquet (its name is a pattern")
+    assert evaluate(ask(tmp_path / "lake b*[c]?"), LIMITS).verdict == EQUAL
+    assert witness(ask(tmp_path / "lake b*[c]?"), LIMITS).verdict == EQUAL
+
+
+def test_a_pattern_with_a_backslash_has_no_answer(tmp_path: Path) -> None:
+    question = replace(ask(tmp_path), topics={"orders": topic("/lake/a\\b*.parquet")})
+
+    assert evaluate(question, LIMITS).why.startswith("file /lake/a\\b*.parquet (its name is a pattern")
 
 
 def test_folders_are_no_columns(tmp_path: Path) -> None:

@@ -110,7 +110,10 @@ def release() -> None:
     @lake_task(operator=ReportedTask, show_return_value_in_logs=False)  # Markdown, with every sign escaped
     def gate(made: dict[str, Any], compared: list[str]) -> str:
         """Certificates, lag, expectations of the contracts; returns what the approver reads."""
-        asked = given(GateParams, get_current_context()["params"], without=("plan",))
+        context = get_current_context()
+        asked = given(GateParams, context["params"], without=("plan", "reasons_by"))
+        if asked.get("unwitnessed"):
+            asked["reasons_by"] = context["dag_run"].triggering_user_name or "airflow"
         found = run_job("gate", {"plan": made["id"], **asked})
         for check in found["checks"]:
             log.info("%s %s %s: %s", "ok  " if check["passed"] else "FAIL", check["table"], check["name"],
@@ -177,5 +180,9 @@ def release_dag() -> DAG:
             },
             without=("git_commit",),
         )
-        | form(GateParams, {"unwitnessed": {"description": "{about}, one a line"}}, without=("plan",)),
+        | form(
+            GateParams,
+            {"unwitnessed": {"description": "{about}, one a line"}},
+            without=("plan", "reasons_by"),
+        ),
     )

@@ -144,7 +144,10 @@ def new_certificate(
     made = verify(opened, pin, run, format_moment(lake.clock()), scope)
     run.check_cancelled()
     if _asks(lake, made, pin):
-        witness = witnessed(opened, pin, run, lake.staging(run.id), made.created_at)
+        staging = lake.staging(run.id)
+        witness = witnessed(
+            opened, pin, run, staging, made.created_at, lambda: lake.versions.pin(version, run)
+        )
         run.check_cancelled()
         made = replace(made, witness=witness, created_at=format_moment(lake.clock()))
     return _kept(lake, made)
@@ -227,12 +230,15 @@ def _rebuild(
 
 
 def _kept(lake: OpenLake, made: Certificate) -> Certificate:
-    """With the last answer of another engine, where none was asked now."""
-    if made.witness is None and lake.settings.values.proof.witness != WITNESS_OFF:
+    """With the last answer of another engine, where none was asked now: it was logged then. One that failed
+    said nothing of the version."""
+    is_fresh = made.witness is not None
+    if not is_fresh and lake.settings.values.proof.witness != WITNESS_OFF:
         before = lake.certificates.newest(made.table, made.version)
-        made = replace(made, witness=before.witness.short if before and before.witness else None)
+        found = before.witness if before else None
+        made = replace(made, witness=None if found is None or found.has_failed else found.short)
     lake.certificates.add(made)
-    if made.witness and made.witness.is_wrong:
+    if is_fresh and made.witness and made.witness.is_wrong:
         log.error(
             "another engine does not agree", job=made.job, table=made.table, version=made.version,
             **_short(made.witness),

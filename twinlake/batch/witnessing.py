@@ -6,6 +6,8 @@ version at its pin. It reads the log's own files where they are, and the version
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -16,6 +18,7 @@ from urllib.parse import unquote
 from twinlake.base.errors import NotFoundError
 from twinlake.base.job import Run
 from twinlake.base.location import Location
+from twinlake.base.waiting import holding
 from twinlake.kinds.clock import LOG_APPEND_TIME, PROCESSING_TIME
 from twinlake.lake.catalog.maintained_version import LogView, MaintainedVersion, Opened, Readable
 from twinlake.lake.catalog.version import Pin
@@ -24,7 +27,7 @@ from twinlake.lake.delta.delta import relation_sql
 from twinlake.lake.log.log import Log
 from twinlake.lake.storage import store
 from twinlake.topics.verdict import rows_in
-from twinlake.witness.answer import FAILED, NOT_WITNESSED, Answer
+from twinlake.witness.answer import FAILED, GONE, NOT_WITNESSED, Answer
 from twinlake.witness.child import witness
 from twinlake.witness.question import Field, Limits, Question, ReadTable, Rows, TopicLog
 
@@ -33,15 +36,24 @@ if TYPE_CHECKING:
 
 LIMITS = Limits(seconds=3600)
 """What one answer may take; it runs beside everything else, at a low priority."""
+_GONE = ("FILE_NOT_EXIST", "FileNotFoundException")
+"""What Spark says of a file of the pin that a clean-up has deleted."""
 LONGEST = 500
 """Characters of an error that an answer shows."""
+WAIT_S = 7 * 86_400.0
+"""Others are asked before it, one after the other; whoever waits may be cancelled."""
+_asking = threading.Lock()
+"""A lake server has one child at a time: each may take 2 GB."""
 STEPPED_ROWS = 10_000_000
 """Of a longer log Spark writes no rows for it."""
 
 
-def witnessed(opened: Opened, pin: Pin, run: Run, staging: Location, at: str) -> Witnessed:
-    """The engine's answer about the version at its pin. It raises CancelledError alone: what keeps the engine
-    from being asked is an answer, too.
+def witnessed(
+    opened: Opened, pin: Pin, run: Run, staging: Location, at: str, again: Callable[[], Pin]
+) -> Witnessed:
+    """The engine's answer about the version at its pin; at the pin that `again` gives where a file that it
+    names is gone meanwhile. It raises CancelledError alone: what keeps the engine from being asked is an
+    answer, too. While it is asked about another version, this waits.
 
     What is written for it below `staging` is deleted again.
     """
@@ -49,19 +61,32 @@ def witnessed(opened: Opened, pin: Pin, run: Run, staging: Location, at: str) ->
         why = "the lake is in a store, and its files would have to be fetched"
         answer = Answer(table=opened.version.table, verdict=NOT_WITNESSED, why=why)
         return Witnessed(answer=answer, position=dict(pin.position), at=at)
-    folder = staging / "witness" / opened.version.table
-    run.progress(0, 1, "comparisons", f"having another engine evaluate {opened.version.table}", span=1)
+    folder, table = staging / "witness" / opened.version.table, opened.version.table
+    run.progress(0, 1, "comparisons", f"waiting to have another engine evaluate {table}", span=1)
+    with holding(_asking, "another engine to end other evaluations", WAIT_S, run):
+        run.progress(0, 1, "comparisons", f"having another engine evaluate {table}", span=1)
+        answer = _asked(opened, pin, run, folder)
+        if answer.is_gone:
+            run.say(f"a file that another engine reads for {table} is gone: asking it again")
+            pin = again()
+            answer = _asked(opened, pin, run, folder)
+    return Witnessed(answer=answer, position=dict(pin.position), at=at)
+
+
+def _asked(opened: Opened, pin: Pin, run: Run, folder: Path) -> Answer:
     try:
         if folder.exists():  # of an attempt that was killed
             store.delete_tree(folder)
-        answer = _answer(opened, pin, folder, run.cancelled.is_set)
+        return _answer(opened, pin, folder, run.cancelled.is_set)
     except Exception as error:
         run.check_cancelled()
-        answer = Answer(table=opened.version.table, verdict=FAILED, why=f"it was not asked: {_short(error)}")
+        if any(word in str(error) for word in _GONE):
+            return Answer(table=opened.version.table, verdict=NOT_WITNESSED, why=GONE, is_gone=True)
+        why = f"it was not asked: {_short(error)}"
+        return Answer(table=opened.version.table, verdict=FAILED, why=why)
     finally:
         with suppress(OSError):
             store.delete_tree(folder)
-    return Witnessed(answer=answer, position=dict(pin.position), at=at)
 
 
 def _short(error: Exception) -> str:
@@ -69,13 +94,15 @@ def _short(error: Exception) -> str:
 
 
 def _answer(opened: Opened, pin: Pin, folder: Path, is_stopped: Callable[[], bool]) -> Answer:
-    asked = question(opened, pin, folder)
+    asked, end = question(opened, pin, folder), time.monotonic() + LIMITS.seconds
     answer = witness(asked, LIMITS, is_stopped=is_stopped)
     if answer.refused and isinstance(opened, MaintainedVersion):
         stepped = _stepped(opened, pin)
         if stepped is not None:
             asked = replace(asked, stepped=_rows(stepped, folder / "stepped"))
-            return witness(asked, LIMITS, is_stopped=is_stopped)
+            # both times together have the time of one
+            left = replace(LIMITS, seconds=max(end - time.monotonic(), 1.0))
+            return witness(asked, left, is_stopped=is_stopped)
     return answer
 
 

@@ -160,10 +160,19 @@ def diff_command(
         raise typer.Exit(1)
 
 
-@asking(GateParams)
-def gate_command(*, plan: PLAN = None, asked: Asked, key: KEY = None, as_json: AS_JSON = False) -> None:
+@asking(GateParams, without=("reasons_by",))
+def gate_command(
+    *,
+    plan: PLAN = None,
+    asked: Asked,
+    approved_by: APPROVER = None,
+    key: KEY = None,
+    as_json: AS_JSON = False,
+) -> None:
     """Ask what must hold before the plan may go live; exit code 1 if something does not."""
     settings = load_settings()
+    if asked.get("unwitnessed"):
+        asked["reasons_by"] = _approver(approved_by)
     result = _run(settings, "gate", {"plan": _plan(settings, plan), **asked}, key)
     if as_json:
         print_json(result)

@@ -14,6 +14,7 @@ from twinlake.batch.certify import new_certificate
 from twinlake.batch.failing_view import raising
 from twinlake.config.sections import WITNESS_OFF
 from twinlake.lake.catalog import release_log
+from twinlake.lake.catalog.certificates import Certificate
 from twinlake.lake.catalog.failing_record import REMEDY
 from twinlake.lake.catalog.maintained_version import LogView, MaintainedVersion
 from twinlake.lake.catalog.plans import Plan
@@ -23,6 +24,7 @@ from twinlake.releases.build import certify_first, green_version
 from twinlake.releases.expectations import expectation_checks
 from twinlake.releases.gate_checks import (
     Check,
+    Excuse,
     Gate,
     certificate_check,
     columns_check,
@@ -49,18 +51,23 @@ NONE: Mapping[str, str] = {}
 
 
 def ask(
-    lake: OpenLake, plan: Plan, run: Run, recent: bool = False, unwitnessed: Mapping[str, str] = NONE
+    lake: OpenLake,
+    plan: Plan,
+    run: Run,
+    recent: bool = False,
+    unwitnessed: Mapping[str, str] = NONE,
+    by: str = "",
 ) -> Gate:
-    """The gate of a plan, stored beside it. UsageError for one of `unwitnessed` (`Gate.unwitnessed`) that the
-    plan does not switch.
+    """The gate of a plan, stored beside it. `unwitnessed` are tables that may go live although no other
+    engine can evaluate them, each with the reason of `by`; UsageError for one that the plan does not switch.
 
-    With `recent`, reasons of the last time still count, and what the contracts expect is not asked again of a
-    version that met it a few minutes ago at the position where it still is; production, certificates and lags
-    are asked every time. Over empty logs there is nothing to compare, and no row to ask about: columns and
-    production decide.
+    With `recent`, reasons of the last time still count for what was refused then, and what the contracts
+    expect is not asked again of a version that met it a few minutes ago at the position where it still is;
+    production, certificates and lags are asked every time. Over empty logs there is nothing to compare, and
+    no row to ask about: columns and production decide.
     """
     last = lake.plans.gate(plan.id, Gate) if recent else None
-    accepted = {**(last.unwitnessed if last else {}), **unwitnessed}
+    excused = dict(last.excused) if last else {}
     _refuse_others(plan, unwitnessed)
     met = _recently_met(lake, last)
     live = release_log.live(lake.path)
@@ -77,7 +84,13 @@ def ask(
         broker_lag = _broker_lag(lake, green, run)
         if live is None:
             certify_first(lake, green, run)  # its logs may have been empty when it was built
-        checks += [recent_certificate(lake, green, run), *_witnessed(lake, green, run, accepted)]
+        checks.append(recent_certificate(lake, green, run))
+        found = _witnessed(lake, green, run)
+        if found is not None:
+            if found.witness and found.witness.is_refused and change.table in unwitnessed:
+                excused[change.table] = Excuse.of(found.witness, unwitnessed[change.table], by)
+            policy = lake.settings.values.proof.witness
+            checks.append(witness_check(green, found, policy, excused.get(change.table)))
         checks += [broker_lag, _lag(lake, green, run)]
         pin = lake.versions.pin(green, run)
         asked_of[change.table] = [green.name, pin.position]
@@ -88,7 +101,7 @@ def ask(
             checks += _contract_checks(lake, green, pin)
     gate = Gate(
         plan=plan.id, at=format_moment(lake.clock()), checks=tuple(checks), asked_of=asked_of,
-        unwitnessed=accepted,
+        excused=excused,
     )  # fmt: skip
     lake.plans.save_gate(plan.id, gate.to_json())
     return gate
@@ -100,7 +113,7 @@ def renew(lake: OpenLake, plan: Plan, run: Run) -> None:
         green = green_version(lake, plan, change.table)
         if green is not None:
             recent_certificate(lake, green, run)
-            _witnessed(lake, green, run, NONE)
+            _witnessed(lake, green, run)
 
 
 def recent_certificate(lake: OpenLake, version: Version, run: Run) -> Check:
@@ -117,15 +130,15 @@ def recent_certificate(lake: OpenLake, version: Version, run: Run) -> Check:
     return certificate_check(version, found, _age_seconds(found.created_at, now) if found else 0.0)
 
 
-def _witnessed(lake: OpenLake, version: Version, run: Run, accepted: Mapping[str, str]) -> list[Check]:
-    """What another engine says of it; nothing where none is asked, or there is nothing to compare."""
-    policy = lake.settings.values.proof.witness
+def _witnessed(lake: OpenLake, version: Version, run: Run) -> Certificate | None:
+    """The newest certificate, with what another engine says of its position; None where no engine is asked,
+    or there is nothing to compare."""
     found = lake.certificates.newest(version.table, version.name)
-    if policy == WITNESS_OFF or found is None:
-        return []
+    if lake.settings.values.proof.witness == WITNESS_OFF or found is None:
+        return None
     if found.equal and (found.witness is None or found.witness.position != found.position):
         found = new_certificate(lake, version, run)
-    return [witness_check(version, found, policy, accepted.get(version.table))]
+    return found
 
 
 def _refuse_others(plan: Plan, unwitnessed: Mapping[str, str]) -> None:

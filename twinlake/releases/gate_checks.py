@@ -14,6 +14,7 @@ from twinlake.lake.catalog.disputed import lines
 from twinlake.lake.catalog.plans import Plan
 from twinlake.lake.catalog.release_log import Release
 from twinlake.lake.catalog.version import Health, Version, batches_text
+from twinlake.lake.catalog.witnessed import Witnessed
 from twinlake.topics.contract import Contract
 
 MAX_LAG_SECONDS = 10.0
@@ -35,6 +36,24 @@ class Check:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Excuse:
+    """An approver's reason to go live with what another engine cannot evaluate, and what that was."""
+
+    reason: str
+    by: str
+    refused: str
+    why: str
+
+    @classmethod
+    def of(cls, found: Witnessed, reason: str, by: str) -> Excuse:
+        return cls(reason=reason, by=by, refused=found.answer.refused, why=found.answer.why)
+
+    def covers(self, found: Witnessed) -> bool:
+        """Whether this very thing is refused: a reason that was given for another is none."""
+        return found.is_refused and (found.answer.refused, found.answer.why) == (self.refused, self.why)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Gate:
     """The answer for one plan; it passes when every check does."""
 
@@ -43,8 +62,8 @@ class Gate:
     checks: tuple[Check, ...]
     asked_of: dict[str, list[Any]] = field(default_factory=dict)
     """By table: the version and the position of which its contract was asked."""
-    unwitnessed: dict[str, str] = field(default_factory=dict)
-    """Tables that may go live although no other engine can evaluate them, each with the approver's reason."""
+    excused: dict[str, Excuse] = field(default_factory=dict)
+    """Tables that may go live although no other engine can evaluate them."""
 
     @property
     def passed(self) -> bool:
@@ -90,19 +109,19 @@ def certificate_check(version: Version, certificate: Certificate | None, age_sec
     return Check(table=table, name=name, passed=recent, detail=detail)
 
 
-def witness_check(version: Version, certificate: Certificate, policy: str, reason: str | None) -> Check:
+def witness_check(version: Version, certificate: Certificate, policy: str, excuse: Excuse | None) -> Check:
     """What another engine makes of the log; whether that decides is a matter of `[proof] witness`.
 
     An answer of another position than the certificate's does not pass where it is required.
 
-    `reason` is an approver's, for going live with what the engine cannot evaluate. Nothing excuses a
-    difference, nor an engine that gave no answer.
+    Nothing excuses a difference, nor an engine that gave no answer, nor another refusal than the one for
+    which the reason was given.
     """
     found = certificate.witness
     detail = found.words(certificate.position) if found else "no other engine has been asked"
     passed = found is not None and found.is_equal and found.position == certificate.position
-    if found is not None and found.is_refused and reason is not None:
-        passed, detail = True, f"{detail}; accepted: {reason}"
+    if found is not None and excuse is not None and excuse.covers(found):
+        passed, detail = True, f"{detail}; accepted by {excuse.by}: {excuse.reason}"
     elif policy != WITNESS_REQUIRED:
         passed, detail = True, detail if passed else f"{detail}; it is reported, and blocks nothing"
     elif found is not None and found.is_refused:

@@ -82,7 +82,7 @@ def promote(
 ) -> Switched | Failed:
     """Make the plan live, or refuse: production moved, a certificate is missing or unequal, a gate failed.
 
-    `unwitnessed` as in `gate.ask`.
+    `unwitnessed` as in `gate.ask`; the reasons are the approver's.
     """
     before = release_log.live(lake.path)
     if (before.number if before else None) == plan.release_before:
@@ -96,7 +96,7 @@ def promote(
         if (live.number if live else None) != plan.release_before:
             raise release_log.moved(plan.release_before, live)
         plan.refuse_outdated()
-        asked = gate.ask(lake, plan, run, recent=True, unwitnessed=unwitnessed)
+        asked = gate.ask(lake, plan, run, recent=True, unwitnessed=unwitnessed, by=approved_by)
         write_report(lake, plan)
         if not asked.passed:
             return Failed(error=_refused(plan, asked), result=Refused(gate=asked))

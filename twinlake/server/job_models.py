@@ -199,6 +199,9 @@ class GateParams(Params):
 
     plan: OfPlan
     unwitnessed: Unwitnessed = ()
+    reasons_by: Person | None = Field(
+        default=None, description="who gives the reasons; needed with `unwitnessed`"
+    )
 
 
 class PromoteParams(Params):

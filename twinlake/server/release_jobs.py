@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from twinlake.base.errors import NotFoundError, TwinlakeError
+from twinlake.base.errors import NotFoundError, TwinlakeError, UsageError
 from twinlake.base.job import Failed, Run
 from twinlake.base.version import commit_of
 from twinlake.definitions.load_in_subprocess import Written, written
@@ -87,7 +87,11 @@ def do_diff(lake: OpenLake, params: DiffParams, run: Run) -> Reported:
 def do_gate(lake: OpenLake, params: GateParams, run: Run) -> Reported:
     plan = lake.plans.load(params.plan)
     plan.refuse_outdated()
-    asked = gate.ask(lake, plan, run, unwitnessed=_excused(params.unwitnessed))
+    if params.unwitnessed and params.reasons_by is None:
+        why = "a reason is kept with who has given it"
+        raise UsageError("nobody is named who gives the reasons", why, "name them as `reasons_by`")
+    reasons = _excused(params.unwitnessed)
+    asked = gate.ask(lake, plan, run, unwitnessed=reasons, by=params.reasons_by or "")
     return Reported(found=asked, report=str(write_report(lake, plan)))
 
 

@@ -34,13 +34,15 @@ def main() -> None:
 
 
 def bound(limits: Limits) -> None:
-    """A low priority; hard ends of memory and time, for what DuckDB does not bound; the end of its asker."""
+    """A low priority; hard ends of memory and time, for what DuckDB does not bound; no byte into any file,
+    beside DuckDB's own locks; the end of its asker."""
     os.nice(LOW)
     with suppress(OSError, AttributeError):  # Linux alone has it; elsewhere the time ends it
         ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
     space = (limits.memory_mb + _BESIDE_MB) * 1_048_576
     resource.setrlimit(resource.RLIMIT_AS, (space, space))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # its answer goes into a pipe
     seconds = int(limits.seconds) + _LATER_S
     cpu = seconds * max(limits.threads, 1)
     resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + _LATER_S))

@@ -12,6 +12,7 @@ NOT_WITNESSED: Literal["not_witnessed"] = "not_witnessed"
 FAILED: Literal["failed"] = "failed"
 Verdict = Literal["equal", "differs", "not_witnessed", "failed"]
 """`not_witnessed`: it is known why the question has no answer. `failed`: the witness crashed."""
+GONE = "a file of the log is gone"
 MOST = 20
 """So many differing rows are shown; all of them are counted."""
 LONGEST = 500
@@ -121,6 +122,8 @@ class Answer:
     """By column of what is approximate by its definition: how near it has to be."""
     within_bound: Mapping[str, int] = field(default_factory=dict)
     """By the same columns: how many of the values are not exactly the witness's, and near enough."""
+    is_gone: bool = False
+    """Of one that is not witnessed: a file of it was deleted meanwhile; a new question names others."""
     expressions_by_spark: bool = False
     """The logic is witnessed, and Spark has computed the row-local steps."""
     final: Compared | None = None

@@ -18,7 +18,10 @@ from contextlib import suppress
 from twinlake.witness.answer import FAILED, NOT_WITNESSED, Answer, Verdict
 from twinlake.witness.question import Limits, Question
 
-COMMAND = (sys.executable, "-P", "-m", "twinlake.witness")  # -P: a module of the project is none of Python's
+COMMAND = (sys.executable, "-P", "-B", "-m", "twinlake.witness")
+"""-P: a module of the project is none of Python's; -B: it writes nothing."""
+_KEPT = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+"""What Python and its libraries are found by: the child needs nothing else of whoever asks, and no secret."""
 _LOOK_S = 0.5
 _SHOWN = 500
 """Characters of what a crashed child said last."""
@@ -44,7 +47,8 @@ def witness(
     try:
         child = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            start_new_session=True,
+            start_new_session=True, cwd="/",
+            env={name: value for name, value in {**os.environ}.items() if name in _KEPT},
         )  # fmt: skip
     except OSError as error:
         return _without(question, FAILED, f"it could not be started: {error}")

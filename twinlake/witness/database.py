@@ -4,6 +4,7 @@ what runs in it for one question: its files, relations made of them, the record 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -16,7 +17,7 @@ from twinlake.witness.types import Type, identifier, text_literal
 
 Types = dict[str, Type]
 """By column of a relation, in order."""
-_PATTERN = set("*?[")
+_PATTERN = re.compile(r"[*?\[]")
 ENGINE = f"DuckDB {duckdb.__version__}"
 SETTINGS = {
     # Spark's timestamp is read as DuckDB's TIMESTAMP, microseconds since 1970 in UTC
@@ -75,7 +76,7 @@ class Database:
             return None
         self._files += 1
         name = identifier(f"_files_{self._files}")
-        listed = ", ".join(text_literal(file) for file in files)
+        listed = ", ".join(text_literal(_escaped(file)) for file in files)
         # it is no part of the record: the same question over other files has the same statements
         self._connection.execute(
             f"CREATE VIEW {name} AS SELECT * FROM read_parquet([{listed}], union_by_name = true,"
@@ -129,11 +130,11 @@ def connect(memory_mb: int = 1024, threads: int = 1) -> duckdb.DuckDBPyConnectio
 @contextmanager
 def opened(question: Question, limits: Limits) -> Iterator[Database]:
     """A database that reaches the question's files and no others, and loads nothing."""
-    if pattern := next((file for file in question.files if set(file) & _PATTERN), None):
-        raise Refused(f"file {pattern}", "its name is a pattern to the engine")
     connection = connect(memory_mb=limits.memory_mb, threads=limits.threads)
     try:
-        listed = ", ".join(text_literal(file) for file in question.files)
+        # a pattern is allowed by itself, and so is what it finds
+        paths = dict.fromkeys(name for file in question.files for name in (file, _escaped(file)))
+        listed = ", ".join(map(text_literal, paths))
         for setting in (
             f"allowed_paths = [{listed}]",
             "enable_external_access = false",
@@ -143,6 +144,15 @@ def opened(question: Question, limits: Limits) -> Iterator[Database]:
         yield Database(connection)
     finally:
         connection.close()
+
+
+def _escaped(file: str) -> str:
+    """The pattern that this file alone meets; Refused for a name that has none."""
+    if _PATTERN.search(file) is None:
+        return file
+    if "\\" in file:
+        raise Refused(f"file {file}", "its name is a pattern to the engine, and has a backslash")
+    return _PATTERN.sub(lambda found: f"[{found[0]}]", file)
 
 
 def nothing(types: Types) -> str:

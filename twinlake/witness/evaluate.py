@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import replace
 
 import duckdb
 
-from twinlake.witness.answer import FAILED, NOT_WITNESSED, Answer, Compared
+from twinlake.witness.answer import FAILED, GONE, NOT_WITNESSED, Answer, Compared
 from twinlake.witness.compare import Outcome, compare
 from twinlake.witness.database import ENGINE, Database, opened
 from twinlake.witness.kinds.all import KINDS
@@ -21,6 +22,10 @@ _BY_DATA = (
     duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException, duckdb.DataError,
 )  # fmt: skip
 """What DuckDB raises for a value: Spark has shown the rows, so the engines differ in what they refuse."""
+
+
+_OF_FILES = (duckdb.IOException, duckdb.PermissionException)
+"""What DuckDB raises for a file that is not there, too: of that one it does not say so."""
 
 
 def evaluate(question: Question, limits: Limits) -> Answer:
@@ -43,6 +48,8 @@ def _answer(question: Question, limits: Limits) -> Answer:
     except duckdb.Error as error:
         if found := raised(str(error)):
             return _refused(question, f"{found[0]} ({found[1]})", found[0])
+        if isinstance(error, _OF_FILES) and not all(map(os.path.exists, question.files)):
+            return Answer(table=question.table, verdict=NOT_WITNESSED, why=GONE, is_gone=True)
         line = " ".join(str(error).split())[:_SHOWN]
         if isinstance(error, _BY_DATA):
             why = f"{ENGINE} refuses a value: {line}"

@@ -48,6 +48,10 @@ class Witnessed:
         """Whether somebody has to look: it differs, or the engine did not end as it should."""
         return self.answer.verdict in (DIFFERS, FAILED)
 
+    @property
+    def has_failed(self) -> bool:
+        return self.answer.verdict == FAILED
+
     def words(self, position: Mapping[str, int]) -> str:
         """The answer beside a certificate of this position, in which speed and batch are equal."""
         found = self.answer.words
