@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from twinlake.witness.answer import DIFFERS, EQUAL, LONGEST, MOST, NOT_WITNESSED, Behind, Compared, Difference
 from twinlake.witness.behind import NTH, behind, ends
 from twinlake.witness.database import Database, Types
-from twinlake.witness.result import Result, Shown
+from twinlake.witness.result import EXACTLY, Result, Shown
 from twinlake.witness.text import names, same_keys
 from twinlake.witness.types import TIMESTAMP, Type, identifier
 
@@ -77,7 +77,9 @@ class _Comparison:
         if differing and is_unsure:
             why = "several rows have one key, and more than one double: which belong together is not known"
         elif differing and not (only_witness or only_shown or surely):
-            names_ = ", ".join(name for name, one in self._columns.items() if not one.rule.is_sure)
+            names_ = ", ".join(
+                name for name, one in self._columns.items() if one.rule.surely != EXACTLY.surely
+            )
             why = f"{names_} (sums of doubles differ, and may by the order in which they are added up)"
         if why:
             return Outcome(Compared(verdict=NOT_WITNESSED, why=why), None, {})
@@ -95,16 +97,16 @@ class _Comparison:
     def _counted(self) -> tuple[int, ...]:
         """Rows of both sides, of the witness alone, shown alone; changed ones; the same of what follows the
         clocks, and of columns that are sure; of each bounded one the values that are near and not exact."""
-        sure = {name: one for name, one in self._columns.items() if one.rule.is_sure}
+        sure = [one.rule.differs_surely(name, "w", "s") for name, one in self._columns.items()]
         near = [
             f"{_BOTH} AND {self._same({name: self._columns[name]})}"
             f" AND w.{identifier(name)} IS DISTINCT FROM s.{identifier(name)}"
             for name in self._bounded
         ]
         changed = [
-            f"{_BOTH} AND NOT {self._same(columns)}"
-            for columns in (self._columns, self._result.by_clocks, sure)
+            f"{_BOTH} AND NOT {self._same(columns)}" for columns in (self._columns, self._result.by_clocks)
         ]
+        changed.append(f"{_BOTH} AND ({' OR '.join(sure) or 'false'})")
         conditions = [_BOTH, "s._is IS NULL", "w._is IS NULL", *changed, *near]
         counts = ", ".join(f"count(*) FILTER (WHERE {one})" for one in conditions)
         return self._database.one(f"SELECT {counts} FROM {self._joined}")

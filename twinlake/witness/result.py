@@ -24,20 +24,28 @@ class Rule:
     bound: str = ""
     """For a person how near it has to be, where the value is approximate by its definition."""
     is_exact: bool = False
-    is_sure: bool = True
-    """Whether values that are not equal by it prove that one side is wrong."""
+    surely: str = "true"
+    """SQL with the same names: whether values that are not equal by it prove that one side is wrong."""
 
     @property
     def unsure(self) -> Rule:
         """The same for what is made of sums of doubles and has no tolerance of its own: where large ones
         cancel, the order in which they are added up decides."""
-        return replace(self, is_sure=False)
+        return replace(self, surely="false")
 
     def sql(self, name: str, witness: str, shown: str) -> str:
         """Whether the column is equal in a row of both sides, given as the names of relations."""
+        return self._of(self.same, name, witness, shown)
+
+    def differs_surely(self, name: str, witness: str, shown: str) -> str:
+        """Whether it is not, and that proves something."""
+        surely = self._of(self.surely, name, witness, shown)
+        return f"(NOT {self.sql(name, witness, shown)} AND {surely})"
+
+    def _of(self, text: str, name: str, witness: str, shown: str) -> str:
         column = identifier(name)
         beside = {part: f"{witness}.{identifier(part_of(name, part))}" for part in self.beside}
-        return f"({self.same.format(w=f'{witness}.{column}', s=f'{shown}.{column}', **beside)})"
+        return f"({text.format(w=f'{witness}.{column}', s=f'{shown}.{column}', **beside)})"
 
 
 EXACTLY = Rule("{w} IS NOT DISTINCT FROM {s}", is_exact=True)
@@ -47,6 +55,18 @@ BY_ITS_SIZE = Rule(
     " AND abs({w} - {s}) <= 1e-9 * greatest(abs({w}), abs({s})), false)"
 )
 """A double of a Derived."""
+BY_WHAT_IS_ADDED = Rule(
+    "{w} IS NOT DISTINCT FROM {s}"
+    " OR coalesce(isfinite({w}) AND isfinite({s}) AND abs({w} - {s}) <= 1e-9 * {size} + 1e-300, false)",
+    beside=("size",),
+    surely="coalesce(isfinite({size}), true)",
+)
+"""A sum of doubles of a Derived. Where the sizes of what is added up leave the doubles, the order decides
+whether a sum does."""
+
+
+SIZE = "size"
+"""The part that says of a sum of doubles what its order may decide a share of."""
 
 
 def part_of(name: str, part: str) -> str:

@@ -24,6 +24,8 @@ class Column:
     sql: str
     type: Type
     approximate: bool = False
+    size: str = ""
+    """Of one that is approximate, SQL of what it may be off by in a share; "" where nobody knows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +45,8 @@ class Query:
 
     sql: str
     columns: tuple[Column, ...]
+    sized: str = ""
+    """The same with the sizes of columns beside them, of a plain SELECT."""
 
 
 class SelectScope(Translation):

@@ -8,11 +8,13 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from twinlake.witness.refused import Refused
+from twinlake.witness.result import SIZE, part_of
 from twinlake.witness.rules.coercion import common, is_widened_exactly, to
 from twinlake.witness.rules.logic import condition
 from twinlake.witness.rules.parser import parse, spark_text
 from twinlake.witness.rules.term import Term
 from twinlake.witness.scopes import Column, Query, Relation, SelectScope, column_of
+from twinlake.witness.sizes import size_of
 from twinlake.witness.types import Type, identifier
 
 _PARTS = {"expressions", "from_", "joins", "where", "group", "having", "distinct", "order", "with_", "hint"}
@@ -39,6 +41,8 @@ class TranslatedSelect:
     sql: str
     columns: dict[str, Type]
     approximate: frozenset[str]
+    sized: frozenset[str] = frozenset()
+    """Those of them beside which is a column with their size (`sizes.py`), by `result.part_of`."""
 
 
 def translate_select(text: str, tables: Mapping[str, Mapping[str, Type]]) -> TranslatedSelect:
@@ -57,8 +61,10 @@ def translate_select(text: str, tables: Mapping[str, Mapping[str, Type]]) -> Tra
     names = [column.name for column in query.columns]
     if len({name.lower() for name in names}) != len(names):
         raise Refused(text, "two columns have one name")
+    sized = frozenset(column.name for column in query.columns if column.size and query.sized)
     return TranslatedSelect(
-        sql=query.sql,
+        sql=query.sized if sized else query.sql,
+        sized=sized,
         columns={column.name: column.type for column in query.columns},
         approximate=frozenset(column.name for column in query.columns if column.approximate),
     )
@@ -139,19 +145,21 @@ class _Queries:
         if not items or (distinct is not None and any(column.approximate for column in items)):
             raise _refused(node, _OF_ORDER if items else "it shows no column")
         sql = "SELECT " + ("DISTINCT " if distinct is not None else "")
-        sql += ", ".join(f"{column.sql} AS {identifier(column.name)}" for column in items) + source
+        sql += ", ".join(f"{column.sql} AS {identifier(column.name)}" for column in items)
+        rest = source
         if where := node.args.get("where"):
-            sql += f" WHERE {_met(where.this, scope).sql}"
+            rest += f" WHERE {_met(where.this, scope).sql}"
         if group := node.args.get("group"):
-            sql += f" GROUP BY {', '.join(self._groups(group, node, scope, aliases))}"
+            rest += f" GROUP BY {', '.join(self._groups(group, node, scope, aliases))}"
         if having := node.args.get("having"):
             named = SelectScope(relations, self.query, aliases)
             for one in having.find_all(exp.Column):
                 shown = aliases.get(one.name.lower())
                 if len(one.parts) == 1 and shown not in (None, one) and scope.has(one.name):
                     raise _refused(having, f"{one.name} is a column and another value's name")
-            sql += f" HAVING {_met(having.this, named).sql}"
-        return Query(sql=sql, columns=tuple(items))
+            rest += f" HAVING {_met(having.this, named).sql}"
+        beside = "".join(f", {it.size} AS {identifier(part_of(it.name, SIZE))}" for it in items if it.size)
+        return Query(sql=f"{sql}{rest}", columns=tuple(items), sized=f"{sql}{beside}{rest}")
 
     def _item(self, node: exp.Expression, scope: SelectScope) -> list[Column]:
         if isinstance(node, exp.Star) and not _others(node, set()):
@@ -165,7 +173,9 @@ class _Queries:
             _refuse_but_sums(inner, node)
         self._unnamed += 1
         name = node.alias_or_name or f"_unnamed_{self._unnamed}"
-        return [Column(name=name, sql=term.sql, type=term.type, approximate=scope.approximate)]
+        approximate = scope.approximate
+        size = _size(inner, scope) if approximate else ""
+        return [Column(name=name, sql=term.sql, type=term.type, approximate=approximate, size=size)]
 
     def _groups(
         self,
@@ -287,6 +297,19 @@ def _met(node: exp.Expression, scope: SelectScope) -> Term:
     if scope.approximate:
         raise _refused(node, _OF_ORDER)
     return term
+
+
+def _size(node: exp.Expression, scope: SelectScope) -> str:
+    def holds(one: exp.Expression) -> bool:
+        scope.approximate = False
+        scope.term(one)
+        return scope.approximate
+
+    try:
+        size = size_of(node, holds)
+        return "" if size is None else scope.term(size).sql
+    except Refused:
+        return ""
 
 
 def _refuse_but_sums(node: exp.Expression, shown: exp.Expression) -> None:

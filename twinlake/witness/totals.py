@@ -12,22 +12,24 @@ GREATEST = 1.7976931348623157e308
 _SMALLER = 2.0**-100
 """Times this, doubles add up to no infinity: what tells whether their sum is one."""
 _UNSURE = 1e-6
-"""So near the end of the doubles (of it) rounding decides, and either answer is right."""
+"""So near the end of the doubles (of it) rounding decides whether a sum leaves them: NULL is right, and so is
+the sum."""
 _MOST_DIGITS = 38
 _ROUNDED_ONCE = 20
 """Spark rounds a quotient to 38 decimals, then to those shown; with more of them that may be another one."""
 _DOUBLES = Rule(
-    "{w} IS NOT DISTINCT FROM {s} OR {unsure} OR"
+    "{w} IS NOT DISTINCT FROM {s} OR {unsure} AND ({s} IS NULL OR isfinite({s})"
+    f" AND abs({{s}} * {_SMALLER!r} - {{small}}) <= 1e-9 * {{small_size}}) OR"
     " coalesce(isfinite({w}) AND isfinite({s}) AND isfinite({size})"
     " AND abs({w} - {s}) <= 1e-9 * {size}, false)",
-    beside=("size", "unsure"),
+    beside=("size", "unsure", "small", "small_size"),
 )
 
 
 def total(spec: Spec) -> Measured:
     """The sum; NULL of nothing, and where the positive or the negative values alone leave the type."""
     if spec.type.is_floating:
-        return _of_doubles(spec, f"{spec.part('size')}", f"{_double(spec)}")
+        return _of_doubles(spec, "1")
     parts, is_past, sum_ = _exact(spec)
     scale = _scale(spec)
     value = f"CASE WHEN {spec.part('n')} > 0 AND NOT {is_past} THEN {number(sum_, scale)} END"
@@ -38,8 +40,7 @@ def average(spec: Spec) -> Measured:
     """The mean: decimal(38, max(6, s)) rounded half up, or a double."""
     n = spec.part("n")
     if spec.type.is_floating:
-        size = f"{spec.part('size')} / nullif({n}, 0)"
-        return _of_doubles(spec, size, f"{_double(spec)} / nullif({n}, 0)")
+        return _of_doubles(spec, f"nullif({n}, 0)")
     parts, is_past, sum_ = _exact(spec)
     scale = _scale(spec)
     shown = max(6, scale)
@@ -83,7 +84,9 @@ def _exact(spec: Spec) -> tuple[dict[str, str], str, str]:
     return parts, is_past, joined(*halves["sum"])
 
 
-def _of_doubles(spec: Spec, size: str, value: str) -> Measured:
+def _of_doubles(spec: Spec, over: str) -> Measured:
+    """The sum over a number."""
+    size, value = f"{spec.part('size')} / {over}", f"{_double(spec)} / {over}"
     double, n = f"CAST({spec.of} AS DOUBLE)", spec.part("n")
     finite = f"FILTER (WHERE isfinite({double}))"
     parts = {
@@ -100,9 +103,17 @@ def _of_doubles(spec: Spec, size: str, value: str) -> Measured:
     ratio = f"(coalesce(greatest({spec.part('up')}, -{spec.part('down')}), 0) / {end!r})"
     beside = {
         spec.part("size"): f"least(coalesce({size}, 0), {GREATEST!r})",
-        spec.part("unsure"): f"abs({ratio} - 1) < {_UNSURE!r}",
+        spec.part("unsure"): f"abs({ratio} - 1) < {_UNSURE!r} AND NOT {_is_odd(spec)}",
+        spec.part("small"): f"coalesce(({spec.part('up')} + {spec.part('down')}) / {over}, 0)",
+        spec.part("small_size"): f"coalesce(({spec.part('up')} - {spec.part('down')}) / {over}, 0)",
     }
     return Measured(type=DOUBLE, parts=parts, value=value, rule=_DOUBLES, beside=beside)
+
+
+def _is_odd(spec: Spec) -> str:
+    """Whether a value is not finite: those decide, whatever the others add up to."""
+    nan, above, below = (spec.part(name) for name in ("nan", "above", "below"))
+    return f"({nan} + {above} + {below} > 0)"
 
 
 def _double(spec: Spec) -> str:

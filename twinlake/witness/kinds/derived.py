@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from twinlake.witness.refused import Refused
-from twinlake.witness.result import BY_ITS_SIZE, EXACTLY, Asked, Result, Shown
+from twinlake.witness.result import BY_ITS_SIZE, BY_WHAT_IS_ADDED, EXACTLY, Asked, Result, Shown
 from twinlake.witness.select import translate_select
 from twinlake.witness.text import RECORD_ID
 
@@ -26,7 +26,9 @@ def derived(asked: Asked) -> Result:
     columns = {}
     for name, type_ in found.columns.items():
         rule = BY_ITS_SIZE if type_.is_floating else EXACTLY
-        columns[name] = Shown(type_, rule.unsure if name in found.approximate else rule)
+        if name in found.approximate:
+            rule = BY_WHAT_IS_ADDED if name in found.sized else rule.unsure
+        columns[name] = Shown(type_, rule)
     return Result(found.sql, tuple(definition["keys"]), columns, unlisted=_made_of(asked))
 
 
