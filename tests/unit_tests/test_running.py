@@ -128,7 +128,6 @@ def test_a_file_that_is_wrong_says_where(tmp_path: Path, text: str, place: str, 
         ("{page: [1]}", "page is a list, and its type is string"),
         ("{_verdict: good}", "there is no verdict 'good'"),
         ("{_reasons: [lost]}", "there is no reason 'lost'"),
-        ("{_tombstone: true}", "the contract of visits does not say `nullValues: delete`"),
         ("x", "a record is a value, not a mapping"),
     ],
 )

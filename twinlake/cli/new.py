@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,8 +21,11 @@ from twinlake.config.library import TEMPLATE
 from twinlake.config.project import FOLDERS, Project
 from twinlake.config.settings import Settings, refuse_home
 from twinlake.definitions.loader import load
+from twinlake.kinds.dependencies import ordered
+from twinlake.kinds.kind import Kind
 from twinlake.releases.check import refused_tables
 from twinlake.topics.topic import Topic, load_topic, topic_names
+from twinlake.unit_tests.cases import ENDING
 
 if TYPE_CHECKING:
     from twinlake.scaffold.new_topic import Chosen, Made
@@ -168,7 +171,8 @@ def table_command(
     topics, broken = _topics(settings)
     new_table.refuse_name(name, tables, (*topics, *broken))
     module, contract = project.tables / f"{name}.py", project.contracts / f"{name}.yaml"
-    refuse_existing(module, contract)
+    test = module.with_name(f"{name}{ENDING}")
+    refuse_existing(module, contract, test)
     for one in source or (() if topics else broken):
         if one in broken:
             raise broken[one]
@@ -177,14 +181,28 @@ def table_command(
     for wrong in refused_tables([*tables, *made.tables], topics):
         if wrong.table in {one.name for one in made.tables}:
             raise UsageError(f"a table cannot be called {wrong.table} here", wrong.why_text, "rename it")
-    write_new({module: made.module, contract: made.contract})
     table = made.tables[-1]
+    first = _first_test([*tables, *made.tables], topics, name)
+    write_new({module: made.module, contract: made.contract, test: first})
     read = ", ".join([*table.inputs, *table.reads])
     beside = "".join(f", with {one.name} beside it" for one in made.tables[:-1])
     say(f"{shown_path(module)}: table {name}, {table.kind} of {read}{beside}")
     say(f"{shown_path(contract)}: what it promises, to be filled in")
-    tell("next: `twinlake check`; then `twinlake up` where nothing runs, else `twinlake plan`,")
-    tell("`twinlake build` and `twinlake promote`")
+    say(f"{shown_path(test)}: its unit test, with what it shows of a few records")
+    tell("next: `twinlake check`, `twinlake test`; then `twinlake up` where nothing runs, else")
+    tell("`twinlake plan`, `twinlake build` and `twinlake promote`")
+
+
+def _first_test(tables: Sequence[Kind], topics: Mapping[str, Topic], name: str) -> str:
+    from twinlake.unit_tests.given import World
+    from twinlake.unit_tests.writing import first_test
+    from twinlake.witness.rows import Evaluator
+
+    engine = Evaluator()
+    try:
+        return first_test(World({one.name: one for one in ordered(tables)}, topics, engine), name)
+    finally:
+        engine.close()
 
 
 def _records(sample: Path) -> list[JsonObject]:

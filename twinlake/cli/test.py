@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import time
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from twinlake.base.errors import TwinlakeError
 from twinlake.base.files import shown_path
 from twinlake.cli.output import load_settings, say, show_error, tell
 from twinlake.config.settings import Settings
@@ -31,32 +35,74 @@ def test_command(
     part: Annotated[
         str | None, typer.Option("-k", metavar="TEXT", help="only cases with this in their table or name")
     ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="by Spark too: in several cuts, by speed and by batch")
+    ] = False,
+    watch: Annotated[
+        bool,
+        typer.Option("--watch", help="run again whenever a file of the project changes"),
+    ] = False,
+    junit: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="write the outcomes as JUnit's XML, too")
+    ] = None,
 ) -> None:
     """Run the cases of <table>.test.yaml beside the definitions: records in, rows out.
 
     Exit code 1: a case failed; 2: a file is wrong; 5: there was nothing to run.
     """
     settings = load_settings()
-    if code := _run(settings, names or [], part):
+    asked = _Asked(tuple(names or ()), part, full, junit)
+    if watch:
+        _watch(settings, asked)
+    if code := _run(settings, asked):
         raise typer.Exit(code)
 
 
-def _run(settings: Settings, names: list[str], part: str | None) -> int:
+@dataclass(frozen=True)
+class _Asked:
+    """What the options say."""
+
+    names: tuple[str, ...]
+    part: str | None
+    full: bool
+    junit: Path | None
+
+
+def _watch(settings: Settings, asked: _Asked) -> NoReturn:
+    """Until somebody stops it."""
+    from twinlake.unit_tests.watching import changed, seen
+
+    before = seen(settings.sources)
+    while True:
+        try:
+            _run(settings, asked)
+        except TwinlakeError as error:
+            show_error(error)
+        tell("waiting for changes; ^C ends it")
+        files = changed(settings.sources, before)
+        before = seen(settings.sources)
+        tell("", *(f"{shown_path(file)} " for file in files), "changed")
+
+
+def _run(settings: Settings, asked: _Asked) -> int:
     """Collects, runs and tells; the exit code."""
+    from twinlake.unit_tests import junit
     from twinlake.unit_tests.project_tests import collect, matching, opened
     from twinlake.unit_tests.running import run
 
     began = time.perf_counter()
-    collected = collect(settings.sources, names)
+    collected = collect(settings.sources, asked.names)
     for error in collected.wrong:
         show_error(error)
-    chosen = matching(collected.cases, part)
     outcomes = []
     with opened(collected) as world:
-        for case in chosen:
-            outcomes.append(run(world, case, _no_spark))
+        for case in matching(collected.cases, asked.part):
+            outcomes.append(run(world, case, lambda: _spark(settings), full=asked.full))
             _tell(outcomes[-1])
-    return _summary(collected, outcomes, time.perf_counter() - began)
+    seconds = time.perf_counter() - began
+    if asked.junit is not None:
+        junit.write(asked.junit, outcomes, collected.wrong, seconds)
+    return _summary(collected, outcomes, seconds)
 
 
 def _tell(outcome: Outcome) -> None:
@@ -89,5 +135,7 @@ def _summary(collected: Collected, outcomes: list[Outcome], seconds: float) -> i
     return MISTAKEN if wrong else FAILED if failed else 0
 
 
-def _no_spark() -> Second:
-    raise NotImplementedError
+def _spark(settings: Settings) -> Second:
+    from twinlake.unit_tests.second import spark_of
+
+    return spark_of(settings, os.environ, tell)

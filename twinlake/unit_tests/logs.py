@@ -11,6 +11,7 @@ from twinlake.topics.topic import Topic
 from twinlake.topics.verdict import VALID
 from twinlake.unit_tests.records import Record
 from twinlake.unit_tests.values import literal, micros
+from twinlake.unit_tests.verdicts import SCHEMA_ID
 from twinlake.witness.question import Field, Rows, TopicLog
 from twinlake.witness.types import (
     BIGINT,
@@ -27,7 +28,6 @@ from twinlake.witness.types import (
 
 Copy = Callable[[str, str], None]
 """Writes the rows of a statement of DuckDB's to a file."""
-SCHEMA_ID = 1
 _HEADERS = array(struct(("key", STRING), ("value", BINARY)))
 
 

@@ -7,7 +7,7 @@ is paired by keys, then by how much is equal, so that a wrong value is shown bes
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,8 @@ from twinlake.unit_tests.source import Part
 from twinlake.witness.rows import Found
 
 Row = Mapping[str, Any]
-_NEAR = 1e-9
+Equal = Callable[[Any, Any], bool]
+NEAR = 1e-9
 """Doubles are equal within this part of the larger one: how they were added up is no property of a table."""
 
 
@@ -45,14 +46,19 @@ def expected(parts: Sequence[Part], found: Found, what: str) -> list[tuple[Part,
     return rows
 
 
-def differences(wanted: Sequence[tuple[Part, Row]], found: Found) -> list[Pair]:
-    """Nothing where each expected row is there and no other; else the pairs that differ, by their keys."""
+def differences(wanted: Sequence[tuple[Part, Row]], found: Found, near: float = NEAR) -> list[Pair]:
+    """Nothing where each expected row is there and no other; else the pairs that differ, by their keys.
+    Doubles are equal within this part (`near`) of the larger one."""
+
+    def equal(one: Any, other: Any) -> bool:
+        return is_equal(one, other, near)
+
     got = [dict(zip(found.types, row, strict=True)) for row in found.rows]
-    met = _met([row for _, row in wanted], got)
+    met = _met([row for _, row in wanted], got, equal)
     left = [number for number in range(len(wanted)) if number not in met]
     over = [number for number in range(len(got)) if number not in met.values()]
     pairs = []
-    for number, other in _nearest(left, over, wanted, got, found.keys):
+    for number, other in _nearest(left, over, wanted, got, found.keys, equal):
         part, row = wanted[number]
         over.remove(other)
         left.remove(number)
@@ -63,18 +69,19 @@ def differences(wanted: Sequence[tuple[Part, Row]], found: Found) -> list[Pair]:
     return [pair for _, pair in pairs] + [Pair(None, got[number]) for number in over]
 
 
-def equal(one: Any, other: Any) -> bool:
+def is_equal(one: Any, other: Any, near: float = NEAR) -> bool:
     """Whether an expected value is met; of a struct the fields that are written."""
     if isinstance(one, dict) and isinstance(other, dict):
-        return set(one) <= set(other) and all(equal(value, other[name]) for name, value in one.items())
+        same = (is_equal(value, other[name], near) for name, value in one.items() if name in other)
+        return set(one) <= set(other) and all(same)
     if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(equal, one, other))
+        return len(one) == len(other) and all(is_equal(a, b, near) for a, b in zip(one, other, strict=True))
     if isinstance(one, float) and isinstance(other, float):
-        return (math.isnan(one) and math.isnan(other)) or math.isclose(one, other, rel_tol=_NEAR)
+        return (math.isnan(one) and math.isnan(other)) or math.isclose(one, other, rel_tol=near)
     return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
 
 
-def _met(wanted: Sequence[Row], got: Sequence[Row]) -> dict[int, int]:
+def _met(wanted: Sequence[Row], got: Sequence[Row], equal: Equal) -> dict[int, int]:
     """By number of an expected row that of the row which meets it: as many as can be (an augmenting path for
     each), for one row may meet several expected ones of which another meets only one."""
     meets = [
@@ -103,6 +110,7 @@ def _nearest(
     wanted: Sequence[tuple[Part, Row]],
     got: Sequence[Row],
     keys: Sequence[str],
+    equal: Equal,
 ) -> list[tuple[int, int]]:
     """Pairs of rows without partner that are likely meant for each other: the more keys, then the more
     columns are equal, the earlier."""

@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from twinlake.base.as_json import to_json
+from twinlake.base.times import from_micros
 from twinlake.topics import change_data
-from twinlake.topics.contract import DELETE, JSON, STRING
+from twinlake.topics.contract import JSON, STRING
 from twinlake.topics.topic import Topic
 from twinlake.topics.verdict import REASONS, VALID, VERDICTS
 from twinlake.unit_tests import values
@@ -99,9 +100,6 @@ class _Read:
         happened = self._event_time(self.given)
         timestamp = self.of("_timestamp", happened or FIRST)
         event = None if self.of(TOMBSTONE, False) else filler.event(number, self.given, happened or timestamp)
-        if event is None and self._topic.contract.null_values != DELETE:
-            why = f"the contract of {self._topic.name} does not say `nullValues: delete`"
-            raise self._entries[TOMBSTONE].wrong(f"it has no records without a value: {why}")
         ingested_at = self.of("_ingested_at", max(timestamp, before or timestamp))
         expected, reasons = self._expected()
         return Record(
@@ -115,7 +113,7 @@ class _Read:
         contract = self._topic.contract
         if contract.change_data:
             milliseconds = (event.get(change_data.SOURCE) or {}).get("ts_ms")
-            return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
+            return None if milliseconds is None else from_micros(milliseconds * 1000)
         found = event.get(contract.event_time or "")
         return found if isinstance(found, datetime) else None
 

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from twinlake.unit_tests.cases import Case
 from twinlake.unit_tests.given import Given, World, given, question
-from twinlake.unit_tests.matching import differences, expected
+from twinlake.unit_tests.matching import NEAR, differences, expected
 from twinlake.unit_tests.records import Record
 from twinlake.unit_tests.showing import differing_rows
 from twinlake.unit_tests.source import TestMistake
@@ -47,6 +47,12 @@ class Shown:
     how: str
     rows: Found
     late: Found | None
+    near: float = NEAR
+    """Doubles are equal within this part of the larger one."""
+
+
+class Raised(Exception):
+    """What an engine says in place of rows."""
 
 
 class Second(Protocol):
@@ -54,8 +60,8 @@ class Second(Protocol):
 
     name: str
 
-    def shown(self, world: World, case: Case, made: Given, folder: Path, *, full: bool) -> list[Shown]:
-        """What the case's table shows, in one way or, `full`, in several."""
+    def shown(self, world: World, case: Case, made: Given, *, full: bool) -> list[Shown]:
+        """What the case's table shows, in one way or, `full`, in several; Raised where it shows nothing."""
 
 
 def run(world: World, case: Case, spark: Callable[[], Second], *, full: bool = False) -> Outcome:
@@ -81,7 +87,10 @@ def _run(world: World, case: Case, spark: Callable[[], Second], folder: Path, fu
     if full or outcome.refused:
         second = spark()
         outcome = replace(outcome, engines=(*outcome.engines, second.name))
-        found += [(second.name, one) for one in second.shown(world, case, made, folder, full=full)]
+        try:
+            found += [(second.name, one) for one in second.shown(world, case, made, full=full)]
+        except Raised as error:
+            return replace(outcome, failure="\n".join((*_verdicts(made), f"{second.name}: {error}")))
     failures = _verdicts(made)
     for engine, shown in found:
         by = f" by {engine}{shown.how}" if full or outcome.refused else ""
@@ -99,7 +108,7 @@ def _by_witness(world: World, case: Case, made: Given, folder: Path) -> Shown:
 
 def _rows(case: Case, shown: Shown, by: str) -> list[str]:
     wanted = expected(case.rows, shown.rows, f"table {case.table}")
-    pairs = differences(wanted, shown.rows)
+    pairs = differences(wanted, shown.rows, shown.near)
     return differing_rows(f"rows{by}", pairs, len(wanted), len(shown.rows.rows)) if pairs else []
 
 
@@ -116,7 +125,7 @@ def _verdicts(made: Given) -> list[str]:
     for topic, records in made.records.items():
         for number, one in enumerate(records, start=1):
             wrong = one.verdict != one.expected or (
-                one.expected_reasons is not None and one.expected_reasons != one.reasons
+                one.expected_reasons is not None and set(one.expected_reasons) != set(one.reasons)
             )
             if wrong:
                 lines += [f"verdict of record {number} of {topic} (line {one.part.line}):", *_verdict(one)]

@@ -1,12 +1,89 @@
-"""Owns the verdicts of a case's records: what ingest would decide of them, as they came."""
+"""Owns the verdicts of a case's records: each is written as its producer would, and judged by the witness."""
 
 from __future__ import annotations
 
+import base64
+import io
+import json
+from collections.abc import Mapping
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+from twinlake.base.times import format_moment
+from twinlake.topics.contract import JSON
 from twinlake.topics.topic import Topic
-from twinlake.topics.verdict import VALID
 from twinlake.unit_tests.records import Record
+from twinlake.unit_tests.values import micros
+from twinlake.witness.ingest.judge import judge
+from twinlake.witness.ingest.record import Raw, Rules
+from twinlake.witness.question import Field
+
+SCHEMA_ID = 1
+_HEADER = b"\0" + SCHEMA_ID.to_bytes(4, "big")
 
 
 def judged(topic: Topic, records: list[Record]) -> list[Record]:
-    """The same records, each with its verdict, its reasons, and whether it is late."""
-    return [one.judged(VALID, (), False) for one in records]
+    """The same records, each with its verdict, its reasons, and whether it is late. TestMistake for one that
+    no producer can write."""
+    is_json = topic.contract.format == JSON
+    write = _as_json if is_json else _Avro(topic)
+    raw = [
+        Raw(
+            value=None if one.event is None else write(one), key=one.key, timestamp=micros(one.timestamp),
+            epoch=one.epoch, partition=one.partition, offset=one.offset,
+        )
+        for one in records
+    ]  # fmt: skip
+    rules = Rules(
+        contract=topic.contract.to_json(),
+        fields=tuple(map(Field.of, topic.newest.fields)),
+        schemas={} if is_json else {SCHEMA_ID: topic.newest.avro},
+    )
+    found = []
+    for record, one in zip(records, judge(raw, rules), strict=True):
+        if one.unsure:
+            raise record.part.wrong(f"nobody knows the verdict of this record: {one.unsure}")
+        found.append(record.judged(one.verdict, tuple(one.reasons), one.late))
+    return found
+
+
+def _as_json(record: Record) -> bytes:
+    return _json(record.event).encode()
+
+
+def _json(value: Any) -> str:
+    """As the contract of a topic in JSON has it: a decimal with all its digits, a time with its zone."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{json.dumps(str(key))}: {_json(one)}" for key, one in value.items()) + "}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_json, value))}]"
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    if isinstance(value, bytes):
+        return json.dumps(base64.b64encode(value).decode())
+    if isinstance(value, datetime):
+        return json.dumps(format_moment(value))
+    return json.dumps(value.isoformat() if isinstance(value, date) else value)
+
+
+class _Avro:
+    """Writes records of a topic by its newest schema, in the registry's frame."""
+
+    def __init__(self, topic: Topic) -> None:
+        import fastavro
+
+        self._topic = topic
+        self._schema = fastavro.parse_schema(dict(topic.newest.avro))
+
+    def __call__(self, record: Record) -> bytes:
+        import fastavro
+
+        out = io.BytesIO(_HEADER)
+        out.seek(len(_HEADER))
+        try:
+            fastavro.schemaless_writer(out, self._schema, dict(record.event or {}))
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            why = f"no producer of {self._topic.name} can write this record: its schema refuses a value"
+            raise record.part.wrong(why, " ".join(str(error).split())[:200]) from error
+        return out.getvalue()
