@@ -79,6 +79,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """The folder sets the marker; asking for the session does, too. One named point of a kill is drawn."""
     took = seconds.read()
     for item in items:
+        if not item.path.is_relative_to(TESTS):  # the unit test of a table
+            continue
         folder = item.path.relative_to(TESTS).parts[0]
         if folder in USES_SPARK or "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)

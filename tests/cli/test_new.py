@@ -158,7 +158,7 @@ def files_of(project: Project) -> set[str]:
     return {file.relative_to(project.root).as_posix() for file in found}
 
 
-def test_a_topic_and_a_table_are_three_new_files(here: Project) -> None:
+def test_a_topic_and_a_table_are_four_new_files(here: Project) -> None:
     before = files_of(here)
 
     topic = new("topic", "orders", "--sample", "../../orders.jsonl")
@@ -169,6 +169,7 @@ def test_a_topic_and_a_table_are_three_new_files(here: Project) -> None:
         "contracts/orders.yaml",
         "contracts/sales.yaml",
         "jobs/tables/sales.py",
+        "jobs/tables/sales.test.yaml",
     }
     assert [one.name for one in load(here).sound()] == ["sales", "visits_per_page"]
 
@@ -186,6 +187,7 @@ def test_it_says_what_was_written_and_what_next(here: Project) -> None:
     assert table.stdout == (
         "sales.py: table sales, aggregate of orders\n"
         f"{here.contracts}/sales.yaml: what it promises, to be filled in\n"
+        "sales.test.yaml: its unit test, with what it shows of a few records\n"
     )
     assert "next: look the contract through" in topic.stderr and "next: `twinlake check`" in table.stderr
 

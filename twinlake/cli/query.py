@@ -65,7 +65,7 @@ def explain_command(
     as_json: Annotated[bool, typer.Option("--json", help="print the answer as JSON")] = False,
 ) -> None:
     """Which records, of which partitions, offsets and batches, are behind one row of a table."""
-    asked = _key(key or [])
+    asked = key_of(key or [])
     services, waiting = _server()
     found = ask_why(services, table, asked, as_of, waiting)
     if as_json:
@@ -116,7 +116,8 @@ def _print_rows(head: dict[str, Any], rows: Iterable[dict[str, Any]]) -> dict[st
     return head
 
 
-def _key(given: list[str]) -> dict[str, str | None]:
+def key_of(given: list[str]) -> dict[str, str | None]:
+    """The key columns of a row, as they are given: `name=value`, or the name alone for NULL."""
     parts = [one.partition("=") for one in given]
     if len({name for name, _, _ in parts}) < len(parts):
         raise UsageError("a key column is given twice", ", ".join(given), "give each of them once")

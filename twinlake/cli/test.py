@@ -45,12 +45,22 @@ def test_command(
     junit: Annotated[
         Path | None, typer.Option(metavar="FILE", help="write the outcomes as JUnit's XML, too")
     ] = None,
+    record: Annotated[
+        str | None, typer.Option(metavar="TABLE", help="add a case of the records behind one of its rows")
+    ] = None,
+    keys: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN=VALUE", help="with --record, the row's key columns")
+    ] = None,
 ) -> None:
     """Run the cases of <table>.test.yaml beside the definitions: records in, rows out.
 
     Exit code 1: a case failed; 2: a file is wrong; 5: there was nothing to run.
     """
     settings = load_settings()
+    if record is not None:
+        from twinlake.cli.record_test import record as record_case
+
+        return record_case(settings, record, keys or [])
     asked = _Asked(tuple(names or ()), part, full, junit)
     if watch:
         _watch(settings, asked)

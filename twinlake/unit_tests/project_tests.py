@@ -78,6 +78,19 @@ def opened(collected: Collected) -> Iterator[World]:
         engine.close()
 
 
+@contextmanager
+def known_world(sources: Sequence[Project]) -> Iterator[World]:
+    """All sound tables of these projects, and every topic that they are made of."""
+    tables, _ = _bound({table.name: table for table in load(*sources).tables})
+    names = dict.fromkeys(name for table in tables.values() for name in upstream_topics(table, tables))
+    topics = {name: load_topic(name, *sources) for name in names}
+    engine = Evaluator()
+    try:
+        yield World(tables, topics, engine)
+    finally:
+        engine.close()
+
+
 def matching(found: Iterable[Case], part: str | None) -> list[Case]:
     """Those whose table or name has this text in it, whatever its case."""
     return [case for case in found if part is None or part.lower() in case.title.lower()]

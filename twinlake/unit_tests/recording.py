@@ -1,0 +1,69 @@
+"""Writes a case of records that a lake has: their fields, and how Kafka had them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from twinlake.base.errors import NotFoundError, UsageError
+from twinlake.base.files import replace_file, shown_path
+from twinlake.topics.topic import Topic
+from twinlake.unit_tests.cases import ENDING, cases
+from twinlake.unit_tests.given import World
+from twinlake.unit_tests.writing import ABOUT, case_text
+from twinlake.witness.database import connect
+from twinlake.witness.rows import value_of
+from twinlake.witness.types import text_literal
+
+RecordId = tuple[int, int, int]
+"""(epoch, partition, offset)"""
+
+
+def records_of(topic: Topic, files: Sequence[str], ids: Iterable[RecordId]) -> list[dict[str, Any]]:
+    """These records of the topic's log, as a case writes them, in the order in which Kafka had them. Fields
+    without a value are left out. NotFoundError where the log's files have none of them."""
+    wanted = ", ".join(f"({epoch}, {partition}, {offset})" for epoch, partition, offset in sorted(set(ids)))
+    if not files or not wanted:
+        raise NotFoundError(f"no record of topic {topic.name} is known", "its log has none", "produce some")
+    listed = ", ".join(map(text_literal, files))
+    connection = connect()
+    try:
+        found = connection.execute(
+            'SELECT event, epoch, "partition", "timestamp" FROM'
+            f" read_parquet([{listed}], union_by_name = true, hive_partitioning = false)"
+            f' WHERE (epoch, "partition", "offset") IN ({wanted}) AND NOT coalesce(replay, false)'
+            ' ORDER BY "timestamp", epoch, "partition", "offset"'
+        ).fetchall()
+    finally:
+        connection.close()
+    return [_written(topic, *row) for row in found]
+
+
+def _written(topic: Topic, event: Any, epoch: int, partition: int, timestamp: Any) -> dict[str, Any]:
+    beside = {"_epoch": epoch, "_partition": partition}
+    written = {name: value for name, value in beside.items() if value}
+    at = value_of(timestamp)
+    if event is None:
+        return {"_tombstone": True, **written, "_timestamp": at}
+    for field in topic.newest.fields:
+        kept = next((name for name in field.names if event.get(name) is not None), None)
+        if kept is not None:
+            written[field.name] = value_of(event[kept])
+    return written if written.get(topic.contract.event_time or "") == at else {**written, "_timestamp": at}
+
+
+def add_case(
+    world: World, table: str, folder: Path, name: str, records: Mapping[str, list[dict[str, Any]]]
+) -> Path:
+    """Adds the case to the table's test file, which is made where there is none. UsageError where it has a
+    case of this name already."""
+    files = sorted(folder.rglob(f"{table}{ENDING}")) or [folder / f"{table}{ENDING}"]
+    text = f"{ABOUT}\ncases:\n"
+    if files[0].exists():
+        if any(case.name == name for case in cases(files[0], world.tables)):
+            what = f"{shown_path(files[0])} has a case {name!r} already"
+            raise UsageError(what, "it was recorded before", "rename it, or remove it")
+        text = files[0].read_text(encoding="utf-8").rstrip("\n") + "\n\n"
+    replace_file(files[0], text + case_text(world, table, name, records))
+    return files[0]
