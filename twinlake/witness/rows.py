@@ -35,6 +35,10 @@ class Found:
     types: Types
     rows: tuple[tuple[Any, ...], ...]
 
+    @property
+    def names(self) -> list[str]:
+        return list(self.types)
+
 
 class Evaluator:
     """One engine for many questions, which are asked one after the other."""
