@@ -14,7 +14,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from tests.project import PROJECT, project_in
+from tests.ingest.stage import frame
+from tests.project import OURS, PROJECT, project_in
+from tests.registry import FakeRegistry
 from twinlake.base.job import Failed, Run
 from twinlake.base.times import Clock, utc_now
 from twinlake.config.settings import Services, Settings
@@ -25,6 +27,7 @@ from twinlake.lake.catalog.stalled import Report, published
 from twinlake.lake.delta import delta
 from twinlake.lake.log.log import Log
 from twinlake.server.lake_server import LakeServer, OnBatch
+from twinlake.topics.topic import load_topic
 
 START = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 EVENT = ("event_id", "order_id", "customer", "region", "status", "amount", "ordered_at")
@@ -47,6 +50,7 @@ class WrittenIngest:
         self.state, self.error, self.log_end = "running", None, LogEnd.of(log.topic.name, {})
         self._log, self._on_batch, self._clock = log, on_batch, clock
         self._records = sum(log.metadata().get("counts", {}).values())
+        self._avro = dict(log.topic.newest.avro)
         self.unread = 0
 
     def start(self) -> None:
@@ -76,7 +80,7 @@ class WrittenIngest:
     def append(self, records: list[dict[str, Any]]) -> int:
         batch = self._log.end() + 1
         rows = [
-            (0, 0, self._records + index, one["ordered_at"], 1, b"k", b"v", None, 1,
+            (0, 0, self._records + index, one["ordered_at"], 1, b"k", frame(1, self._avro, one), None, 1,
              tuple(one[name] for name in EVENT), "valid", [], False, "1.0.0", False, batch, self._clock())
             for index, one in enumerate(records)
         ]  # fmt: skip
@@ -90,8 +94,8 @@ class WrittenIngest:
             "watermark": int(watermark.timestamp() * 1_000_000),
             "counts": {"valid": self._records, "invalid": 0, "duplicate": 0, "too_late": 0, "late": 0},
         }  # fmt: skip
-        frame = self._log.spark.createDataFrame(rows, self._log.ddl)
-        delta.append(frame, self._log.path, "test-log", batch, metadata)
+        written = self._log.spark.createDataFrame(rows, self._log.ddl)
+        delta.append(written, self._log.path, "test-log", batch, metadata)
         self._on_batch(batch, None)
         return batch
 
@@ -162,6 +166,17 @@ class Lake:
 
     def promote(self, plan: str, job: str | None = None) -> dict[str, Any]:
         return self.do("promote", job=job, plan=plan, approved_by="tester")
+
+
+@contextmanager
+def registry_of_orders() -> Iterator[FakeRegistry]:
+    """One that has the schema that `append` writes orders with."""
+    found = FakeRegistry()
+    found.add("orders-value", 1, dict(load_topic("orders", OURS).newest.avro))
+    try:
+        yield found
+    finally:
+        found.close()
 
 
 @contextmanager

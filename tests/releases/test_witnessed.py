@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.tables import sales_per_region
-from tests.releases.lake import Lake, following_sql_server, order
+from tests.releases.lake import Lake, following_sql_server, order, registry_of_orders
 from twinlake.base.errors import DifferenceError, UsageError
 from twinlake.base.job import Run
 from twinlake.batch import witnessing
@@ -33,8 +33,8 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
     home = tmp_path_factory.mktemp("witnessed") / "home"
     home.mkdir()
     (home / "twinlake.toml").write_text('[proof]\nwitness = "required"\nwindow_rows = 150\n')
-    with following_sql_server(home / "lake") as url:
-        found = Lake(spark, home, url)
+    with following_sql_server(home / "lake") as url, registry_of_orders() as registry:
+        found = Lake(spark, home, url, registry_url=registry.url)
         try:
             found.promote(found.build({SALES.name: SALES}))
             append(found, 100)

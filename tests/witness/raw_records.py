@@ -15,14 +15,8 @@ NOW = 1_769_904_000_000_000
 
 
 def rules_of(topic: Topic, schemas: Mapping[int, Mapping[str, Any]] = {}) -> Rules:
-    fields = (
-        Field(
-            name=one.name, type=one.type, aliases=one.aliases, avro=one.avro, has_default=one.has_default,
-            default=one.default,
-        )
-        for one in topic.newest.fields
-    )  # fmt: skip
-    return Rules(contract=topic.contract.to_json(), fields=tuple(fields), schemas=schemas)
+    fields = tuple(map(Field.of, topic.newest.fields))
+    return Rules(contract=topic.contract.to_json(), fields=fields, schemas=schemas)
 
 
 def raw(value: bytes | None, key: bytes | None = None, timestamp: int = NOW, **place: int) -> Raw:

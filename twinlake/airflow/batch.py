@@ -98,6 +98,7 @@ def summary_lines(
             covers += "; nothing was pending, this is its newest certificate"
         lines.append(f"{one['table']}: speed and batch are equal, {rows:,} rows compared ({covers})")
         lines += [f"  {one['proof']}"] if one.get("proof") else []
+        lines += [f"  {topic}" for topic in one.get("topics", ())]
         firsts += [one["first_window"]] if one["first_window"] else []
     if interval is None:
         return lines

@@ -123,7 +123,7 @@ def release() -> None:
             raise ShownFailure(f"the gate refused plan {made['id']}: {', '.join(failed)}")
         link, place = report_of(made["id"], found.get("report"))
         said = [*made["lines"], *compared, f"gate: {len(found['checks'])} checks passed"]
-        proofs = [one for one in found["checks"] if one["name"] == "witness"]
+        proofs = [one for one in found["checks"] if one["name"] in ("witness", "ingest")]
         said += [f"  {one['table']}: {one['detail']}" for one in proofs]
         for line in (*said, f"report: {place}"):
             log.info("%s", line)

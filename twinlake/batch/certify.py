@@ -16,6 +16,7 @@ from twinlake.batch.due import WHOLE, Scope, due, gained, rewritten
 from twinlake.batch.rebuild import Rebuilt, rebuild
 from twinlake.batch.verify import verify
 from twinlake.batch.witnessing import witnessed
+from twinlake.batch.witnessing_topics import witness_topics
 from twinlake.config.sections import WITNESS_OFF
 from twinlake.kinds.kind import grid_of
 from twinlake.kinds.windows import Windows, window_range
@@ -52,6 +53,8 @@ class Certified:
     repaired: list[dict[str, Any]] = field(default_factory=list)
     first_window: str | None = None
     """Where a range was asked for: the start of the table's first window, if it has any."""
+    topics: list[str] = field(default_factory=list)
+    """What a second decoder says of the ingest of each topic upstream, in words."""
 
     def to_json(self) -> dict[str, Any]:
         made = self.certificate
@@ -100,7 +103,8 @@ def verify_version(lake: OpenLake, version: Version, run: Run, asked: Asked) -> 
         scope = found
     made = new_certificate(lake, version, run, pin, scope)
     if made.equal or not asked.repair or not isinstance(opened, MaintainedVersion):
-        return _ended(Certified(certificate=made, first_window=_first_window(opened, windows)), opened)
+        first, topics = _first_window(opened, windows), _topics(lake, made)
+        return _ended(Certified(certificate=made, first_window=first, topics=topics), opened)
     return rebuild_version(lake, version, run, replace(asked, only_due=False))
 
 
@@ -149,6 +153,8 @@ def new_certificate(
             opened, pin, run, staging, made.created_at, lambda: lake.versions.pin(version, run)
         )
         run.check_cancelled()
+        if made.is_whole:
+            witness_topics(lake, pin.position, run)
         made = replace(made, witness=witness, created_at=format_moment(lake.clock()))
     return _kept(lake, made)
 
@@ -161,6 +167,13 @@ def _asks(lake: OpenLake, made: Certificate, pin: Pin) -> bool:
         return False
     ends = (lake.logs[topic].metadata().get("counts", {}) for topic in pin.position)
     return made.is_whole or sum(map(records_in, ends)) <= proof.window_rows
+
+
+def _topics(lake: OpenLake, made: Certificate) -> list[str]:
+    if made.witness is None:
+        return []
+    found = (lake.certificates.topics.newest(topic) for topic in sorted(made.position))
+    return [f"{one.topic}: {one.words}" for one in found if one is not None]
 
 
 def difference_error(made: Certificate, whose: str, remedy: str) -> DifferenceError:

@@ -176,6 +176,7 @@ def maintain(lake: OpenLake, table: str | None = None, run: Run | None = None) -
             lake.plans.drop({release.plan for release in release_log.releases(lake.path) if release.plan})
             lake.runs.compact()
             lake.certificates.compact()
+            lake.certificates.topics.compact()
     if damages:
         raise damages[0]
     return Maintained(commit_files_deleted=deleted, logs_compacted=tuple(compacted), versions_deleted=gone)

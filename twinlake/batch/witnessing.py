@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,6 +44,7 @@ WAIT_S = 7 * 86_400.0
 """Others are asked before it, one after the other; whoever waits may be cancelled."""
 _asking = threading.Lock()
 """A lake server has one child at a time: each may take 2 GB."""
+IN_A_STORE = "the lake is in a store, and its files would have to be fetched"
 STEPPED_ROWS = 10_000_000
 """Of a longer log Spark writes no rows for it."""
 
@@ -58,12 +59,11 @@ def witnessed(
     What is written for it below `staging` is deleted again.
     """
     if not isinstance(staging, Path):
-        why = "the lake is in a store, and its files would have to be fetched"
-        answer = Answer(table=opened.version.table, verdict=NOT_WITNESSED, why=why)
+        answer = Answer(table=opened.version.table, verdict=NOT_WITNESSED, why=IN_A_STORE)
         return Witnessed(answer=answer, position=dict(pin.position), at=at)
     folder, table = staging / "witness" / opened.version.table, opened.version.table
     run.progress(0, 1, "comparisons", f"waiting to have another engine evaluate {table}", span=1)
-    with holding(_asking, "another engine to end other evaluations", WAIT_S, run):
+    with one_at_a_time(run):
         run.progress(0, 1, "comparisons", f"having another engine evaluate {table}", span=1)
         answer = _asked(opened, pin, run, folder)
         if answer.is_gone:
@@ -71,6 +71,11 @@ def witnessed(
             pin = again()
             answer = _asked(opened, pin, run, folder)
     return Witnessed(answer=answer, position=dict(pin.position), at=at)
+
+
+def one_at_a_time(run: Run) -> AbstractContextManager[None]:
+    """Nobody else asks the other engine meanwhile."""
+    return holding(_asking, "another engine to end other evaluations", WAIT_S, run)
 
 
 def _asked(opened: Opened, pin: Pin, run: Run, folder: Path) -> Answer:
@@ -82,14 +87,15 @@ def _asked(opened: Opened, pin: Pin, run: Run, folder: Path) -> Answer:
         run.check_cancelled()
         if any(word in str(error) for word in _GONE):
             return Answer(table=opened.version.table, verdict=NOT_WITNESSED, why=GONE, is_gone=True)
-        why = f"it was not asked: {_short(error)}"
+        why = f"it was not asked: {short(error)}"
         return Answer(table=opened.version.table, verdict=FAILED, why=why)
     finally:
         with suppress(OSError):
             store.delete_tree(folder)
 
 
-def _short(error: Exception) -> str:
+def short(error: Exception) -> str:
+    """An error on one line."""
     return " ".join(str(error).split())[:LONGEST] or type(error).__name__
 
 

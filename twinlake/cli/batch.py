@@ -66,6 +66,8 @@ def _show(kind: str, result: dict[str, Any]) -> None:
         witness = Witnessed.from_json(result["certificate"]["witness"])
         for line in (*result["clocks"], *(lines(witness.answer) if witness else ())):
             say(f"    {line}")
+    for topic in result.get("topics", ()):
+        say(f"  {topic}")
     for title, found in (("differs", result["differences"]), ("was repaired", result["repaired"])):
         for one in found[:SHOWN]:
             if one["cause"] == "raises":

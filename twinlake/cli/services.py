@@ -213,6 +213,8 @@ def _show(parts: list[dict[str, Any]], lake: dict[str, Any]) -> None:
         say(f"certificate: {name} ", equal, f" over {certificate['covers']}; {rows}, {at}")
         if proof := certificate.get("proof"):
             say(f"  {proof}")
+    for one in lake.get("topic_certificates", ()):
+        say(f"certificate: topic {one['topic']}: {one['words']}, {one['created_at']}")
     if lake["changelogs"]:
         say("")
         show_changelogs(lake["changelogs"])
@@ -257,6 +259,11 @@ def problems(
         for certificate in lake["certificates"]
         if certificate["equal"] and certificate.get("disputed")
     ]
+    found += [
+        (f"topic {one['topic']}", _mistaken(one).to_json())
+        for one in lake.get("topic_certificates", ())
+        if one["disputed"]
+    ]
     found += [(f"changelog of {one['table']}", one["error"]) for one in lake["changelogs"] if one["error"]]
     known = {error.get("file") for _, error in found}
     found += [("lake", error) for error in lake["damaged"] if error["file"] not in known]
@@ -285,6 +292,15 @@ def _unlike(certificate: dict[str, Any]) -> DifferenceError:
     return DifferenceError(
         certificate["proof"], f"the certificate of {certificate['created_at']} says so",
         f"`twinlake verify {certificate['table']}` shows rows of both sides and their records",
+    )  # fmt: skip
+
+
+def _mistaken(certificate: dict[str, Any]) -> DifferenceError:
+    """A second decoder does not find what ingest has written, or has not said."""
+    return DifferenceError(
+        certificate["words"], f"the topic's certificate of {certificate['created_at']} says so",
+        "find out who is right by the documentation; `twinlake replay` validates a quarantine again, and "
+        "`twinlake verify` of a table of the topic looks again",
     )  # fmt: skip
 
 

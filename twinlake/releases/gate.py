@@ -12,12 +12,14 @@ from twinlake.base.times import format_moment, parse_moment
 from twinlake.base.waiting import wait_for
 from twinlake.batch.certify import new_certificate
 from twinlake.batch.failing_view import raising
+from twinlake.batch.witnessing_topics import witness_topics
 from twinlake.config.sections import WITNESS_OFF
 from twinlake.lake.catalog import release_log
 from twinlake.lake.catalog.certificates import Certificate
 from twinlake.lake.catalog.failing_record import REMEDY
 from twinlake.lake.catalog.maintained_version import LogView, MaintainedVersion
 from twinlake.lake.catalog.plans import Plan
+from twinlake.lake.catalog.topic_certificates import TopicCertificate
 from twinlake.lake.catalog.version import Pin, Version
 from twinlake.lake.open_lake import OpenLake
 from twinlake.releases.build import certify_first, green_version
@@ -28,6 +30,7 @@ from twinlake.releases.gate_checks import (
     Gate,
     certificate_check,
     columns_check,
+    ingest_check,
     is_recent,
     lag_check,
     production_check,
@@ -68,7 +71,7 @@ def ask(
     """
     last = lake.plans.gate(plan.id, Gate) if recent else None
     excused = dict(last.excused) if last else {}
-    _refuse_others(plan, unwitnessed)
+    _refuse_others(lake, plan, unwitnessed)
     met = _recently_met(lake, last)
     live = release_log.live(lake.path)
     checks = [production_check(plan, live)]
@@ -99,6 +102,12 @@ def ask(
             checks += known[1]
         else:
             checks += _contract_checks(lake, green, pin)
+    for one in _ingests(lake, plan, run):
+        if one.is_refused and one.topic in unwitnessed:
+            excused[one.key] = Excuse(
+                reason=unwitnessed[one.topic], by=by, refused=one.topic, why=one.answer.why
+            )
+        checks.append(ingest_check(one, lake.settings.values.proof.witness, excused.get(one.key)))
     gate = Gate(
         plan=plan.id, at=format_moment(lake.clock()), checks=tuple(checks), asked_of=asked_of,
         excused=excused,
@@ -114,6 +123,7 @@ def renew(lake: OpenLake, plan: Plan, run: Run) -> None:
         if green is not None:
             recent_certificate(lake, green, run)
             _witnessed(lake, green, run)
+    _ingests(lake, plan, run)
 
 
 def recent_certificate(lake: OpenLake, version: Version, run: Run) -> Check:
@@ -141,14 +151,28 @@ def _witnessed(lake: OpenLake, version: Version, run: Run) -> Certificate | None
     return found
 
 
-def _refuse_others(plan: Plan, unwitnessed: Mapping[str, str]) -> None:
+def _ingests(lake: OpenLake, plan: Plan, run: Run) -> list[TopicCertificate]:
+    """Of each topic upstream once, what a second decoder says of its ingest; nothing of an empty log."""
+    if lake.settings.values.proof.witness == WITNESS_OFF:
+        return []
+    topics = [topic for topic in _upstream(lake, plan) if lake.logs[topic].end()]
+    return witness_topics(lake, topics, run)
+
+
+def _upstream(lake: OpenLake, plan: Plan) -> set[str]:
+    greens = (green_version(lake, plan, change.table) for change in plan.switched)
+    return {topic for green in greens if green is not None for topic in green.topics}
+
+
+def _refuse_others(lake: OpenLake, plan: Plan, unwitnessed: Mapping[str, str]) -> None:
     switched = [change.table for change in plan.switched]
-    for table in unwitnessed:
-        if table not in switched:
+    known = {*switched, *(_upstream(lake, plan) if unwitnessed else ())}
+    for name in unwitnessed:
+        if name not in known:
             raise UsageError(
-                f"{table!r} is not a table that plan {plan.id} switches",
+                f"{name!r} is not a table that plan {plan.id} switches, nor a topic of one",
                 f"it switches {', '.join(switched) or 'none'}",
-                "name one of them as TABLE=REASON, or leave it out",
+                "name one of them, or a topic upstream, as NAME=REASON, or leave it out",
             )
 
 

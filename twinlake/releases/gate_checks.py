@@ -13,6 +13,7 @@ from twinlake.lake.catalog.certificates import Certificate
 from twinlake.lake.catalog.disputed import lines
 from twinlake.lake.catalog.plans import Plan
 from twinlake.lake.catalog.release_log import Release
+from twinlake.lake.catalog.topic_certificates import TopicCertificate
 from twinlake.lake.catalog.version import Health, Version, batches_text
 from twinlake.lake.catalog.witnessed import Witnessed
 from twinlake.topics.contract import Contract
@@ -28,7 +29,7 @@ class Check:
     """One thing that was asked, with the answer in words that name the values."""
 
     table: str
-    name: str  # production | certificate | witness | lag | columns | readable | expectation
+    name: str  # production | certificate | witness | ingest | lag | columns | readable | expectation
     passed: bool
     detail: str
     rows: tuple[str, ...] = ()
@@ -63,7 +64,8 @@ class Gate:
     asked_of: dict[str, list[Any]] = field(default_factory=dict)
     """By table: the version and the position of which its contract was asked."""
     excused: dict[str, Excuse] = field(default_factory=dict)
-    """Tables that may go live although no other engine can evaluate them."""
+    """Tables that may go live although no other engine can evaluate them; by `topic NAME`, topics whose
+    ingest none has witnessed."""
 
     @property
     def passed(self) -> bool:
@@ -128,6 +130,19 @@ def witness_check(version: Version, certificate: Certificate, policy: str, excus
         detail += f"; to go live with it, add --unwitnessed '{version.table}=REASON'"
     rows = tuple(lines(found.answer, MOST_ROWS)) if found else ()
     return Check(table=version.table, name="witness", passed=passed, detail=detail, rows=rows)
+
+
+def ingest_check(certificate: TopicCertificate, policy: str, excuse: Excuse | None) -> Check:
+    """What a second decoder and evaluator of contracts makes of a topic's records; decided as by
+    `witness_check`."""
+    passed, detail = certificate.is_equal, certificate.words
+    if certificate.is_refused and excuse is not None and excuse.why == certificate.answer.why:
+        passed, detail = True, f"{detail}; accepted by {excuse.by}: {excuse.reason}"
+    elif policy != WITNESS_REQUIRED:
+        passed, detail = True, detail if passed else f"{detail}; it is reported, and blocks nothing"
+    elif certificate.is_refused:
+        detail += f"; to go live with it, add --unwitnessed '{certificate.topic}=REASON'"
+    return Check(table=certificate.topic, name="ingest", passed=passed, detail=detail)
 
 
 def is_recent(age_seconds: float) -> bool:

@@ -36,8 +36,8 @@ Unwitnessed = Annotated[
     tuple[Excused, ...],
     Field(
         max_length=1000, strict=False,  # JSON has lists
-        title="Unwitnessed", description="TABLE=REASON: go live with a table that no other engine can "
-        "evaluate; the reason is kept",
+        title="Unwitnessed", description="NAME=REASON: go live with a table that no other engine can "
+        "evaluate, or a topic whose ingest none has witnessed; the reason is kept",
     ),
 ]  # fmt: skip
 OfPlan = Annotated[Name, Field(description="the plan's id")]

@@ -226,6 +226,7 @@ class LakeServer:
             "release": found.to_json() if found else None,
             "tables": tables_status(self.settings.lake, found) if found else [],
             "certificates": self._newest_certificates(found) if found else [],
+            "topic_certificates": [one.summary() for one in self._certificates.topics.all()],
             "changelogs": self._changelogs.status(),
             "paused": [one.to_json() for one in self.pauses.all()],
             "spark": self._executors.status() if self._executors else None,

@@ -109,7 +109,7 @@ def do_retire(lake: OpenLake, params: RetireParams, run: Run) -> Retired:
 
 
 def _excused(given: Sequence[str]) -> dict[str, str]:
-    """TABLE=REASON, by table."""
+    """NAME=REASON, by the name of a table or topic."""
     pairs = (one.partition("=") for one in given)
     return {table: reason.strip() for table, _, reason in pairs}
 

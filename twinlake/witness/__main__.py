@@ -11,9 +11,13 @@ import os
 import resource
 import signal
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 
 from twinlake.witness.evaluate import evaluate
+from twinlake.witness.ingest.evaluate import sampled
+from twinlake.witness.ingest.question import TopicQuestion
 from twinlake.witness.question import Limits, Question
 
 LOW = 10
@@ -29,8 +33,13 @@ def main() -> None:
     asked = json.load(sys.stdin)
     limits = Limits.from_json(asked["limits"])
     bound(limits)
-    answer = evaluate(Question.from_json(asked["question"]), limits)
-    json.dump(answer.to_json(), sys.stdout)
+    json.dump(_answer(asked, limits), sys.stdout)
+
+
+def _answer(asked: Mapping[str, Any], limits: Limits) -> dict[str, Any]:
+    if "records" in asked:
+        return sampled(TopicQuestion.from_json(asked["records"]), limits).to_json()
+    return evaluate(Question.from_json(asked["question"]), limits).to_json()
 
 
 def bound(limits: Limits) -> None:

@@ -12,8 +12,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from twinlake.witness.answer import FAILED, NOT_WITNESSED, Answer, Verdict
 from twinlake.witness.question import Limits, Question
@@ -33,6 +35,17 @@ def never() -> bool:
     return False
 
 
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A child that gave no answer."""
+
+    verdict: Verdict
+    why: str
+
+
 def witness(
     question: Question,
     limits: Limits,
@@ -43,7 +56,21 @@ def witness(
 
     Once `is_stopped` says so the child is ended, and the question is not witnessed.
     """
-    asked = json.dumps({"question": question.to_json(), "limits": limits.to_json()})
+    found = ask({"question": question.to_json()}, limits, Answer.from_json, command, is_stopped)
+    if isinstance(found, Ended):
+        return Answer(table=question.table, verdict=found.verdict, why=found.why)
+    return found
+
+
+def ask(
+    question: Mapping[str, Any],
+    limits: Limits,
+    read: Callable[[Any], T],
+    command: tuple[str, ...] = COMMAND,
+    is_stopped: Callable[[], bool] = never,
+) -> T | Ended:
+    """The same of a question of any sort, one member by its name; `read` makes an answer of its JSON."""
+    asked = json.dumps({**question, "limits": limits.to_json()})
     try:
         child = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -51,23 +78,22 @@ def witness(
             env={name: value for name, value in {**os.environ}.items() if name in _KEPT},
         )  # fmt: skip
     except OSError as error:
-        return _without(question, FAILED, f"it could not be started: {error}")
+        return Ended(FAILED, f"it could not be started: {error}")
     try:
         said, errors = _said(child, asked, limits, is_stopped)
     except subprocess.TimeoutExpired:
-        why = "it was stopped" if is_stopped() else _too_long(limits)
-        return _without(question, NOT_WITNESSED, why)
+        return Ended(NOT_WITNESSED, "it was stopped" if is_stopped() else _too_long(limits))
     finally:
         _end(child)
     if child.returncode in _OUT_OF_TIME:
-        return _without(question, NOT_WITNESSED, _too_long(limits))
+        return Ended(NOT_WITNESSED, _too_long(limits))
     if child.returncode != 0:
         last = " ".join(errors.split())[-_SHOWN:]
-        return _without(question, FAILED, f"it ended with {child.returncode}: {last or 'it said nothing'}")
+        return Ended(FAILED, f"it ended with {child.returncode}: {last or 'it said nothing'}")
     try:
-        return Answer.from_json(json.loads(said))
+        return read(json.loads(said))
     except (ValueError, KeyError, TypeError) as error:
-        return _without(question, FAILED, f"its answer cannot be read: {error!r}")
+        return Ended(FAILED, f"its answer cannot be read: {error!r}")
 
 
 def _said(
@@ -86,10 +112,6 @@ def _said(
 
 def _too_long(limits: Limits) -> str:
     return f"it takes more than {limits.seconds:g} s"
-
-
-def _without(question: Question, verdict: Verdict, why: str) -> Answer:
-    return Answer(table=question.table, verdict=verdict, why=why)
 
 
 def _end(child: subprocess.Popen[str]) -> None:

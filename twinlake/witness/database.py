@@ -7,11 +7,11 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import duckdb
 
-from twinlake.witness.question import Limits, Question, Rows
+from twinlake.witness.question import Limits, Rows
 from twinlake.witness.refused import Refused
 from twinlake.witness.types import Type, identifier, text_literal
 
@@ -30,6 +30,14 @@ SETTINGS = {
     "scalar_subquery_error_on_multiple_rows": "true",
     "preserve_insertion_order": "false",
 }
+
+
+class Asking(Protocol):
+    """A question of any sort."""
+
+    @property
+    def files(self) -> Sequence[str]:
+        """All that may be read for it."""
 
 
 class Database:
@@ -128,7 +136,7 @@ def connect(memory_mb: int = 1024, threads: int = 1) -> duckdb.DuckDBPyConnectio
 
 
 @contextmanager
-def opened(question: Question, limits: Limits) -> Iterator[Database]:
+def opened(question: Asking, limits: Limits) -> Iterator[Database]:
     """A database that reaches the question's files and no others, and loads nothing."""
     connection = connect(memory_mb=limits.memory_mb, threads=limits.threads)
     try:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from twinlake.base.location import Location
 from twinlake.kinds.windows import ALL, Windows
+from twinlake.lake.catalog.topic_certificates import TopicCertificates
 from twinlake.lake.catalog.version import batches_text
 from twinlake.lake.catalog.witnessed import Witnessed
 from twinlake.lake.delta.ledger import Ledger
@@ -212,6 +213,8 @@ class Certificates:
     """`<lake>/certificates`, and the newest of each version in memory, by sequence and never by a clock."""
 
     def __init__(self, lake: Location) -> None:
+        self.topics = TopicCertificates(lake)
+        """Beside those of versions."""
         self._ledger = _ledger(lake)
         self._lock = threading.Lock()
         self._newest: dict[tuple[str, str], Certificate] = {}

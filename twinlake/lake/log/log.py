@@ -17,7 +17,7 @@ from twinlake.lake.delta import delta
 from twinlake.lake.delta.appender import Appender
 from twinlake.lake.delta.data_file import Column
 from twinlake.lake.delta.delta import relation_sql
-from twinlake.lake.log import active_topics, log_fields
+from twinlake.lake.log import active_topics, contracts, log_fields
 from twinlake.lake.log.quarantine import latest_sql
 from twinlake.topics import record_id, record_key
 from twinlake.topics.contract import JSON
@@ -139,7 +139,9 @@ class Log:
             newest.file,
             remedy="give the field that type in the file, or another name; then `twinlake reload`",
         )
-        self.publish(self.metadata().get("schemas", {}))  # last: its columns must be there
+        metadata = self.metadata()
+        contracts.begin(self.lake, self.topic, int(metadata.get("batch", 0)))
+        self.publish(metadata.get("schemas", {}))  # last: its columns must be there
         return self.appender.table_id
 
     def publish(self, met: Iterable[int | str]) -> None:
