@@ -230,7 +230,7 @@ def test_diff_of_what_is_not_there_is_wrong_use(
 
 @pytest.mark.parametrize(
     ("passed", "exit_code", "shown"),
-    [(True, 0, f"ok     t lag: {NASTY}"), (False, 1, f"FAILED t lag: {NASTY}")],
+    [(True, 0, f"ok     t witness: {NASTY}"), (False, 1, f"FAILED t witness: {NASTY}")],
 )
 def test_gate_shows_each_check_and_ends_with_1_if_one_failed(
     twinlake: Twinlake, passed: bool, exit_code: int, shown: str
@@ -241,7 +241,8 @@ def test_gate_shows_each_check_and_ends_with_1_if_one_failed(
     as_json = twinlake(Answers(gate=gate), "gate", PLAN.id, "--json")
 
     assert (done.exit_code, as_json.exit_code) == (exit_code, exit_code)
-    assert lines(done) == ["gate (job gate): succeeded", shown, f"ok     lag: {NASTY}"]
+    rows = f"         {NASTY}"
+    assert lines(done) == ["gate (job gate): succeeded", shown, rows, f"ok     witness: {NASTY}", rows]
     assert json.loads(as_json.stdout) == gate
 
 
@@ -278,7 +279,8 @@ def test_a_refused_promotion_shows_the_gate(twinlake: Twinlake) -> None:
     done = twinlake(refused, *PROMOTE)
     as_json = twinlake(refused, *PROMOTE, "--json")
 
-    assert lines(done) == ["promote (job promote): failed", f"FAILED t lag: {NASTY}"]
+    shown = [f"FAILED t witness: {NASTY}", f"         {NASTY}"]
+    assert lines(done) == ["promote (job promote): failed", *shown]
     assert as_json.output.splitlines() == ["promote (job promote): failed"]
     for one in (done, as_json):
         assert isinstance(one.exception, DifferenceError) and one.exception.exit_code == 1
