@@ -29,6 +29,8 @@ NEVER_IMPORTED = {
     "pandas": "the limit of a version",
     "open-data-contract-standard": "a file of it is read",
 }
+LOADED_BY = {"pytest": "twinlake.unit_tests.pytest_plugin"}
+"""A package that loads a module of ours by its entry point, and so is there: nobody needs it for Twinlake."""
 PLAIN = """
 import runpy, twinlake
 for name in twinlake.__all__:
@@ -51,8 +53,8 @@ for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
     if not found.name.startswith({but!r}):
         importlib.import_module(found.name)
 """
-BUT = ("twinlake.airflow", "twinlake.lake.storage.hdfs_store")
-"""What the extras of these names bring."""
+BUT = ("twinlake.airflow", "twinlake.lake.storage.hdfs_store", *LOADED_BY.values())
+"""What the extras of these names bring, and what others load."""
 WITHOUT = """
 import sys
 class Missing:
@@ -83,7 +85,9 @@ def imported() -> dict[str, str]:
             if isinstance(node, ast.ImportFrom) and not node.level:
                 modules = [node.module or ""]
             for top in {module.partition(".")[0] for module in modules}:
-                if top not in sys.stdlib_module_names and top not in ("twinlake", "jobs", "tests"):
+                module = ".".join(path.relative_to(PROJECT).with_suffix("").parts)
+                is_ours = top in ("twinlake", "jobs", "tests") or LOADED_BY.get(top) == module
+                if top not in sys.stdlib_module_names and not is_ours:
                     found[top] = str(path.relative_to(PROJECT))
     return found
 
