@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
 from tests.unit_tests.small_project import CASES, project_of
+from twinlake.base.errors import UnreachableError
 from twinlake.cli.app import build_app
 
 FILE = "jobs/tables/pages.test.yaml"
@@ -95,3 +99,47 @@ def test_a_table_that_is_not_defined(tmp_path: Path) -> None:
 
     assert done.exception is not None and getattr(done.exception, "exit_code", None) == 2
     assert "did you mean pages?" in str(done.exception)
+
+
+def test_the_outcomes_as_junit_s_xml(tmp_path: Path) -> None:
+    other = CASES.replace("two visits are counted", "wrong").replace("visits: 2", "visits: 3")
+    mistaken = CASES.replace("two visits are counted", "mistaken").replace("visits: 2", "visit: 2")
+    bodies = "".join(one.replace("cases:\n", "") for one in (other, mistaken))
+    project_of(tmp_path, {FILE: CASES + bodies, "jobs/tables/none.test.yaml": CASES})
+
+    done = asked(tmp_path, "--junit", str(tmp_path / "report.xml"))
+
+    assert done.exit_code == 2, done.output
+    (suite,) = ElementTree.parse(tmp_path / "report.xml").getroot()
+    counts = {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")}
+    assert counts == {"tests": "4", "failures": "1", "errors": "2", "skipped": "0"}
+    said = {case.get("name"): [one.tag for one in case] for case in suite}
+    assert said == {
+        "two visits are counted": [], "wrong": ["failure"], "mistaken": ["error"], "file 1": ["error"]
+    }  # fmt: skip
+    (failure,) = suite.findall("testcase/failure")
+    assert "> visits        3" in (failure.text or "")
+
+
+def test_to_record_a_case_a_lake_has_to_run(tmp_path: Path) -> None:
+    project_of(tmp_path, {FILE: CASES})
+
+    done = asked(tmp_path, "--record", "pages", "--keys", "page=home")
+
+    assert isinstance(done.exception, UnreachableError), done.exception
+    assert (tmp_path / FILE).read_text() == CASES
+
+
+def test_watch_runs_again_once_a_file_has_changed(tmp_path: Path) -> None:
+    project = project_of(tmp_path, {FILE: CASES})
+    command = [sys.executable, "-m", "twinlake", "--project", str(tmp_path), "test", "--watch"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as watching:
+        try:
+            assert watching.stdout is not None
+            first = watching.stdout.readline()
+            (project.tables / "pages.test.yaml").write_text(CASES.replace("visits: 2", "visits: 3"))
+            second = watching.stdout.readline()
+        finally:
+            watching.kill()
+
+    assert first.startswith("passed  pages: ") and second.startswith("FAILED  pages: ")
