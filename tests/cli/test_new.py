@@ -271,3 +271,12 @@ def test_outside_of_a_project_it_says_how_to_make_one(
     refused = new("topic", "orders").exception
 
     assert isinstance(refused, UsageError) and "twinlake new project" in refused.remedy
+
+
+def test_a_broken_neighbour_keeps_no_table_from_being_made(here: Project) -> None:
+    (here.tables / "broken.py").write_text(
+        "from twinlake import Rolling\nTABLE = Rolling(name='broken', of='nowhere', last=('1 day',))\n"
+    )
+
+    assert new("table", "sales", "--from", "visits").exit_code == 0
+    assert "visits" in (here.tables / "sales.test.yaml").read_text()

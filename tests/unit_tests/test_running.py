@@ -160,3 +160,12 @@ def test_texts_stay_texts(tmp_path: Path) -> None:
     rows = "".join(f"      - {{page: {page}}}\n" for page in ("NO", "12:30", "1.10", "0x10", '"null"'))
 
     assert outcome(tmp_path, f"    records:\n      visits:\n{records}    rows:\n{rows}").passed
+
+
+def test_long_texts_are_shown_from_where_they_part(tmp_path: Path) -> None:
+    records = f"    records:\n      visits:\n        - {{page: {'x' * 100}a}}\n"
+
+    found = outcome(tmp_path, f"{records}    rows:\n      - {{page: {'x' * 100}b, visits: 1}}\n")
+
+    shown = "…" + "x" * 20
+    assert f"> page    {shown}b  {shown}a" in found.failure

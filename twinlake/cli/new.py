@@ -21,7 +21,7 @@ from twinlake.config.library import TEMPLATE
 from twinlake.config.project import FOLDERS, Project
 from twinlake.config.settings import Settings, refuse_home
 from twinlake.definitions.loader import load
-from twinlake.kinds.dependencies import ordered
+from twinlake.kinds.dependencies import upstream_topics
 from twinlake.kinds.kind import Kind
 from twinlake.releases.check import refused_tables
 from twinlake.topics.topic import Topic, load_topic, topic_names
@@ -183,24 +183,31 @@ def table_command(
             raise UsageError(f"a table cannot be called {wrong.table} here", wrong.why_text, "rename it")
     table = made.tables[-1]
     first = _first_test([*tables, *made.tables], topics, name)
-    write_new({module: made.module, contract: made.contract, test: first})
+    tested = {} if first is None else {test: first}
+    write_new({module: made.module, contract: made.contract, **tested})
     read = ", ".join([*table.inputs, *table.reads])
     beside = "".join(f", with {one.name} beside it" for one in made.tables[:-1])
     say(f"{shown_path(module)}: table {name}, {table.kind} of {read}{beside}")
     say(f"{shown_path(contract)}: what it promises, to be filled in")
-    say(f"{shown_path(test)}: its unit test, with what it shows of a few records")
+    if tested:
+        say(f"{shown_path(test)}: its unit test, with what it shows of a few records")
     tell("next: `twinlake check`, `twinlake test`; then `twinlake up` where nothing runs, else")
     tell("`twinlake plan`, `twinlake build` and `twinlake promote`")
 
 
-def _first_test(tables: Sequence[Kind], topics: Mapping[str, Topic], name: str) -> str:
+def _first_test(tables: Sequence[Kind], topics: Mapping[str, Topic], name: str) -> str | None:
+    """None where something upstream is wrong: nobody knows what the table shows."""
     from twinlake.unit_tests.given import World
+    from twinlake.unit_tests.project_tests import bound
     from twinlake.unit_tests.writing import first_test
     from twinlake.witness.rows import Evaluator
 
+    sound, _ = bound({one.name: one for one in tables})
+    if name not in sound or any(one not in topics for one in upstream_topics(sound[name], sound)):
+        return None
     engine = Evaluator()
     try:
-        return first_test(World({one.name: one for one in ordered(tables)}, topics, engine), name)
+        return first_test(World(sound, topics, engine), name)
     finally:
         engine.close()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,7 +50,7 @@ def collect(
                 f"there is no table {name!r}{near(name, known)}", "", "name one that is defined"
             )
     chosen = [file for file in found if not names or table_of(file) in names]
-    tables, wrong = _bound(known)
+    tables, wrong = bound(known)
     wrong += loaded.wrong
     topics, refused = dict[str, Topic](), list[TwinlakeError]()
     listed: list[Case] = []
@@ -81,7 +81,7 @@ def opened(collected: Collected) -> Iterator[World]:
 @contextmanager
 def known_world(sources: Sequence[Project]) -> Iterator[World]:
     """All sound tables of these projects, and every topic that they are made of."""
-    tables, _ = _bound({table.name: table for table in load(*sources).tables})
+    tables, _ = bound({table.name: table for table in load(*sources).tables})
     names = dict.fromkeys(name for table in tables.values() for name in upstream_topics(table, tables))
     topics = {name: load_topic(name, *sources) for name in names}
     engine = Evaluator()
@@ -96,7 +96,7 @@ def matching(found: Iterable[Case], part: str | None) -> list[Case]:
     return [case for case in found if part is None or part.lower() in case.title.lower()]
 
 
-def _bound(known: dict[str, Kind]) -> tuple[dict[str, Kind], list[TwinlakeError]]:
+def bound(known: Mapping[str, Kind]) -> tuple[dict[str, Kind], list[TwinlakeError]]:
     """The definitions, each bound to those that it reads; a wrong one is left out, and what reads it."""
     left, wrong = dict(known), list[TwinlakeError]()
     while True:

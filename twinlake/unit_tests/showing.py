@@ -10,7 +10,7 @@ from twinlake.unit_tests.values import shown
 
 MOST = 10
 """So many rows that differ are shown; all of them are counted."""
-_WIDEST = 60
+_WIDEST, _BEFORE = 60, 20
 _MARK, _FIRST = "!", ">"
 
 
@@ -68,11 +68,23 @@ def _row(pair: Pair, is_first: bool) -> Iterator[str]:
     yield f"different{at}:"
     rows, marked = [("", "expected", "got")], [False]
     for name, value in pair.expected.items():
-        rows.append((name, _cell(value), _cell(pair.got[name])))
+        rows.append((name, *_cells(value, pair.got[name])))
         marked.append(name in pair.differing)
     yield from side_by_side(rows, marked, is_first)
 
 
 def _cell(value: object) -> str:
-    text = shown(value)
+    return _cut(shown(value))
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
+
+
+def _cells(expected: object, got: object) -> tuple[str, str]:
+    """Both, from a little before where they part, so that what differs is not cut off."""
+    one, other = shown(expected), shown(got)
+    at = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), None)
+    if at is None or at < _WIDEST // 2 or max(len(one), len(other)) <= _WIDEST:
+        return _cut(one), _cut(other)
+    return _cut("…" + one[at - _BEFORE :]), _cut("…" + other[at - _BEFORE :])
