@@ -60,11 +60,11 @@ def log(rows: DataFrame, tmp_path_factory: pytest.TempPathFactory) -> TopicLog:
     return log_of(rows, tmp_path_factory.mktemp("log"), watermark=micros(WATERMARK))
 
 
-def whole(packed: DataFrame) -> DataFrame:
-    """Each history once, with record ids of its own."""
+def whole(packed: DataFrame, side: str = "whole") -> DataFrame:
+    """Each history once, as it was cut or not, with record ids of its own."""
     offset = "CAST(_offset + 1000 * CAST(split(history, '/')[0] AS int) AS bigint) AS _offset"
     columns = (offset if name == "_offset" else name for name in packed.columns)
-    return packed.where("history LIKE '%whole'").selectExpr(*columns)
+    return packed.where(f"history LIKE '%{side}'").selectExpr(*columns)
 
 
 def answer(table: Kind, rows: DataFrame, log: TopicLog, folder: Path) -> Answer:
