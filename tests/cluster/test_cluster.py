@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from tests.broker import free_port
 from tests.cluster.spark_cluster import Cluster
 from tests.demo.story import CHANGED, changed_definitions
-from tests.kill.server import LakeProcess, lake_process
+from tests.kill.server import WITNESSED, LakeProcess, lake_process
 from tests.kill.views import Views, differences
 from tests.project import PROJECT, TABLES
 from twinlake.base.job import Job
@@ -91,7 +91,7 @@ def here(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
         for number in (1, 2):
             cluster.worker(number)
         with lake_process(folder / "lake") as server:
-            (server.home / "twinlake.toml").write_text(cluster.settings())
+            (server.home / "twinlake.toml").write_text(WITNESSED + cluster.settings())
             server.produce(RECORDS)
             views = Views(spark, server.lake)
             yield Platform(server, cluster, views)

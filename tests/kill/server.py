@@ -33,6 +33,8 @@ from twinlake.topics.kafka import Kafka
 from twinlake.topics.produce import produce
 
 SCHEMA_ID = 1
+WITNESSED = '[proof]\nwitness = "required"\n'
+"""No release of a test that another engine does not confirm."""
 
 
 @contextmanager
@@ -62,8 +64,9 @@ class LakeProcess:
         self.port, self.produced, self.seed = free_port(), 0, seed
         self.command = ["-m", "twinlake.server"]
         home.mkdir(parents=True)
-        if lake:
-            (home / "twinlake.toml").write_text(f'[lake]\nuri = "{lake}"\n')
+        # what is in a store is not witnessed
+        settings = f'[lake]\nuri = "{lake}"\n' if lake else WITNESSED
+        (home / "twinlake.toml").write_text(settings)
         schema = json.loads((PROJECT / "schemas" / "orders.v1.avsc").read_text())
         registry.add("orders-value", SCHEMA_ID, schema)
         Kafka(broker.login).create("orders")
