@@ -25,11 +25,12 @@ _NOT_MEANT = ("file",)
 
 def begin(lake: Location, topic: Topic, after: int) -> None:
     """What comes after this batch is validated by the topic's contract; only the lake server says so, before
-    the first batch that is."""
+    the first batch that is. An era after it is of batches that the log has not: they will be others."""
     eras, era = _all(lake, topic.name), _era(topic, after)
-    if eras and {**eras[-1], "after": after} == era:
+    kept = [one for one in eras if one["after"] <= after]
+    if kept == eras and eras and {**eras[-1], "after": after} == era:
         return
-    kept = [one for one in eras if one["after"] < after]
+    kept = [one for one in kept if one["after"] < after]
     store.replace(_file(lake, topic.name), json.dumps([*kept, era][-_KEPT:], indent=1))
 
 
