@@ -29,18 +29,22 @@ _SEEDS = 1 << 31
 
 def witness_topics(lake: OpenLake, topics: Iterable[str], run: Run) -> list[TopicCertificate]:
     """A certificate of each topic by its name, of where its log ends now; one that this job, or anybody at
-    that position, has made is not made again. It raises CancelledError alone."""
+    that position, has made is not made again, where the witness could be asked. It raises CancelledError
+    alone."""
     return [_certificate(lake, topic, run) for topic in sorted(set(topics))]
 
 
 def _certificate(lake: OpenLake, topic: str, run: Run) -> TopicCertificate:
     known, end = lake.certificates.topics.newest(topic), lake.logs[topic].end()
-    if known and (known.job == run.id or (known.position == end and not known.is_wrong)):
+    if known and (known.job == run.id or (known.position == end and known.is_lasting)):
         return known
     run.progress(0, 1, "comparisons", f"having {topic} decoded and validated a second time", span=1)
     try:
         with one_at_a_time(run):
             answer = _answer(lake, topic, end, run)
+            if answer.is_gone:
+                run.say(f"a file that is read of {topic} is gone: asking again")
+                answer = _answer(lake, topic, end, run)
     except Exception as error:
         run.check_cancelled()
         answer = TopicAnswer(topic=topic, verdict=FAILED, why=f"it was not asked: {short(error)}")
@@ -59,10 +63,8 @@ def _answer(lake: OpenLake, topic: str, end: int, run: Run) -> TopicAnswer:
         schemas = _schemas(lake, log)
     except TwinlakeError as error:
         return TopicAnswer(topic=topic, verdict=NOT_WITNESSED, why=short(error))
-    asked = question(log, schemas, end, secrets.randbelow(_SEEDS))
-    found = ask(
-        {"records": asked.to_json()}, LIMITS, TopicAnswer.from_json, is_stopped=run.cancelled.is_set
-    )
+    asked = question(log, schemas, end, 1 + secrets.randbelow(_SEEDS))
+    found = ask({"records": asked.to_json()}, LIMITS, TopicAnswer.from_json, is_stopped=run.cancelled.is_set)
     if isinstance(found, Ended):
         return TopicAnswer(topic=topic, verdict=found.verdict, why=found.why, seed=asked.seed)
     return found

@@ -19,6 +19,8 @@ Types = dict[str, Type]
 """By column of a relation, in order."""
 _PATTERN = re.compile(r"[*?\[]")
 ENGINE = f"DuckDB {duckdb.__version__}"
+OF_FILES = (duckdb.IOException, duckdb.PermissionException)
+"""What DuckDB raises for a file that is not there, too: of that one it does not say so."""
 SETTINGS = {
     # Spark's timestamp is read as DuckDB's TIMESTAMP, microseconds since 1970 in UTC
     "TimeZone": "'UTC'",

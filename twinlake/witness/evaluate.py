@@ -10,7 +10,7 @@ import duckdb
 
 from twinlake.witness.answer import FAILED, GONE, NOT_WITNESSED, Answer, Compared
 from twinlake.witness.compare import Outcome, compare
-from twinlake.witness.database import ENGINE, Database, opened
+from twinlake.witness.database import ENGINE, OF_FILES, Database, opened
 from twinlake.witness.kinds.all import KINDS
 from twinlake.witness.kinds.late import late
 from twinlake.witness.question import Limits, Question
@@ -22,10 +22,6 @@ _BY_DATA = (
     duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException, duckdb.DataError,
 )  # fmt: skip
 """What DuckDB raises for a value: Spark has shown the rows, so the engines differ in what they refuse."""
-
-
-_OF_FILES = (duckdb.IOException, duckdb.PermissionException)
-"""What DuckDB raises for a file that is not there, too: of that one it does not say so."""
 
 
 def evaluate(question: Question, limits: Limits) -> Answer:
@@ -48,7 +44,7 @@ def _answer(question: Question, limits: Limits) -> Answer:
     except duckdb.Error as error:
         if found := raised(str(error)):
             return _refused(question, f"{found[0]} ({found[1]})", found[0])
-        if isinstance(error, _OF_FILES) and not all(map(os.path.exists, question.files)):
+        if isinstance(error, OF_FILES) and not all(map(os.path.exists, question.files)):
             return Answer(table=question.table, verdict=NOT_WITNESSED, why=GONE, is_gone=True)
         line = " ".join(str(error).split())[:_SHOWN]
         if isinstance(error, _BY_DATA):

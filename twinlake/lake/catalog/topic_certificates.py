@@ -62,6 +62,11 @@ class TopicCertificate:
         return self.answer.verdict in (DIFFERS, FAILED)
 
     @property
+    def is_lasting(self) -> bool:
+        """Whether the witness has answered, and would say the same at the same position."""
+        return bool(self.answer.seed) and not self.is_wrong and not self.answer.is_gone
+
+    @property
     def words(self) -> str:
         return f"{self.answer.words}, at batch {self.position}"
 
@@ -106,7 +111,13 @@ class TopicCertificates:
             return sorted(self._newest.values(), key=lambda made: made.topic)
 
     def compact(self) -> bool:
-        """Now and then forgets the older ones."""
+        """Now and then forgets the older ones, but never the newest of a topic."""
         with self._lock:
-            least = self._sequence - KEEP
-            return self._ledger.compact(lambda rows: [row for row in rows if row["sequence"] > least])
+            return self._ledger.compact(self._kept)
+
+    def _kept(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        newest: dict[str, int] = {}
+        for row in rows:
+            newest[row["topic"]] = max(row["sequence"], newest.get(row["topic"], 0))
+        least = self._sequence - KEEP
+        return [row for row in rows if row["sequence"] > least or row["sequence"] == newest[row["topic"]]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from bisect import bisect_left
 from collections import Counter
@@ -11,8 +12,8 @@ from dataclasses import replace
 import duckdb
 import fastavro
 
-from twinlake.witness.answer import DIFFERS, EQUAL, FAILED, MOST, NOT_WITNESSED
-from twinlake.witness.database import opened
+from twinlake.witness.answer import DIFFERS, EQUAL, FAILED, GONE, MOST, NOT_WITNESSED
+from twinlake.witness.database import OF_FILES, opened
 from twinlake.witness.ingest import change_data
 from twinlake.witness.ingest.contract import length
 from twinlake.witness.ingest.judge import UNKNOWN_SCHEMA, Judge, duplicate
@@ -40,8 +41,11 @@ def sampled(question: TopicQuestion, limits: Limits) -> TopicAnswer:
     except (duckdb.OutOfMemoryException, MemoryError):
         answer = _without(question, f"it needs more than {limits.memory_mb} MB")
     except duckdb.Error as error:
-        line = " ".join(str(error).split())[:_SHOWN]
-        answer = TopicAnswer(topic=question.topic, verdict=FAILED, why=line)
+        if isinstance(error, OF_FILES) and not all(map(os.path.exists, question.files)):
+            answer = _without(question, GONE)
+        else:
+            line = " ".join(str(error).split())[:_SHOWN]
+            answer = TopicAnswer(topic=question.topic, verdict=FAILED, why=line)
     return replace(
         answer, seed=question.seed, engine=JSON_ENGINE if is_json else AVRO_ENGINE,
         cpu_s=round(time.process_time() - began, 3),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from twinlake.witness.answer import DIFFERS, EQUAL, NOT_WITNESSED, Verdict
+from twinlake.witness.answer import DIFFERS, EQUAL, GONE, NOT_WITNESSED, Verdict
 from twinlake.witness.question import Field
 
 
@@ -41,7 +41,7 @@ class TopicQuestion:
     event: Mapping[str, str]
     met: Mapping[str, tuple[str, ...]]
     seed: int
-    """It draws the sample: the same seed draws the same records of the same log."""
+    """It draws the sample, from 1 on: the same seed draws the same records of the same log."""
     size: int
     """So many of all records are drawn, and a quarter as many of each verdict that is not `valid`."""
 
@@ -76,6 +76,7 @@ class TopicAnswer:
     why: str = ""
     engine: str = ""
     seed: int = 0
+    """0 where the witness was not asked."""
     sampled: int = 0
     """Records that were drawn."""
     compared: int = 0
@@ -93,6 +94,11 @@ class TopicAnswer:
     @property
     def is_equal(self) -> bool:
         return self.verdict == EQUAL
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether a file was deleted meanwhile; a new question names others."""
+        return self.verdict == NOT_WITNESSED and self.why == GONE
 
     @property
     def words(self) -> str:
