@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit_tests.ran import outcome, outcomes
-from tests.unit_tests.small_project import CASES
+from tests.unit_tests.small_project import CASES, PAGES
 from twinlake.unit_tests.source import TestMistake
 
 TWO = """
@@ -169,3 +169,11 @@ def test_long_texts_are_shown_from_where_they_part(tmp_path: Path) -> None:
 
     shown = "…" + "x" * 20
     assert f"> page    {shown}b  {shown}a" in found.failure
+
+
+def test_what_came_late_is_refused_of_a_table_that_shows_no_such_rows(tmp_path: Path) -> None:
+    """Else the rows that are expected would be compared with nothing."""
+    flat = PAGES.replace('    window=Tumbling(on="at", size="1 minute"),\n', "")
+
+    with pytest.raises(TestMistake, match=r"pages has no view of what came late"):
+        outcomes(tmp_path, f"cases:\n  it:\n{TWO}    rows: []\n    late:\n      - {{late: 7}}\n", pages=flat)

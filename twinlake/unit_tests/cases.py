@@ -83,6 +83,8 @@ def _case(table: Kind, tables: Mapping[str, Kind], name: str, part: Entry) -> Ca
         if one not in topics:
             raise entry.key.wrong(f"{table.name} is made of no topic {one!r}{near(one, topics)}")
     late = entries.get("late")
+    if late is not None and table.late(table.name) is None:
+        raise late.key.wrong(f"{table.name} has no view of what came late", "leave `late:` out")
     return Case(
         table=table.name,
         name=name,
