@@ -205,10 +205,12 @@ class Reader:
             if not left.wait(self._longest_s):
                 late.set()
             self._cancelled[tag] = time.monotonic()
-            while not ended.wait(_AGAIN_S):
-                cancel(context, tag)
-                self._ending.cancel(tag)
-            del self._cancelled[tag]
+            try:
+                while not ended.wait(_AGAIN_S):
+                    cancel(context, tag)
+                    self._ending.cancel(tag)
+            finally:
+                del self._cancelled[tag]
 
         context.addJobTag(tag)
         context.setInterruptOnCancel(True)

@@ -156,8 +156,8 @@ public final class FairSlots extends SparkListener {
 
   /** Spark ends what runs of a stage that is over. */
   private boolean isToEnd(long task, int stage) {
-    Statement statement = of(stage);
-    return !statement.stages.contains(stage) || statement.ending.contains(task);
+    Statement statement = byStage.get(stage);
+    return statement == null || !statement.stages.contains(stage) || statement.ending.contains(task);
   }
 
   private void takeOne(Statement from) {
