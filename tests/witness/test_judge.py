@@ -73,6 +73,13 @@ def test_json_of_another_shape_says_where(text: bytes, reason: str) -> None:
     assert (found.verdict, found.reasons, found.event) == ("invalid", (reason,), None)
 
 
+@pytest.mark.parametrize("zero", ["-0", "-0.0", "-0.00"])
+def test_a_decimal_has_one_zero(zero: str) -> None:
+    found = one(b'{"at": "2026-01-31T12:00:00Z", "price": %s}' % zero.encode(), rules_of(THINGS, {}))
+
+    assert found.verdict == "valid" and str((found.fields or {})["price"]) == "0.00"
+
+
 @pytest.mark.parametrize("left_out", [{}, {"address": None}])
 def test_a_required_object_is_missing_where_it_is_null_and_where_it_is_left_out(left_out: Any) -> None:
     needed = [{**found, "required": True} if found["name"] == "address" else found for found in PROPERTIES]

@@ -173,7 +173,8 @@ def _of_number(found: Number, type_: Type, path: str, wrong: dict[str, None]) ->
             return _wrong("decimal_out_of_range" if is_beyond else "wrong_type", path, wrong)
         kept = exact.quantize(Decimal(1).scaleb(-type_.scale), context=_EXACT)
         fits = kept == exact and abs(kept) < Decimal(10) ** (type_.precision - type_.scale)
-        return kept if fits else _wrong("decimal_out_of_range", path, wrong)
+        # a log has no negative zero of a decimal: it is an id's text, too
+        return _EXACT.plus(kept) if fits else _wrong("decimal_out_of_range", path, wrong)
     return _wrong("wrong_type", path, wrong)
 
 
