@@ -57,6 +57,7 @@ def test_a_case_that_fails_is_exit_code_1(tmp_path: Path) -> None:
         ({FILE: CASES.replace("visits: 2", "visit: 2")}, "did you mean visits?"),
         ({FILE: CASES.replace("rows:", "row:")}, "did you mean rows?"),
         ({FILE: CASES, "jobs/tables/page.test.yaml": CASES}, "there is no table page; did you mean pages"),
+        ({"jobs/tables/more/pages.test.yml": CASES}, "its name ends in .test.yml"),
         ({FILE: CASES, "jobs/tables/more/pages.test.yaml": CASES}, "table pages has another test file"),
         ({FILE: CASES, "jobs/tables/pages.py": "TABLE = 1"}, "TABLE is a int, not a definition"),
         ({FILE: CASES, "contracts/visits.yaml": "name: x"}, "contracts/visits.yaml"),

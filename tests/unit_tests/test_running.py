@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit_tests.ran import outcome, outcomes
-from tests.unit_tests.small_project import CASES, PAGES
+from tests.unit_tests.small_project import CASES
 from twinlake.unit_tests.source import TestMistake
 
 TWO = """
@@ -90,6 +90,35 @@ TABLE = Aggregate(
     assert "> visits        2                     1" in found.failure
 
 
+@pytest.mark.parametrize("measure", ["Sum", "Avg"])
+def test_a_sum_of_what_is_no_number_is_refused_by_the_witness(tmp_path: Path, measure: str) -> None:
+    """Spark says then what is wrong with the definition."""
+    wrong = f"""
+from twinlake import Aggregate, {measure}
+
+TABLE = Aggregate(
+    name="pages", inputs=("visits",), columns={{"page": "page", "at": "at"}}, keys=("page",),
+    measures={{"visits": {measure}("at")}},
+)
+"""
+    with pytest.raises(AssertionError, match="Spark was asked"):
+        outcomes(tmp_path, CASES, pages=wrong)
+
+
+def test_late_of_a_table_without_windows_is_a_mistake(tmp_path: Path) -> None:
+    """Such a table has no view of what came late, and Spark is not asked for one."""
+    total = """
+from twinlake import Aggregate, Count
+
+TABLE = Aggregate(
+    name="pages", inputs=("visits",), columns={"page": "page"}, keys=("page",), measures={"visits": Count()},
+)
+"""
+    text = "cases: {a: {records: {}, rows: [], late: []}}"
+    with pytest.raises(TestMistake, match=r"yaml:1:36: there is no view pages_late"):
+        outcomes(tmp_path, text, pages=total)
+
+
 def test_an_empty_topic_shows_nothing(tmp_path: Path) -> None:
     assert outcome(tmp_path, "    records: {}\n    rows: []\n").passed
 
@@ -108,6 +137,9 @@ def test_an_empty_topic_shows_nothing(tmp_path: Path) -> None:
         ("cases: {a: {records: {visit: []}, rows: []}}", "1:23", "pages is made of no topic 'visit'"),
         ("cases: {a: {tables: {x: []}, rows: []}}", "1:22", "pages reads no table 'x'"),
         ("cases: !x {}", "1:8", "!x is a tag"),
+        ("cases: {a: &x {records: {}, rows: []}, b: *x}", "1:43", "*x is an alias"),
+        ("cases: {a: &x {}, b: &x {}}", "1:22", "it is not YAML: found duplicate anchor 'x'"),
+        ("cases: {}\n---\ncases: {}", "2:1", "it is not YAML: expected a single document"),
         ("cases: {a: {records: {visits: {}}, rows: []}}", "1:31", "topic visits is a mapping, not a list"),
     ],
 )  # fmt: skip
@@ -169,11 +201,3 @@ def test_long_texts_are_shown_from_where_they_part(tmp_path: Path) -> None:
 
     shown = "…" + "x" * 20
     assert f"> page    {shown}b  {shown}a" in found.failure
-
-
-def test_what_came_late_is_refused_of_a_table_that_shows_no_such_rows(tmp_path: Path) -> None:
-    """Else the rows that are expected would be compared with nothing."""
-    flat = PAGES.replace('    window=Tumbling(on="at", size="1 minute"),\n', "")
-
-    with pytest.raises(TestMistake, match=r"pages has no view of what came late"):
-        outcomes(tmp_path, f"cases:\n  it:\n{TWO}    rows: []\n    late:\n      - {{late: 7}}\n", pages=flat)

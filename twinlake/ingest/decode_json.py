@@ -11,7 +11,6 @@ from twinlake.base import quote
 from twinlake.ingest.decode_avro import SEPARATOR
 from twinlake.lake.log.log_fields import base_name, kept_as
 from twinlake.topics import json_sql, verdict
-from twinlake.topics.json_sql import LONE_SURROGATE
 from twinlake.topics.spark_type import Plain, Struct, Type, is_nested, parse
 from twinlake.topics.topic import Topic
 
@@ -44,7 +43,7 @@ def undecodable(topic: Topic, end_marker: bytes, closely: bool = False) -> str:
             bad.append(f"CASE WHEN {wrong} THEN '{verdict.reason(code, path)}' END")
     broken = (
         f"{_END} IS NULL OR {_END} <> '{end_marker.hex()}' OR NOT {_TEXT} RLIKE '^[ \\\\t\\\\n\\\\r]*\\\\{{' "
-        f"OR (contains({_TEXT}, '\\\\u') AND {_TEXT} RLIKE '{LONE_SURROGATE}')"
+        f"OR {json_sql.has_half(_TEXT)}"
     )
     return (
         f"CASE WHEN NOT is_valid_utf8({_TEXT}) THEN '{verdict.INVALID_UTF8}' "

@@ -13,16 +13,22 @@ from twinlake.base import quote
 from twinlake.topics import verdict
 from twinlake.topics.spark_type import NOTHING, Array, Map, Plain, Struct, Type
 
-MOMENT = r"^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}(\\.\\d{1,6})?(Z|[+-]\\d{2}:\\d{2})$"
-DAY = r"^\\d{4}-\\d{2}-\\d{2}$"
+MOMENT = r"^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}(\\.\\d{1,6})?(Z|[+-]\\d{2}:\\d{2})\\z"
+DAY = r"^\\d{4}-\\d{2}-\\d{2}\\z"
 YEARS = {"date": (-719_162, 2_932_896), "timestamp": (-62_135_596_800_000_000, 253_402_300_799_999_999)}
 """The years 1 to 9999, in days and microseconds."""
 _NUMBER = {"date": "unix_date", "timestamp": "unix_micros"}
-LONE_SURROGATE = (
-    r"(?<!\\\\)(?:\\\\\\\\)*\\\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\\\u[dD][c-fC-F])"
-    r"|(?<!\\\\u[dD][89abAB][0-9a-fA-F]{2})(?<!\\\\)(?:\\\\\\\\)*\\\\u[dD][c-fC-F]"
+_LONE_SURROGATE = (
+    r"\\\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\\\u[dD][c-fC-F])"
+    r"|(?<!\\\\u[dD][89abAB][0-9a-fA-F]{2})\\\\u[dD][c-fC-F]"
 )
-"""Half of a character, which no text can hold: Spark would show another one in its place."""
+
+
+def has_half(text: str) -> str:
+    """SQL: whether a document's text has half of a character, which no text can hold: Spark would show
+    another one in its place. An escaped backslash begins no other escape."""
+    unescaped = rf"replace({text}, '\\\\', '_')"
+    return rf"(contains({text}, '\\u') AND {unescaped} RLIKE '{_LONE_SURROGATE}')"
 
 
 def value(doc: str, type_: Type, depth: int = 0) -> str:

@@ -11,6 +11,8 @@ from twinlake.kinds.kind import Kind
 from twinlake.unit_tests.source import Entry, Part, near, read
 
 ENDING = ".test.yaml"
+MISNAMED = ".test.yml"
+"""What is meant to be such a file, and would be passed over."""
 _KEYS = ("records", "tables", "rows", "late")
 
 
@@ -45,7 +47,7 @@ class Case:
 
 def table_of(file: Path) -> str:
     """The table that a file tests, by its name."""
-    return file.name.removesuffix(ENDING)
+    return file.name.removesuffix(ENDING).removesuffix(MISNAMED)
 
 
 def cases(file: Path, tables: Mapping[str, Kind]) -> list[Case]:
@@ -83,8 +85,8 @@ def _case(table: Kind, tables: Mapping[str, Kind], name: str, part: Entry) -> Ca
         if one not in topics:
             raise entry.key.wrong(f"{table.name} is made of no topic {one!r}{near(one, topics)}")
     late = entries.get("late")
-    if late is not None and table.late(table.name) is None:
-        raise late.key.wrong(f"{table.name} has no view of what came late", "leave `late:` out")
+    if late is not None and table.late("") is None:
+        raise late.key.wrong(f"there is no view {table.name}_late: the table has no windows", "leave it out")
     return Case(
         table=table.name,
         name=name,

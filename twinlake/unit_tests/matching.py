@@ -88,20 +88,31 @@ def _met(wanted: Sequence[Row], got: Sequence[Row], equal: Equal) -> dict[int, i
         [number for number, row in enumerate(got) if all(equal(want[name], row[name]) for name in want)]
         for want in wanted
     ]
+    met: dict[int, int] = {}
     taken: dict[int, int] = {}
 
-    def place(number: int, tried: set[int]) -> bool:
-        for other in meets[number]:
-            if other not in tried:
-                tried.add(other)
-                if other not in taken or place(taken[other], tried):
-                    taken[other] = number
-                    return True
-        return False
+    def place(number: int) -> None:
+        reached: dict[int, int] = {}
+        waiting = [number]
+        for want in waiting:
+            for other in meets[want]:
+                if other in reached:
+                    continue
+                reached[other] = want
+                if other in taken:
+                    waiting.append(taken[other])
+                    continue
+                while True:  # each on the way gives its row to the one before
+                    want, freed = reached[other], met.get(reached[other])
+                    met[want], taken[other] = other, want
+                    if want == number:
+                        return
+                    assert freed is not None
+                    other = freed
 
     for number in range(len(wanted)):
-        place(number, set())
-    return {number: other for other, number in taken.items()}
+        place(number)
+    return met
 
 
 def _nearest(

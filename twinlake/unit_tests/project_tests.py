@@ -15,7 +15,7 @@ from twinlake.definitions.loader import load
 from twinlake.kinds.dependencies import ordered, upstream_topics
 from twinlake.kinds.kind import Kind
 from twinlake.topics.topic import Topic, load_topic
-from twinlake.unit_tests.cases import ENDING, Case, cases, table_of
+from twinlake.unit_tests.cases import ENDING, MISNAMED, Case, cases, table_of
 from twinlake.unit_tests.given import World
 from twinlake.unit_tests.source import TestMistake, near
 from twinlake.witness.rows import Evaluator
@@ -33,7 +33,12 @@ class Collected:
 
 def files(*projects: Project) -> list[Path]:
     """Every test file of these projects, in order."""
-    return [file for project in projects for file in sorted(project.tables.rglob(f"*{ENDING}"))]
+    return [
+        file
+        for project in projects
+        for file in sorted(project.tables.rglob("*.test.y*ml"))
+        if file.name.endswith((ENDING, MISNAMED))
+    ]
 
 
 def collect(
@@ -116,6 +121,9 @@ def _unfit(
     """Each file, and what keeps all of it from running: no definition, or another file for the same one."""
     for file in chosen:
         name = table_of(file)
+        if file.name.endswith(MISNAMED):
+            yield file, TestMistake(file, 1, 1, f"its name ends in {MISNAMED}", f"let it end in {ENDING}")
+            continue
         others = [one for one in found if table_of(one) == name and one != file]
         if others:
             why = f"table {name} has another test file: {', '.join(map(shown_path, others))}"

@@ -123,16 +123,34 @@ def near(name: str, known: Iterable[str]) -> str:
     return f"; known: {', '.join(known)}" if known else ""
 
 
+class _Alias(yaml.MarkedYAMLError):
+    """What YAML allows and a test does not."""
+
+
+class _Loader(yaml.SafeLoader):
+    """Without aliases: a few lines of them stand for more records than there is memory."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            event = self.get_event()  # type: ignore[no-untyped-call]
+            problem = f"*{event.anchor} is an alias, write its value again"
+            raise _Alias(problem=problem, problem_mark=event.start_mark)
+        return super().compose_node(parent, index)
+
+
 def read(file: Path) -> Part:
-    """The file's document; TestMistake for one that is no YAML, or has tags, anchors or several documents."""
+    """The file's document; TestMistake for one that is no YAML, or has tags, aliases or several documents."""
     try:
         text = file.read_text(encoding="utf-8-sig")
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        node = yaml.compose(text, Loader=_Loader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-        why = getattr(error, "problem", None) or str(error)
-        raise TestMistake(file, line, column, f"it is not YAML: {why}") from error
+        # the problem alone may say as little as "second occurrence"
+        said = [getattr(error, "context", None), getattr(error, "problem", None)]
+        why = ", ".join(filter(None, said)) or str(error)
+        what = "" if isinstance(error, _Alias) else "it is not YAML: "
+        raise TestMistake(file, line, column, f"{what}{why}") from error
     except (OSError, UnicodeDecodeError) as error:
         raise TestMistake(file, 1, 1, f"it cannot be read: {error}") from error
     if node is None:

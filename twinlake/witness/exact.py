@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from twinlake.witness.refused import Refused
 from twinlake.witness.types import Type
 
 SAFE_DIGITS = 19
@@ -12,8 +13,12 @@ _HALF = 10**19
 
 
 def digits(type_: Type) -> int:
-    """At most so many digits an exact number has."""
-    return type_.precision if type_.name == "decimal" else _DIGITS[type_.name]
+    """At most so many digits an exact number has; Refused for what is no number."""
+    if type_.name == "decimal":
+        return type_.precision
+    if type_.name not in _DIGITS:
+        raise Refused(f"a sum of {type_.name}", "it is no number")
+    return _DIGITS[type_.name]
 
 
 def whole(sql: str, type_: Type) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import math
 import re
 import sys
 from collections.abc import Mapping
@@ -129,9 +130,7 @@ def read(found: Any, type_: Type, path: str, wrong: dict[str, None]) -> Value:
         if not isinstance(found, dict):
             return _wrong("wrong_type", path, wrong)
         inner = {name: f"{path}.{name}" if path else name for name, _ in type_.fields}
-        return {
-            name: read(found.get(name, MISSING), one, inner[name], wrong) for name, one in type_.fields
-        }
+        return {name: read(found.get(name, MISSING), one, inner[name], wrong) for name, one in type_.fields}
     if type_.name == "array":
         if not isinstance(found, list):
             return _wrong("wrong_type", path, wrong)
@@ -165,6 +164,8 @@ def _of_number(found: Number, type_: Type, path: str, wrong: dict[str, None]) ->
         end, whole = (_INT if type_.name == "int" else _LONG), found.whole
         return whole if whole is not None and -end <= whole < end else _wrong("wrong_type", path, wrong)
     if type_.is_floating:
+        if type_.name == "float" and _is_near_half(found):
+            raise Unsure("a float lies beside the middle of two")
         return _floating(float(found), type_, path, wrong)
     if type_.name == "decimal":
         exact = found.exact
@@ -182,6 +183,13 @@ def _floating(found: float, type_: Type, path: str, wrong: dict[str, None]) -> V
     if type_.name == "float":
         found = to_float(found)
     return found if abs(found) != float("inf") else _wrong("wrong_type", path, wrong)
+
+
+def _is_near_half(found: Number) -> bool:
+    """Whether the text, rounded to 64 bits and then to 32, may be another than rounded at once."""
+    double = float(found)
+    middle = (to_float(math.nextafter(double, math.inf)), to_float(math.nextafter(double, -math.inf)))
+    return middle[0] != middle[1]
 
 
 def to_float(found: float) -> float:

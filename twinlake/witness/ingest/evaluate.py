@@ -68,8 +68,9 @@ def _answer(question: TopicQuestion, limits: Limits) -> TopicAnswer:
         rows = log.sample(after)
         found = _Sample(question, log, rows).compared()
     said = replace(found, sampled=len(rows), records=records, before=before)
-    if rows and not said.compared:
-        return replace(said, verdict=NOT_WITNESSED, why=f"of each record drawn: {', '.join(said.unsure)}")
+    if said.verdict == EQUAL and 2 * said.compared < len(rows):
+        left = f"it says nothing of {len(rows) - said.compared:,} of {len(rows):,} records drawn"
+        return replace(said, verdict=NOT_WITNESSED, why=f"{left}: {', '.join(said.unsure)}")
     if before and not rows:
         return replace(
             said, verdict=NOT_WITNESSED,

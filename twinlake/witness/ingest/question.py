@@ -106,6 +106,8 @@ class TopicAnswer:
         drawn = f"{self.compared:,} of {self.records:,} records, seed {self.seed}"
         if left := sum(self.unsure.values()):
             drawn += f"; of {left:,} more it says nothing: {', '.join(sorted(self.unsure))}"
+        if self.before:
+            drawn += f"; {self.before:,} older ones were validated before it was kept by which contract"
         if self.verdict == EQUAL:
             return f"ingest = {self.engine} ({drawn})"
         if self.verdict == DIFFERS:
