@@ -62,10 +62,15 @@ RESULTS: list[tuple[str, Lake, int, list[str], list[str]]] = [
         ["job verify (verify) is cancelled"], [],
     ),
     ("topic accept orders", Lake(accept=ACCEPTED), 0, ["topic orders is accepted as epoch 2"], []),
-    ("gate", Lake(gate=PASSED.to_json()), 0, ["ok     t lag: :ok: [7]"], ["gate (job gate): succeeded"]),
+    (
+        "gate", Lake(gate=PASSED.to_json()), 0,
+        ["ok     t witness: :ok: [7]", "         <script>alert('x')</script>"],
+        ["gate (job gate): succeeded"],
+    ),
     (
         "gate", Lake(gate=REFUSED.to_json()), 1,
-        [r"FAILED t lag: 1:100:3 \[9]"], ["gate (job gate): succeeded"],
+        [r"FAILED t witness: 1:100:3 \[9]", "         <script>alert('x')</script>"],
+        ["gate (job gate): succeeded"],
     ),
     (
         "build", Lake(build=BUILT), 0,

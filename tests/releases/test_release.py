@@ -124,7 +124,7 @@ def test_green_is_compared_at_the_same_position_and_promoted(lake: Lake, back_to
     gate = lake.do("gate", plan=plan)
     assert gate["passed"], [check for check in gate["checks"] if not check["passed"]]
     assert {check["name"] for check in gate["checks"]} == {
-        "production", "certificate", "witness", "lag", "columns", "expectation"
+        "production", "certificate", "witness", "ingest", "lag", "columns", "expectation"
     }  # fmt: skip
 
     result = lake.promote(plan)

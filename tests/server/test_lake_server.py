@@ -40,6 +40,7 @@ def test_the_status_is_answered_before_the_lake_is_open(server: LakeServer) -> N
     assert server.status() == {
         "lake_id": server.lake_id, "topics": [], "versions": [], "tables": [], "release": None,
         "certificates": [],
+        "topic_certificates": [],
         "changelogs": [],
         "spark": None,
         "damaged": [],
