@@ -62,7 +62,7 @@ def test_a_case_that_fails_is_exit_code_1(tmp_path: Path) -> None:
         ({FILE: CASES, "jobs/tables/pages.py": "TABLE = 1"}, "TABLE is a int, not a definition"),
         ({FILE: CASES, "contracts/visits.yaml": "name: x"}, "contracts/visits.yaml"),
     ],
-    ids=["column", "key", "no such table", "two files", "definition", "contract"],
+    ids=["column", "key", "no such table", "yml", "two files", "definition", "contract"],
 )
 def test_a_mistake_is_exit_code_2(tmp_path: Path, files: dict[str, str], why: str) -> None:
     project_of(tmp_path, files)
