@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -136,6 +137,16 @@ class SqlServer:
         return found
 
 
+@contextmanager
+def started(server: SqlServer) -> Iterator[SqlServer]:
+    """The process, which ends with the block."""
+    try:
+        server.start()
+        yield server
+    finally:
+        server.kill()
+
+
 @dataclass
 class Released:
     """The lake: `promote` commits a release as the lake server does, and nothing else."""
@@ -213,11 +224,8 @@ def released(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> R
 @pytest.fixture(scope="session")
 def sql(released: Released, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlServer]:
     server = SqlServer(home=released.lake.parent, scratch=tmp_path_factory.mktemp("scratch"))
-    try:
-        server.start()
+    with started(server):
         yield server
-    finally:
-        server.kill()
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ import httpx
 import psutil
 import pytest
 
-from tests.reading.conftest import Released, SqlServer
+from tests.reading.conftest import Released, SqlServer, started
 from tests.reading.test_heavy import MINUTES, SHORT
 from twinlake.base.waiting import wait_for
 from twinlake.reading.wire import ARROW
@@ -27,11 +27,8 @@ sys.exit(sql_server.main())
 def held(released: Released, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlServer]:
     scratch = tmp_path_factory.mktemp("held")
     server = SqlServer(home=released.lake.parent, scratch=scratch, program=("-c", HELD))
-    try:
-        server.start()
+    with started(server):
         yield server
-    finally:
-        server.kill()
 
 
 @pytest.mark.faults

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.reading.conftest import Released, SqlServer, connected
+from tests.reading.conftest import Released, SqlServer, connected, started
 from tests.reading.test_heavy import SHORT, asked
 from twinlake.base.waiting import wait_for
 from twinlake.reading.__main__ import LOST_S, SLOTS
@@ -49,11 +49,8 @@ def test_a_statement_of_hours_computes_nothing_once_its_client_has_left(
 @pytest.fixture
 def lost(released: Released, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlServer]:
     server = SqlServer(home=released.lake.parent, scratch=tmp_path_factory.mktemp("lost"))
-    try:
-        server.start()
+    with started(server):
         yield server
-    finally:
-        server.kill()
 
 
 @pytest.mark.faults

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import twinlake
 from benchmarks.beside import HEAVY
-from tests.reading.conftest import ALL, Released, SqlServer, connected
+from tests.reading.conftest import ALL, Released, SqlServer, connected, started
 from tests.reading.test_doors import message
 from twinlake import remote
 from twinlake.base.errors import BusyError, TwinlakeError, UsageError
@@ -84,11 +84,8 @@ def limited(released: Released, tmp_path_factory: pytest.TempPathFactory) -> Ite
         home=released.lake.parent, scratch=tmp_path_factory.mktemp("limited"),
         more=("--query-seconds", str(LIMIT_S), "--jdbc-seconds", str(LIMIT_S)),
     )  # fmt: skip
-    try:
-        server.start()
+    with started(server):
         yield server
-    finally:
-        server.kill()
 
 
 @pytest.mark.faults

@@ -100,6 +100,14 @@ class WrittenIngest:
         return batch
 
 
+def append_orders(lake: Lake, count: int) -> None:
+    """Orders into the log, each another one, and into every table."""
+    begin = lake.ingest.broker_ends()[0]
+    batch = lake.append([order(begin + number) for number in range(count)])
+    for version in lake.server.lake.versions.living():
+        lake.server.lake.versions.advance_to(version, {"orders": batch}, Run(id="append"))
+
+
 class Lake:
     """The lake server and what tests ask of it."""
 

@@ -120,8 +120,6 @@ def test_an_equal_certificate_fails_above_the_allowed_age() -> None:
     assert made == Check(table="sales", name="certificate", passed=False, detail=detail)
 
 
-
-
 def witness(verdict: Verdict, **more: Any) -> Witnessed:
     answer = Answer(table="sales", verdict=verdict, engine="DuckDB 2.0.0", rows=12_345, **more)
     return Witnessed(answer=answer, position={"orders": 17}, at="now")
@@ -141,7 +139,7 @@ REPORTED = "; it is reported, and blocks nothing"
 
 
 def asked_of(found: Witnessed | None, policy: str, reason: str | None = None) -> tuple[bool, str]:
-    excuse = None if reason is None else Excuse.of(REFUSED, reason, "ann")
+    excuse = None if reason is None else Excuse.of(REFUSED.answer, reason, "ann")
     made = witness_check(VERSION, certificate(witness=found), policy, excuse)
     assert (made.table, made.name) == ("sales", "witness")
     return made.passed, made.detail

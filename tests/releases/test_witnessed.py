@@ -11,9 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.tables import sales_per_region
-from tests.releases.lake import Lake, following_sql_server, order, registry_of_orders
+from tests.releases.lake import Lake, append_orders, following_sql_server, registry_of_orders
 from twinlake.base.errors import DifferenceError, UsageError
-from twinlake.base.job import Run
 from twinlake.batch import witnessing
 from twinlake.cli import services
 from twinlake.kinds.aggregate import Aggregate
@@ -37,18 +36,10 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
         found = Lake(spark, home, url, registry_url=registry.url)
         try:
             found.promote(found.build({SALES.name: SALES}))
-            append(found, 100)
+            append_orders(found, 100)
             yield found
         finally:
             found.stop()
-
-
-def append(lake: Lake, count: int) -> None:
-    """Orders into the log, and into every table."""
-    begin = lake.ingest.broker_ends()[0]
-    batch = lake.append([order(begin + number) for number in range(count)])
-    for version in lake.server.lake.versions.living():
-        lake.server.lake.versions.advance_to(version, {"orders": batch}, Run(id="append"))
 
 
 def newest(lake: Lake, table: str = SALES.name) -> Certificate:
@@ -83,13 +74,13 @@ def test_a_verify_of_all_of_history_asks_the_other_engine_at_the_same_position(l
 
 def test_checks_of_windows_ask_it_while_the_log_is_small_and_show_its_last_answer_beyond(lake: Lake) -> None:
     lake.do("verify", table=SALES.name)
-    append(lake, 20)
+    append_orders(lake, 20)
     lake.do("verify", table=SALES.name, due=True)
     small = newest(lake)
     assert small.base is not None and small.witness is not None
     assert small.witness.position == small.position
 
-    append(lake, 100)
+    append_orders(lake, 100)
     done = lake.do("verify", table=SALES.name, due=True)
 
     large = newest(lake)
@@ -110,7 +101,7 @@ def test_a_rebuild_keeps_the_last_answer(lake: Lake) -> None:
 def test_a_gate_asks_again_where_the_last_answer_is_of_another_position(lake: Lake) -> None:
     renamed = replace(SALES, name="renamed")
     plan = lake.build({SALES.name: SALES, "renamed": renamed})
-    append(lake, 20)
+    append_orders(lake, 20)
     green = lake.server.lake.versions.newest("renamed")
     assert green is not None
     lake.do("rebuild", table="renamed", version=green.name)
@@ -225,7 +216,7 @@ def test_a_lake_in_which_nobody_asks_it_has_certificates_without_it(
     lake = Lake(spark, home)
     try:
         lake.promote(lake.build({SALES.name: SALES}))
-        append(lake, 10)
+        append_orders(lake, 10)
 
         done = lake.do("verify", table=SALES.name)
 

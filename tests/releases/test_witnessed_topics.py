@@ -12,9 +12,8 @@ from pyspark.sql import SparkSession
 from jobs.tables import sales_per_region
 from tests.registry import FakeRegistry
 from tests.releases import lake as lakes
-from tests.releases.lake import Lake, following_sql_server, order, registry_of_orders
+from tests.releases.lake import Lake, append_orders, following_sql_server, registry_of_orders
 from twinlake.base.errors import DifferenceError
-from twinlake.base.job import Run
 from twinlake.batch import witnessing_topics
 from twinlake.cli import services
 from twinlake.lake.catalog.certificates import Certificates
@@ -41,17 +40,10 @@ def lake(
     with following_sql_server(home / "lake") as url:
         found = Lake(spark, home, url, registry_url=registry.url)
         try:
-            append(found, 50)
+            append_orders(found, 50)
             yield found
         finally:
             found.stop()
-
-
-def append(lake: Lake, count: int) -> None:
-    begin = lake.ingest.broker_ends()[0]
-    batch = lake.append([order(begin + number) for number in range(count)])
-    for version in lake.server.lake.versions.living():
-        lake.server.lake.versions.advance_to(version, {"orders": batch}, Run(id="append"))
 
 
 def newest(lake: Lake) -> TopicCertificate:
@@ -76,19 +68,19 @@ def test_a_verify_and_a_gate_ask_once_for_each_topic_and_keep_seed_size_and_answ
     )
     plan = lake.build({SALES.name: SALES, "copied": COPY})
     asked.clear()
-    append(lake, 10)
+    append_orders(lake, 10)
 
     gated = lake.do("gate", plan=plan)
     after_gate = len(asked)
     lake.promote(plan)
-    append(lake, 10)
+    append_orders(lake, 10)
     done = lake.do("verify", table=SALES.name)
 
     assert gated["passed"] and after_gate == 1
     (check,) = checks(lake, plan)
     assert check.table == "orders" and check.passed and check.detail.startswith("ingest = fastavro")
     made = newest(lake)
-    assert made.is_equal and made.answer.sampled == made.answer.compared == 70
+    assert made.answer.is_equal and made.answer.sampled == made.answer.compared == 70
     assert f"(70 of 70 records, seed {made.answer.seed})" in made.words
     assert done["topics"] == [f"orders: {made.words}"]
     (shown,) = lake.server.status()["topic_certificates"]
@@ -103,7 +95,7 @@ def test_a_mistake_of_ingest_is_named_and_blocks_the_release(
     monkeypatch.setattr(
         lakes, "frame", lambda number, avro, one: real(number, avro, {**one, "region": one["region"] + "!"})
     )
-    append(lake, 1)
+    append_orders(lake, 1)
     plan = lake.build({SALES.name: SALES})
 
     with pytest.raises(DifferenceError, match=r"orders ingest: fastavro .* differs from ingest in 1 of "):
@@ -123,7 +115,7 @@ def test_a_mistake_of_ingest_is_named_and_blocks_the_release(
 
 def test_a_topic_that_is_not_witnessed_goes_live_with_a_reason(lake: Lake, registry: FakeRegistry) -> None:
     plan = lake.build({SALES.name: SALES})
-    append(lake, 1)
+    append_orders(lake, 1)
     registry.down = True
 
     refused = lake.do("gate", plan=plan)

@@ -249,9 +249,9 @@ def _kept(lake: OpenLake, made: Certificate) -> Certificate:
     if not is_fresh and lake.settings.values.proof.witness != WITNESS_OFF:
         before = lake.certificates.newest(made.table, made.version)
         found = before.witness if before else None
-        made = replace(made, witness=None if found is None or found.has_failed else found.short)
+        made = replace(made, witness=None if found is None or found.answer.has_failed else found.short)
     lake.certificates.add(made)
-    if is_fresh and made.witness and made.witness.is_wrong:
+    if is_fresh and made.witness and made.witness.answer.is_wrong:
         log.error(
             "another engine does not agree", job=made.job, table=made.table, version=made.version,
             **_short(made.witness),

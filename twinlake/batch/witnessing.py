@@ -13,7 +13,6 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
 
 from twinlake.base.errors import NotFoundError
 from twinlake.base.job import Run
@@ -27,9 +26,10 @@ from twinlake.lake.delta.delta import relation_sql
 from twinlake.lake.log.log import Log
 from twinlake.lake.storage import store
 from twinlake.topics.verdict import rows_in
-from twinlake.witness.answer import FAILED, GONE, NOT_WITNESSED, Answer
+from twinlake.witness.answer import FAILED, GONE, LONGEST, NOT_WITNESSED, Answer
 from twinlake.witness.child import witness
 from twinlake.witness.question import Field, Limits, Question, ReadTable, Rows, TopicLog
+from twinlake.witness.refused import one_line
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -38,8 +38,6 @@ LIMITS = Limits(seconds=3600)
 """What one answer may take; it runs beside everything else, at a low priority."""
 _GONE = ("FILE_NOT_EXIST", "FileNotFoundException")
 """What Spark says of a file of the pin that a clean-up has deleted."""
-LONGEST = 500
-"""Characters of an error that an answer shows."""
 WAIT_S = 7 * 86_400.0
 """Others are asked before it, one after the other; whoever waits may be cancelled."""
 _asking = threading.Lock()
@@ -86,17 +84,12 @@ def _asked(opened: Opened, pin: Pin, run: Run, folder: Path) -> Answer:
     except Exception as error:
         run.check_cancelled()
         if any(word in str(error) for word in _GONE):
-            return Answer(table=opened.version.table, verdict=NOT_WITNESSED, why=GONE, is_gone=True)
-        why = f"it was not asked: {short(error)}"
+            return Answer(table=opened.version.table, verdict=NOT_WITNESSED, why=GONE)
+        why = f"it was not asked: {one_line(error, LONGEST)}"
         return Answer(table=opened.version.table, verdict=FAILED, why=why)
     finally:
         with suppress(OSError):
             store.delete_tree(folder)
-
-
-def short(error: Exception) -> str:
-    """An error on one line."""
-    return " ".join(str(error).split())[:LONGEST] or type(error).__name__
 
 
 def _answer(opened: Opened, pin: Pin, folder: Path, is_stopped: Callable[[], bool]) -> Answer:
@@ -169,7 +162,7 @@ def _topic(log: Log, pin: Pin) -> TopicLog:
     return TopicLog(
         contract=topic.contract.to_json(),
         fields=tuple(map(Field.of, topic.newest.fields)),
-        files=tuple(str(log.path / unquote(file)) for file in log.appender.files()),
+        files=log.data_files(),
         position=pin.position[name],
         event=log.event(),
         met={number: tuple(names) for number, names in log.met().items()},

@@ -6,21 +6,21 @@ import secrets
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 from twinlake.base.errors import TwinlakeError
 from twinlake.base.job import Run
 from twinlake.base.times import format_moment
-from twinlake.batch.witnessing import IN_A_STORE, LIMITS, one_at_a_time, short
+from twinlake.batch.witnessing import IN_A_STORE, LIMITS, one_at_a_time
 from twinlake.lake.catalog.topic_certificates import TopicCertificate
 from twinlake.lake.log import contracts
 from twinlake.lake.log.log import Log
 from twinlake.lake.open_lake import OpenLake
 from twinlake.topics.contract import JSON
 from twinlake.topics.registry import Registry
-from twinlake.witness.answer import FAILED, NOT_WITNESSED
+from twinlake.witness.answer import FAILED, LONGEST, NOT_WITNESSED
 from twinlake.witness.child import Ended, ask
 from twinlake.witness.ingest.question import TopicAnswer, TopicQuestion
+from twinlake.witness.refused import one_line
 
 SAMPLE = 1_000
 """Records of a topic that are drawn, beside those of rare verdicts."""
@@ -47,7 +47,7 @@ def _certificate(lake: OpenLake, topic: str, run: Run) -> TopicCertificate:
                 answer = _answer(lake, topic, end, run)
     except Exception as error:
         run.check_cancelled()
-        answer = TopicAnswer(topic=topic, verdict=FAILED, why=f"it was not asked: {short(error)}")
+        answer = TopicAnswer(topic=topic, verdict=FAILED, why=f"it was not asked: {one_line(error, LONGEST)}")
     run.check_cancelled()
     made = TopicCertificate(
         topic=topic, job=run.id, position=end, created_at=format_moment(lake.clock()), answer=answer
@@ -62,7 +62,7 @@ def _answer(lake: OpenLake, topic: str, end: int, run: Run) -> TopicAnswer:
     try:
         schemas = _schemas(lake, log)
     except TwinlakeError as error:
-        return TopicAnswer(topic=topic, verdict=NOT_WITNESSED, why=short(error))
+        return TopicAnswer(topic=topic, verdict=NOT_WITNESSED, why=one_line(error, LONGEST))
     asked = question(log, schemas, end, 1 + secrets.randbelow(_SEEDS))
     found = ask({"records": asked.to_json()}, LIMITS, TopicAnswer.from_json, is_stopped=run.cancelled.is_set)
     if isinstance(found, Ended):
@@ -76,7 +76,7 @@ def question(log: Log, schemas: dict[int, dict[str, Any]], end: int, seed: int) 
         topic=log.topic.name,
         eras=contracts.eras(log.lake, log.topic.name),
         schemas={str(number): avro for number, avro in schemas.items()},
-        files=tuple(str(log.path / unquote(file)) for file in log.appender.files()),
+        files=log.data_files(),
         position=end,
         event=log.event(),
         met={number: tuple(names) for number, names in log.met().items()},

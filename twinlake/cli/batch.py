@@ -9,9 +9,7 @@ import typer
 from twinlake.cli.job_options import Asked, asking
 from twinlake.cli.jobs import AS_JSON, KEY, follow, lake_client
 from twinlake.cli.output import print_json, say
-from twinlake.lake.catalog.disputed import lines
 from twinlake.lake.catalog.version import batches_text
-from twinlake.lake.catalog.witnessed import Witnessed
 from twinlake.server.job_models import RebuildParams, VerifyParams
 
 SHOWN = 10
@@ -62,6 +60,9 @@ def _show(kind: str, result: dict[str, Any]) -> None:
     compared = f"{result['rows_compared']:,} rows compared"
     say(f"{name}: speed and batch are ", verdict, f" at {place} over {result['covers']}; {compared}")
     if proof := result.get("proof"):
+        from twinlake.lake.catalog.disputed import lines
+        from twinlake.lake.catalog.witnessed import Witnessed
+
         say(f"  {proof}")
         witness = Witnessed.from_json(result["certificate"]["witness"])
         for line in (*result["clocks"], *(lines(witness.answer) if witness else ())):

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -78,28 +75,14 @@ def _shown(found: TwinlakeError) -> str:
 def _spark(settings: Settings) -> SparkSession:
     """A session whose own words go to a file: what they mean to a user, the report says."""
     from twinlake.setup.ensure import ensure_jars
-    from twinlake.spark.session import session
+    from twinlake.spark.session import session, stderr_to
 
     ensure_jars(settings, os.environ, tell)
     said = settings.home / "spark.log"
     try:
-        with _stderr_to(said):
+        with stderr_to(said):
             return session(settings, name="twinlake-check", memory="1g", cores=1, plans_only=True)
     except Exception:
         for line in said.read_text(errors="replace").splitlines():
             tell(line)
         raise
-
-
-@contextmanager
-def _stderr_to(file: Path) -> Iterator[None]:
-    """For this process and for those it starts meanwhile, which keep it."""
-    sys.stderr.flush()
-    kept = os.dup(2)
-    try:
-        with file.open("wb") as out:
-            os.dup2(out.fileno(), 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)

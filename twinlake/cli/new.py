@@ -25,7 +25,6 @@ from twinlake.kinds.dependencies import upstream_topics
 from twinlake.kinds.kind import Kind
 from twinlake.releases.check import refused_tables
 from twinlake.topics.topic import Topic, load_topic, topic_names
-from twinlake.unit_tests.cases import ENDING
 
 if TYPE_CHECKING:
     from twinlake.scaffold.new_topic import Chosen, Made
@@ -164,6 +163,7 @@ def table_command(
     Unless --from says it, the table is made of the only topic that there is.
     """
     from twinlake.scaffold import new_table
+    from twinlake.unit_tests.cases import ENDING
 
     settings = load_settings()
     project = settings.project
@@ -197,19 +197,14 @@ def table_command(
 
 def _first_test(tables: Sequence[Kind], topics: Mapping[str, Topic], name: str) -> str | None:
     """None where something upstream is wrong: nobody knows what the table shows."""
-    from twinlake.unit_tests.given import World
-    from twinlake.unit_tests.project_tests import bound
+    from twinlake.unit_tests.project_tests import bound, world_of
     from twinlake.unit_tests.writing import first_test
-    from twinlake.witness.rows import Evaluator
 
     sound, _ = bound({one.name: one for one in tables})
     if name not in sound or any(one not in topics for one in upstream_topics(sound[name], sound)):
         return None
-    engine = Evaluator()
-    try:
-        return first_test(World(sound, topics, engine), name)
-    finally:
-        engine.close()
+    with world_of(sound, topics) as world:
+        return first_test(world, name)
 
 
 def _records(sample: Path) -> list[JsonObject]:

@@ -50,12 +50,18 @@ def unknown(table: Kind, tables: Mapping[str, Kind]) -> Iterator[DefinitionError
         yield from table.unfit(tables)
 
 
+def upstream_tables(table: Kind, tables: Mapping[str, Kind]) -> tuple[str, ...]:
+    """Every table that it reads, and those that these read, each after one that reads it."""
+    found: dict[str, None] = {}
+    for name in table.reads:
+        found |= dict.fromkeys((name, *upstream_tables(tables[name], tables)))
+    return tuple(found)
+
+
 def upstream_topics(table: Kind, tables: Mapping[str, Kind]) -> tuple[str, ...]:
     """Every topic that decides what the table shows: its own, and those of the tables that it reads."""
-    found = dict.fromkeys(table.inputs)
-    for name in table.reads:
-        found |= dict.fromkeys(upstream_topics(tables[name], tables))
-    return tuple(found)
+    read = (tables[name] for name in upstream_tables(table, tables))
+    return tuple(dict.fromkeys(topic for one in (table, *read) for topic in one.inputs))
 
 
 D = TypeVar("D", bound="OverTables")

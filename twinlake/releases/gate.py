@@ -90,8 +90,8 @@ def ask(
         checks.append(recent_certificate(lake, green, run))
         found = _witnessed(lake, green, run)
         if found is not None:
-            if found.witness and found.witness.is_refused and change.table in unwitnessed:
-                excused[change.table] = Excuse.of(found.witness, unwitnessed[change.table], by)
+            if found.witness and found.witness.answer.is_refused and change.table in unwitnessed:
+                excused[change.table] = Excuse.of(found.witness.answer, unwitnessed[change.table], by)
             policy = lake.settings.values.proof.witness
             checks.append(witness_check(green, found, policy, excused.get(change.table)))
         checks += [broker_lag, _lag(lake, green, run)]
@@ -103,10 +103,8 @@ def ask(
         else:
             checks += _contract_checks(lake, green, pin)
     for one in _ingests(lake, plan, run):
-        if one.is_refused and one.topic in unwitnessed:
-            excused[one.key] = Excuse(
-                reason=unwitnessed[one.topic], by=by, refused=one.topic, why=one.answer.why
-            )
+        if one.answer.is_refused and one.topic in unwitnessed:
+            excused[one.key] = Excuse.of(one.answer, unwitnessed[one.topic], by)
         checks.append(ingest_check(one, lake.settings.values.proof.witness, excused.get(one.key)))
     gate = Gate(
         plan=plan.id, at=format_moment(lake.clock()), checks=tuple(checks), asked_of=asked_of,

@@ -15,8 +15,8 @@ from twinlake.lake.catalog.plans import Plan
 from twinlake.lake.catalog.release_log import Release
 from twinlake.lake.catalog.topic_certificates import TopicCertificate
 from twinlake.lake.catalog.version import Health, Version, batches_text
-from twinlake.lake.catalog.witnessed import Witnessed
 from twinlake.topics.contract import Contract
+from twinlake.witness.answer import Said
 
 MAX_LAG_SECONDS = 10.0
 MAX_CERTIFICATE_AGE_SECONDS = 900.0
@@ -46,12 +46,12 @@ class Excuse:
     why: str
 
     @classmethod
-    def of(cls, found: Witnessed, reason: str, by: str) -> Excuse:
-        return cls(reason=reason, by=by, refused=found.answer.refused, why=found.answer.why)
+    def of(cls, found: Said, reason: str, by: str) -> Excuse:
+        return cls(reason=reason, by=by, refused=found.refused, why=found.why)
 
-    def covers(self, found: Witnessed) -> bool:
+    def covers(self, found: Said) -> bool:
         """Whether this very thing is refused: a reason that was given for another is none."""
-        return found.is_refused and (found.answer.refused, found.answer.why) == (self.refused, self.why)
+        return found.is_refused and (found.refused, found.why) == (self.refused, self.why)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,30 +119,33 @@ def witness_check(version: Version, certificate: Certificate, policy: str, excus
     Nothing excuses a difference, nor an engine that gave no answer, nor another refusal than the one for
     which the reason was given.
     """
-    found = certificate.witness
+    found, answer = certificate.witness, certificate.witness.answer if certificate.witness else None
     detail = found.words(certificate.position) if found else "no other engine has been asked"
-    passed = found is not None and found.is_equal and found.position == certificate.position
-    if found is not None and excuse is not None and excuse.covers(found):
-        passed, detail = True, f"{detail}; accepted by {excuse.by}: {excuse.reason}"
-    elif policy != WITNESS_REQUIRED:
-        passed, detail = True, detail if passed else f"{detail}; it is reported, and blocks nothing"
-    elif found is not None and found.is_refused:
-        detail += f"; to go live with it, add --unwitnessed '{version.table}=REASON'"
-    rows = tuple(lines(found.answer, MOST_ROWS)) if found else ()
+    passed = found is not None and found.answer.is_equal and found.position == certificate.position
+    passed, detail = _decided(version.table, answer, passed, detail, policy, excuse)
+    rows = tuple(lines(answer, MOST_ROWS)) if answer else ()
     return Check(table=version.table, name="witness", passed=passed, detail=detail, rows=rows)
 
 
 def ingest_check(certificate: TopicCertificate, policy: str, excuse: Excuse | None) -> Check:
     """What a second decoder and evaluator of contracts makes of a topic's records; decided as by
     `witness_check`."""
-    passed, detail = certificate.is_equal, certificate.words
-    if certificate.is_refused and excuse is not None and excuse.why == certificate.answer.why:
-        passed, detail = True, f"{detail}; accepted by {excuse.by}: {excuse.reason}"
-    elif policy != WITNESS_REQUIRED:
-        passed, detail = True, detail if passed else f"{detail}; it is reported, and blocks nothing"
-    elif certificate.is_refused:
-        detail += f"; to go live with it, add --unwitnessed '{certificate.topic}=REASON'"
-    return Check(table=certificate.topic, name="ingest", passed=passed, detail=detail)
+    answer, topic = certificate.answer, certificate.topic
+    passed, detail = _decided(topic, answer, answer.is_equal, certificate.words, policy, excuse)
+    return Check(table=topic, name="ingest", passed=passed, detail=detail)
+
+
+def _decided(
+    name: str, answer: Said | None, passed: bool, detail: str, policy: str, excuse: Excuse | None
+) -> tuple[bool, str]:
+    """Whether an answer about a table or topic lets a release go live, in words that say what may be done."""
+    if answer is not None and excuse is not None and excuse.covers(answer):
+        return True, f"{detail}; accepted by {excuse.by}: {excuse.reason}"
+    if policy != WITNESS_REQUIRED:
+        return True, detail if passed else f"{detail}; it is reported, and blocks nothing"
+    if answer is not None and answer.is_refused:
+        detail += f"; to go live with it, add --unwitnessed '{name}=REASON'"
+    return passed, detail
 
 
 def is_recent(age_seconds: float) -> bool:

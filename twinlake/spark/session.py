@@ -7,6 +7,8 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -119,6 +121,20 @@ def class_path(settings: Settings) -> list[Path]:
             FETCH_JARS,
         )
     return [*found, settings.classes]
+
+
+@contextmanager
+def stderr_to(file: Path) -> Iterator[None]:
+    """For this process and for those it starts meanwhile, which keep it: Spark's own words."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with file.open("wb") as out:
+            os.dup2(out.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def scratch_folder(spark: SparkSession) -> Path:

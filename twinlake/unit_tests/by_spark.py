@@ -18,7 +18,7 @@ from twinlake.base import quote
 from twinlake.base.errors import first_lines
 from twinlake.base.times import format_moment, from_micros
 from twinlake.kinds.analysis import nothing
-from twinlake.kinds.dependencies import upstream_topics
+from twinlake.kinds.dependencies import upstream_tables, upstream_topics
 from twinlake.kinds.kind import Kind, StoredKind, ViewClock, is_stored
 from twinlake.kinds.late import DISCARDED
 from twinlake.topics import record_id, record_key
@@ -219,10 +219,9 @@ def _value(value: Any, type_: Type) -> Any:
     return {name: _value(value[name], inner) for name, inner in type_.fields}
 
 
-def _upstream(table: Kind, tables: Mapping[str, Kind]) -> Iterator[Kind]:
-    yield table
-    for name in table.reads:
-        yield from _upstream(tables[name], tables)
+def _upstream(table: Kind, tables: Mapping[str, Kind]) -> list[Kind]:
+    """It, and every table that decides what it shows."""
+    return [table, *(tables[name] for name in upstream_tables(table, tables))]
 
 
 def _is_approximate(table: Kind, tables: Mapping[str, Kind]) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from twinlake.kinds.dependencies import upstream_topics
+from twinlake.kinds.dependencies import upstream_tables, upstream_topics
 from twinlake.kinds.kind import Kind
 from twinlake.unit_tests.source import Entry, Part, near, read
 
@@ -68,7 +68,7 @@ def _case(table: Kind, tables: Mapping[str, Kind], name: str, part: Entry) -> Ca
         raise part.key.wrong("it does not say which rows are expected", "write `rows:`; `rows: []` for none")
     if not {"records", "tables"} & set(entries):
         raise part.key.wrong("it gives neither records nor rows of tables", "write `records:`, by topic")
-    upstream = _upstream(table, tables)
+    upstream = upstream_tables(table, tables)
     given = entries["tables"].mapping("tables") if "tables" in entries else {}
     for one, entry in given.items():
         if one not in upstream:
@@ -96,11 +96,3 @@ def _case(table: Kind, tables: Mapping[str, Kind], name: str, part: Entry) -> Ca
         rows=entries["rows"].items("rows"),
         late=None if late is None else late.items("late"),
     )
-
-
-def _upstream(table: Kind, tables: Mapping[str, Kind]) -> list[str]:
-    """Every table that it reads, and those that these read."""
-    found: dict[str, None] = {}
-    for name in table.reads:
-        found |= dict.fromkeys((name, *_upstream(tables[name], tables)))
-    return list(found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,27 +73,26 @@ def collect(
     return Collected(cases=tuple(listed), wrong=tuple(dict.fromkeys(refused)), tables=tables, topics=topics)
 
 
-@contextmanager
-def opened(collected: Collected) -> Iterator[World]:
+def opened(collected: Collected) -> AbstractContextManager[World]:
     """What the cases run in."""
-    engine = Evaluator()
-    try:
-        yield World(collected.tables, collected.topics, engine)
-    finally:
-        engine.close()
+    return world_of(collected.tables, collected.topics)
 
 
 @contextmanager
-def known_world(sources: Sequence[Project]) -> Iterator[World]:
-    """All sound tables of these projects, and every topic that they are made of."""
-    tables, _ = bound({table.name: table for table in load(*sources).tables})
-    names = dict.fromkeys(name for table in tables.values() for name in upstream_topics(table, tables))
-    topics = {name: load_topic(name, *sources) for name in names}
+def world_of(tables: Mapping[str, Kind], topics: Mapping[str, Topic]) -> Iterator[World]:
+    """What cases of these tables run in; the engine ends with the block."""
     engine = Evaluator()
     try:
         yield World(tables, topics, engine)
     finally:
         engine.close()
+
+
+def known_world(sources: Sequence[Project]) -> AbstractContextManager[World]:
+    """All sound tables of these projects, and every topic that they are made of."""
+    tables, _ = bound({table.name: table for table in load(*sources).tables})
+    names = dict.fromkeys(name for table in tables.values() for name in upstream_topics(table, tables))
+    return world_of(tables, {name: load_topic(name, *sources) for name in names})
 
 
 def matching(found: Iterable[Case], part: str | None) -> list[Case]:

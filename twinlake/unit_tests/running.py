@@ -83,7 +83,7 @@ def _run(world: World, case: Case, spark: Callable[[], Second], folder: Path, fu
         found.append((ENGINE, _by_witness(world, case, made, folder)))
         outcome = replace(outcome, engines=(ENGINE,))
     except Refused as error:
-        outcome = replace(outcome, refused=f"{error.expression} ({error.why_text})")
+        outcome = replace(outcome, refused=error.words)
     if full or outcome.refused:
         second = spark()
         outcome = replace(outcome, engines=(*outcome.engines, second.name))

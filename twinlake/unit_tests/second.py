@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -38,10 +35,10 @@ def _opened(settings: Settings, environ: Mapping[str, str], say: Callable[[str],
 
     ensure_jars(settings, environ, say)
     try:
-        from twinlake.spark.session import session
+        from twinlake.spark.session import session, stderr_to
         from twinlake.unit_tests.by_spark import BySpark
 
-        with _stderr_to(home / "spark.log"):
+        with stderr_to(home / "spark.log"):
             spark = session(
                 replace(settings, home=home), name="twinlake-test", memory="1g", cores=1, more=_FOR_FEW_ROWS,
                 plans_only=True,
@@ -50,17 +47,3 @@ def _opened(settings: Settings, environ: Mapping[str, str], say: Callable[[str],
     except ImportError as error:
         why = f"{error.name} is not installed, and the witness does not evaluate everything"
         raise UsageError("Spark has to run a unit test", why, 'pip install "twinlake[server]"') from error
-
-
-@contextmanager
-def _stderr_to(file: Path) -> Iterator[None]:
-    """For this process and for those it starts meanwhile, which keep it: Spark's own words."""
-    sys.stderr.flush()
-    kept = os.dup(2)
-    try:
-        with file.open("wb") as out:
-            os.dup2(out.fileno(), 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)

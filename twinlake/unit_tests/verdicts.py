@@ -18,6 +18,7 @@ from twinlake.unit_tests.values import micros
 from twinlake.witness.ingest.judge import judge
 from twinlake.witness.ingest.record import Raw, Rules
 from twinlake.witness.question import Field
+from twinlake.witness.refused import one_line
 
 SCHEMA_ID = 1
 _HEADER = b"\0" + SCHEMA_ID.to_bytes(4, "big")
@@ -85,5 +86,5 @@ class _Avro:
             fastavro.schemaless_writer(out, self._schema, dict(record.event or {}))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             why = f"no producer of {self._topic.name} can write this record: its schema refuses a value"
-            raise record.part.wrong(why, " ".join(str(error).split())[:200]) from error
+            raise record.part.wrong(why, one_line(error, 200)) from error
         return out.getvalue()

@@ -13,12 +13,47 @@ FAILED: Literal["failed"] = "failed"
 Verdict = Literal["equal", "differs", "not_witnessed", "failed"]
 """`not_witnessed`: it is known why the question has no answer. `failed`: the witness crashed."""
 GONE = "a file of the log is gone"
+"""Why, where a file of the question was deleted meanwhile; a new question names others."""
 MOST = 20
 """So many differing rows are shown; all of them are counted."""
 LONGEST = 500
-"""Characters of a value that a difference shows."""
+"""Characters that are shown of a value that differs, and of an error."""
 MOST_RECORDS = 10
 """So many records of each of those are listed; all of them are counted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Said:
+    """What every answer has, whatever was asked."""
+
+    verdict: Verdict
+    why: str = ""
+    """Why it is not witnessed, or how it failed."""
+    refused: str = ""
+    """Of one that is not witnessed for what the definition says: the expression, or kind; not for a limit."""
+
+    @property
+    def is_equal(self) -> bool:
+        return self.verdict == EQUAL
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the witness says why it cannot tell; an approver may go on without it."""
+        return self.verdict == NOT_WITNESSED
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it may be asked again: a file was deleted meanwhile."""
+        return self.is_refused and self.why == GONE
+
+    @property
+    def has_failed(self) -> bool:
+        return self.verdict == FAILED
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether somebody has to look: it differs, or the witness did not end as it should."""
+        return self.verdict in (DIFFERS, FAILED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,15 +137,10 @@ class Compared:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class Answer(Said):
     """What the witness found of one question."""
 
     table: str
-    verdict: Verdict
-    why: str = ""
-    """Why it is not witnessed, or how it failed."""
-    refused: str = ""
-    """Of one that is not witnessed for what the definition says: the expression, or kind; not for a limit."""
     engine: str = ""
     """Such as "DuckDB 2.0.0"."""
     sql_hash: str = ""
@@ -122,8 +152,6 @@ class Answer:
     """By column of what is approximate by its definition: how near it has to be."""
     within_bound: Mapping[str, int] = field(default_factory=dict)
     """By the same columns: how many of the values are not exactly the witness's, and near enough."""
-    is_gone: bool = False
-    """Of one that is not witnessed: a file of it was deleted meanwhile; a new question names others."""
     expressions_by_spark: bool = False
     """The logic is witnessed, and Spark has computed the row-local steps."""
     final: Compared | None = None
@@ -131,10 +159,6 @@ class Answer:
     late: Compared | None = None
     """The view of what came late; no part of the verdict."""
     cpu_s: float = 0.0
-
-    @property
-    def is_equal(self) -> bool:
-        return self.verdict == EQUAL
 
     @property
     def words(self) -> str:

@@ -6,6 +6,7 @@ import duckdb
 
 from twinlake.witness.answer import MOST_RECORDS, Behind, RecordId
 from twinlake.witness.database import ENGINE, Database
+from twinlake.witness.refused import one_line
 from twinlake.witness.result import Result, Source
 from twinlake.witness.text import RECORD_ID, names, same_keys
 from twinlake.witness.types import identifier, text_literal
@@ -29,7 +30,7 @@ def behind(database: Database, result: Result, differing: str, count: int) -> tu
             f" GROUP BY {NTH}"
         )
     except (duckdb.Error, MemoryError) as error:
-        why = f"{ENGINE} could not list them: {' '.join(str(error).split())[:_SHOWN]}"
+        why = f"{ENGINE} could not list them: {one_line(error, _SHOWN)}"
         return (Behind(why=why),) * count
     by_number = {number: Behind(records=tuple(map(_id, ids)), count=many) for number, many, ids in found}
     return tuple(by_number.get(number, Behind()) for number in range(1, count + 1))

@@ -4,6 +4,7 @@ what runs in it for one question: its files, relations made of them, the record 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ Types = dict[str, Type]
 """By column of a relation, in order."""
 _PATTERN = re.compile(r"[*?\[]")
 ENGINE = f"DuckDB {duckdb.__version__}"
-OF_FILES = (duckdb.IOException, duckdb.PermissionException)
+_OF_FILES = (duckdb.IOException, duckdb.PermissionException)
 """What DuckDB raises for a file that is not there, too: of that one it does not say so."""
 SETTINGS = {
     # Spark's timestamp is read as DuckDB's TIMESTAMP, microseconds since 1970 in UTC
@@ -135,6 +136,11 @@ def connect(memory_mb: int = 1024, threads: int = 1) -> duckdb.DuckDBPyConnectio
     for name, value in SETTINGS.items():
         connection.execute(f"SET {name} = {value}")
     return connection
+
+
+def is_gone(error: duckdb.Error, question: Asking) -> bool:
+    """Whether it is of a file that was deleted since the question was asked."""
+    return isinstance(error, _OF_FILES) and not all(map(os.path.exists, question.files))
 
 
 @contextmanager

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 from twinlake.witness.question import Field
 from twinlake.witness.refused import Refused
-from twinlake.witness.types import Type, identifier, text_literal
+from twinlake.witness.types import EXACT, Type, identifier, text_literal
 
 _UNITS = {"timestamp-millis": 1_000, "timestamp-micros": 1}
 
@@ -14,49 +15,73 @@ _UNITS = {"timestamp-millis": 1_000, "timestamp-micros": 1}
 def default(field: Field) -> str:
     """DuckDB's SQL of it; Refused for one that is not read here."""
     type_ = Type.parse(field.type)
+    return f"CAST({_literal(value(field), type_)} AS {type_.duckdb})"
+
+
+def value(field: Field) -> Any:
+    """It in a plain form: of a timestamp its microseconds since 1970, of a date its days, of a struct and a
+    map a dict. Refused for one that is not read here."""
     try:
-        return f"CAST({_literal(field.default, type_, field.avro)} AS {type_.duckdb})"
+        return _value(field.default, Type.parse(field.type), field.avro)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise Refused(f"default of field {field.name}", f"{field.default!r} as {field.type}") from error
 
 
-def _literal(value: Any, type_: Type, avro: Any) -> str:
-    if value is None:
-        return "NULL"
+def _value(said: Any, type_: Type, avro: Any) -> Any:
+    if said is None:
+        return None
     known = _of(avro)
     if type_.name == "array":
-        return f"[{', '.join(_literal(one, type_.element, known['items']) for one in value)}]"
+        return [_value(one, type_.element, known["items"]) for one in said]
     if type_.name == "map":
-        keys = ", ".join(text_literal(str(key)) for key in value)
-        values = ", ".join(_literal(one, type_.value, known["values"]) for one in value.values())
-        return f"MAP([{keys}], [{values}])"
+        return {str(key): _value(one, type_.value, known["values"]) for key, one in said.items()}
     if type_.name == "struct":
         fields = {one["name"]: one for one in known["fields"]}
-        parts = []
-        for name, inner in type_.fields:
-            found = _literal(value.get(name, fields[name].get("default")), inner, fields[name]["type"])
-            parts.append(f"{identifier(name)} := CAST({found} AS {inner.duckdb})")
-        return f"struct_pack({', '.join(parts)})"
-    return _plain(value, type_, known.get("logicalType"))
+        return {
+            name: _value(said.get(name, fields[name].get("default")), inner, fields[name]["type"])
+            for name, inner in type_.fields
+        }
+    return _plain(said, type_, known.get("logicalType"))
 
 
-def _plain(value: Any, type_: Type, logical: str | None) -> str:
+def _plain(said: Any, type_: Type, logical: str | None) -> Any:
     if type_.name == "boolean":
-        return {True: "true", False: "false"}[value]
+        return {True: True, False: False}[said]
     if type_.name == "string":
-        return text_literal(value)
+        return said
     if type_.name == "binary":
-        return f"unhex('{value.encode('latin-1').hex()}')"
+        return said.encode("latin-1")
     if type_.name == "decimal":
-        unscaled = int.from_bytes(value.encode("latin-1"), "big", signed=True)
-        digits = str(abs(unscaled)).rjust(type_.scale + 1, "0")
-        whole, parts = digits[: len(digits) - type_.scale], digits[len(digits) - type_.scale :]
-        return text_literal(f"{'-' if unscaled < 0 else ''}{whole}.{parts or '0'}")
+        unscaled = int.from_bytes(said.encode("latin-1"), "big", signed=True)
+        return Decimal(unscaled).scaleb(-type_.scale, EXACT)
     if type_.name == "timestamp":
-        return f"make_timestamp({int(value) * _UNITS[str(logical)]}::BIGINT)"
+        return int(said) * _UNITS[str(logical)]
+    return float(said) if type_.is_floating else int(said)
+
+
+def _literal(found: Any, type_: Type) -> str:
+    if found is None:
+        return "NULL"
+    if type_.name == "array":
+        return f"[{', '.join(_literal(one, type_.element) for one in found)}]"
+    if type_.name == "map":
+        keys = ", ".join(map(text_literal, found))
+        return f"MAP([{keys}], [{', '.join(_literal(one, type_.value) for one in found.values())}])"
+    if type_.name == "struct":
+        parts = (
+            f"{identifier(name)} := CAST({_literal(found[name], inner)} AS {inner.duckdb})"
+            for name, inner in type_.fields
+        )
+        return f"struct_pack({', '.join(parts)})"
+    if type_.name == "boolean":
+        return "true" if found else "false"
+    if type_.name == "binary":
+        return f"unhex('{found.hex()}')"
+    if type_.name == "timestamp":
+        return f"make_timestamp({found}::BIGINT)"
     if type_.name == "date":
-        return f"DATE '1970-01-01' + {int(value)}"
-    return text_literal(repr(float(value)) if type_.is_floating else str(int(value)))
+        return f"DATE '1970-01-01' + {found}"
+    return text_literal(f"{found:f}" if type_.name == "decimal" else str(found))
 
 
 def _of(avro: Any) -> dict[str, Any]:

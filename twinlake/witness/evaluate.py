@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import replace
 
@@ -10,14 +9,13 @@ import duckdb
 
 from twinlake.witness.answer import FAILED, GONE, NOT_WITNESSED, Answer, Compared
 from twinlake.witness.compare import Outcome, compare
-from twinlake.witness.database import ENGINE, OF_FILES, Database, opened
+from twinlake.witness.database import ENGINE, Database, is_gone, opened
 from twinlake.witness.kinds.all import KINDS
 from twinlake.witness.kinds.late import late
 from twinlake.witness.question import Limits, Question
-from twinlake.witness.refused import Refused, raised
+from twinlake.witness.refused import Refused, one_line, raised
 from twinlake.witness.result import Asked, Result
 
-_SHOWN = 300
 _BY_DATA = (
     duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException, duckdb.DataError,
 )  # fmt: skip
@@ -36,17 +34,16 @@ def _answer(question: Question, limits: Limits) -> Answer:
         with opened(question, limits) as database:
             return _of(question, database)
     except Refused as error:
-        why = f"{error.expression} ({error.why_text})" if error.why_text else error.expression
-        return _refused(question, why, error.expression)
+        return _refused(question, error.words, error.expression)
     except (duckdb.OutOfMemoryException, MemoryError):
         why = f"it needs more than {limits.memory_mb} MB"
         return Answer(table=question.table, verdict=NOT_WITNESSED, why=why)
     except duckdb.Error as error:
         if found := raised(str(error)):
             return _refused(question, f"{found[0]} ({found[1]})", found[0])
-        if isinstance(error, OF_FILES) and not all(map(os.path.exists, question.files)):
-            return Answer(table=question.table, verdict=NOT_WITNESSED, why=GONE, is_gone=True)
-        line = " ".join(str(error).split())[:_SHOWN]
+        if is_gone(error, question):
+            return Answer(table=question.table, verdict=NOT_WITNESSED, why=GONE)
+        line = one_line(error)
         if isinstance(error, _BY_DATA):
             why = f"{ENGINE} refuses a value: {line}"
             return Answer(table=question.table, verdict=NOT_WITNESSED, why=why)
@@ -76,7 +73,7 @@ def _late(question: Question, database: Database) -> Compared | None:
         shown, types = database.rows("_late_by_spark", question.late)
         return compare(database, result, shown, types, "_late").rows
     except (Refused, duckdb.Error) as error:
-        return Compared(verdict=NOT_WITNESSED, why=" ".join(str(error).split())[:_SHOWN])
+        return Compared(verdict=NOT_WITNESSED, why=one_line(error))
 
 
 def _said(question: Question, database: Database, result: Result, outcome: Outcome) -> Answer:

@@ -23,11 +23,21 @@ class Refused(UsageError):
             {"expression": self.expression},
         )
 
+    @property
+    def words(self) -> str:
+        """For a person: what, and why."""
+        return f"{self.expression} ({self.why_text})" if self.why_text else self.expression
+
 
 def shortened(expression: str) -> str:
     """The expression on one line, cut where it is long."""
     line = " ".join(expression.split())
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+
+
+def one_line(error: BaseException, most: int = _LONGEST) -> str:
+    """What an error says, on one line, at most so many characters of it; its name where it says nothing."""
+    return " ".join(str(error).split())[:most] or type(error).__name__
 
 
 def guarded(condition: str, sql: str, expression: str, why: str) -> str:

@@ -17,13 +17,12 @@ from twinlake.witness.database import ENGINE, SETTINGS, Database, Types, connect
 from twinlake.witness.kinds.all import KINDS
 from twinlake.witness.kinds.late import late
 from twinlake.witness.question import Question, Rows
-from twinlake.witness.refused import Refused, raised
+from twinlake.witness.refused import Refused, one_line, raised
 from twinlake.witness.result import Asked, Result
 from twinlake.witness.text import names
 from twinlake.witness.types import identifier, text_literal
 
 T = TypeVar("T")
-_SHOWN = 300
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,5 +138,4 @@ def _answering() -> Iterator[None]:
     except duckdb.Error as error:
         if found := raised(str(error)):
             raise Refused(*found) from error
-        line = " ".join(str(error).split())[:_SHOWN]
-        raise Refused(f"{ENGINE} refuses a value", line) from error
+        raise Refused(f"{ENGINE} refuses a value", one_line(error)) from error

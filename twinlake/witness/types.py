@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Context
 
 from twinlake.base import quote
 from twinlake.witness.refused import Refused
@@ -27,6 +28,8 @@ SCALARS = ("boolean", *INTEGERS, *FLOATING, "decimal", "string", "date", "timest
 """What both engines compare and order alike."""
 _TOKEN = re.compile(r"\s*(`(?:[^`]|``)*`|[^\s<>(),:`]+|[<>(),:])")
 _LARGEST_PRECISION = 38
+EXACT = Context(prec=80)
+"""For decimals, of which no digit is lost."""
 
 
 @dataclass(frozen=True, kw_only=True)

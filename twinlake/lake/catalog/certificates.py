@@ -150,7 +150,7 @@ class Certificate:
         del data["differences"]
         return {
             **data, "covers": self.covers, "raises": self.why if self.raises else None, "proof": self.proof,
-            "disputed": self.witness is not None and self.witness.is_wrong,
+            "disputed": self.witness is not None and self.witness.answer.is_wrong,
         }  # fmt: skip
 
 

@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from twinlake.base.location import Location
 from twinlake.lake.delta.ledger import Ledger
-from twinlake.witness.answer import DIFFERS, FAILED, NOT_WITNESSED
 from twinlake.witness.ingest.question import TopicAnswer
 
 SCHEMA = pa.schema(
@@ -48,23 +47,9 @@ class TopicCertificate:
         return f"topic {self.topic}"
 
     @property
-    def is_equal(self) -> bool:
-        return self.answer.is_equal
-
-    @property
-    def is_refused(self) -> bool:
-        """Whether the witness says why it cannot tell; an approver may go on without it."""
-        return self.answer.verdict == NOT_WITNESSED
-
-    @property
-    def is_wrong(self) -> bool:
-        """Whether somebody has to look: it differs, or the witness did not end as it should."""
-        return self.answer.verdict in (DIFFERS, FAILED)
-
-    @property
     def is_lasting(self) -> bool:
         """Whether the witness has answered, and would say the same at the same position."""
-        return bool(self.answer.seed) and not self.is_wrong and not self.answer.is_gone
+        return bool(self.answer.seed) and not self.answer.is_wrong and not self.answer.is_gone
 
     @property
     def words(self) -> str:
@@ -74,7 +59,7 @@ class TopicCertificate:
         """For status: without the records that differ."""
         return {
             "topic": self.topic, "position": self.position, "created_at": self.created_at,
-            "words": self.words, "equal": self.is_equal, "disputed": self.is_wrong,
+            "words": self.words, "equal": self.answer.is_equal, "disputed": self.answer.is_wrong,
             "seed": self.answer.seed, "sampled": self.answer.sampled,
         }  # fmt: skip
 

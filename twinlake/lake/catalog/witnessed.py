@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from twinlake.lake.catalog.version import batches_text
-from twinlake.witness.answer import DIFFERS, FAILED, NOT_WITNESSED, Answer
+from twinlake.witness.answer import Answer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,30 +34,12 @@ class Witnessed:
         )
         return replace(self, answer=replace(self.answer, differences=(), final=final, late=late))
 
-    @property
-    def is_equal(self) -> bool:
-        return self.answer.is_equal
-
-    @property
-    def is_refused(self) -> bool:
-        """Whether the engine says why it cannot tell; an approver may go on without it."""
-        return self.answer.verdict == NOT_WITNESSED
-
-    @property
-    def is_wrong(self) -> bool:
-        """Whether somebody has to look: it differs, or the engine did not end as it should."""
-        return self.answer.verdict in (DIFFERS, FAILED)
-
-    @property
-    def has_failed(self) -> bool:
-        return self.answer.verdict == FAILED
-
     def words(self, position: Mapping[str, int]) -> str:
         """The answer beside a certificate of this position, in which speed and batch are equal."""
         found = self.answer.words
-        if self.is_equal:
+        if self.answer.is_equal:
             found = found.replace("equal by", "speed = batch =", 1)
-        elif self.is_refused:
+        elif self.answer.is_refused:
             found = f"speed = batch, {found}"
         return found if dict(position) == self.position else f"{found}, at {self.place}"
 

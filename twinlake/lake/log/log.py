@@ -157,8 +157,7 @@ class Log:
                 what=f"{self.topic.newest.file} cannot read records of schema {schema_id}, which the log of "
                 f"topic {self.topic.name} has",
                 why=why,
-                remedy="give the field that type in the file, or another name; then "
-                "`twinlake reload`",
+                remedy="give the field that type in the file, or another name; then `twinlake reload`",
             )
 
     def _unfit(self) -> tuple[str, str] | None:
@@ -260,6 +259,10 @@ class Log:
             for path, ingested_at in newest.items()
             if since is None or ingested_at is None or parse_moment(ingested_at) >= since
         ]
+
+    def data_files(self) -> tuple[str, ...]:
+        """The paths of all data files, as another engine reads them; of a lake on a disk."""
+        return tuple(str(self.path / unquote(path)) for path in self.appender.files())
 
     def as_of_schema(self, made_with: MadeWith | None) -> Log:
         """The same log, read by an earlier schema of the topic; itself for the newest, and for None."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Context, Decimal
+from decimal import Decimal
 from typing import Any
 
 import fastavro
 
 from twinlake.witness.ingest.avro_schema import Node, Schema
 from twinlake.witness.ingest.record import Malformed, Unsure, Value
+from twinlake.witness.types import EXACT
 
 HEADER = 5
 YEARS = {
@@ -21,7 +22,6 @@ YEARS = {
 }
 """The years 1 to 9999, in days, milliseconds and microseconds."""
 _INT, _LONG = 1 << 31, 1 << 63
-_EXACT = Context(prec=80)
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class _Field:
         number = int.from_bytes(raw, "big", signed=True)
         if abs(number) >= 10**node.type.precision:
             return self._is_wrong("decimal_out_of_range")
-        return Decimal(number).scaleb(-node.type.scale, _EXACT)
+        return Decimal(number).scaleb(-node.type.scale, EXACT)
 
     def _time(self, raw: int, sent: str) -> Value:
         micros = raw * 1000 if sent == "timestamp-millis" else raw

@@ -14,12 +14,12 @@ import re
 import sys
 from collections.abc import Mapping
 from datetime import date
-from decimal import Context, Decimal
+from decimal import Decimal
 from typing import Any
 
 from twinlake.witness.ingest.decode_avro import YEARS
 from twinlake.witness.ingest.record import Malformed, Unsure, Value
-from twinlake.witness.types import Type
+from twinlake.witness.types import EXACT, Type
 
 DEEPEST = 999
 """Levels of nesting in a document."""
@@ -32,7 +32,6 @@ _DIGITS = 38
 _LONG, _INT = 1 << 63, 1 << 31
 _LONGEST_NUMBER, _LONGEST_TEXT = 1_000, 15_000_000
 _BEYOND_DECIMALS = 1e38
-_EXACT = Context(prec=80)
 MISSING = object()
 """A member that is not there; None is JSON's null."""
 
@@ -172,10 +171,10 @@ def _of_number(found: Number, type_: Type, path: str, wrong: dict[str, None]) ->
         if exact is None:
             is_beyond = abs(float(found)) >= _BEYOND_DECIMALS
             return _wrong("decimal_out_of_range" if is_beyond else "wrong_type", path, wrong)
-        kept = exact.quantize(Decimal(1).scaleb(-type_.scale), context=_EXACT)
+        kept = exact.quantize(Decimal(1).scaleb(-type_.scale), context=EXACT)
         fits = kept == exact and abs(kept) < Decimal(10) ** (type_.precision - type_.scale)
         # a log has no negative zero of a decimal: it is an id's text, too
-        return _EXACT.plus(kept) if fits else _wrong("decimal_out_of_range", path, wrong)
+        return EXACT.plus(kept) if fits else _wrong("decimal_out_of_range", path, wrong)
     return _wrong("wrong_type", path, wrong)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from bisect import bisect_left
 from collections import Counter
@@ -13,7 +12,7 @@ import duckdb
 import fastavro
 
 from twinlake.witness.answer import DIFFERS, EQUAL, FAILED, GONE, MOST, NOT_WITNESSED
-from twinlake.witness.database import OF_FILES, opened
+from twinlake.witness.database import is_gone, opened
 from twinlake.witness.ingest import change_data
 from twinlake.witness.ingest.contract import length
 from twinlake.witness.ingest.judge import UNKNOWN_SCHEMA, Judge, duplicate
@@ -22,7 +21,7 @@ from twinlake.witness.ingest.log import Asked, Log, Row, text_of
 from twinlake.witness.ingest.question import Era, RecordDifference, TopicAnswer, TopicQuestion
 from twinlake.witness.ingest.record import VALID, Judged, Rules, Value
 from twinlake.witness.question import Limits
-from twinlake.witness.refused import Refused
+from twinlake.witness.refused import Refused, one_line
 from twinlake.witness.types import Type
 
 AVRO_ENGINE = f"fastavro {fastavro.__version__}"
@@ -37,15 +36,14 @@ def sampled(question: TopicQuestion, limits: Limits) -> TopicAnswer:
     try:
         answer = _answer(question, limits)
     except Refused as error:
-        answer = _without(question, f"{error.expression} ({error.why_text})")
+        answer = _without(question, error.words)
     except (duckdb.OutOfMemoryException, MemoryError):
         answer = _without(question, f"it needs more than {limits.memory_mb} MB")
     except duckdb.Error as error:
-        if isinstance(error, OF_FILES) and not all(map(os.path.exists, question.files)):
+        if is_gone(error, question):
             answer = _without(question, GONE)
         else:
-            line = " ".join(str(error).split())[:_SHOWN]
-            answer = TopicAnswer(topic=question.topic, verdict=FAILED, why=line)
+            answer = TopicAnswer(topic=question.topic, verdict=FAILED, why=one_line(error))
     return replace(
         answer, seed=question.seed, engine=JSON_ENGINE if is_json else AVRO_ENGINE,
         cpu_s=round(time.process_time() - began, 3),

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from twinlake.witness import default
 from twinlake.witness.database import Database
 from twinlake.witness.ingest.change_data import PLACES
 from twinlake.witness.ingest.question import Era, TopicQuestion
-from twinlake.witness.ingest.reading import default
 from twinlake.witness.ingest.record import Raw, Value
 from twinlake.witness.refused import Refused
 from twinlake.witness.types import Type, identifier, text_literal
@@ -181,9 +181,9 @@ class Log:
         texts = []
         for name in places:
             type_ = self.kept[name]
-            if type_.name not in _AS_TEXT or (type_.name != Type.parse(field.type).name and (
-                "binary" in (type_.name, field.type)
-            )):
+            if type_.name not in _AS_TEXT or (
+                type_.name != Type.parse(field.type).name and ("binary" in (type_.name, field.type))
+            ):
                 raise Refused(f"unique {field.name}", f"an id that was sent as {type_.spark}")
             texts.append(_text(f"event.{identifier(name)}", type_))
         sent = f"coalesce({', '.join(texts)})" if texts else "NULL"
@@ -193,7 +193,7 @@ class Log:
                 if not {name.split(":")[0] for name in names} & set(field.names)
             ]  # fmt: skip
             if lacking:
-                shown = text_literal(text_of(default(field)))
+                shown = text_literal(text_of(default.value(field)))
                 return f"CASE WHEN schema_id IN ({', '.join(lacking)}) THEN {shown} ELSE {sent} END"
         return sent
 
@@ -261,5 +261,3 @@ def _plain(sql: str, type_: Type, depth: int = 0) -> str:
 
 def _has_times(type_: Type) -> bool:
     return type_.name in _HAVE_TIMES or any(_has_times(inner) for _, inner in type_.fields)
-
-

@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from twinlake.witness.answer import DIFFERS, EQUAL, GONE, NOT_WITNESSED, Verdict
+from twinlake.witness.answer import DIFFERS, EQUAL, NOT_WITNESSED, Said
 from twinlake.witness.question import Field
 
 
 @dataclass(frozen=True, kw_only=True)
 class Era:
-    """The batches after `after`, up to the next era's, were validated by this contract, read by these fields.
-    """
+    """The batches after `after`, up to the next era's: validated by this contract, read by these fields."""
 
     after: int
     contract: Mapping[str, Any]
@@ -68,12 +67,10 @@ class RecordDifference:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TopicAnswer:
+class TopicAnswer(Said):
     """What was found of one topic."""
 
     topic: str
-    verdict: Verdict
-    why: str = ""
     engine: str = ""
     seed: int = 0
     """0 where the witness was not asked."""
@@ -90,15 +87,6 @@ class TopicAnswer:
     before: int = 0
     """Records of which nobody knows any more by which contract they were validated."""
     cpu_s: float = 0.0
-
-    @property
-    def is_equal(self) -> bool:
-        return self.verdict == EQUAL
-
-    @property
-    def is_gone(self) -> bool:
-        """Whether a file was deleted meanwhile; a new question names others."""
-        return self.verdict == NOT_WITNESSED and self.why == GONE
 
     @property
     def words(self) -> str:

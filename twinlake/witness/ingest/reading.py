@@ -4,9 +4,8 @@ one's values, else by its default; and which schemas it cannot read at all."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import Context, Decimal
-from typing import Any
 
+from twinlake.witness import default
 from twinlake.witness.ingest.avro_schema import Node, Schema
 from twinlake.witness.ingest.record import Value
 from twinlake.witness.question import Field
@@ -15,7 +14,6 @@ from twinlake.witness.types import Type
 _HELD = {
     ("int", "bigint"), ("int", "double"), ("float", "double"), ("string", "binary"), ("binary", "string"),
 }  # fmt: skip
-_EXACT = Context(prec=80)
 
 
 def unreadable(schema: Schema, fields: tuple[Field, ...]) -> str | None:
@@ -69,7 +67,7 @@ def fields_of(
     for field in fields:
         node, type_ = source(schema, field), Type.parse(field.type)
         if node is None:
-            found[field.name] = default(field)
+            found[field.name] = default.value(field)
             continue
         name, sent = node
         try:
@@ -95,41 +93,3 @@ def converted(value: Value, sent: Type, read: Type) -> Value:
             for name, type_ in read.fields
         }
     return float(value) if read.name == "double" else value
-
-
-def default(field: Field) -> Value:
-    """What a record shows of a field that its writer does not have."""
-    return _default(field.default, Type.parse(field.type), field.avro)
-
-
-def _default(value: Any, type_: Type, avro: Any) -> Value:
-    if value is None:
-        return None
-    known = _of(avro)
-    if type_.name == "array":
-        return [_default(one, type_.element, known.get("items")) for one in value]
-    if type_.name == "map":
-        return {name: _default(one, type_.value, known.get("values")) for name, one in value.items()}
-    if type_.name == "struct":
-        inner = {one["name"]: one for one in known["fields"]}
-        return {
-            name: _default(value.get(name, inner[name].get("default")), one, inner[name]["type"])
-            for name, one in type_.fields
-        }
-    if type_.name == "decimal":
-        unscaled = int.from_bytes(value.encode("latin-1"), "big", signed=True)
-        return Decimal(unscaled).scaleb(-type_.scale, _EXACT)
-    if type_.name == "binary":
-        return value.encode("latin-1")
-    if type_.name == "timestamp":
-        return value * 1000 if known.get("logicalType") == "timestamp-millis" else value
-    return float(value) if type_.is_floating else value
-
-
-def _of(avro: Any) -> Mapping[str, Any]:
-    """What a type says of itself, without its union with null."""
-    if isinstance(avro, list):
-        avro = next((one for one in avro if one != "null"), None)
-    while isinstance(avro, dict) and isinstance(avro.get("type"), dict):
-        avro = avro["type"]
-    return avro if isinstance(avro, dict) else {}

@@ -6,7 +6,7 @@ import java.util.HashSet;
 import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
-import java.util.TreeSet;
+import java.util.TreeMap;
 import org.apache.spark.SparkContext;
 import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.scheduler.SparkListenerStageCompleted;
@@ -30,18 +30,22 @@ public final class FairSlots extends SparkListener {
 
   private final SparkContext context;
   private final Map<Integer, Statement> byStage = new HashMap<>(); // with tasks that run on after a stage has ended
-  private final Map<Long, Integer> stageOf = new HashMap<>(); // of the tasks that run
   private long allEndingSince = 0;
   private final Map<String, Statement> statements = new HashMap<>();
 
   private static final class Statement {
     final Set<Integer> stages = new HashSet<>();
-    final TreeSet<Long> tasks = new TreeSet<>(); // by number: the last began last
+    final TreeMap<Long, Integer> tasks = new TreeMap<>(); // to their stages, by number: the last began last
     final Set<Long> ending = new HashSet<>();
     long idleSince = System.nanoTime();
 
     int held() {
       return tasks.size() - ending.size();
+    }
+
+    /** Spark ends what runs of a stage that is over. */
+    boolean isToEnd(long task) {
+      return !stages.contains(tasks.get(task)) || ending.contains(task);
     }
 
     boolean waits(long now) {
@@ -87,8 +91,7 @@ public final class FairSlots extends SparkListener {
 
   @Override
   public synchronized void onTaskStart(SparkListenerTaskStart event) {
-    of(event.stageId()).tasks.add(event.taskInfo().taskId());
-    stageOf.put(event.taskInfo().taskId(), event.stageId());
+    of(event.stageId()).tasks.put(event.taskInfo().taskId(), event.stageId());
   }
 
   @Override
@@ -96,7 +99,6 @@ public final class FairSlots extends SparkListener {
     Statement statement = of(event.stageId());
     statement.tasks.remove(event.taskInfo().taskId());
     statement.ending.remove(event.taskInfo().taskId());
-    stageOf.remove(event.taskInfo().taskId());
     statement.idleSince = System.nanoTime();
     forgetEnded();
   }
@@ -137,11 +139,11 @@ public final class FairSlots extends SparkListener {
   }
 
   private synchronized void look(long now) {
-    if (stageOf.size() < context.defaultParallelism()) {
+    if (statements.values().stream().mapToInt(one -> one.tasks.size()).sum() < context.defaultParallelism()) {
       allEndingSince = 0;
       return; // one is free: what has no task yet is on its way
     }
-    if (!stageOf.entrySet().stream().allMatch(one -> isToEnd(one.getKey(), one.getValue()))) {
+    if (!statements.values().stream().allMatch(one -> one.tasks.keySet().stream().allMatch(one::isToEnd))) {
       allEndingSince = 0;
     } else if (allEndingSince == 0) {
       allEndingSince = now;
@@ -154,15 +156,9 @@ public final class FairSlots extends SparkListener {
     }
   }
 
-  /** Spark ends what runs of a stage that is over. */
-  private boolean isToEnd(long task, int stage) {
-    Statement statement = byStage.get(stage);
-    return statement == null || !statement.stages.contains(stage) || statement.ending.contains(task);
-  }
-
   private void takeOne(Statement from) {
     if (from.held() > 1) {
-      long last = from.tasks.descendingSet().stream().filter(task -> !from.ending.contains(task)).findFirst().get();
+      long last = from.tasks.descendingKeySet().stream().filter(task -> !from.ending.contains(task)).findFirst().get();
       if (context.killTaskAttempt(last, true, "another statement has no slot")) {
         from.ending.add(last);
       } else {
