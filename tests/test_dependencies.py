@@ -189,7 +189,7 @@ def test_an_extra_is_enough_for_what_it_promises(tmp_path: Path, parts: tuple[st
 
 
 def test_a_command_that_needs_an_extra_says_so(tmp_path: Path) -> None:
-    code = "import sys; sys.argv = ['twinlake', 'check']; from twinlake.__main__ import main; main()"
+    code = "import sys; sys.argv[:] = ['', 'check', '--full']; from twinlake.__main__ import main; main()"
 
     done = run(("plain",), code, tmp_path)
 

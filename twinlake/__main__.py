@@ -53,10 +53,10 @@ def _write_nowhere(*streams: TextIO | None) -> None:
 
 def _run() -> None:
     from twinlake.base.errors import TwinlakeError, UsageError
-    from twinlake.cli.app import build_app
+    from twinlake.cli.app import build_app, command_of
     from twinlake.cli.output import report_error
 
-    app = build_app()
+    app = build_app(command_of(sys.argv[1:]))
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         app()

@@ -84,7 +84,7 @@ def test_a_new_topic_whose_views_have_the_names_of_others_is_refused(tmp_path: P
     active_topics.publish(tmp_path, json_topic("shop_events", SHAPE))
     topics = {name: json_topic(name, SHAPE) for name in ("shop_events", "shop.events", "New-a", "new.a", "b")}
 
-    found = stranded(tmp_path, topics, no_spark)
+    found = list(stranded(tmp_path, topics, no_spark))
 
     why = "its views would be {0}_valid, {0}_quarantine, {0}_replayed, which are those of topic {1}"
     assert [(one.topic, one.why) for one in found] == [
@@ -106,4 +106,4 @@ def test_a_new_topic_whose_view_has_the_name_of_a_live_table_is_refused_with_an_
     )
     assert found.steps.index("release the rows of shop_VALID") < found.steps.index("twinlake retire --keep 1")
     active_topics.publish(tmp_path, topics["shop"])  # a lake of before: the topic goes on
-    assert stranded(tmp_path, topics, no_spark) == []
+    assert list(stranded(tmp_path, topics, no_spark)) == []

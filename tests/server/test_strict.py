@@ -19,14 +19,14 @@ SOME: dict[str, dict[str, Any]] = {
     "replay": {"topic": "t"}, "plan": {}, "build": {"plan": "p"}, "diff": {"table": "t"},
     "gate": {"plan": "p"}, "promote": {"plan": "p", "approved_by": "me"}, "rollback": {"approved_by": "me"},
     "retire": {}, "changelog": {"table": "t", "topic": "c"}, "pause": {"name": "t", "by": "me"},
-    "resume": {"name": "t", "by": "me"}, "reload": {},
+    "resume": {"name": "t", "by": "me"}, "reload": {}, "check": {"code": "c", "roots": ["/p"]},
 }  # fmt: skip
 """Of every kind of job, parameters that are right."""
 NUMBERS = (("rollback", "to"), ("retire", "keep"))
 FLAGS = (("rebuild", "due"), ("rebuild", "repair"), ("verify", "due"), ("verify", "repair"),
          ("reload", "check"))  # fmt: skip
 TEXTS = [
-    *((kind, name) for kind, params in SOME.items() for name in params), ("rebuild", "version"),
+    *((kind, name) for kind, params in SOME.items() for name in params if name != "roots"), ("rebuild", "version"),
     ("rebuild", "from"), ("rebuild", "to"), ("verify", "version"), ("maintain", "table"), ("diff", "blue"),
     ("diff", "green"), ("diff", "plan"), ("pause", "reason"),
 ]  # fmt: skip

@@ -30,7 +30,7 @@ FILE = "jobs/tables/pages.test.yaml"
 def test_recorded_records_make_a_case_that_passes(tmp_path: Path) -> None:
     project = project_of(tmp_path / "live", {FILE: LIVE})
     with opened(live := collect([project])) as world:
-        made = given(world, live.cases[0], tmp_path)
+        made = given(world, live.cases[0], Path(world.engine.folder))
         records = records_of(
             world.topics["visits"], made.logs["visits"].files, [(0, 0, 0), (0, 2, 0), (0, 0, 9)]
         )

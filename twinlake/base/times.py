@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
@@ -34,8 +35,23 @@ def parse_moment(text: str) -> datetime:
         return datetime.fromisoformat(text.upper().replace(" ", "T")).astimezone(UTC)
     except (ValueError, OverflowError) as error:
         raise UsageError(
-            f"{text!r} is not a time", str(error), "write it like 2026-01-31T12:00:00Z"
+            f"{text!r} is not a time", _why_none(text), "write it like 2026-01-31T12:00:00Z"
         ) from error
+
+
+def _why_none(text: str) -> str:
+    """Of a text in the form of a time, which part of it is none."""
+    year, month, day, hour, minute, second = map(int, re.split(r"[-Tt :]", text[:19]))
+    zone = re.search(r"[+-](\d{2}):(\d{2})$", text)
+    if zone and (int(zone[1]) > 23 or int(zone[2]) > 59):
+        return f"no zone is {zone[0]} from UTC: hours go to 23, minutes to 59"
+    if not 1 <= month <= 12 or not 1 <= day <= 31 or year < 1:
+        return "years begin with 1; months go from 1 to 12, days from 1 to 31"
+    if hour > 23 or minute > 59 or second > 59:
+        return "hours go to 23, minutes and seconds to 59"
+    if day > monthrange(year, month)[1]:
+        return f"month {month} of {year} has no day {day}"
+    return "in UTC it is not in the years 1 to 9999"
 
 
 def format_moment(moment: datetime) -> str:

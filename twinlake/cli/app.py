@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated
@@ -12,10 +13,17 @@ import typer
 from twinlake.base.errors import UsageError
 from twinlake.base.version import VERSION
 
-_COMMANDS = (
-    "services", "doctor", "produce", "check", "batch", "jobs", "releases", "query", "quarantine",
-    "changelog", "pause", "reload", "gallery", "dags", "editor", "new", "test",
-)  # fmt: skip
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "services": ("up", "down", "status", "logs", "reset"), "doctor": ("doctor",), "produce": ("produce",),
+    "check": ("check",), "batch": ("rebuild", "verify"), "jobs": ("jobs",),
+    "releases": ("plan", "build", "diff", "gate", "promote", "rollback", "retire", "releases"),
+    "query": ("query", "explain"), "quarantine": ("quarantine", "replay"), "changelog": ("changelog",),
+    "pause": ("pause", "resume"), "reload": ("reload", "topic"), "gallery": ("gallery",), "dags": ("dags",),
+    "editor": ("editor-schemas",), "new": ("new",), "test": ("test",),
+}  # fmt: skip
+"""Module -> the commands that it adds."""
+_VALUED = ("--home", "--project")
+"""Options before a command that are followed by a value."""
 
 
 def _show_version(asked: bool) -> None:
@@ -48,8 +56,8 @@ def _choose_home(
         os.environ["TWINLAKE_PROJECT"] = str(Path(project).expanduser().absolute())
 
 
-def build_app() -> typer.Typer:
-    """The whole command line."""
+def build_app(command: str | None = None) -> typer.Typer:
+    """The whole command line; or this command alone, for what others import takes a second."""
     app = typer.Typer(
         name="twinlake",
         no_args_is_help=True,
@@ -57,6 +65,19 @@ def build_app() -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     app.callback()(_choose_home)
-    for name in _COMMANDS:
+    modules = [name for name, commands in COMMANDS.items() if command is None or command in commands]
+    for name in modules or COMMANDS:
         import_module(f"twinlake.cli.{name}").register(app)
     return app
+
+
+def command_of(arguments: Sequence[str]) -> str | None:
+    """The command that these arguments name; None where that is for the whole command line to say."""
+    left = list(arguments)
+    while left and left[0].startswith("-"):
+        option = left.pop(0)
+        if option in _VALUED and left:
+            left.pop(0)
+        elif not option.startswith(tuple(f"{one}=" for one in _VALUED)):
+            return None
+    return left[0] if left else None

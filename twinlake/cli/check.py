@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from twinlake.base.errors import TwinlakeError
+from twinlake.base.errors import TwinlakeError, UnreachableError
 from twinlake.cli.output import load_settings, print_json, tell
 from twinlake.config.settings import Settings
-from twinlake.releases.check import check
-from twinlake.releases.checked import Checked
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,34 +27,92 @@ def register(app: typer.Typer) -> None:
     app.command("check")(run)
 
 
-def run(as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False) -> None:
+def run(
+    full: Annotated[
+        bool,
+        typer.Option("--full", help="By Spark, too: that of a running lake server, or one that is started."),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
     """Load every definition, contract and schema; refuse what is not row-local, and what would strand tables
-    of the lake, where there is one. Starts no service.
+    of the lake, where there is one. Starts no service, and without --full no Spark: the last line names what
+    only that can say.
 
-    What it found of a definition is kept until its text, what it rests on or Twinlake changes.
+    What Spark found of a definition is kept until its text, what it rests on or Twinlake changes.
     """
+    given = load_settings()
+    report = (by_server(given) or by_spark(given)) if full else without_spark(given)
+    if as_json:
+        print_json(report)
+    else:
+        _show(report)
+    if not report["ok"]:
+        raise typer.Exit(1)
+
+
+def without_spark(given: Settings) -> dict[str, Any]:
+    """The report, as JSON has it, of what can be said at once."""
+    from twinlake.releases.check import check
+    from twinlake.releases.checked import Checked
+
+    return check(given.sources, checked=Checked(given.project.root / KEPT), lake=given.lake).to_json()
+
+
+def by_spark(given: Settings) -> dict[str, Any]:
+    """The report with all that can be said; Spark is started where it has something to say."""
+    from twinlake.releases.check import check
+    from twinlake.releases.checked import Checked
+
     with TemporaryDirectory(prefix="twinlake-check-") as scratch:
         # a scratch folder of its own: a check must not touch the state of what runs
-        given = load_settings()
         settings = replace(given, home=Path(scratch))
-        report = check(
-            given.sources, lambda: _spark(settings), Checked(given.project.root / KEPT), given.lake
-        )
-    if as_json:
-        print_json(report.to_json())
-    else:
-        for topic in report.topics:
-            print(f"topic {topic['name']}: schema {topic['schema']}, contract {topic['contract']}")
-        for table in report.tables:
-            read = ", ".join([*table["inputs"], *table["reads"]])
-            print(f"table {table['name']}: {table['kind']} of {read}, {table['fingerprint'][:12]}")
-        for warning in report.warnings:
-            print(f"warning: {_shown(warning)}")
-        for problem in report.problems:
-            print(_shown(problem))
-        tell(("all is well", "green") if report.ok else (f"{len(report.problems)} to repair", "red"))
-    if not report.ok:
-        raise typer.Exit(1)
+        checked = Checked(given.project.root / KEPT)
+        return check(given.sources, lambda: _spark(settings), checked, given.lake).to_json()
+
+
+def by_server(given: Settings) -> dict[str, Any] | None:
+    """The same by a lake server that runs this code for this project; None where none does."""
+    from twinlake.cli.jobs import follow
+    from twinlake.definitions.premises import code
+    from twinlake.server.client import LakeClient
+
+    try:
+        client = LakeClient.of(given.services())
+        roots = [str(project.root) for project in given.sources]
+        found: dict[str, Any] = follow(
+            client, client.submit("check", {"code": code(), "roots": roots})
+        ).succeeded()
+    except UnreachableError:
+        return None
+    except TwinlakeError as error:
+        tell(f"not asked of a lake server: {error.what}")
+        return None
+    return found
+
+
+def _show(report: Mapping[str, Any]) -> None:
+    for topic in report["topics"]:
+        print(f"topic {topic['name']}: schema {topic['schema']}, contract {topic['contract']}")
+    for table in report["tables"]:
+        read = ", ".join([*table["inputs"], *table["reads"]])
+        known = table["fingerprint"] or ""
+        print(f"table {table['name']}: {table['kind']} of {read}" + (f", {known[:12]}" if known else ""))
+    for warning in report["warnings"]:
+        print(f"warning: {_shown(warning)}")
+    for problem in report["problems"]:
+        print(_shown(problem))
+    many = len(report["problems"])
+    tell(("all is well" if report["ok"] else f"{many} to repair", "green" if report["ok"] else "red"))
+    if rest := left(report):
+        tell("only `twinlake check --full` can say ", "; ".join(rest))
+
+
+def left(report: Mapping[str, Any]) -> list[str]:
+    """What a check without Spark has not said, each as the rest of a sentence."""
+    found = [one["what"] for one in report["only_full"]]
+    if report["unwarned"]:
+        found.append(f"which expressions raise for some record ({', '.join(report['unwarned'])})")
+    return found
 
 
 def refuse_stranding(given: Settings) -> None:
@@ -68,8 +125,8 @@ def refuse_stranding(given: Settings) -> None:
             raise one.refused
 
 
-def _shown(found: TwinlakeError) -> str:
-    return found.what + (f" ({found.remedy})" if found.remedy else "")
+def _shown(found: Mapping[str, Any]) -> str:
+    return str(found["what"]) + (f" ({found['remedy']})" if found["remedy"] else "")
 
 
 def _spark(settings: Settings) -> SparkSession:

@@ -23,7 +23,6 @@ from twinlake.config.settings import Settings, refuse_home
 from twinlake.definitions.loader import load
 from twinlake.kinds.dependencies import upstream_topics
 from twinlake.kinds.kind import Kind
-from twinlake.releases.check import refused_tables
 from twinlake.topics.topic import Topic, load_topic, topic_names
 
 if TYPE_CHECKING:
@@ -122,6 +121,8 @@ def topic_command(
     refuse_existing(contract, *(schemas if sample or from_kafka else ()))
     if name in topic_names(*settings.sources[1:]):
         raise UsageError(f"there is a topic {name} already", "an example has it", "choose another name")
+    from twinlake.releases.check import refused_tables
+
     for wrong in refused_tables(load(*settings.sources).tables, [name]):
         raise UsageError(f"a topic cannot be called {name} here", wrong.what, "choose another name")
     chosen = new_topic.Chosen(event_time=event_time, id=id_column)
@@ -178,6 +179,8 @@ def table_command(
             raise broken[one]
     where = module.relative_to(project.root).as_posix()
     made = new_table.of_sources(name, kind, source or (), topics, tables, where)
+    from twinlake.releases.check import refused_tables
+
     for wrong in refused_tables([*tables, *made.tables], topics):
         if wrong.table in {one.name for one in made.tables}:
             raise UsageError(f"a table cannot be called {wrong.table} here", wrong.why_text, "rename it")

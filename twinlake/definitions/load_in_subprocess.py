@@ -11,14 +11,16 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from twinlake.base.errors import TwinlakeError, UsageError, error_of
 from twinlake.config.library import IMPORTABLE
 from twinlake.config.project import Project
-from twinlake.definitions.loader import load
+from twinlake.definitions.loader import Loaded, load
+from twinlake.kinds.all import from_json
+from twinlake.kinds.definition import Place
 
 LIMIT_S = 60.0
 
@@ -29,6 +31,16 @@ class Written:
 
     definitions: dict[str, dict[str, Any]]
     wrong: tuple[TwinlakeError, ...] = ()
+    places: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """By its name the file and line of each."""
+
+    def loaded(self) -> Loaded:
+        """The same as definitions; UsageError for one of a kind that is not known here."""
+        tables = []
+        for name, data in self.definitions.items():
+            place = Place(file=self.places[name][0], line=self.places[name][1])
+            tables.append(replace(cast("Any", from_json(data)), place=place))
+        return Loaded(tables=tuple(tables), wrong=self.wrong)
 
 
 def written(*projects: Project) -> Written:
@@ -50,7 +62,11 @@ def written(*projects: Project) -> Written:
         raise _unread(projects[0], f"exit code {done.returncode}: {done.stderr.strip()[-600:]}") from error
     if "error" in found:
         raise error_of(found["error"])
-    return Written(definitions=found["definitions"], wrong=tuple(map(error_of, found["wrong"])))
+    return Written(
+        definitions=found["definitions"],
+        wrong=tuple(map(error_of, found["wrong"])),
+        places={name: (file, line) for name, (file, line) in found["places"].items()},
+    )
 
 
 def _unread(project: Project, why: str) -> UsageError:
@@ -65,7 +81,9 @@ def main(roots: Sequence[str]) -> None:
         with redirect_stdout(sys.stderr):
             loaded = load(*(Project.load(Path(root)) for root in roots))
         definitions = {table.name: table.to_json() for table in loaded.tables}
-        found = {"definitions": definitions, "wrong": [error.to_json() for error in loaded.wrong]}
+        places = {one.name: (one.place.file, one.place.line) for one in loaded.tables if one.place}
+        wrong = [error.to_json() for error in loaded.wrong]
+        found = {"definitions": definitions, "wrong": wrong, "places": places}
     except TwinlakeError as error:
         found = {"error": error.to_json()}
     print(json.dumps(found))

@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -65,8 +65,11 @@ def _of_topic(topic: Topic) -> list[Any]:
 
 @cache
 def engine() -> tuple[str, str]:
-    """The versions of Spark and Delta."""
-    return version("pyspark"), version("delta-spark")
+    """The versions of Spark and Delta; where they are not installed, nothing is analysed by them."""
+    try:
+        return version("pyspark"), version("delta-spark")
+    except PackageNotFoundError:
+        return "", ""
 
 
 @cache

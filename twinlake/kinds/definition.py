@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -82,6 +83,15 @@ class Definition:
         """The tables it reads, by name; a kind that reads some says so."""
         return ()
 
+    @property
+    def query(self) -> str | None:
+        """None: only a kind that is one SELECT over tables has its text."""
+        return None
+
+    def mistyped(self, types: Mapping[str, str]) -> Iterator[DefinitionError]:
+        """Nothing: only of a whole query the types are known no sooner than those of the view."""
+        return iter(())
+
     def bound(self: D, tables: Mapping[str, Any]) -> D:
         """Itself: only a kind that reads tables has to know their definitions."""
         return self
@@ -134,9 +144,10 @@ class Definition:
         """An error at the place of this definition."""
         return self._error_at(self.place.line if self.place else 0, why, remedy)
 
-    def error_at_text(self, text: str, why: str, remedy: str = "") -> DefinitionError:
-        """An error at the line of this definition in which `text` is written."""
-        line, column = self._place_of(text)
+    def error_at_text(self, text: str, why: str, remedy: str = "", word: str = "") -> DefinitionError:
+        """An error at the line of this definition in which `text` is written; at a word of it, where one is
+        given."""
+        line, column = self._place_of(text, word)
         return self._error_at(line, why, remedy, column)
 
     def refuse_names(self, what: str, texts: Iterable[str]) -> None:
@@ -171,14 +182,13 @@ class Definition:
         values = {name: getattr(self, name) for name in stored_fields(type(self))}
         return {"kind": self.kind, **{name: _to_json(value) for name, value in values.items()}}
 
-    def _error_at(
-        self, line: int, why: str, remedy: str = "", column: int | None = None
-    ) -> DefinitionError:
+    def _error_at(self, line: int, why: str, remedy: str = "", column: int | None = None) -> DefinitionError:
         file = shown_path(self.place.file) if self.place else ""
         return DefinitionError(self.name, file, line, why, remedy, column)
 
-    def _place_of(self, text: str) -> tuple[int, int | None]:
-        """Line and column of the text in this definition; its own line where it is not written so."""
+    def _place_of(self, text: str, word: str) -> tuple[int, int | None]:
+        """Line and column of the text in this definition, or of a word of it; its own line where it is not
+        written so."""
         if self.place is None:
             return 0, None
         try:
@@ -190,9 +200,18 @@ class Definition:
         for call in calls:
             for node in ast.walk(call):
                 if isinstance(node, ast.Constant) and node.value == text:
-                    before = source.splitlines()[node.lineno - 1].encode()[: node.col_offset]
-                    return node.lineno, len(before.decode()) + 1
+                    return _place_in(source.splitlines(), node, word)
         return self.place.line, None
+
+
+def _place_in(lines: Sequence[str], node: ast.Constant, word: str) -> tuple[int, int]:
+    """Where the word is first written in a text of several lines, or where the text begins."""
+    column = len(lines[node.lineno - 1].encode()[: node.col_offset].decode())
+    for number in range(node.lineno, (node.end_lineno or node.lineno) + 1) if word else ():
+        begin = column if number == node.lineno else 0
+        if found := re.search(rf"(?<!\w){re.escape(word)}(?!\w)", lines[number - 1][begin:]):
+            return number, begin + found.start() + 1
+    return node.lineno, column + 1
 
 
 def _to_json(value: Any) -> Any:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from twinlake.base import quote
-from twinlake.kinds import query
 from twinlake.kinds.analysis import nothing
 from twinlake.kinds.definition import Definition, read, texts
 from twinlake.kinds.equality import has_order, is_comparable, scale_of
 from twinlake.kinds.kind import ViewClock
 from twinlake.kinds.lineage import behind_sql, same
+from twinlake.kinds.query import refused_plan, refused_text
 from twinlake.kinds.row_local import first_line
 
 if TYPE_CHECKING:
@@ -87,9 +87,17 @@ class Derived(Definition):
     def stages(self, rows: Mapping[str, DataFrame]) -> Iterator[Stage]:
         return iter(())  # a whole query is judged as one, by `problems`
 
+    @property
+    def query(self) -> str:
+        return self.sql
+
+    def mistyped(self, types: Mapping[str, str]) -> Iterator[DefinitionError]:
+        for why in self._mistyped(types):
+            yield self.error_at_text(self.sql, f"sql: {why}")
+
     def problems(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
         spark = next(iter(rows.values())).sparkSession
-        refused = list(query.refused_text(self.sql, self.reads, spark))
+        refused = list(refused_text(self.sql, self.reads, spark))
         if not refused:
             refused = list(self._misread(rows))
         for why in refused:
@@ -120,7 +128,10 @@ class Derived(Definition):
         if tuple(found.columns) != self.columns:
             yield f"its columns are {', '.join(found.columns)}, not {', '.join(self.columns)}"
             return
-        types = dict(found.dtypes)
+        yield from self._mistyped(dict(found.dtypes))
+        yield from refused_plan(found)
+
+    def _mistyped(self, types: Mapping[str, str]) -> Iterator[str]:
         yield from (f"column {name} has no type; cast it" for name in self.columns if types[name] == "void")
         yield from (
             f"column {name}: {types[name]} cannot be compared; for a map, show sort_array(map_entries(...))"
@@ -132,7 +143,6 @@ class Derived(Definition):
             for name in self.keys
             if not has_order(types[name])
         )
-        yield from query.refused_plan(found)
 
 
 _AFTER_A_TABLE = (

@@ -87,14 +87,12 @@ class Join(OverTables):
         yield Stage(rows=self._joined(rows), expressions=self._expressions)
 
     def problems(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
-        from pyspark.sql import functions as F
-
         left, right = (dict(rows[name].dtypes) for name in (self.left, self.right))
         for key in self.on:
             if left[key] != right[key]:
                 why = f"{key} is {left[key]} in {self.left} and {right[key]} in {self.right}"
                 yield self.error_at_text(key, why, "cast one of them in its table")
-        shown = self._joined(rows).select(*(F.expr(sql).alias(name) for name, sql in self.columns.items()))
+        shown = self._joined(rows).selectExpr(*(steps.named(name, sql) for name, sql in self.columns.items()))
         yield from steps.untyped(self, self.columns, shown)
         yield from steps.incomparable(self, self.columns, self.columns, shown)
 

@@ -147,14 +147,16 @@ class Kind(Protocol):
     def error(self, why: str, remedy: str = "") -> DefinitionError:
         """An error at the place of this definition."""
 
-    def error_at_text(self, text: str, why: str, remedy: str = "") -> DefinitionError:
-        """An error at the line of this definition in which `text` is written."""
+    def error_at_text(self, text: str, why: str, remedy: str = "", word: str = "") -> DefinitionError:
+        """An error at the line of this definition in which `text` is written; at a word of it, where one is
+        given."""
 
     def stages(self, rows: Mapping[str, DataFrame]) -> Iterator[Stage]:
         """The expressions that are refused unless they are row-local, in the order in which they run.
 
-        `rows` has an empty relation per topic, and per table that it reads. A stage is taken only when the
-        one before it was sound.
+        `rows` has an empty relation per topic, and per table that it reads: Spark's, or one that knows
+        columns and types alone (`definitions/typed_rows.py`). A stage is taken only when the one before it
+        was sound.
         """
 
     def problems(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
@@ -162,6 +164,13 @@ class Kind(Protocol):
 
     def type_errors(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
         """What it says of itself that nobody can have meant; it runs nevertheless."""
+
+    @property
+    def query(self) -> str | None:
+        """For a kind that is one SELECT over the views in `reads`: its text. It has no stages then."""
+
+    def mistyped(self, types: Mapping[str, str]) -> Iterator[DefinitionError]:
+        """What is wrong with the columns of `query`, by their Spark types."""
 
     def view(self, relations: Mapping[str, str], view_clock: ViewClock, scaled: tuple[str, ...] = ()) -> str:
         """SELECT text with the columns of `output`, plain Spark SQL that every reader runs.

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from twinlake.kinds import functions
 from twinlake.kinds.expression import Expression
 
 if TYPE_CHECKING:
@@ -33,30 +34,16 @@ _FOREIGN = {
     _CATALYST + "expressions.UserDefinedExpression": "a user-defined function",
     _CATALYST + "expressions.CallMethodViaReflection": "a call into Java",
 }
-_NOT_LOCAL = "may not be in a row-local step: it must depend on one row only"
 _OF_THE_MOMENT = {
     "CurrentDate", "CurrentTime", "CurrentTimestamp", "CurrentTimestampLike", "Now", "LocalTimestamp",
     "CurrentTimeZone", "CurrentUser", "SessionUser", "User", "CurrentCatalog", "CurrentDatabase",
     "CurrentSchema",
     "InputFileName", "InputFileBlockStart", "InputFileBlockLength", "SparkVersion", "CurrentBatchTimestamp",
 }  # fmt: skip
-_GROUPS = {
-    "agg_funcs": "an aggregate",
-    "window_funcs": "a window function",
-    "generator_funcs": "a generator (only the table's `explode` may make rows)",
-}
-_SPECIAL = re.compile(r"\s*(now|today|tomorrow|yesterday)\b", re.IGNORECASE)
+SPECIAL = re.compile(r"\s*(now|today|tomorrow|yesterday)\b", re.IGNORECASE)
 SPECIAL_LITERAL = re.compile(
     r"\b(date|time|timestamp\w*)\s*['\"]\s*(now|today|tomorrow|yesterday)\b", re.IGNORECASE
 )
-_REFLECTION = {"java_method", "reflect", "try_reflect"}
-_WINDOWS = {"window", "session_window", "window_time"}
-_MOMENT_NAMES = {
-    "now", "current_timestamp", "current_date", "curdate", "current_time", "localtimestamp",
-    "current_timezone",
-    "current_user", "session_user", "user", "current_catalog", "current_database", "current_schema",
-    "input_file_name", "input_file_block_start", "input_file_block_length", "version",
-}  # fmt: skip
 
 
 def refused(kind: Kind, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
@@ -130,7 +117,8 @@ def _refusal(node: Any, spark: SparkSession) -> str | None:
         return why
     if full == _FUNCTION:
         return _function_refusal(node, spark)
-    return next((f"{words} {_NOT_LOCAL}" for name, words in _NODES.items() if is_a(node, name, full)), None)
+    found = next((words for name, words in _NODES.items() if is_a(node, name, full)), None)
+    return found and f"{found} {functions.NOT_LOCAL}"
 
 
 def impure(node: Any, spark: SparkSession, full: str | None = None) -> str | None:
@@ -160,7 +148,7 @@ def _special_moment(cast: Any) -> str | None:
     if child.dataType().simpleString() != "string" or not child.foldable():
         return None
     is_literal = simple_name(child) == "Literal"
-    if is_literal and not _SPECIAL.match(str(child.toString())):
+    if is_literal and not SPECIAL.match(str(child.toString())):
         return None
     return f"it is not deterministic: {child.toString()} is read as a time that depends on when it runs"
 
@@ -168,11 +156,8 @@ def _special_moment(cast: Any) -> str | None:
 def _function_refusal(node: Any, spark: SparkSession) -> str | None:
     """Why this call of a built-in function is not row-local, if so."""
     name = _name(node)
-    if name in _WINDOWS:
-        return f"{name}() is not row-local; use the table's `window`"
-    group = _built_in(name, spark).get().getGroup()
-    if group in _GROUPS:
-        return f"{name}() is {_GROUPS[group]}, which {_NOT_LOCAL}"
+    if why := functions.not_local(name, str(_built_in(name, spark).get().getGroup())):
+        return why
     if node.isDistinct() or node.filter().isDefined():
         return f"{name}() is used as an aggregate, which is not row-local"
     return None
@@ -181,10 +166,8 @@ def _function_refusal(node: Any, spark: SparkSession) -> str | None:
 def _foreign(node: Any, spark: SparkSession) -> str | None:
     """Why this function may be called in no definition, if so."""
     name = _name(node)
-    if name in _MOMENT_NAMES:
-        return f"it is not deterministic: {name}() depends on when or where it runs"
-    if name in _REFLECTION:
-        return f"{name}() calls into Java, which no definition may"
+    if why := functions.foreign(name):
+        return why
     if node.nameParts().size() != 1 or not _built_in(name, spark).isDefined():
         return f"{name}() is not a built-in function of Spark: it would not exist everywhere"
     return None

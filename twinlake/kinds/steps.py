@@ -75,15 +75,18 @@ def apply(
 ) -> DataFrame:
     """The rows after all steps: the columns of `columns`, then the record id columns, then those of
     `beside`, which are of a kind's own."""
-    from pyspark.sql import functions as F
-
     if explode:
         rows = exploded(explode, rows)
     if table.where is not None:
-        rows = rows.where(F.expr(table.where))
-    shown = [F.expr(sql).alias(name) for name, sql in table.columns.items()]
-    own = [F.expr(sql).alias(name) for name, sql in beside.items()]
-    return rows.select(*shown, *record_id.NAMES, *own)
+        rows = rows.where(table.where)
+    shown = (named(name, sql) for name, sql in table.columns.items())
+    own = (named(name, sql) for name, sql in beside.items())
+    return rows.selectExpr(*shown, *record_id.NAMES, *own)
+
+
+def named(name: str, sql: str) -> str:
+    """A column of a SELECT, for `selectExpr`: texts alone, which rows without Spark understand, too."""
+    return f"{quote.expression(sql)} AS {quote.name(name)}"
 
 
 def stepped_sql(table: Stepped, explode: Explode | None, source: str) -> str:
@@ -98,9 +101,7 @@ def stepped_sql(table: Stepped, explode: Explode | None, source: str) -> str:
 
 def exploded(explode: Explode, rows: DataFrame) -> DataFrame:
     """The rows once per element, the element as the last column."""
-    from pyspark.sql import functions as F
-
-    return rows.select("*", F.explode(F.expr(explode.array)).alias(explode.name))
+    return rows.selectExpr("*", f"explode{quote.expression(explode.array)} AS {quote.name(explode.name)}")
 
 
 def stages(table: Stepped, rows: DataFrame, explode: Explode | None = None) -> Iterator[Stage]:

@@ -1,10 +1,14 @@
-"""Check: loads every definition, contract and schema, and tells everything that is wrong with them."""
+"""Check: loads every definition, contract and schema, and tells everything that is wrong with them.
+
+What can be said without Spark is said without it, and first: a misspelt name costs nobody a JVM. The rest is
+left, by name, to a check that may start one.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -15,6 +19,7 @@ from twinlake.base.location import Location
 from twinlake.config.project import Project
 from twinlake.definitions.fingerprint import fingerprint
 from twinlake.definitions.loader import Loaded, load
+from twinlake.definitions.without_spark import Typist
 from twinlake.kinds.analysis import columns, problems, warnings
 from twinlake.kinds.dependencies import ordered, unknown
 from twinlake.kinds.kind import Kind
@@ -41,6 +46,10 @@ class Report:
     tables: list[dict[str, Any]] = field(default_factory=list)
     problems: list[TwinlakeError] = field(default_factory=list)
     warnings: list[TwinlakeError] = field(default_factory=list)
+    left: list[TwinlakeError] = field(default_factory=list)
+    """What only a check with Spark can say."""
+    unwarned: list[str] = field(default_factory=list)
+    """The tables of which nobody has said yet whether an expression raises for some record."""
 
     @property
     def ok(self) -> bool:
@@ -51,16 +60,28 @@ class Report:
             "ok": self.ok, "topics": self.topics, "tables": self.tables,
             "problems": [findings.to_json(problem) for problem in self.problems],
             "warnings": [findings.to_json(warning) for warning in self.warnings],
+            "only_full": [findings.to_json(one) for one in self.left], "unwarned": self.unwarned,
         }  # fmt: skip
+
+
+class NoSpark(Exception):
+    """Spark would have to say something, and may not be started."""
+
+
+def never() -> SparkSession:
+    """In place of what starts Spark."""
+    raise NoSpark
 
 
 def check(
     sources: Sequence[Project],
-    start_spark: Callable[[], SparkSession],
+    start_spark: Callable[[], SparkSession] = never,
     checked: Checked | None = None,
     lake: Location | None = None,
+    loaded: Loaded | None = None,
 ) -> Report:
-    """Everything in these projects, and whether the lake could go on with it.
+    """Everything in these projects, and whether the lake could go on with it; `loaded` are their definitions
+    where somebody has read them already.
 
     Spark is started only when there is a definition worth analysing, about which `checked` knows nothing.
     """
@@ -68,7 +89,7 @@ def check(
     _refuse_schema_names(sources, report)
     named = topic_names(*sources)
     topics = {name: topic for name in named if (topic := _topic(name, sources, report))}
-    loaded = load(*sources)
+    loaded = loaded or load(*sources)
     report.problems.extend(loaded.wrong)
     tables = loaded.tables
     contracts = _contracts(sources, topics, report)
@@ -76,9 +97,10 @@ def check(
     known = [table for table in tables if _inputs_known(table, topics, named, report)]
     listed = _ordered(known, tables, report)
     sound = Sound(start_spark, checked or Checked())
-    for table in listed:
-        if all(name in sound.tables for name in table.reads):  # what is wrong with others is reported already
-            check_table(table, topics, contracts.get(table.name), report, sound)
+    with closing(sound.typist):
+        for table in listed:
+            if all(name in sound.tables for name in table.reads):  # what is wrong with others is reported
+                check_table(table, topics, contracts.get(table.name), report, sound)
     sound.checked.save()
     if lake is not None:
         _against(lake, topics, start_spark, report)
@@ -94,16 +116,21 @@ class Sound:
     tables: dict[str, Kind] = field(default_factory=dict)
     fingerprints: dict[str, str] = field(default_factory=dict)
     rest_on: dict[str, str] = field(default_factory=dict)
+    typist: Typist = field(default_factory=Typist)
 
 
 def _against(
     lake: Location, topics: Mapping[str, Topic], start_spark: Callable[[], SparkSession], report: Report
 ) -> None:
-    from twinlake.releases.stranded import stranded
-
     try:
         formats.refuse_other(lake)
+        if not active_topics.active_topic_names(lake):
+            return  # there is no lake yet, or nothing in it: what would look into it is slow to import
+        from twinlake.releases.stranded import stranded
+
         report.problems.extend(one.refused for one in stranded(lake, topics, start_spark))
+    except NoSpark:
+        report.left.append(TwinlakeError(f"what changed files of topics mean for the lake {lake}", "", ""))
     except (TwinlakeError, OSError) as error:
         why = error.what if isinstance(error, TwinlakeError) else str(error)
         what = f"what the files change for the lake {lake} is not known: {why}"
@@ -115,33 +142,55 @@ def check_table(
 ) -> None:
     """One definition: row-local, deterministic, typed, and in agreement with its contract.
 
-    `sound` has the definitions before it, which it may read; it is added to them where it is sound itself.
+    `sound` has the definitions before it, which it may read; it is added to them where nothing is wrong.
     """
     key = rests_on(table, topics, sound.tables, sound.rest_on)
     found = sound.checked.get(key)
     if found is None:
-        spark = sound.spark()
-        wrong = list(problems(table, topics, spark, sound.tables))
-        report.problems.extend(wrong)
-        if wrong:
+        sound.typist.topics.update(topics)
+        typed = sound.typist.typed(table)
+        report.problems.extend(typed.wrong)
+        if typed.wrong:
             return
-        found = Found.of(
-            fingerprint(table, topics, spark, sound.tables, sound.fingerprints),
-            columns(table, topics, spark, sound.tables),
-            warnings(table, topics, spark, sound.tables),
-        )
-        sound.checked.put(key, found)
+        try:
+            found = _by_spark(table, topics, report, sound)
+        except NoSpark:
+            report.left.extend(typed.left)
+            if typed.columns is not None:
+                report.unwarned.append(table.name)
+            found = Found(fingerprint="", columns=typed.columns or ())
+        else:
+            if found is None:
+                return
+            sound.checked.put(key, found)
     sound.tables[table.name], sound.rest_on[table.name] = table, key
-    sound.fingerprints[table.name] = found.fingerprint
+    if found.columns:
+        sound.typist.know(table, found.columns)
+    if found.fingerprint:
+        sound.fingerprints[table.name] = found.fingerprint
     report.warnings.extend(found.errors(table.name))
-    disagreements = [] if contract is None else _disagreements(table, list(found.columns), contract)
+    disagreements = [] if contract is None or not found.columns else _disagreements(table, found, contract)
     report.problems.extend(disagreements)
     if not disagreements:
         report.tables.append({
             "name": table.name, "kind": table.kind, "inputs": list(table.inputs), "reads": list(table.reads),
-            "fingerprint": found.fingerprint,
-            "columns": [{"name": name, "type": type_} for name, type_ in found.columns],
+            "fingerprint": found.fingerprint or None,
+            "columns": [{"name": name, "type": type_} for name, type_ in found.columns] or None,
         })  # fmt: skip
+
+
+def _by_spark(table: Kind, topics: Mapping[str, Topic], report: Report, sound: Sound) -> Found | None:
+    """What Spark says of a definition; None where it is wrong, which is reported."""
+    spark = sound.spark()
+    wrong = list(problems(table, topics, spark, sound.tables))
+    report.problems.extend(wrong)
+    if wrong:
+        return None
+    return Found.of(
+        fingerprint(table, topics, spark, sound.tables, sound.fingerprints),
+        columns(table, topics, spark, sound.tables),
+        warnings(table, topics, spark, sound.tables),
+    )
 
 
 def _refuse_schema_names(sources: Sequence[Project], report: Report) -> None:
@@ -251,13 +300,14 @@ def _ordered(checked: list[Kind], tables: tuple[Kind, ...], report: Report) -> l
             left = [table for table in left if table.name != error.table]
 
 
-def _disagreements(table: Kind, shown: list[tuple[str, str]], contract: Contract) -> list[DefinitionError]:
+def _disagreements(table: Kind, found: Found, contract: Contract) -> list[DefinitionError]:
     """Where the view and its contract differ. A topic's says all columns but those that the kind implies;
     what a table's own leaves out is taken from the definition."""
+    shown = list(found.columns)
     if not contract.is_topic:
-        found = contradictions(contract, dict(shown))
+        against = contradictions(contract, dict(shown))
         remedy = "change the definition or the contract"
-        return [table.error(f"{contract.file}: {'; '.join(found)}", remedy)] if found else []
+        return [table.error(f"{contract.file}: {'; '.join(against)}", remedy)] if against else []
     promised = [(column.name, column.type) for column in contract.columns]
     shown = [(name, type_) for name, type_ in shown if name not in table.implied or contract.column(name)]
     if shown == promised:

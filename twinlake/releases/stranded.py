@@ -59,16 +59,17 @@ class Stranding:
         return StoppedTopicError(what, self.why, self.steps)
 
 
-def stranded(lake: Location, topics: Topics, start_spark: Callable[[], SparkSession]) -> list[Stranding]:
+def stranded(lake: Location, topics: Topics, start_spark: Callable[[], SparkSession]) -> Iterator[Stranding]:
     """What these topics would strand in the lake, where they are not those that it works with; Spark is
-    started only where some are not. Nothing is written."""
+    started only where some are not, and after all that can be said without it. Nothing is written."""
     old = dict(_active(lake))
     changed = [name for name in old if name in topics and _differ(old[name], topics[name])]
     found = list(_of_view_names(lake, topics))
     found += [one for name in changed for one in _of_edited_files(lake, old[name], topics[name])]
+    yield from found
     changed = [name for name in changed if name not in {one.topic for one in found}]
     if not changed:
-        return found
+        return
     spark = start_spark()
     for name in list(changed):
         if why := Log(spark, lake, topics[name]).why_not_opened():
@@ -76,14 +77,13 @@ def stranded(lake: Location, topics: Topics, start_spark: Callable[[], SparkSess
                 f"{_BACK}, and give what has a new type a name of its own, in Avro with a default; release "
                 "the tables that read it, then have producers send it"
             )
-            found.append(Stranding(topic=name, file=_file(old[name], topics[name]), why=why, steps=steps))
+            yield Stranding(topic=name, file=_file(old[name], topics[name]), why=why, steps=steps)
             changed.remove(name)
     now = {**old, **{name: topics[name] for name in changed}}
     for version in _living(lake):
         for name in (name for name in version.topics if name in changed):
             if wrong := list(_wrong(lake, version, old, {**old, name: now[name]}, spark)):
-                found.append(_of_version(lake, version, old[name], topics[name], wrong))
-    return found
+                yield _of_version(lake, version, old[name], topics[name], wrong)
 
 
 def orphaned(lake: Location, removed: Sequence[str]) -> list[Stranding]:

@@ -19,7 +19,6 @@ ACCEPT_WAIT_S = 300.0
 
 
 class PublishedReplayParams(ReplayParams):  # which reasons there are is known further up than its model
-
     @field_validator("reasons")
     @classmethod
     def _published(cls, reasons: tuple[str, ...]) -> tuple[str, ...]:

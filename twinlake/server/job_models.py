@@ -152,6 +152,16 @@ class ReloadParams(Params):
     check: bool = Field(default=False, description="only say what would become of them")
 
 
+class CheckParams(Params):
+    """Say what is wrong with the project's definitions, contracts and schemas; nothing is changed."""
+
+    code: Name = Field(description="of which code of Twinlake's an answer is asked: its hash")
+    roots: tuple[Name, ...] = Field(
+        min_length=1, max_length=100, strict=False,  # JSON has lists
+        description="the folders of the project, and of those whose tables it reads",
+    )  # fmt: skip
+
+
 class PlanParams(Params):
     """Say what the project's definitions would change against the live release, and its cost."""
 

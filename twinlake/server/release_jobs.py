@@ -1,4 +1,4 @@
-"""The kinds of jobs of a release: plan, build, diff, gate, promote, rollback, retire.
+"""The kinds of jobs of a release: check, plan, build, diff, gate, promote, rollback, retire.
 
 Each is idempotent: killed anywhere, the same job started again finds what was done and does the rest.
 """
@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from twinlake.base.errors import NotFoundError, TwinlakeError, UsageError
 from twinlake.base.job import Failed, Run
 from twinlake.base.version import commit_of
 from twinlake.definitions.load_in_subprocess import Written, written
+from twinlake.definitions.premises import code
 from twinlake.lake.catalog.plans import Plan
 from twinlake.lake.catalog.version import Version
 from twinlake.lake.open_lake import OpenLake
@@ -27,6 +28,7 @@ from twinlake.releases.report import write_report
 from twinlake.releases.retire import Retired, retire
 from twinlake.server.job_models import (
     BuildParams,
+    CheckParams,
     DiffParams,
     GateParams,
     PlanParams,
@@ -35,6 +37,9 @@ from twinlake.server.job_models import (
     RollbackParams,
 )
 from twinlake.server.jobs import JobKind
+
+if TYPE_CHECKING:
+    from twinlake.releases.check import Report
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,6 +119,22 @@ def _excused(given: Sequence[str]) -> dict[str, str]:
     return {table: reason.strip() for table, _, reason in pairs}
 
 
+def do_check(lake: OpenLake, params: CheckParams, run: Run) -> Report:
+    """UsageError where this server would answer for other code, or for other files."""
+    from twinlake.releases.check import check  # it types by the witness, which a server seldom needs itself
+
+    sources = lake.settings.sources
+    remedy = "start the lake server again by this code, or let the command start Spark itself"
+    if params.code != code():
+        raise UsageError("the lake server runs other code of Twinlake's", "", remedy)
+    if list(params.roots) != (mine := [str(project.root) for project in sources]):
+        raise UsageError("the lake server is another project's", f"it has {', '.join(mine)}", remedy)
+    run.say("reading the definitions")
+    loaded = written(*sources).loaded()
+    run.say("analysing them")
+    return check(sources, lambda: lake.spark, lake=lake.path, loaded=loaded)
+
+
 def _sides(lake: OpenLake, params: DiffParams) -> tuple[Version, Version]:
     blue = params.blue or lake.live_version(params.table)
     if blue is None:
@@ -125,6 +146,7 @@ def _sides(lake: OpenLake, params: DiffParams) -> tuple[Version, Version]:
 
 
 KINDS = {
+    "check": JobKind(params=CheckParams, handler=do_check),
     "plan": JobKind(params=PlanParams, handler=do_plan),
     "build": JobKind(params=BuildParams, handler=do_build),
     "diff": JobKind(params=DiffParams, handler=do_diff),

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from twinlake.base.near import near
 from twinlake.kinds.dependencies import upstream_tables, upstream_topics
 from twinlake.kinds.kind import Kind
-from twinlake.unit_tests.source import Entry, Part, near, read
+from twinlake.unit_tests.source import Entry, Part, read
 
 ENDING = ".test.yaml"
 MISNAMED = ".test.yml"

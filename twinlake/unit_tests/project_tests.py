@@ -10,6 +10,7 @@ from pathlib import Path
 
 from twinlake.base.errors import NotFoundError, TwinlakeError, UsageError
 from twinlake.base.files import shown_path
+from twinlake.base.near import near
 from twinlake.config.project import Project
 from twinlake.definitions.loader import load
 from twinlake.kinds.dependencies import ordered, upstream_topics
@@ -17,7 +18,7 @@ from twinlake.kinds.kind import Kind
 from twinlake.topics.topic import Topic, load_topic
 from twinlake.unit_tests.cases import ENDING, MISNAMED, Case, cases, table_of
 from twinlake.unit_tests.given import World
-from twinlake.unit_tests.source import TestMistake, near
+from twinlake.unit_tests.source import TestMistake
 from twinlake.witness.rows import Evaluator
 
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from twinlake.base.as_json import to_json
+from twinlake.base.near import near
 from twinlake.base.times import from_micros
 from twinlake.topics import change_data
 from twinlake.topics.contract import JSON, STRING
@@ -17,7 +18,7 @@ from twinlake.topics.topic import Topic
 from twinlake.topics.verdict import REASONS, VALID, VERDICTS
 from twinlake.unit_tests import values
 from twinlake.unit_tests.fill import Filler
-from twinlake.unit_tests.source import Part, near
+from twinlake.unit_tests.source import Part
 from twinlake.witness.types import BINARY, BOOLEAN, INT, TIMESTAMP, Type, array, struct
 from twinlake.witness.types import STRING as TEXT
 

@@ -68,7 +68,7 @@ def run(world: World, case: Case, spark: Callable[[], Second], *, full: bool = F
     """The outcome; whatever is wrong is in it. `spark` is called where Spark has to run."""
     began = time.perf_counter()
     try:
-        with TemporaryDirectory(prefix="twinlake-test-") as folder:
+        with TemporaryDirectory(dir=world.engine.folder) as folder:
             outcome = _run(world, case, spark, Path(folder), full)
     except TestMistake as error:
         outcome = Outcome(case=case, mistake=error.alone())

@@ -6,7 +6,6 @@ Scalars stay texts until it is known what type is meant: YAML alone would read 1
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ import yaml
 
 from twinlake.base.errors import UsageError
 from twinlake.base.files import shown_path
+from twinlake.base.near import near
 
 _NULL, _TEXT, _BINARY = "tag:yaml.org,2002:null", "tag:yaml.org,2002:str", "tag:yaml.org,2002:binary"
 _KINDS = {yaml.ScalarNode: "a value", yaml.SequenceNode: "a list", yaml.MappingNode: "a mapping"}
@@ -111,16 +111,6 @@ class Entry(Part):
     """A value of a mapping, which knows its key."""
 
     key: Part
-
-
-def near(name: str, known: Iterable[str]) -> str:
-    """What may have been meant, as the end of a sentence."""
-    known = tuple(known)
-    lowered = {one.lower(): one for one in known}
-    found = difflib.get_close_matches(name.lower(), lowered, 1)
-    if found:
-        return f"; did you mean {lowered[found[0]]}?"
-    return f"; known: {', '.join(known)}" if known else ""
 
 
 class _Alias(yaml.MarkedYAMLError):

@@ -10,8 +10,9 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from twinlake.base.errors import UsageError
+from twinlake.base.near import near
 from twinlake.base.times import EPOCH, format_moment, parse_moment
-from twinlake.unit_tests.source import Part, near
+from twinlake.unit_tests.source import Part
 from twinlake.witness.types import Type, identifier, text_literal
 
 _BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}

@@ -51,7 +51,7 @@ def case_text(world: World, table: str, name: str, records: Mapping[str, Rows]) 
     """A case of these records, below `cases:`, with their verdicts where they are not valid, and with the
     rows that the witness finds."""
     remark = ""
-    with TemporaryDirectory(prefix="twinlake-test-") as folder:
+    with TemporaryDirectory(dir=world.engine.folder) as folder:
         file = Path(folder) / f"{table}{ENDING}"
         file.write_text("cases:\n" + _case(name, records, []), encoding="utf-8")
         (case,) = cases(file, world.tables)

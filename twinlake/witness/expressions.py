@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from twinlake.witness.refused import Refused
+from twinlake.base.near import near
+from twinlake.witness.refused import Refused, UnknownField
 from twinlake.witness.rules import (
     arithmetic,
     casts,
@@ -99,6 +100,9 @@ class Translation:
     def field(self, term: Term, name: str, node: exp.Expression) -> Term:
         """A field of a struct; of a NULL it is NULL."""
         found = term.type.field(name)
+        if found is None and term.type.name == "struct" and name.lower() not in _small(term.type):
+            known = near(name, (own for own, _ in term.type.fields))
+            raise UnknownField(spark_text(node), name, f"there is no field {name}{known}")
         if found is None:
             raise self.refused(node, f"{term.type.spark} has no one field {name}")
         own, type_ = found
@@ -109,3 +113,7 @@ class Translation:
 
     def refused(self, node: exp.Expression, why: str) -> Refused:
         return Refused(spark_text(node), why)
+
+
+def _small(type_: Type) -> set[str]:
+    return {name.lower() for name, _ in type_.fields}

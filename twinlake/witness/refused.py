@@ -29,6 +29,14 @@ class Refused(UsageError):
         return f"{self.expression} ({self.why_text})" if self.why_text else self.expression
 
 
+class UnknownField(Refused):
+    """A field that a struct has not: no engine computes it."""
+
+    def __init__(self, expression: str, name: str, why: str) -> None:
+        super().__init__(expression, why)
+        self.name = name
+
+
 def shortened(expression: str) -> str:
     """The expression on one line, cut where it is long."""
     line = " ".join(expression.split())

@@ -1,6 +1,7 @@
 """Owns the rows that the witness finds of a definition, for whoever wants these and no comparison.
 
-It reads and writes files of whoever asks, in the asker's process, and is not bounded as a child is.
+It works in the asker's process, and reads and writes files of one folder of its own alone: whoever asks puts
+there what it is to read.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 import duckdb
@@ -43,16 +45,34 @@ class Evaluator:
     """One engine for many questions, which are asked one after the other."""
 
     def __init__(self) -> None:
+        self._folder = TemporaryDirectory(prefix="twinlake-rows-")
         self._connection = connect()
+        for setting in (
+            *(f"GLOBAL {name} = {value}" for name, value in SETTINGS.items()),  # for each question's place
+            f"allowed_directories = [{text_literal(self._folder.name + '/')}]",
+            "enable_external_access = false",
+            "lock_configuration = true",
+        ):
+            self._connection.execute(f"SET {setting}")
         self._asked = 0
+
+    @property
+    def folder(self) -> str:
+        """Where the files of questions may be; it is deleted at the end."""
+        return self._folder.name
 
     def close(self) -> None:
         self._connection.close()
+        self._folder.cleanup()
 
     def found(self, question: Question) -> Found:
         """What the definition shows of the question's logs and tables; its `shown` says nothing. Refused
         where the witness does not evaluate it, or a value of it."""
         return self._evaluated(question, _evaluate, _rows)
+
+    def types(self, question: Question) -> Types:
+        """The columns of `found`, in its order; no row is computed."""
+        return self._evaluated(question, _evaluate, _bound)
 
     def late(self, question: Question) -> Found:
         """The same of the view of what came late."""
@@ -89,8 +109,6 @@ class Evaluator:
         connection = self._connection.cursor()
         try:
             connection.execute(f"CREATE SCHEMA {schema}; SET schema = '{schema}'")
-            for name, value in SETTINGS.items():
-                connection.execute(f"SET {name} = {value}")
             yield Database(connection)
             connection.execute(f"SET schema = 'main'; DROP SCHEMA {schema} CASCADE")
         finally:
@@ -120,6 +138,12 @@ def _rows(database: Database, result: Result) -> Found:
     found = database.run(f"SELECT {names(types)} FROM ({result.sql}){ordered}")
     rows = tuple(tuple(map(value_of, row)) for row in found)
     return Found(keys=result.keys, types=types, rows=rows)
+
+
+def _bound(database: Database, result: Result) -> Types:
+    types = _types(result)
+    database.run(f"SELECT {names(types)} FROM ({result.sql}) LIMIT 0")
+    return types
 
 
 def _types(result: Result) -> Types:

@@ -1,0 +1,90 @@
+"""What is said without Spark is what Spark says: functions, types of expressions, columns of views."""
+
+from __future__ import annotations
+
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.definitions.test_without_spark import typed
+from tests.project import EXAMPLES, OURS, SOURCES, TABLES, example_of
+from tests.witness import hostile_values
+from tests.witness.test_matrix import EVALUATED, REFUSED
+from twinlake.definitions.typed_rows import Misspelt, TypedRows
+from twinlake.definitions.without_spark import Typist
+from twinlake.kinds import functions
+from twinlake.kinds.analysis import columns
+from twinlake.kinds.dependencies import ordered
+from twinlake.kinds.expression import Expression
+from twinlake.kinds.row_local import analysed, why_refused
+from twinlake.topics.topic import load_topic
+from twinlake.witness.refused import Refused
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EXPRESSIONS = sorted({*(text for _, text in EVALUATED), *REFUSED})
+
+
+def test_the_listed_functions_are_those_of_spark(spark: SparkSession) -> None:
+    registry: Any = spark._jvm.org.apache.spark.sql.catalyst.analysis.FunctionRegistry.builtin()  # type: ignore[union-attr]
+    listed = registry.listFunction()
+    found = {}
+    for number in range(listed.size()):
+        one = listed.apply(number)
+        found[str(one.funcName())] = str(registry.lookupFunction(one).get().getGroup())
+
+    assert found == functions.known()
+
+
+def test_what_is_typed_is_row_local_to_spark_and_of_the_same_type(spark: SparkSession) -> None:
+    rows = TypedRows.of(hostile_values.TYPES.items())
+    shown = ", ".join(f"CAST(NULL AS {type_}) AS {name}" for name, type_ in hostile_values.TYPES.items())
+    empty = spark.sql(f"SELECT {shown} WHERE false")
+    wrong = {}
+    for sql in EXPRESSIONS:
+        with suppress(Refused, Misspelt):
+            mine = rows.type_of(sql).spark
+            expression = Expression(what="it", sql=sql)
+            theirs = why_refused(expression, empty) or analysed(expression, empty)[1]
+            if mine != theirs:
+                wrong[sql] = (mine, theirs)
+
+    assert wrong == {}
+
+
+def test_nothing_that_spark_takes_is_misspelt(spark: SparkSession) -> None:
+    rows = TypedRows.of(hostile_values.TYPES.items())
+    shown = ", ".join(f"CAST(NULL AS {type_}) AS {name}" for name, type_ in hostile_values.TYPES.items())
+    empty = spark.sql(f"SELECT {shown} WHERE false")
+    wrong = {}
+    for sql in EXPRESSIONS:
+        try:
+            rows.type_of(sql)
+        except Misspelt as error:
+            if why_refused(Expression(what="it", sql=sql), empty) is None:
+                wrong[sql] = error.why_text
+        except Refused:
+            pass
+
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_the_columns_of_this_project_s_views_are_spark_s(spark: SparkSession, table: Any) -> None:
+    topics = {name: load_topic(name, OURS) for name in table.inputs}
+
+    assert list(typed(table).columns or ()) == columns(table, topics, spark)
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_the_columns_of_an_example_s_views_are_spark_s(spark: SparkSession, example: str) -> None:
+    topics = {name: load_topic(name, example_of(example)) for name in SOURCES[example]}
+    known = {}
+    with closing(Typist(topics=topics)) as typist:
+        for table in ordered(EXAMPLES[example]):
+            known[table.name] = table
+            found = typist.typed(table)
+            assert (found.wrong, found.left) == ((), ())
+            assert list(found.columns or ()) == columns(table, topics, spark, known)

@@ -1,0 +1,164 @@
+"""What is said of a definition without Spark: names nobody has, types, columns, and what is left to Spark."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.kinds.test_row_local import ALLOWED, REFUSED
+from tests.project import OURS, PROJECT, TABLES
+from twinlake.definitions.without_spark import Typed, Typist
+from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.dependencies import ordered
+from twinlake.kinds.derived import Derived
+from twinlake.kinds.kind import Kind
+from twinlake.kinds.measures.counts import Count
+from twinlake.kinds.measures.totals import Sum
+from twinlake.kinds.steps import Explode
+from twinlake.kinds.windows import Tumbling
+from twinlake.topics.topic import load_topic
+
+ORDERS = load_topic("orders", OURS)
+SALES = next(table for table in TABLES if table.name == "sales_per_region")
+TABLE = Aggregate(name="t", inputs=("orders",), columns={"k": "region"}, keys=("k",), measures={"n": Count()})
+
+
+def typed(*tables: Kind) -> Typed:
+    """What is said of the last of them."""
+    with closing(Typist(topics={"orders": ORDERS})) as typist:
+        found = [typist.typed(table) for table in ordered(tables)]
+    return found[-1]
+
+
+def of_derived(sql: str, *columns: str) -> Typed:
+    whole: Any = {"columns": columns, "keys": columns[:1], "by": columns[:1]}
+    return typed(SALES, Derived(name="d", reads=("sales_per_region",), sql=sql, **whole))
+
+
+def test_a_project_is_typed_and_no_java_and_no_pyspark_is_there() -> None:
+    code = (
+        "import os, sys; sys.argv[1:] = ['check'];"
+        "import subprocess; subprocess.Popen = None;"  # nothing can be started
+        "from twinlake.__main__ import main; main();"
+        "assert not {'pyspark', 'py4j'} & set(sys.modules)"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True)
+
+    assert (done.returncode, "all is well" in done.stderr) == (0, True), done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("only `twinlake check --full` can say ") or last == "all is well"
+
+
+def test_the_columns_of_a_view_have_their_types() -> None:
+    found = typed(SALES)
+
+    assert found.columns is not None and (found.wrong, found.left) == ((), ())
+    assert dict(found.columns)["sales"] == "decimal(38,2)" and list(dict(found.columns)) == list(SALES.output)
+
+
+@pytest.mark.parametrize("sql", REFUSED)
+def test_what_spark_refuses_is_never_whole(sql: str) -> None:
+    found = typed(replace(TABLE, columns={"k": sql}))
+
+    assert found.columns is None and (found.wrong or found.left)
+
+
+@pytest.mark.parametrize("sql", ALLOWED)
+def test_nothing_that_spark_takes_is_wrong(sql: str) -> None:
+    assert typed(replace(TABLE, columns={"k": sql})).wrong == ()
+
+
+def test_a_misspelt_name_is_wrong_at_its_place_with_the_near_one() -> None:
+    table = Aggregate(
+        name="t", inputs=("orders",), keys=("k",), measures={"n": Count()},
+        columns={
+            "k": "region",
+            "a": "regoin",
+            "b": "upper(concat(region, '-', statuss))",
+            "c": "uper(region)",
+            "d": "1 + sum(amount)",
+            "e": "now()",
+        },
+    )  # fmt: skip
+
+    found = [
+        (_line(one.line)[(one.column or 0) - 1 :].split('"')[0], one.why_text) for one in typed(table).wrong
+    ]
+
+    assert found == [
+        ("regoin", "column a: there is no column regoin; did you mean region?"),
+        ("statuss))", "column b: there is no column statuss; did you mean status?"),
+        ("uper(region)", "column c: uper() is not a built-in function of Spark; did you mean upper?"),
+        ("sum(amount)", "column d: sum() is an aggregate, which may not be in a row-local step: it must "
+         "depend on one row only"),
+        ("now()", "column e: it is not deterministic: now() depends on when or where it runs"),
+    ]  # fmt: skip
+
+
+def _line(number: int) -> str:
+    return inspect.getsource(sys.modules[__name__]).splitlines()[number - 1]
+
+
+@pytest.mark.parametrize(
+    ("table", "why"),
+    [
+        (replace(TABLE, where="amount"), "where: it is decimal(12,2), not a condition"),
+        (replace(TABLE, explode=Explode(name="e", array="region")), "explode: string is not an array"),
+        (replace(TABLE, columns={"k": "NULL"}), "it has no type; cast it"),
+        (
+            replace(TABLE, columns={"k": "region", "a": "status"}, window=Tumbling(on="a", size="1 hour")),
+            "which is string, not timestamp",
+        ),
+        (replace(TABLE, measures={"n": Sum("k")}), "measure n (sum of k)"),
+    ],
+)
+def test_a_type_that_does_not_fit_is_wrong(table: Kind, why: str) -> None:
+    (error,) = typed(table).wrong
+
+    assert why in error.why_text
+
+
+def test_what_the_witness_does_not_know_is_left_with_its_place_and_what_reads_it_too() -> None:
+    base = replace(TABLE, columns={"k": "region", "v": "soundex(status)"}, measures={"n": Count("v")})
+    reader = Derived(name="d", reads=("t",), columns=("k",), keys=("k",), by=("k",), sql="SELECT k FROM t")
+
+    (left,) = typed(base).left
+    assert "column v: soundex(status) (the function soundex is not listed)" in left.why_text
+    assert [one.why_text for one in typed(base, reader).left] == ["it reads t, whose columns are not known"]
+
+
+def test_a_query_is_typed_and_its_misspelt_names_are_wrong() -> None:
+    right = of_derived("SELECT region, orders + 1 AS more FROM sales_per_region", "region", "more")
+    assert right.columns == (("region", "string"), ("more", "bigint"))
+
+    for sql, why in (
+        ("SELECT region, odrers AS more FROM sales_per_region", "no column odrers; did you mean orders"),
+        ("SELECT region, orders AS more FROM sales_per_regoin", "not one of its reads; did you mean"),
+        ("SELECT region, smu(orders) AS more FROM sales_per_region GROUP BY region", "smu() is not a "),
+    ):
+        (error,) = of_derived(sql, "region", "more").wrong
+        assert why in error.why_text
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT s.region, count(*) AS n FROM sales_per_region AS s GROUP BY s.region",
+        "WITH w AS (SELECT region AS r, orders AS o FROM sales_per_region)"
+        " SELECT r AS region, sum(o) AS n FROM w GROUP BY r",
+        "SELECT region, (SELECT max(o.orders) FROM sales_per_region AS o WHERE o.region = s.region) AS n"
+        " FROM sales_per_region AS s",
+        "SELECT region, n FROM sales_per_region LATERAL VIEW explode(array(1)) x AS n",
+        "SELECT region, datediff(DAY, window_start, window_end) AS n FROM sales_per_region",
+        "SELECT region, size(transform(array(orders), one -> one + 1)) AS n FROM sales_per_region",
+    ],
+)
+def test_a_name_that_a_query_gives_itself_is_not_wrong(sql: str) -> None:
+    assert of_derived(sql, "region", "n").wrong == ()

@@ -1,0 +1,79 @@
+"""Owns which names an expression or a SELECT uses, for whoever knows which there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+_UNITS = {
+    "microsecond", "millisecond", "second", "minute", "hour", "day", "dayofyear", "week", "month", "quarter",
+    "year",
+}  # fmt: skip
+_OF_UNITS = {"dateadd", "date_add", "datediff", "date_diff", "timestampadd", "timestampdiff"}
+"""Functions whose first operand may be a unit, which looks like a column."""
+
+
+@dataclass(frozen=True)
+class Used:
+    """What a tree names: functions and the first parts of columns as they are written, tables, and the names
+    that it gives itself, in small letters."""
+
+    functions: tuple[str, ...]
+    columns: tuple[tuple[str, ...], ...]
+    tables: tuple[str, ...]
+    own: frozenset[str]
+
+
+def used(tree: exp.Expression) -> Used:
+    """Each name once, in the order of the text as far as the tree has it."""
+    units = {
+        id(node.expressions[0])
+        for node in tree.find_all(exp.Anonymous)
+        if str(node.this).lower() in _OF_UNITS and node.expressions
+    }
+    columns = (
+        tuple(part.name for part in node.parts)
+        for node in tree.find_all(exp.Column)
+        if not isinstance(node.this, exp.Star) and not (id(node) in units and node.name.lower() in _UNITS)
+    )
+    return Used(
+        functions=tuple(dict.fromkeys(_functions(tree))),
+        columns=tuple(dict.fromkeys(columns)),
+        tables=tuple(dict.fromkeys(one.name for one in tree.find_all(exp.Table) if not one.db)),
+        own=frozenset(_given(tree)),
+    )
+
+
+def texts(tree: exp.Expression) -> Iterator[str]:
+    """The texts that are written out in it."""
+    return (str(node.this) for node in tree.find_all(exp.Literal) if node.is_string)
+
+
+def casts_what_is_written(tree: exp.Expression) -> bool:
+    """Whether something is cast that no column is in, and that is more than one text or number: its value is
+    nowhere to be read."""
+    return any(
+        node.this is not None
+        and not isinstance(node.this, (exp.Literal, exp.Null, exp.Boolean))
+        and node.this.find(exp.Column) is None
+        for node in tree.find_all(exp.Cast, exp.TryCast)
+    )
+
+
+def _functions(tree: exp.Expression) -> Iterator[str]:
+    for node in tree.find_all(exp.Anonymous):
+        qualified = isinstance(node.parent, exp.Dot) and node.parent.expression is node
+        yield f"{node.parent.this.name}.{node.this}" if qualified and node.parent else str(node.this)
+
+
+def _given(tree: exp.Expression) -> Iterator[str]:
+    for node in tree.find_all(exp.Alias, exp.TableAlias, exp.CTE, exp.Lambda, exp.Subquery):
+        if name := node.alias:
+            yield name.lower()
+        if isinstance(node, exp.TableAlias):
+            yield from (one.name.lower() for one in node.args.get("columns") or ())
+            yield node.name.lower()
+        if isinstance(node, exp.Lambda):
+            yield from (one.name.lower() for one in node.expressions)
