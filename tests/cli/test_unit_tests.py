@@ -12,7 +12,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from tests.unit_tests.small_project import CASES, project_of
-from twinlake.base.errors import UnreachableError
+from twinlake.base.errors import NotFoundError, UnreachableError
 from twinlake.cli.app import build_app
 
 FILE = "jobs/tables/pages.test.yaml"
@@ -38,6 +38,18 @@ def test_a_project_whose_cases_pass(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert done.stdout.startswith("passed  pages: two visits are counted (")
     assert done.stderr.startswith("1 passed in ")
+
+
+@pytest.mark.parametrize("name", ["pages.test.yaml", "pages.py"])
+def test_a_table_is_named_by_its_files_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    project_of(tmp_path, {FILE: CASES})
+    monkeypatch.chdir(tmp_path / "jobs" / "tables")
+
+    assert asked(tmp_path, name).exit_code == 0
+    with pytest.raises(NotFoundError, match="no test file of this project"):
+        raise asked(tmp_path, f"no/{name}").exception  # type: ignore[misc]
 
 
 def test_a_case_that_fails_is_exit_code_1(tmp_path: Path) -> None:

@@ -26,7 +26,8 @@ NUMBERS = (("rollback", "to"), ("retire", "keep"))
 FLAGS = (("rebuild", "due"), ("rebuild", "repair"), ("verify", "due"), ("verify", "repair"),
          ("reload", "check"))  # fmt: skip
 TEXTS = [
-    *((kind, name) for kind, params in SOME.items() for name in params if name != "roots"), ("rebuild", "version"),
+    *((kind, name) for kind, params in SOME.items() for name in params if name != "roots"),
+    ("rebuild", "version"),
     ("rebuild", "from"), ("rebuild", "to"), ("verify", "version"), ("maintain", "table"), ("diff", "blue"),
     ("diff", "green"), ("diff", "plan"), ("pause", "reason"),
 ]  # fmt: skip

@@ -10,6 +10,7 @@ from tests.project import PROJECT
 from tests.unit_tests.ran import no_spark
 from twinlake.config.library import TEMPLATE
 from twinlake.config.project import Project
+from twinlake.topics.verdict import REASONS, VERDICTS
 from twinlake.unit_tests.cases import Case
 from twinlake.unit_tests.project_tests import collect, opened
 from twinlake.unit_tests.running import Outcome, run
@@ -50,3 +51,10 @@ def test_the_failure_that_it_shows_is_that_of_a_wrong_number(tmp_path: Path) -> 
     shown = [line[8:].rstrip() for line in block("## A failure").splitlines()[2:]]
 
     assert outcomes(tmp_path / "shop", wrong)[name].failure.splitlines() == shown
+
+
+def test_it_lists_every_reason_with_its_meaning() -> None:
+    rows = [line.strip("| ").split(" | ") for line in PAGE.splitlines() if line.startswith("| `")]
+    listed = {row[1].strip("`"): row[2] for row in rows if len(row) == 3 and row[0].strip("`") in VERDICTS}
+
+    assert {code: text for code, text in listed.items() if code != "-"} == REASONS

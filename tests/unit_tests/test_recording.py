@@ -49,6 +49,19 @@ def test_recorded_records_make_a_case_that_passes(tmp_path: Path) -> None:
     assert [(one.failure, one.mistake) for one in outcomes] == [("", None)] * 2
 
 
+@pytest.mark.parametrize("indent", [1, 4])
+def test_a_recorded_case_is_indented_as_its_file_is(tmp_path: Path, indent: int) -> None:
+    head, _, rest = CASES.strip("\n").partition("\n")
+    moved = "\n".join(" " * (indent - 2) + line if indent > 2 else line[1:] for line in rest.splitlines())
+    project = project_of(tmp_path, {FILE: f"{head}\n{moved}\n"})
+    with known_world([project]) as world:
+        file = add_case(world, "pages", project.tables, "recorded", {"visits": [{"page": "home"}]})
+
+    (line,) = [line for line in file.read_text().splitlines() if "recorded:" in line]
+    assert line == " " * indent + "recorded:"
+    assert [case.name for case in collect([project]).cases] == ["two visits are counted", "recorded"]
+
+
 def test_a_record_that_nobody_has(tmp_path: Path) -> None:
     project = project_of(tmp_path, {})
     with known_world([project]) as world, pytest.raises(NotFoundError):

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import duckdb
 import pytest
 
-from tests.unit_tests.ran import outcome, outcomes
-from tests.unit_tests.small_project import CASES
+from tests.unit_tests.ran import no_spark, outcome, outcomes
+from tests.unit_tests.small_project import CASES, PAGES, project_of
+from twinlake.unit_tests.project_tests import collect, opened
+from twinlake.unit_tests.running import run
 from twinlake.unit_tests.source import TestMistake
+from twinlake.witness.rows import Evaluator
 
 TWO = """
     records:
@@ -91,8 +95,7 @@ TABLE = Aggregate(
 
 
 @pytest.mark.parametrize("measure", ["Sum", "Avg"])
-def test_a_sum_of_what_is_no_number_is_refused_by_the_witness(tmp_path: Path, measure: str) -> None:
-    """Spark says then what is wrong with the definition."""
+def test_a_sum_of_what_is_no_number_is_wrong_without_spark(tmp_path: Path, measure: str) -> None:
     wrong = f"""
 from twinlake import Aggregate, {measure}
 
@@ -101,8 +104,9 @@ TABLE = Aggregate(
     measures={{"visits": {measure}("at")}},
 )
 """
-    with pytest.raises(AssertionError, match="Spark was asked"):
-        outcomes(tmp_path, CASES, pages=wrong)
+    (found,) = outcomes(tmp_path, CASES, pages=wrong)
+
+    assert f"measure visits ({measure.lower()} of at): timestamp" in str(found.mistake)
 
 
 def test_late_of_a_table_without_windows_is_a_mistake(tmp_path: Path) -> None:
@@ -201,3 +205,26 @@ def test_long_texts_are_shown_from_where_they_part(tmp_path: Path) -> None:
 
     shown = "…" + "x" * 20
     assert f"> page    {shown}b  {shown}a" in found.failure
+
+
+def test_a_misspelt_name_in_a_definition_is_said_without_spark(tmp_path: Path) -> None:
+    table = PAGES.replace('"seconds": "seconds"', '"seconds": "secnods"')
+    project = project_of(tmp_path, {"jobs/tables/pages.py": table, "jobs/tables/pages.test.yaml": CASES})
+    with opened(collected := collect([project])) as world:
+        (outcome,) = [run(world, case, no_spark) for case in collected.cases]
+
+    assert not outcome.passed and "no column secnods; did you mean seconds?" in str(outcome.mistake)
+
+
+def test_the_engine_of_tests_reaches_no_file_but_those_of_its_cases(tmp_path: Path) -> None:
+    engine = Evaluator()
+    (tmp_path / "a.csv").write_text("1")
+    for sql in (f"SELECT * FROM read_csv('{tmp_path}/a.csv')", "SELECT * FROM read_text('/etc/hostname')"):
+        with pytest.raises(duckdb.PermissionException):
+            engine.copy(sql, f"{engine.folder}/out.parquet")
+    with pytest.raises(duckdb.PermissionException):
+        engine.copy("SELECT 1 AS a", str(tmp_path / "out.parquet"))
+    engine.copy("SELECT 1 AS a", f"{engine.folder}/out.parquet")
+    engine.close()
+
+    assert not Path(engine.folder).exists()

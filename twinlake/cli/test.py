@@ -30,7 +30,8 @@ def register(app: typer.Typer) -> None:
 
 def test_command(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]...", help="tables; else all that have tests")
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="tables, or their test files; else all that have tests"),
     ] = None,
     part: Annotated[
         str | None, typer.Option("-k", metavar="TEXT", help="only cases with this in their table or name")

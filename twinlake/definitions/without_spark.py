@@ -41,18 +41,18 @@ class Typed:
 
 @dataclass
 class Typist:
-    """Types definitions, each after those that it reads. `close` it."""
+    """Types definitions, each after those that it reads. `close` it, with the engine that it has opened."""
 
     topics: dict[str, Topic] = field(default_factory=dict)
     tables: dict[str, Kind] = field(default_factory=dict)
     """Those that were typed, by name."""
     columns: dict[str, Columns] = field(default_factory=dict)
     """Of their views, where they are known."""
-    _engine: Evaluator | None = None
+    engine: Evaluator | None = None
 
     def close(self) -> None:
-        if self._engine is not None:
-            self._engine.close()
+        if self.engine is not None:
+            self.engine.close()
 
     def know(self, table: Kind, columns: Columns) -> None:
         """What is known of a table already."""
@@ -111,9 +111,9 @@ class Typist:
             yield table.error_at_text(sql, f"sql: {one.why}", word=one.word)
 
     def _view(self, table: Kind) -> Typed:
-        self._engine = self._engine or Evaluator()
+        self.engine = self.engine or Evaluator()
         try:
-            types = self._engine.types(self._question(table))
+            types = self.engine.types(self._question(table))
             columns = tuple((name, types[name].spark) for name in table.output)
         except Refused as error:
             return _left(table.error(f"{error.expression} ({error.why_text})"))

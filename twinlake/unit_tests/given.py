@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from twinlake.kinds.dependencies import upstream_topics
+from twinlake.base.errors import TwinlakeError
+from twinlake.definitions.without_spark import Typist
+from twinlake.kinds.dependencies import upstream_tables, upstream_topics
 from twinlake.kinds.kind import Kind
 from twinlake.topics import record_id
 from twinlake.topics.topic import Topic
@@ -29,6 +31,15 @@ class World:
     tables: Mapping[str, Kind]
     topics: Mapping[str, Topic]
     engine: Evaluator
+
+    def wrong(self, name: str) -> TwinlakeError | None:
+        """What is wrong with a table's definition, or with one that it reads, that needs no Spark to be said:
+        a misspelt name, say."""
+        typist = Typist(topics=dict(self.topics), engine=self.engine)
+        for one in (*reversed(upstream_tables(self.tables[name], self.tables)), name):
+            if found := typist.typed(self.tables[one]).wrong:
+                return found[0]
+        return None
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,21 @@ from twinlake.unit_tests.source import TestMistake
 from twinlake.witness.rows import Evaluator
 
 
+def _is_path(name: str) -> bool:
+    return "/" in name or name.endswith((".yaml", ".yml", ".py"))
+
+
+def _of_path(name: str, found: Iterable[Path], project: Project) -> str:
+    """The table that a file is about: a test file, or the definition beside it."""
+    path = Path(name).absolute()
+    beside = path.with_name(f"{path.stem}{ENDING}") if path.suffix == ".py" else path
+    for file in found:
+        if file.absolute() == beside or file.resolve() == beside.resolve():
+            return table_of(file)
+    why = f"it is no <table>{ENDING} below {project.tables}" if path.exists() else "there is no such file"
+    raise NotFoundError(f"{name} is no test file of this project", why, "name a table, or its test file")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Collected:
     """The cases that were found, and what is wrong with files and with the definitions that they test."""
@@ -46,10 +61,12 @@ def collect(
     sources: Sequence[Project], names: Sequence[str] = (), only: Iterable[Path] | None = None
 ) -> Collected:
     """The cases of a project's test files, of these tables, or in these files alone; `sources` are the
-    project and those whose tables it may read. NotFoundError for a name of no table."""
+    project and those whose tables it may read. A name may be the path of a table's test file. NotFoundError
+    for a name of no table."""
     loaded = load(*sources)
     known = {table.name: table for table in loaded.tables}
     found = files(sources[0]) if only is None else list(only)
+    names = [_of_path(name, found, sources[0]) if _is_path(name) else name for name in names]
     for name in names:
         if name not in known and not any(table_of(file) == name for file in found):
             raise NotFoundError(

@@ -11,7 +11,7 @@ from twinlake.base.files import replace_file, shown_path
 from twinlake.topics.topic import Topic
 from twinlake.unit_tests.cases import ENDING, cases
 from twinlake.unit_tests.given import World
-from twinlake.unit_tests.writing import ABOUT, case_text
+from twinlake.unit_tests.writing import ABOUT, INDENT, case_text
 from twinlake.witness.database import connect
 from twinlake.witness.rows import value_of
 from twinlake.witness.types import text_literal
@@ -59,11 +59,19 @@ def add_case(
     """Adds the case to the table's test file, which is made where there is none. UsageError where it has a
     case of this name already."""
     files = sorted(folder.rglob(f"{table}{ENDING}")) or [folder / f"{table}{ENDING}"]
-    text = f"{ABOUT}\ncases:\n"
+    text, indent = f"{ABOUT}\ncases:\n", INDENT
     if files[0].exists():
-        if any(case.name == name for case in cases(files[0], world.tables)):
+        known = cases(files[0], world.tables)
+        indent = known[0].part.key.column - 1
+        if any(case.name == name for case in known):
             what = f"{shown_path(files[0])} has a case {name!r} already"
             raise UsageError(what, "it was recorded before", "rename it, or remove it")
         text = files[0].read_text(encoding="utf-8").rstrip("\n") + "\n\n"
-    replace_file(files[0], text + case_text(world, table, name, records))
+    replace_file(files[0], text + _shifted(case_text(world, table, name, records), indent - INDENT))
     return files[0]
+
+
+def _shifted(text: str, by: int) -> str:
+    """With so many blanks more at the start of each line, or fewer."""
+    lines = text.splitlines(keepends=True)
+    return "".join(" " * by + line if by > 0 else line[-by:] for line in lines)

@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Protocol
 
+from twinlake.base.errors import TwinlakeError
 from twinlake.unit_tests.cases import Case
 from twinlake.unit_tests.given import Given, World, given, question
 from twinlake.unit_tests.matching import NEAR, differences, expected
@@ -30,8 +31,8 @@ class Outcome:
     seconds: float = 0.0
     failure: str = ""
     """Lines for a person: expected and got."""
-    mistake: TestMistake | None = None
-    """What is wrong with the test itself."""
+    mistake: TwinlakeError | None = None
+    """What is wrong with the test itself, or with the definition that it tests."""
     refused: str = ""
     """Why the witness did not evaluate it, and Spark did."""
 
@@ -84,6 +85,8 @@ def _run(world: World, case: Case, spark: Callable[[], Second], folder: Path, fu
         outcome = replace(outcome, engines=(ENGINE,))
     except Refused as error:
         outcome = replace(outcome, refused=error.words)
+        if wrong := world.wrong(case.table):
+            return replace(outcome, mistake=wrong, refused="")  # Spark would say so after a minute
     if full or outcome.refused:
         second = spark()
         outcome = replace(outcome, engines=(*outcome.engines, second.name))

@@ -22,6 +22,8 @@ from twinlake.witness.refused import Refused
 Rows = Sequence[Mapping[str, Any]]
 """Records or rows, each with the values that are written."""
 ABOUT = "# Records in, rows out: docs/unit-tests.md of Twinlake says what else a case can say."
+INDENT = 2
+"""Blanks before the name of a case."""
 _WIDEST = 100
 _PLAIN = re.compile(r"[A-Za-z/_][A-Za-z0-9_./-]*|\d[A-Za-z0-9_.:-]*")
 _NULLS = ("null", "Null", "NULL")
