@@ -16,6 +16,7 @@ from tests.kill.views import Views
 from tests.plugin import AGES, LOGS, STATUSES, expected, installed, promised, shown
 from tests.plugin.their_tables import Ages, LogSum, Statuses
 from tests.releases.promised import project_of
+from twinlake.base.errors import DifferenceError
 from twinlake.kinds import all as kinds
 from twinlake.kinds.measures import all as measures
 
@@ -70,7 +71,10 @@ def test_tables_of_a_package_are_released_maintained_verified_and_survive_a_kill
     server.produce(2_000)
     plan = server.do("plan", definitions=definitions)["id"]
     server.do("build", plan=plan)
-    server.do("promote", plan=plan, approved_by="test")
+    with pytest.raises(DifferenceError, match=r"kind ages \(the witness does not know this kind\)"):
+        server.do("promote", plan=plan, approved_by="test")
+    reasons = [f"{name}=a kind of our own" for name in TABLES]
+    server.do("promote", plan=plan, approved_by="test", unwitnessed=reasons)
     server.produce(1_000)
     server.until(server.caught_up)
     first = served(views)
