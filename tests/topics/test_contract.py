@@ -44,7 +44,8 @@ def _property(index: int, key: str, to: Any) -> Any:
 
 WRONG = [
     (_changed("surprise", to=1), "", "surprise"),
-    (_changed("version", to=...), "", "version"),
+    (_changed("version", to=...), "version", "missing"),
+    (_changed("version", to=..., document=_changed("kind", to=...)), "kind, version", "they are missing"),
     (_changed("apiVersion", to="v2.2.2"), "apiVersion", "version 3"),
     (_changed("apiVersion", to="v9"), "apiVersion", "v9"),
     (_changed("name", to="other"), "name", "named 'orders'"),

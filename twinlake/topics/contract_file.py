@@ -28,8 +28,8 @@ OPTIONS: dict[str, set[str]] = {
 }
 """By what a property is, the rules of `logicalTypeOptions` that are enforced."""
 UNENFORCED = ("quality", "relationships", "encryptedName")
-NEEDED = ("name", "schema", "description")
-"""What the standard leaves out as one likes, and each of our contracts has."""
+NEEDED = ("apiVersion", "kind", "id", "name", "version", "status", "description", "schema")
+"""What each of our contracts has; the standard needs some of it."""
 
 
 class _Strict(yaml.SafeLoader):
@@ -102,6 +102,9 @@ def parse_contract(document: Any, *, name: str, file: str) -> Contract:
     untyped: frozenset[str] = frozenset()
     if short := is_short(document):
         document, untyped = completed(document, name)
+    if isinstance(document, dict) and (absent := [key for key in NEEDED if not document.get(key)]):
+        why = "it is missing" if len(absent) == 1 else "they are missing"
+        raise ContractError(file, ", ".join(absent), why)
     errors = sorted(
         _standard().iter_errors(document), key=lambda error: (-len(error.absolute_path), error.message)
     )
@@ -114,9 +117,6 @@ def parse_contract(document: Any, *, name: str, file: str) -> Contract:
             first.message,
             "see https://bitol-io.github.io/open-data-contract-standard",
         )
-    for key in NEEDED:
-        if not document.get(key):
-            raise ContractError(file, key, "it is missing")
     if document["name"] != name:
         raise ContractError(file, "name", f"it is {document['name']!r}, but the file is named {name!r}")
     if not document["apiVersion"].startswith("v3."):
