@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from urllib.parse import unquote
 
 from twinlake.base.errors import UsageError
 from twinlake.base.files import shown_path
+from twinlake.cli.local_lake import log_files
 from twinlake.cli.output import say, tell
 from twinlake.cli.query import key_of, waiting_for_server
 from twinlake.config.settings import Settings
@@ -31,7 +31,7 @@ def record(settings: Settings, table: str, keys: list[str]) -> None:
             behind = [one for one in found["records"] if one["topic"] == topic]
             ids = [(one["epoch"], one["partition"], one["offset"]) for one in behind]
             if ids:
-                records[topic] = records_of(world.topics[topic], _files(settings.lake, topic), ids)
+                records[topic] = records_of(world.topics[topic], log_files(settings.lake, topic), ids)
         file = add_case(world, table, settings.project.tables, _name(keys), records)
     say(f"{shown_path(file)}: case {_name(keys)!r}, of {sum(map(len, records.values()))} records")
     many = sum(one["records"] for one in found["partitions"])
@@ -42,12 +42,3 @@ def record(settings: Settings, table: str, keys: list[str]) -> None:
 
 def _name(keys: list[str]) -> str:
     return f"recorded {', '.join(keys)}" if keys else "recorded"
-
-
-def _files(lake: Path, topic: str) -> list[str]:
-    """The data files of the topic's log."""
-    from twinlake.lake.delta.table_state import TableState
-    from twinlake.lake.log.log import log_path
-
-    path = log_path(lake, topic)
-    return [str(path / unquote(file)) for file in TableState(path, appends=False).files]

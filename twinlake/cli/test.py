@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from twinlake.base.errors import TwinlakeError
 from twinlake.base.files import shown_path
 from twinlake.cli.output import load_settings, say, show_error, tell
 from twinlake.config.settings import Settings
@@ -81,18 +81,14 @@ class _Asked:
 
 def _watch(settings: Settings, asked: _Asked) -> NoReturn:
     """Until somebody stops it."""
-    from twinlake.unit_tests.watching import changed, seen
+    from twinlake.cli.watch import watch
+    from twinlake.definitions.loader import imported
 
-    before = seen(settings.sources)
-    while True:
-        try:
-            _run(settings, asked)
-        except TwinlakeError as error:
-            show_error(error)
-        tell("waiting for changes; ^C ends it")
-        files = changed(settings.sources, before)
-        before = seen(settings.sources)
-        tell("", *(f"{shown_path(file)} " for file in files), "changed")
+    def look() -> Iterable[Path]:
+        _run(settings, asked)
+        return imported(settings.sources)
+
+    watch(settings.sources, look)
 
 
 def _run(settings: Settings, asked: _Asked) -> int:
@@ -109,14 +105,14 @@ def _run(settings: Settings, asked: _Asked) -> int:
     with opened(collected) as world:
         for case in matching(collected.cases, asked.part):
             outcomes.append(run(world, case, lambda: _spark(settings), full=asked.full))
-            _tell(outcomes[-1])
+            tell_outcome(outcomes[-1])
     seconds = time.perf_counter() - began
     if asked.junit is not None:
         junit.write(asked.junit, outcomes, collected.wrong, seconds)
     return _summary(collected, outcomes, seconds)
 
 
-def _tell(outcome: Outcome) -> None:
+def tell_outcome(outcome: Outcome) -> None:
     case = outcome.case
     took = f"{outcome.seconds * 1000:.0f} ms" if outcome.seconds < 1 else f"{outcome.seconds:.1f} s"
     if outcome.passed:

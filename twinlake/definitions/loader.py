@@ -10,7 +10,7 @@ import hashlib
 import importlib
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -28,6 +28,8 @@ from twinlake.kinds.store import Store
 from twinlake.kinds.windows import Hopping, Tumbling
 
 REMEDY = "write it as docs/tables.md shows (`Add a table`), then run `twinlake check`"
+_BESIDE: dict[str, Path] = {}
+"""The modules that definitions have imported of their projects, outside the folders of tables."""
 _PACKAGE = "twinlake_tables_of_"
 """Each folder of tables is a package of its own name, so that those of two projects fit one process."""
 
@@ -51,6 +53,10 @@ def load(*projects: Project) -> Loaded:
 
     It never raises for what is in them.
     """
+    for name in _BESIDE:
+        sys.modules.pop(name, None)  # its file may have changed
+    _BESIDE.clear()
+    before = set(sys.modules)
     tables, wrong = list[Kind](), list[TwinlakeError]()
     for project in projects:
         package = _package(project.tables)
@@ -61,9 +67,29 @@ def load(*projects: Project) -> Loaded:
                 tables += [one for one in found if not any(one is known for known in tables)]
             except TwinlakeError as error:
                 wrong.append(error)
+    _BESIDE.update(_of_projects(projects, sys.modules.keys() - before))
     twice = dict(_named_twice(tables))
     once = tuple(table for table in tables if table.name.lower() not in twice)
     return Loaded(tables=once, wrong=(*wrong, *twice.values()))
+
+
+def imported(projects: Sequence[Project]) -> list[Path]:
+    """The files of these projects that definitions have imported when they were last loaded, beside those in
+    their folders of tables."""
+    return [file for file in _BESIDE.values() if any(file.is_relative_to(one.root) for one in projects)]
+
+
+def _of_projects(projects: Sequence[Project], names: Iterable[str]) -> Iterator[tuple[str, Path]]:
+    """Those of these modules that lie in a project, are not installed there, and have no kind or measure:
+    a class is known as that under which it was listed."""
+    kept = {one.__module__.split(".")[0] for one in (*KINDS.values(), *MEASURES.values())} | {"twinlake"}
+    for name in names:
+        file = getattr(sys.modules[name], "__file__", None)
+        if file is None or name.split(".")[0] in kept or name.startswith(_PACKAGE):
+            continue
+        inside = (Path(file).relative_to(p.root) for p in projects if Path(file).is_relative_to(p.root))
+        if any(not any(part.startswith(".") for part in one.parts) for one in inside):
+            yield name, Path(file)
 
 
 def _modules(folder: Path) -> list[Path]:

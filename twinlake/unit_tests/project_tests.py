@@ -5,14 +5,14 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from twinlake.base.errors import NotFoundError, TwinlakeError, UsageError
 from twinlake.base.files import shown_path
 from twinlake.base.near import near
 from twinlake.config.project import Project
-from twinlake.definitions.loader import load
+from twinlake.definitions.loader import Loaded, load
 from twinlake.kinds.dependencies import ordered, upstream_topics
 from twinlake.kinds.kind import Kind
 from twinlake.topics.topic import Topic, load_topic
@@ -63,7 +63,21 @@ def collect(
     """The cases of a project's test files, of these tables, or in these files alone; `sources` are the
     project and those whose tables it may read. A name may be the path of a table's test file. NotFoundError
     for a name of no table."""
-    loaded = load(*sources)
+    return _collected(load(*sources), sources, names, only)
+
+
+def collect_of(loaded: Loaded, sources: Sequence[Project], table: str) -> Collected:
+    """The same of one table, which is among the definitions that were loaded already; its topics are known
+    whether or not it has tests."""
+    found = _collected(loaded, sources, [table])
+    topics = upstream_topics(found.tables[table], found.tables)
+    missing = {name: load_topic(name, *sources) for name in topics if name not in found.topics}
+    return replace(found, topics=found.topics | missing)
+
+
+def _collected(
+    loaded: Loaded, sources: Sequence[Project], names: Sequence[str], only: Iterable[Path] | None = None
+) -> Collected:
     known = {table.name: table for table in loaded.tables}
     found = files(sources[0]) if only is None else list(only)
     names = [_of_path(name, found, sources[0]) if _is_path(name) else name for name in names]

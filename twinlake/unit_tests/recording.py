@@ -24,19 +24,35 @@ def records_of(topic: Topic, files: Sequence[str], ids: Iterable[RecordId]) -> l
     """These records of the topic's log, as a case writes them, in the order in which Kafka had them. Fields
     without a value are left out. NotFoundError where the log's files have none of them."""
     wanted = ", ".join(f"({epoch}, {partition}, {offset})" for epoch, partition, offset in sorted(set(ids)))
-    if not files or not wanted:
-        raise NotFoundError(f"no record of topic {topic.name} is known", "its log has none", "produce some")
+    condition = f'(epoch, "partition", "offset") IN ({wanted})' if wanted else "false"
+    return _read(topic, files, condition)
+
+
+def newest_of(topic: Topic, files: Sequence[str], most: int) -> list[dict[str, Any]]:
+    """The same of so many records, those that Kafka had last."""
+    return _read(topic, files, "true", most)
+
+
+def _read(
+    topic: Topic, files: Sequence[str], condition: str, most: int | None = None
+) -> list[dict[str, Any]]:
+    nothing = NotFoundError(f"no record of topic {topic.name} is known", "its log has none", "produce some")
+    if not files:
+        raise nothing
     listed = ", ".join(map(text_literal, files))
+    order = '"timestamp", epoch, "partition", "offset"'
+    newest = "" if most is None else f' ORDER BY {order.replace(",", " DESC,")} DESC LIMIT {most}'
     connection = connect()
     try:
         found = connection.execute(
-            'SELECT event, epoch, "partition", "timestamp" FROM'
+            'SELECT event, epoch, "partition", "timestamp" FROM (SELECT * FROM'
             f" read_parquet([{listed}], union_by_name = true, hive_partitioning = false)"
-            f' WHERE (epoch, "partition", "offset") IN ({wanted}) AND NOT coalesce(replay, false)'
-            ' ORDER BY "timestamp", epoch, "partition", "offset"'
+            f" WHERE {condition} AND NOT coalesce(replay, false){newest}) ORDER BY {order}"
         ).fetchall()
     finally:
         connection.close()
+    if not found:
+        raise nothing
     return [_written(topic, *row) for row in found]
 
 

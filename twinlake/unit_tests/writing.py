@@ -33,6 +33,12 @@ _STARTED = 2
 
 def first_test(world: World, table: str) -> str:
     """A file with one case: a few valid records of each topic, and the rows that the table shows of them."""
+    records = first_records(world, table)
+    return f"{ABOUT}\ncases:\n{case_text(world, table, 'a first case, to go on from', records)}"
+
+
+def first_records(world: World, table: str) -> dict[str, Rows]:
+    """By topic, a few valid records, with the fields that they need."""
     records: dict[str, Rows] = {}
     for name in upstream_topics(world.tables[table], world.tables):
         topic = world.topics[name]
@@ -46,7 +52,12 @@ def first_test(world: World, table: str) -> str:
             shown_fields = required - {topic.contract.unique} if not topic.contract.change_data else set()
             written.append({field: value for field, value in filled.items() if field in shown_fields})
         records[name] = written
-    return f"{ABOUT}\ncases:\n{case_text(world, table, 'a first case, to go on from', records)}"
+    return records
+
+
+def case_of_records(records: Mapping[str, Rows]) -> str:
+    """A file with one case of these records, which expects nothing of them."""
+    return "cases:\n" + _case("sample", records, [])
 
 
 def case_text(world: World, table: str, name: str, records: Mapping[str, Rows]) -> str:
