@@ -30,3 +30,21 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     done = CliRunner().invoke(build_app(), ["editor-schemas", str(tmp_path / "file" / "in")])
 
     assert "cannot be written" in str(done.exception)
+
+
+def test_columns_and_measures_are_completed_by_their_types(tmp_path: Path) -> None:
+    done = CliRunner().invoke(
+        build_app(), ["--project", str(PROJECT), "editor-completions", str(tmp_path / "made")]
+    )
+
+    assert done.exit_code == 0, done.output
+    data = json.loads((tmp_path / "made" / "twinlake.completions.json").read_text())
+    assert {"name": "amount", "type": "decimal(12,2)"} in data["topics"]["orders"]
+    assert {"name": "sales", "type": "decimal(38,2)"} in data["tables"]["sales_per_region"]
+    summed = data["measures"]["Sum"]["columns"]
+    assert "amount" in summed and "region" not in summed
+    assert "region" in data["measures"]["TopK"]["columns"] and "upper" in data["functions"]
+    made = json.loads((tmp_path / "made" / "twinlake.code-snippets").read_text())
+    assert made["topic orders.amount"]["body"] == "amount"
+    assert made["Sum"]["body"].startswith('Sum("${1|order_id,amount,') and made["Count"]["body"] == "Count()"
+    assert all({"scope", "prefix", "body", "description"} == one.keys() for one in made.values())

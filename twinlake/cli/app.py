@@ -19,7 +19,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "releases": ("plan", "build", "diff", "gate", "promote", "rollback", "retire", "releases"),
     "query": ("query", "explain"), "quarantine": ("quarantine", "replay"), "changelog": ("changelog",),
     "pause": ("pause", "resume"), "reload": ("reload", "topic"), "gallery": ("gallery",), "dags": ("dags",),
-    "editor": ("editor-schemas",), "new": ("new",), "test": ("test",),
+    "editor": ("editor-schemas", "editor-completions"), "new": ("new",), "test": ("test",),
 }  # fmt: skip
 """Module -> the commands that it adds."""
 _VALUED = ("--home", "--project")

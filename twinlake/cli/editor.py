@@ -1,8 +1,9 @@
-"""`twinlake editor-schemas`: JSON Schemas by which an editor completes and checks a project's files."""
+"""`twinlake editor-schemas`, `editor-completions`: what an editor completes and checks files by."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,12 +11,15 @@ import typer
 
 from twinlake.base.errors import UsageError
 from twinlake.base.files import replace_file
-from twinlake.cli.output import say
+from twinlake.cli.output import load_settings, say, show_error
+
+DATA, SNIPPETS = "twinlake.completions.json", "twinlake.code-snippets"
 
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
     app.command("editor-schemas")(editor_schemas)
+    app.command("editor-completions")(editor_completions)
 
 
 def schemas() -> dict[str, dict[str, Any]]:
@@ -29,9 +33,46 @@ def schemas() -> dict[str, dict[str, Any]]:
 def editor_schemas(folder: Annotated[Path, typer.Argument(help="is made where it is missing")]) -> None:
     """Write the JSON Schemas of a project's files, for an editor that completes and checks them
     (docs/editors.md)."""
+    _write(folder, schemas())
+
+
+def editor_completions(
+    folder: Annotated[Path, typer.Argument(help="is made where it is missing")],
+    watched: Annotated[bool, typer.Option("--watch", help="write again after each save")] = False,
+) -> None:
+    """Write what an editor completes in definitions: columns of topics and tables, measures and what they
+    take, as snippets and as plain data (docs/editors.md)."""
+    settings = load_settings()
+
+    def look() -> Iterable[Path]:
+        from twinlake.definitions.completions import completions, snippets
+        from twinlake.definitions.loader import imported
+        from twinlake.releases.check import check
+        from twinlake.topics.topic import load_topic
+
+        report = check(settings.sources)
+        for problem in report.problems:
+            show_error(problem)
+        topics = {one["name"]: load_topic(one["name"], *settings.sources).columns for one in report.topics}
+        tables = {
+            one["name"]: [(column["name"], column["type"]) for column in one["columns"] or ()]
+            for one in report.tables
+        }
+        found = completions(topics, tables)
+        _write(folder, {DATA: found, SNIPPETS: snippets(found)})
+        return imported(settings.sources)
+
+    if watched:
+        from twinlake.cli.watch import watch
+
+        watch(settings.sources, look)
+    list(look())
+
+
+def _write(folder: Path, files: Mapping[str, Any]) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, made in schemas().items():
+        for name, made in files.items():
             replace_file(folder / name, json.dumps(made, indent=1) + "\n")
             say(str(folder / name))
     except OSError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import MISSING, fields
+from typing import Any
 
 from twinlake.kinds.measures.all import MEASURES
 from twinlake.kinds.measures.measure import Measure
@@ -65,9 +66,10 @@ class LogSum(Measure):
 
 
 def sample(kind: type[Measure]) -> Measure:
-    """One of the kind, each column that it may have called like its field."""
-    needed = (field.name for field in fields(kind) if field.name in _COLUMNS or field.default is MISSING)
-    return kind(**{name: name for name in needed})
+    """One of the kind, each column that it may have called like its field; of a number that it needs, 1."""
+    needed = (field for field in fields(kind) if field.name in _COLUMNS or field.default is MISSING)
+    values: dict[str, Any] = {field.name: 1 if field.type == "int" else field.name for field in needed}
+    return kind(**values)
 
 
 def table() -> Iterator[str]:
