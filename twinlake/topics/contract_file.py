@@ -81,7 +81,7 @@ def _says_json(text: str) -> bool:
 def load_contract(path: Path) -> Contract:
     """Read and validate one contract; anything wrong raises ContractError with file and path."""
     try:
-        document = yaml.load(path.read_text(), _Strict)
+        return _loaded(path.read_text(), path)
     except FileNotFoundError as error:
         raise ContractError(
             path, "", "there is no such contract", "write it: `twinlake new topic`, docs/schemas.md"
@@ -89,7 +89,12 @@ def load_contract(path: Path) -> Contract:
     except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
         why = f"it cannot be read as YAML: {error}"
         raise ContractError(path, "", why, "repair the file", _place(error)) from error
-    return parse_contract(document, name=path.stem, file=str(path))
+
+
+@lru_cache(maxsize=256)
+def _loaded(text: str, path: Path) -> Contract:
+    """Of one text once: to ask the standard's schema takes most of the time of a check."""
+    return parse_contract(yaml.load(text, _Strict), name=path.stem, file=str(path))
 
 
 def _place(error: Exception) -> tuple[int, int] | None:
