@@ -120,6 +120,7 @@ def test_two_tables_of_one_name_are_one_error_with_both_places_and_stop_no_other
         ),
         ("from .none import TABLE\n", 2, "there is no neighbour none beside it"),
         ("from . import none\n", 2, "there is no neighbour none beside it"),
+        ("from .odd import TABLE\n", 2, "odd and what it imports import each other in a circle"),
         ("from jobs.nowhere import x\n", 2, "import a neighbour as `from . import name`"),
         ("\nTABLE = 'orders'\n", 3, "TABLE is a str, not a definition"),
         ("\nTABLES = 3\n", 3, "TABLES is a int, not a tuple of definitions"),

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.kinds.test_derived import BUYERS, NEWEST, RIGHT, SPENT
+from tests.kinds.test_derived import WRONG as WRONG_QUERIES
 from tests.kinds.test_row_local import ALLOWED, REFUSED
 from tests.project import OURS, PROJECT, TABLES
 from twinlake.definitions.without_spark import Typed, Typist
@@ -63,11 +65,23 @@ def test_the_columns_of_a_view_have_their_types() -> None:
     assert dict(found.columns)["sales"] == "decimal(38,2)" and list(dict(found.columns)) == list(SALES.output)
 
 
-@pytest.mark.parametrize("sql", REFUSED)
+@pytest.mark.parametrize("sql", [*REFUSED, "region;", "region; ", "region -- c\n;"])
 def test_what_spark_refuses_is_never_whole(sql: str) -> None:
     found = typed(replace(TABLE, columns={"k": sql}))
 
     assert found.columns is None and (found.wrong or found.left)
+
+
+@pytest.mark.parametrize("sql", WRONG_QUERIES)
+def test_a_query_that_spark_refuses_is_never_whole(sql: str) -> None:
+    found = typed(SPENT, NEWEST, replace(BUYERS, sql=sql, broadcast=()))
+
+    assert found.columns is None and (found.wrong or found.left)
+
+
+@pytest.mark.parametrize("sql", RIGHT)
+def test_nothing_is_wrong_with_a_query_that_spark_takes(sql: str) -> None:
+    assert typed(SPENT, NEWEST, replace(BUYERS, sql=sql, broadcast=())).wrong == ()
 
 
 @pytest.mark.parametrize("sql", ALLOWED)

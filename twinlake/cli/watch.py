@@ -17,6 +17,7 @@ from twinlake.cli.output import show_error, tell
 from twinlake.config.project import Project
 from twinlake.unit_tests.watching import changed, seen
 
+_WAITING = "waiting for changes; ^C ends it"
 ENDED = 130
 """The exit code of what ^C has ended."""
 
@@ -38,7 +39,7 @@ def watch(
             except TwinlakeError as error:
                 show_error(error)
             before |= {file: at for file, at in seen((), more).items() if file not in before}
-            tell("waiting for changes; ^C ends it")
+            tell(_WAITING)
             files = changed(sources, before, more, listener.sleep)
             tell("", *(f"{shown_path(file)} " for file in files), "changed")
     except KeyboardInterrupt:
@@ -62,5 +63,6 @@ class _Listener:
                 self._typed(line.strip())
             except TwinlakeError as error:
                 show_error(error)
+            tell(_WAITING)
         else:
             self._typed = None  # its end: nobody types any more

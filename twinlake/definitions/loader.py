@@ -176,6 +176,8 @@ def _plain(error: BaseException) -> str:
     """Python's words for a field too many or too few of a kind, measure or window, said as what they mean."""
     if isinstance(error, ModuleNotFoundError) and str(error.name).split(".")[0] == "jobs":
         return f"{error}; import a neighbour as `from . import name`, or `from .name import ...`"
+    if isinstance(error, ImportError) and "partially initialized module" in str(error):
+        return f"{str(error.name).rpartition('.')[2]} and what it imports import each other in a circle"
     gone = re.match(rf"(?:No module named '{_PACKAGE}\w+\.|cannot import name ')([\w.]+)'", str(error))
     if gone:
         return f"there is no neighbour {gone[1]} beside it"

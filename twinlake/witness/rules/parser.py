@@ -88,6 +88,8 @@ def _is_suffixed(text: str, token: Token) -> bool:
 def _refuse_tokens(text: str, tokens: list[Token]) -> None:
     for before, token in zip([None, *tokens], tokens, strict=False):
         source = text[token.start : token.end + 1]
+        if token.token_type == TokenType.SEMICOLON:
+            raise Refused(text, "what ends at a ; is a statement, and stands in no other")
         if token.token_type == TokenType.STRING:
             _refuse_escapes(source)
             if before is not None and before.token_type == TokenType.STRING and before.end + 1 == token.start:
