@@ -1,6 +1,6 @@
 # Everything lives in the project's own folders: .venv, .jars and the state in $TWINLAKE_HOME (default .twinlake), the demo's in .twinlake-demo.
 .DEFAULT_GOAL := help
-.PHONY: help install jars demo test quick faults proof chaos cluster-test store-test up down bench bench-long bench-idle bench-kinds bench-scale bench-witness lint ci clean
+.PHONY: help install jars demo test quick faults proof chaos cluster-test store-test up down bench bench-long bench-idle bench-kinds bench-rebuilds bench-scale bench-witness lint ci clean
 PY := .venv/bin/python
 INSTALLED := .venv/.installed
 # of pyproject.toml; [dev] is what the tests need, and no image
@@ -28,6 +28,7 @@ help:
 	@echo "make bench-kinds  every kind and measure against counting and summing (about 15 minutes)"
 	@echo "make bench-scale  what grows with ids, files, commits and partitions, without services (about a minute)"
 	@echo "make bench-witness  CPU-seconds of the second engine by kind and measure, without services (about 3 minutes)"
+	@echo "make bench-rebuilds  the same against rebuilds of a real lake (about 10 minutes)"
 	@echo "make lint     ruff, mypy and the words of before that are refused"
 	@echo "make ci       what CI runs: lint, types, import direction, check, tests, the tour, the wheel, a shard that the commit draws"
 	@echo "make install  only the virtual environment; 'make jars' that and the jars"
@@ -98,6 +99,9 @@ bench-kinds: jars
 
 bench-witness: install
 	@$(PY) -m benchmarks.witness
+
+bench-rebuilds: jars
+	@$(PY) -m benchmarks.rebuilds
 
 bench-scale: install
 	@$(PY) -m benchmarks.scale
