@@ -35,7 +35,7 @@ SHARDS: dict[str, tuple[str, ...]] = {
     "chaos": ("chaos",),
     "ingest": ("ingest",),
     "changelog": ("changelog",),
-    "laws": ("laws", "kinds", "speed", "small_lake", "lake", "benchmarks"),
+    "laws": ("laws", "kinds", "definitions", "speed", "small_lake", "lake", "benchmarks"),
     "reading": ("reading",),
     "releases": ("releases", "batch"),
     "witness": ("witness",),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.definitions.test_without_spark import typed
+from tests.longer import some
 from tests.project import EXAMPLES, OURS, SOURCES, TABLES, example_of
 from tests.witness import hostile_values
 from tests.witness.test_matrix import EVALUATED, REFUSED
@@ -38,12 +40,15 @@ def test_the_listed_functions_are_those_of_spark(spark: SparkSession) -> None:
     assert found == functions.known()
 
 
-def test_what_is_typed_is_row_local_to_spark_and_of_the_same_type(spark: SparkSession) -> None:
+@pytest.mark.parametrize("drawn", [40, pytest.param(len(EXPRESSIONS), marks=pytest.mark.faults)])
+def test_what_is_typed_is_row_local_to_spark_and_of_the_same_type(
+    spark: SparkSession, seed: int, drawn: int
+) -> None:
     rows = TypedRows.of(hostile_values.TYPES.items())
     shown = ", ".join(f"CAST(NULL AS {type_}) AS {name}" for name, type_ in hostile_values.TYPES.items())
     empty = spark.sql(f"SELECT {shown} WHERE false")
     wrong = {}
-    for sql in EXPRESSIONS:
+    for sql in random.Random(seed).sample(EXPRESSIONS, drawn):
         with suppress(Refused, Misspelt):
             mine = rows.type_of(sql).spark
             expression = Expression(what="it", sql=sql)
@@ -78,7 +83,7 @@ def test_the_columns_of_this_project_s_views_are_spark_s(spark: SparkSession, ta
     assert list(typed(table).columns or ()) == columns(table, topics, spark)
 
 
-@pytest.mark.parametrize("example", EXAMPLES)
+@pytest.mark.parametrize("example", some(EXAMPLES, 3))
 def test_the_columns_of_an_example_s_views_are_spark_s(spark: SparkSession, example: str) -> None:
     topics = {name: load_topic(name, example_of(example)) for name in SOURCES[example]}
     known = {}
