@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.definitions.test_without_spark import typed
+from tests.definitions.test_without_spark import ORDERS, TAKEN, typed
 from tests.longer import some
 from tests.project import EXAMPLES, OURS, SOURCES, TABLES, example_of
 from tests.witness import hostile_values
@@ -74,6 +74,15 @@ def test_nothing_that_spark_takes_is_misspelt(spark: SparkSession) -> None:
             pass
 
     assert wrong == {}
+
+
+def test_what_must_not_be_wrong_is_taken_by_spark(spark: SparkSession) -> None:
+    shown = ", ".join(f"CAST(NULL AS {type_}) AS {name}" for name, type_ in ORDERS.columns)
+    empty = spark.sql(f"SELECT {shown} WHERE false")
+
+    refused = {sql: why_refused(Expression(what="it", sql=sql), empty) for sql in TAKEN}
+
+    assert {sql: why for sql, why in refused.items() if why} == {}
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)

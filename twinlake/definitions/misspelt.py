@@ -11,6 +11,9 @@ from twinlake.base.near import near
 from twinlake.kinds import functions
 from twinlake.witness.names import Used, used
 
+_BY_GRAMMAR = {"timestampadd", "timestampdiff", "cast", "try_cast", "identifier"}
+"""What looks like a call, and is none of a function that Spark lists: its grammar has them."""
+
 
 @dataclass(frozen=True)
 class Wrong:
@@ -35,7 +38,11 @@ def in_query(tree: exp.Expression, tables: Mapping[str, Collection[str]]) -> Ite
         if name.lower() not in {*(one.lower() for one in tables), *found.own}:
             yield Wrong(name, f"it reads {name}, which is not one of its reads{near(name, tables)}")
     columns = {column: None for listed in tables.values() for column in listed}
-    anywhere = {one.lower() for one in (*columns, *tables)} | found.own
+    small = {one.lower() for one in columns}
+    makers = (name for name in found.functions if functions.makes_names(name.lower()))
+    if found.makes_names or any(makers) or found.starred & small:
+        return  # it may have other columns than those that are written
+    anywhere = {"grouping__id", *(one.lower() for one in tables)} | small | found.own
     yield from _columns(found, list(columns), anywhere)
 
 
@@ -43,6 +50,8 @@ def _functions(found: Used, *, local: bool) -> Iterator[Wrong]:
     known = functions.known()
     for name in found.functions:
         small = name.lower()
+        if small in _BY_GRAMMAR:
+            continue
         why = functions.foreign(small)
         if why is None and small not in known:
             meant = near(small, known)

@@ -46,3 +46,8 @@ def not_local(name: str, group: str) -> str | None:
     if name in _WINDOWS:
         return f"{name}() is not row-local; use the table's `window`"
     return f"{name}() is {GROUPS[group]}, which {NOT_LOCAL}" if group in GROUPS else None
+
+
+def makes_names(name: str) -> bool:
+    """Whether a call of it brings columns into a query whose names nobody has written."""
+    return name in {*_WINDOWS, "grouping", "grouping_id"} or known().get(name) == "generator_funcs"

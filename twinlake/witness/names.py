@@ -24,6 +24,10 @@ class Used:
     columns: tuple[tuple[str, ...], ...]
     tables: tuple[str, ...]
     own: frozenset[str]
+    makes_names: bool
+    """Whether it may have columns whose names it does not say: of VALUES, of what makes rows, of a PIVOT."""
+    starred: frozenset[str]
+    """What stands before a `.*`."""
 
 
 def used(tree: exp.Expression) -> Used:
@@ -41,8 +45,13 @@ def used(tree: exp.Expression) -> Used:
     return Used(
         functions=tuple(dict.fromkeys(_functions(tree))),
         columns=tuple(dict.fromkeys(columns)),
-        tables=tuple(dict.fromkeys(one.name for one in tree.find_all(exp.Table) if not one.db)),
+        tables=tuple(dict.fromkeys(one.name for one in tree.find_all(exp.Table) if one.name and not one.db)),
         own=frozenset(_given(tree)),
+        makes_names=next(tree.find_all(exp.Lateral, exp.Values, exp.Pivot, exp.Unnest), None) is not None
+        or any(isinstance(one.this, exp.Anonymous) for one in tree.find_all(exp.Table)),
+        starred=frozenset(
+            one.table.lower() for one in tree.find_all(exp.Column) if isinstance(one.this, exp.Star)
+        ),
     )
 
 
@@ -64,6 +73,8 @@ def casts_what_is_written(tree: exp.Expression) -> bool:
 
 def _functions(tree: exp.Expression) -> Iterator[str]:
     for node in tree.find_all(exp.Anonymous):
+        if isinstance(node.parent, (exp.Table, exp.Lateral)):
+            continue  # of rows, which Spark lists elsewhere
         qualified = isinstance(node.parent, exp.Dot) and node.parent.expression is node
         yield f"{node.parent.this.name}.{node.this}" if qualified and node.parent else str(node.this)
 
