@@ -16,6 +16,8 @@ from twinlake.base.job import CancelledError, Failed
 from twinlake.batch.certify import Certified
 from twinlake.kinds.windows import ALL
 from twinlake.lake.catalog.certificates import Certificate
+from twinlake.lake.catalog.witnessed import Witnessed
+from twinlake.witness.answer import Answer, Difference
 
 Twinlake = Callable[..., Result]
 
@@ -131,6 +133,24 @@ def test_a_difference_ends_with_1_and_shows_ten_keys_with_both_sides(twinlake: T
         *(line for number in range(10) for line in shown("differs", f"r{number}")),
         "  and 2 more, see --json",
     ]
+
+
+def test_what_another_engine_finds_different_ends_with_1_and_its_explanation_is_that_of_the_live_version(
+    twinlake: Twinlake,
+) -> None:
+    one = Difference(key={"k": "1"}, columns=("n",), witness={"n": "1"}, shown={"n": "2"})
+    answer = Answer(
+        table="t", verdict="differs", engine="DuckDB 2.0.0", rows=3, differing=1, differences=(one,)
+    )
+    found = Witnessed(answer=answer, position={"orders": 7}, at="now")
+    made = replace(CERTIFIED, certificate=replace(CERTIFICATE, witness=found)).to_json()
+    live = twinlake(Answers(verify=made), "verify", "t")
+    named = twinlake(Answers(verify=made), "verify", "t", "--version", "v-1")
+
+    assert live.exit_code == named.exit_code == 1
+    rows = ["    k=1", "      DuckDB: n=1", "      shown: n=2"]
+    assert lines(named)[1:] == [EQUAL, "  DuckDB 2.0.0 differs in 1 of 3 rows", *rows]
+    assert lines(live)[1:] == [*lines(named)[1:], "      twinlake explain t --key k=1"]
 
 
 def test_a_rebuild_that_is_refused_says_how_to_repair(twinlake: Twinlake) -> None:

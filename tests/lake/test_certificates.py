@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -236,6 +236,21 @@ def test_what_another_engine_found_survives_a_restart(tmp_path: Path) -> None:
 
     assert kept is not None and kept.witness == found
     assert kept.summary()["proof"] == "DuckDB 2.0.0 differs in 1 of 3 rows, at orders batch 1 on now"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "says"),
+    [
+        ("equal", "what the table shows: equal by DuckDB 2.0.0 (3 rows)"),
+        ("differs", "what the table shows: DuckDB 2.0.0 differs in 1 of 3 rows"),
+    ],
+)
+def test_where_speed_and_batch_differ_another_engine_says_which_is_right(verdict: Any, says: str) -> None:
+    answer = Answer(table="sales", verdict=verdict, engine="DuckDB 2.0.0", rows=3, differing=1)
+    unequal = certificate(1, equal=False)
+    found = Witnessed(answer=answer, position=unequal.position, at="now")
+
+    assert replace(unequal, witness=found).proof == says
 
 
 def test_certificates_of_before_gain_room_for_another_engine_and_keep_what_they_say(tmp_path: Path) -> None:

@@ -41,8 +41,8 @@ def _certify(kind: str, params: dict[str, Any], key: str | None, as_json: bool) 
     elif is_empty:
         say(f"nothing was rebuilt: no window of {params['table']} begins in that range")
     else:
-        _show(kind, result)
-    if not result["equal"] or is_empty:
+        _show(kind, result, is_live="version" not in params)
+    if not result["equal"] or result["disputed"] or is_empty:
         raise typer.Exit(1)
 
 
@@ -51,7 +51,7 @@ def _is_empty(params: dict[str, Any], result: dict[str, Any]) -> bool:
     return bool(not result["rows_compared"] and (params.get("from") or params.get("to")))
 
 
-def _show(kind: str, result: dict[str, Any]) -> None:
+def _show(kind: str, result: dict[str, Any], is_live: bool) -> None:
     place = batches_text(result["position"])
     verdict = ("equal", "green") if result["equal"] else ("NOT equal", "bold red")
     name = f"{result['table']} {result['version']}"
@@ -65,7 +65,7 @@ def _show(kind: str, result: dict[str, Any]) -> None:
 
         say(f"  {proof}")
         witness = Witnessed.from_json(result["certificate"]["witness"])
-        for line in (*result["clocks"], *(lines(witness.answer) if witness else ())):
+        for line in (*result["clocks"], *(lines(witness.answer, is_live=is_live) if witness else ())):
             say(f"    {line}")
     for topic in result.get("topics", ()):
         say(f"  {topic}")

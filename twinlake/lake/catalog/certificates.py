@@ -125,8 +125,8 @@ class Certificate:
 
     @property
     def proof(self) -> str:
-        """Which engines agree, in words; nothing where no other one was asked, or speed and batch differ."""
-        return self.witness.words(self.position) if self.equal and self.witness else ""
+        """Which engines agree, in words; nothing where no other one was asked."""
+        return self.witness.words(self.position, self.equal) if self.witness else ""
 
     @property
     def clocks(self) -> list[str]:

@@ -15,10 +15,11 @@ def disputed(answer: Answer) -> list[dict[str, Any]]:
     return [{**asdict(one), "explain": explain(answer.table, one)} for one in answer.differences]
 
 
-def lines(answer: Answer, most: int | None = None) -> list[str]:
-    """The same for a person, indented below what they belong to; at most so many rows."""
+def lines(answer: Answer, most: int | None = None, is_live: bool = True) -> list[str]:
+    """The same for a person, indented below what they belong to; at most so many rows. The command asks
+    the live release, so it is that of a live version and of a row that it shows."""
     shown = answer.differences[:most]
-    found = [line for one in shown for line in _of_row(answer, one)]
+    found = [line for one in shown for line in _of_row(answer, one, is_live)]
     if more := answer.differing - len(shown):
         found.append(f"and {more:,} more rows")
     return found if shown else []
@@ -32,13 +33,14 @@ def explain(table: str, row: Difference) -> str:
     return shlex.join(["twinlake", "explain", table, *(part for key in keys for part in ("--key", key))])
 
 
-def _of_row(answer: Answer, row: Difference) -> list[str]:
+def _of_row(answer: Answer, row: Difference, is_live: bool) -> list[str]:
     sides = {answer.engine.split(" ")[0] or "the witness": row.witness, "shown": row.shown}
     found = [_pairs(row.key) or "the only row"]
     found += [f"  {name}: {_side(values, row.columns)}" for name, values in sides.items()]
     if row.behind is not None:
         found.append(f"  records: {row.behind.words}")
-    return found + ([f"  {command}"] if (command := explain(answer.table, row)) else [])
+    command = explain(answer.table, row) if is_live and row.shown is not None else ""
+    return found + ([f"  {command}"] if command else [])
 
 
 def _side(values: Mapping[str, str | None] | None, columns: Sequence[str]) -> str:

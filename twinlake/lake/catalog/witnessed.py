@@ -34,10 +34,12 @@ class Witnessed:
         )
         return replace(self, answer=replace(self.answer, differences=(), final=final, late=late))
 
-    def words(self, position: Mapping[str, int]) -> str:
-        """The answer beside a certificate of this position, in which speed and batch are equal."""
+    def words(self, position: Mapping[str, int], agree: bool = True) -> str:
+        """The answer beside a certificate of this position, in which speed and batch agree or do not."""
         found = self.answer.words
-        if self.answer.is_equal:
+        if not agree:
+            found = f"what the table shows: {found}"
+        elif self.answer.is_equal:
             found = found.replace("equal by", "speed = batch =", 1)
         elif self.answer.is_refused:
             found = f"speed = batch, {found}"
