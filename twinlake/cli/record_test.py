@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from twinlake.base.errors import UsageError
 from twinlake.base.files import shown_path
 from twinlake.cli.local_lake import log_files
 from twinlake.cli.output import say, tell
 from twinlake.cli.query import key_of, waiting_for_server
+from twinlake.config.project import Project
 from twinlake.config.settings import Settings
 from twinlake.reading.client import ask_why
+
+if TYPE_CHECKING:
+    from twinlake.kinds.kind import Kind
 
 
 def record(settings: Settings, table: str, keys: list[str]) -> None:
@@ -32,12 +37,20 @@ def record(settings: Settings, table: str, keys: list[str]) -> None:
             ids = [(one["epoch"], one["partition"], one["offset"]) for one in behind]
             if ids:
                 records[topic] = records_of(world.topics[topic], log_files(settings.lake, topic), ids)
-        file = add_case(world, table, settings.project.tables, _name(keys), records)
+        project = project_of(settings, world.tables[table])
+        file = add_case(world, table, project.tables, _name(keys), records)
     say(f"{shown_path(file)}: case {_name(keys)!r}, of {sum(map(len, records.values()))} records")
     many = sum(one["records"] for one in found["partitions"])
     if many > len(found["records"]):
         tell((f"{many:,} records are behind the row; the case has the first of them", "yellow"))
-    tell("next: read the rows, for they are what the definition says now; then `twinlake test`")
+    where = "" if project.root == settings.project.root else f" --project {shown_path(project.root)}"
+    tell(f"next: read the rows, for they are what the definition says now; then `twinlake{where} test`")
+
+
+def project_of(settings: Settings, table: Kind) -> Project:
+    """That whose definition it is: a lake may have the tables of examples, too."""
+    file = Path(table.place.file) if table.place else Path()
+    return next((one for one in settings.sources if file.is_relative_to(one.tables)), settings.project)
 
 
 def _name(keys: list[str]) -> str:
