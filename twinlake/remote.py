@@ -54,7 +54,7 @@ def read(
     services, waiting = _server(home, address, user, password)
     sql = f"SELECT {_shown(columns)} FROM serve.{quote.name(table)}"
     if where is not None:
-        sql += f" WHERE {quote.expression(where)}"
+        sql += f" WHERE {quote.condition(where)}"
     found = client.ask_arrow(services, sql, MOST_ROWS, as_of, waiting)
     if metadata(found)["truncated"]:
         why = f"it has more than {MOST_ROWS:,} rows"

@@ -163,6 +163,12 @@ WRONG = {
     "SELECT customer, spent, map('n', n) AS status FROM spent": "cannot be compared",
     "SELECT customer, reflect('java.lang.System', 'exit', 1) AS spent, '' AS status FROM spent": "into Java",
     "SELECT customer, serve.f(spent) AS spent, '' AS status FROM spent": "not a built-in function",
+    "SELECT customer, sum(spent) AS spent, '' AS status FROM spent GROUP BY 4": "GROUP_BY_POS_OUT_OF_RANGE",
+    "SELECT customer, sum() AS spent, '' AS status FROM spent GROUP BY customer": "WRONG_NUM_ARGS",
+    "SELECT customer, spent, '' AS status FROM spent ORDER BY 9": "ORDER_BY_POS_OUT_OF_RANGE",
+    "SELECT customer, spent, '' AS status FROM spent ORDER BY count(*)": "",
+    "SELECT customer, ntile(0) OVER (ORDER BY customer) AS spent, '' AS status FROM spent": "VALUE_OUT_OF",
+    "WITH x AS (SELECT 1), x AS (SELECT 2) SELECT customer, spent, '' AS status FROM spent": "DUPLICATED_CTE",
 }
 
 

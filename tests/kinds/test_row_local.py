@@ -14,6 +14,7 @@ from twinlake.base.errors import DefinitionError
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.analysis import analyse, problems
 from twinlake.kinds.expression import Expression
+from twinlake.kinds.events import Events
 from twinlake.kinds.latest import Latest
 from twinlake.kinds.measures.counts import Count
 from twinlake.kinds.row_local import why_refused
@@ -67,6 +68,11 @@ REFUSED = {
     "1 FROM x --": "yntax error",
     "array(amount) > 1": "mismatch",
     "NULL": "no type",
+    "300Y": "INVALID_NUMERIC_LITERAL_RANGE",
+    "9999999999999999999L": "INVALID_NUMERIC_LITERAL_RANGE",
+    "1e400": "INVALID_NUMERIC_LITERAL_RANGE",
+    "/*+ BROADCAST(a) */ region": "yntax error",
+    "region COLLATE NOPE": "COLLATION_INVALID_NAME",
 }
 ALLOWED = [
     "upper(region)",
@@ -94,6 +100,12 @@ def test_what_is_not_row_local_is_refused(spark: SparkSession, sql: str) -> None
 @pytest.mark.parametrize("sql", ALLOWED)
 def test_what_is_row_local_is_allowed(spark: SparkSession, sql: str) -> None:
     assert _why(replace(TABLE, columns={"k": sql}), spark) == []
+
+
+def test_a_name_alone_is_a_condition(spark: SparkSession) -> None:
+    table = Events(name="t", inputs=("orders",), columns={"k": "region"}, where="true")
+
+    assert [problem.why_text for problem in problems(table, TOPICS, spark)] == []
 
 
 @pytest.mark.parametrize("database", DATABASES)

@@ -19,7 +19,7 @@ COLUMNS = {"a": INT, "Text": STRING, "x": DOUBLE}
         ("rand() + a", "rand()", "the function rand is not listed"),
         ("nothing + 1", "nothing", "there is no column nothing"),
         ("a +", "a +", "it is not understood"),
-        ("a; a", "a; a", "it is not one expression"),
+        ("a; a", "a; a", "stands in no other"),
         ("a + 1 AS b", "a + 1 AS b", "Alias is not listed"),
         (r"text = 'a\u0041'", r"'a\u0041'", "this escape in a text is not listed"),
         ("text + 1", "text + 1", "string + int is not listed"),

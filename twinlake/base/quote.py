@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
+_NAME_ALONE = re.compile(r"\s*(?:\w+|`[^`]*`)\s*")
+
 
 def name(text: str) -> str:
     """An identifier, whatever characters it has."""
@@ -22,3 +26,9 @@ def string(text: str) -> str:
 def expression(sql: str) -> str:
     """A parsed-before expression put into a longer text: a comment at its end cannot swallow the rest."""
     return f"(\n{sql}\n)"
+
+
+def condition(sql: str) -> str:
+    """The same after WHERE, where a name alone takes one more pair: to Spark, which does not reserve WHERE,
+    `FROM a WHERE (b)` gives other names to `a` and its column."""
+    return expression(f"({sql})" if _NAME_ALONE.fullmatch(sql) else sql)

@@ -33,8 +33,10 @@ class TypedRows:
     """A relation of these columns; None is a type that is not known. It has the members of Spark's DataFrame
     that definitions are analysed with, and their names."""
 
-    def __init__(self, types: Mapping[str, Type | None], beside: Iterable[str] = ()) -> None:
-        self.types = dict(types)
+    def __init__(
+        self, types: Mapping[str, Type | None], beside: Iterable[str] = (), sides: Iterable[str] = ()
+    ) -> None:
+        self.types, self._sides = dict(types), frozenset(sides)
         self._names = (*types, *beside)
         """All that an expression may begin with."""
 
@@ -66,10 +68,11 @@ class TypedRows:
     def alias(self, name: str) -> TypedRows:
         """The rows under a name: each is a struct of its columns, too."""
         fields = [(column, one) for column, one in self.types.items() if one is not None]
-        return TypedRows({name: struct(*fields)}, (*self._names, name))
+        return TypedRows({name: struct(*fields)}, (*self._names, name), (name,))
 
     def crossJoin(self, other: TypedRows) -> TypedRows:
-        return TypedRows({**self.types, **other.types}, (*self._names, *other._names))
+        types, names = {**self.types, **other.types}, (*self._names, *other._names)
+        return TypedRows(types, names, self._sides | other._sides)
 
     def type_of(self, sql: str) -> Type:
         """The type of an expression over these rows. Misspelt for one that no engine could compute; Refused
@@ -77,6 +80,11 @@ class TypedRows:
         tree = parse(sql)
         for wrong in misspelt.in_expression(tree, self._names):
             raise Misspelt(wrong)
+        if "/*+" in sql:
+            raise Refused(sql, "a hint stands in no expression")
+        for parts in used(tree).columns:
+            if parts[0].lower() in self._sides and len(parts) == 1:
+                raise Refused(parts[0], "it is a side of the join, and no value")
         if any(map(SPECIAL.match, texts(tree))) or casts_what_is_written(tree):
             raise Refused(sql, "a text in it may be read as a time of the run")
         return self._translated(tree)

@@ -128,7 +128,7 @@ class Events(Definition):
         if self.store is not None:
             return f"SELECT {quote.names(self.output)}\nFROM {relations[self.name]}\nWHERE `{HOME}`"
         shown = [f"{quote.expression(sql)} AS {quote.name(name)}" for name, sql in self.columns.items()]
-        where = f"\nWHERE {quote.expression(self.where)}" if self.where is not None else ""
+        where = f"\nWHERE {quote.condition(self.where)}" if self.where is not None else ""
         columns = ", ".join([*shown, quote.names(record_id.NAMES)])
         return f"SELECT {columns}\nFROM {relations[self.inputs[0]]}{where}"
 

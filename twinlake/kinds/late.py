@@ -32,7 +32,7 @@ def late_sql(
     if explode:
         element = f"explode({quote.expression(explode.array)}) AS {quote.name(explode.name)}"
         records = f"(SELECT *, {element} FROM {records})"
-    conditions = [] if table.where is None else [quote.expression(table.where)]
+    conditions = [] if table.where is None else [quote.condition(table.where)]
     if not clock.has_late_records:
         conditions.append(f"`{DISCARDED}`")
     where = f"\n    WHERE {' AND '.join(conditions)}" if conditions else ""

@@ -70,7 +70,7 @@ def why_refused(expression: Expression, rows: DataFrame) -> str | None:
     except PySparkException as error:
         return first_line(error)
     except Exception as error:  # py4j passes on what the parser throws, without a common class
-        if "ParseException" not in str(error) and "AnalysisException" not in str(error):
+        if not any(one in str(error) for one in ("ParseException", "AnalysisException", "SparkException")):
             raise
         return first_line(error)
 
@@ -191,6 +191,7 @@ def first_line(error: Exception) -> str:
     for prefix in (
         "org.apache.spark.sql.catalyst.parser.ParseException:",
         "org.apache.spark.sql.AnalysisException:",
+        "org.apache.spark.SparkException:",
     ):
         if prefix in text:
             text = text.split(prefix, 1)[1].strip()

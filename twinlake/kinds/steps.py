@@ -94,7 +94,7 @@ def stepped_sql(table: Stepped, explode: Explode | None, source: str) -> str:
     if explode:
         element = f"explode({quote.expression(explode.array)}) AS {quote.name(explode.name)}"
         source = f"(SELECT *, {element} FROM {source})"
-    where = "" if table.where is None else f"\nWHERE {quote.expression(table.where)}"
+    where = "" if table.where is None else f"\nWHERE {quote.condition(table.where)}"
     values = (f"{quote.string(name)}, {quote.expression(sql)}" for name, sql in table.columns.items())
     return f"(SELECT *, named_struct({', '.join(values)}) AS `{ROW}`\nFROM {source}{where})"
 

@@ -84,6 +84,8 @@ class _Queries:
             if with_.args.get("recursive"):
                 raise _refused(node, "a query that asks itself is not listed")
             for one in with_.expressions:
+                if one.alias.lower() in inner._tables.keys() - self._tables.keys():
+                    raise _refused(one, "two queries of one WITH have this name")
                 inner._tables[one.alias.lower()] = inner._renamed(inner.query(one.this), one)
         if isinstance(node, exp.Subquery) and not _others(node, {"this", "with_"}):
             return inner.query(node.this)
@@ -112,6 +114,7 @@ class _Queries:
         distinct = bool(node.args.get("distinct"))
         if len(one.columns) != len(other.columns):
             raise _refused(node, "its sides have other columns")
+        _refuse_order(node, len(one.columns))
         types = []
         for mine, its in zip(one.columns, other.columns, strict=True):
             type_ = common(mine.type, its.type)
@@ -131,6 +134,7 @@ class _Queries:
     def _select(self, node: exp.Expression) -> Query:
         if others := _others(node, _PARTS):
             raise _refused(node, f"{min(others).strip('_').upper()} is not listed")
+        _refuse_order(node, len(node.expressions))
         distinct = node.args.get("distinct")
         if distinct is not None and distinct.args.get("on"):
             raise _refused(node, "DISTINCT ON is not listed")
@@ -190,8 +194,8 @@ class _Queries:
         found = []
         for one in group.expressions:
             inner = one
-            if isinstance(one, exp.Literal) and not one.is_string:
-                item = node.expressions[int(one.name) - 1]
+            if isinstance(one, (exp.Literal, exp.Neg)):
+                item = node.expressions[_place(one, len(node.expressions)) - 1]
                 inner = item.this if isinstance(item, exp.Alias) else item
             elif isinstance(one, exp.Column) and len(one.parts) == 1 and not scope.has(one.name):
                 inner = aliases.get(one.name.lower(), one)
@@ -288,6 +292,24 @@ def _cast_side(query: Query, types: list[Type]) -> str:
         for name, column, type_ in zip(names, query.columns, types, strict=True)
     )
     return f"(SELECT {shown} FROM ({query.sql}))"
+
+
+def _place(node: exp.Expression, items: int) -> int:
+    """The item, counted from 1, that a number in GROUP BY or ORDER BY means."""
+    if not node.name.isdecimal() or isinstance(node, exp.Neg) or not 1 <= int(node.name) <= items:
+        raise _refused(node, f"it is none of the numbers 1 to {items} of what is shown")
+    return int(node.name)
+
+
+def _refuse_order(node: exp.Expression, items: int) -> None:
+    """Rows of a table have no order; what Spark would refuse is refused all the same."""
+    order = node.args.get("order")
+    for one in order.expressions if order else ():
+        by = one.this if isinstance(one, exp.Ordered) else one
+        if isinstance(by, (exp.Literal, exp.Neg)):
+            _place(by, items)
+        elif not isinstance(by, exp.Column):
+            raise _refused(one, "this ORDER BY is not listed")
 
 
 def _met(node: exp.Expression, scope: SelectScope) -> Term:

@@ -21,7 +21,7 @@ _EXACT = 2**53
 
 def is_approximate(call: Call) -> bool:
     """Whether the last digits follow the order in which the rows come: sums and means of doubles."""
-    return call.name in ("sum", "avg", "mean") and call.terms[0].type.is_floating
+    return call.name in ("sum", "avg", "mean") and any(term.type.is_floating for term in call.terms)
 
 
 def count(call: Call, tail: str, distinct: bool) -> Term:

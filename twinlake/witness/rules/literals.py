@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import date, datetime
 from decimal import Decimal
@@ -25,6 +26,7 @@ from twinlake.witness.types import (
 )
 
 _INT, _BIGINT = 2**31, 2**63
+_BITS = {"tinyint": 7, "smallint": 15, "int": 31, "bigint": 63}
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,6})?Z?")
 _PLAIN_NUMBER = re.compile(r"\d+(\.\d*)?|\.\d+")
@@ -48,6 +50,7 @@ def number(text: str, node: exp.Expression, scope: Scope, negative: bool = False
     """What Spark makes of the digits: an int, a bigint or a decimal, and with an exponent a double."""
     sign = "-" if negative else ""
     if "e" in text.lower():
+        _refuse_infinite(text, node, scope)
         return Term(sql=f"CAST('{sign}{text}' AS DOUBLE)", type=DOUBLE)
     if not _PLAIN_NUMBER.fullmatch(text):
         raise scope.refused(node, "this number is not listed")
@@ -119,12 +122,21 @@ def time(text: str, type_: Type, node: exp.Expression, scope: Scope) -> Term:
 def typed_number(text: str, type_: Type, node: exp.Expression, scope: Scope) -> Term:
     """5L, 5S, 5Y, 1.5D, 1.5F, 1.5BD."""
     if type_.is_integer:
+        if int(text) >> _BITS[type_.name]:
+            raise scope.refused(node, f"{text} is no {type_.name}")
         return whole(int(text), type_)
     if type_.name == "decimal":
         if not _PLAIN_NUMBER.fullmatch(text):
             raise scope.refused(node, "this number is not listed")
         return written_decimal(Decimal(text), node, scope)
+    _refuse_infinite(text, node, scope)
     return Term(sql=f"CAST('{text}' AS {type_.duckdb})", type=type_)
+
+
+def _refuse_infinite(text: str, node: exp.Expression, scope: Scope) -> None:
+    """Spark refuses digits beyond the range of a double."""
+    if math.isinf(float(text)):
+        raise scope.refused(node, "this number is beyond the range of a double")
 
 
 NODES = {

@@ -86,6 +86,8 @@ def placed(call: Call, window: Over) -> Term:
     if not window.is_ordered:
         raise call.refused("a window without an order leaves open which row comes first")
     inside = str(call.number(0)) if call.name == "ntile" else ""
+    if inside and int(inside) < 1:
+        raise call.refused("it takes 1 or more")
     sql = cast(f"{call.name}({inside}){window.sql}", INT)
     if call.name in ("row_number", "ntile"):
         sql = f"({call.guarded(window.has_ties, sql, _TIES)})"
