@@ -13,8 +13,8 @@ from tests.project import OURS
 from twinlake.base.errors import DefinitionError
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.analysis import analyse, problems
-from twinlake.kinds.expression import Expression
 from twinlake.kinds.events import Events
+from twinlake.kinds.expression import Expression
 from twinlake.kinds.latest import Latest
 from twinlake.kinds.measures.counts import Count
 from twinlake.kinds.row_local import why_refused
