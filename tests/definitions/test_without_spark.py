@@ -84,6 +84,12 @@ def test_nothing_is_wrong_with_a_query_that_spark_takes(sql: str) -> None:
     assert typed(SPENT, NEWEST, replace(BUYERS, sql=sql, broadcast=())).wrong == ()
 
 
+def test_an_array_that_nobody_reads_is_left_to_spark_once() -> None:
+    found = typed(replace(TABLE, explode=Explode(name="e", array="array(1);")))
+
+    assert found.columns is None and found.wrong == () and len(found.left) == 1
+
+
 TAKEN = [
     "timestampadd(HOUR, 1, ordered_at)", "timestampdiff(MINUTE, ordered_at, ordered_at)",
     "dateadd(DAY, 1, ordered_at)", "extract(HOUR FROM ordered_at)", "trim(BOTH FROM region)",

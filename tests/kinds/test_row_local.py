@@ -102,8 +102,9 @@ def test_what_is_row_local_is_allowed(spark: SparkSession, sql: str) -> None:
     assert _why(replace(TABLE, columns={"k": sql}), spark) == []
 
 
-def test_a_name_alone_is_a_condition(spark: SparkSession) -> None:
-    table = Events(name="t", inputs=("orders",), columns={"k": "region"}, where="true")
+@pytest.mark.parametrize("where", ["true", "true -- always"])
+def test_a_name_alone_is_a_condition(spark: SparkSession, where: str) -> None:
+    table = Events(name="t", inputs=("orders",), columns={"k": "region"}, where=where)
 
     assert [problem.why_text for problem in problems(table, TOPICS, spark)] == []
 

@@ -34,6 +34,7 @@ COLUMNS = {"a": INT, "Text": STRING, "x": DOUBLE}
         ("123456789012345678901234567890123456789", "", "more than 38 digits"),
         ("DATE '2026-02-30'", "2026-02-30", "this form of a date is not listed"),
         ("a.b", "a.b", "int has no one field b"),
+        ("array_contains(array(a), NULL)", "array_contains", "no NULL that is written out"),
         ("+".join(["a"] * 300), "a+a", "nested too deeply"),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_NAME_ALONE = re.compile(r"\s*(?:\w+|`[^`]*`)\s*")
+_NAME_ALONE = re.compile(r"\s*(?:\w+|`(?:[^`]|``)*`)\s*(?:--[^\n]*|/\*.*\*/\s*)?", re.DOTALL)
 
 
 def name(text: str) -> str:
@@ -31,4 +31,4 @@ def expression(sql: str) -> str:
 def condition(sql: str) -> str:
     """The same after WHERE, where a name alone takes one more pair: to Spark, which does not reserve WHERE,
     `FROM a WHERE (b)` gives other names to `a` and its column."""
-    return expression(f"({sql})" if _NAME_ALONE.fullmatch(sql) else sql)
+    return expression(expression(sql) if _NAME_ALONE.fullmatch(sql) else sql)

@@ -38,7 +38,8 @@ class Written:
         """The same as definitions; UsageError for one of a kind that is not known here."""
         tables = []
         for name, data in self.definitions.items():
-            place = Place(file=self.places[name][0], line=self.places[name][1])
+            at = self.places.get(name)
+            place = Place(file=at[0], line=at[1]) if at else None
             tables.append(replace(cast("Any", from_json(data)), place=place))
         return Loaded(tables=tuple(tables), wrong=self.wrong)
 

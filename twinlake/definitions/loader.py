@@ -88,8 +88,13 @@ def _of_projects(projects: Sequence[Project], names: Iterable[str]) -> Iterator[
         if file is None or name.split(".")[0] in kept or name.startswith(_PACKAGE):
             continue
         inside = (Path(file).relative_to(p.root) for p in projects if Path(file).is_relative_to(p.root))
-        if any(not any(part.startswith(".") for part in one.parts) for one in inside):
+        if any(not any(map(_is_installed, one.parts)) for one in inside):
             yield name, Path(file)
+
+
+def _is_installed(part: str) -> bool:
+    """Whether what lies below a folder of this name was put there by a tool."""
+    return part.startswith(".") or part in ("site-packages", "dist-packages")
 
 
 def _modules(folder: Path) -> list[Path]:

@@ -87,15 +87,18 @@ class Typist:
         wrong, left = list[DefinitionError](), list[DefinitionError]()
         if table.query is not None:
             return list(self._misspelt_query(table, table.query)), left
-        for stage in table.stages(cast("Any", rows)):
-            for one in stage.expressions:
-                try:
-                    wrong += _mistyped(table, one, cast("TypedRows", stage.rows))
-                except Refused as error:
-                    why = f"{one.what}: {error.expression} ({error.why_text})"
-                    left.append(table.error_at_text(one.sql, why))
-            if wrong:
-                break
+        try:
+            for stage in table.stages(cast("Any", rows)):
+                for one in stage.expressions:
+                    try:
+                        wrong += _mistyped(table, one, cast("TypedRows", stage.rows))
+                    except Refused as error:
+                        why = f"{one.what}: {error.expression} ({error.why_text})"
+                        left.append(table.error_at_text(one.sql, why))
+                if wrong:
+                    break
+        except Refused as error:  # of what makes the next stage's rows
+            left = left or [table.error(error.words)]
         return wrong, left
 
     def _misspelt_query(self, table: Kind, sql: str) -> Iterator[DefinitionError]:

@@ -59,8 +59,11 @@ class Developing:
 
     def against(self, world: World, sample: Sample, live: Mapping[str, Kind], found: Found) -> list[str]:
         """What differs from what the live definitions make of the same records; nothing where they show the
-        same. Refused where the witness does not evaluate them."""
+        same. Refused where the witness does not evaluate them, TwinlakeError where they read other topics."""
         topics = upstream_topics(live[self._table], live)
+        if others := sorted(set(topics) - world.topics.keys()):
+            why = "the definition reads them no more, so that the sample has none of their records"
+            raise TwinlakeError(f"the live version reads {', '.join(others)}", why, "see `twinlake diff`")
         case = replace(
             sample.case, records={name: sample.case.records.get(name, []) for name in topics}
         )  # fmt: skip

@@ -109,6 +109,8 @@ def _both(call: Call) -> tuple[Term, Term]:
     """An array and a value, in the elements' common type."""
     call.takes(2)
     elements, value = _with_scalars(call), call.terms[1]
+    if value.type.name == "void":
+        raise call.refused("Spark takes no NULL that is written out here")
     type_ = common(elements, value.type)
     if type_ is None or type_.name not in SCALARS or not is_widened_exactly(array(elements), array(type_)):
         raise call.refused()
