@@ -84,7 +84,7 @@ def test_each_cut_has_all_records(tmp_path: Path, spark: SparkSession) -> None:
     collected = collect([project_of(tmp_path, {"jobs/tables/pages.test.yaml": CASES + LATE.lstrip()[7:]})])
     case = collected.cases[-1]
     with opened(collected) as world:
-        made = given(world, case, tmp_path)
+        made = given(world, case, Path(world.engine.folder))
         shown = BySpark(spark).shown(world, case, made, full=True)
 
     assert [one.how for one in shown] == [cut.how for cut in CUTS]
