@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from benchmarks.platform import Platform
 from jobs.tables.sales_per_region import TABLE as SALES
@@ -36,13 +35,7 @@ def project_with_contracts(folder: Path) -> Path:
 @contextmanager
 def ten_tables(platform: Platform) -> Iterator[None]:
     """Within it ten tables that store rows are live. Afterwards the copies are retired."""
-    _release(platform, OWN | {copy.name: copy.to_json() for copy in COPIES})
+    platform.release(OWN | {copy.name: copy.to_json() for copy in COPIES})
     yield
-    _release(platform, OWN, remove=[copy.name for copy in COPIES])
+    platform.release(OWN, remove=[copy.name for copy in COPIES])
     platform.job("retire", {"keep": 1})
-
-
-def _release(platform: Platform, definitions: Mapping[str, Any], **more: Any) -> None:
-    plan = {"plan": platform.job("plan", {"definitions": definitions, **more})["id"]}
-    platform.job("build", plan)
-    platform.job("promote", {**plan, "approved_by": "bench"})

@@ -10,7 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -177,6 +177,12 @@ class Platform:
         lake = self.settings.lake
         living = (version for version in stored_versions(lake) if version.state == "living")
         return [version.path(lake) for version in living if stores_rows(version)]
+
+    def release(self, definitions: Mapping[str, Any], **more: Any) -> None:
+        """Plan these definitions, build what changes and have it go live."""
+        plan = {"plan": self.job("plan", {"definitions": definitions, **more})["id"]}
+        self.job("build", plan)
+        self.job("promote", {**plan, "approved_by": "bench"})
 
     def job(self, kind: str, params: dict[str, object]) -> dict[str, object]:
         """Have the lake server do a job; its result once it has succeeded."""

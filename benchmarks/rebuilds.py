@@ -136,10 +136,7 @@ def _project(folder: Path) -> Project:
 
 
 def _measured(platform: Made, tables: Mapping[str, Kind], count: int) -> dict[str, Cost]:
-    definitions = {name: table.to_json() for name, table in tables.items()}
-    plan = {"plan": platform.job("plan", {"definitions": definitions})["id"]}
-    platform.job("build", plan)
-    platform.job("promote", {**plan, "approved_by": "bench"})
+    platform.release({name: table.to_json() for name, table in tables.items()})
     produce(
         Day(count), login=platform.services.kafka("producer"), topic=platform.topic, count=count, rate=None,
         stop=Event(), report=lambda sent: None,
@@ -147,13 +144,11 @@ def _measured(platform: Made, tables: Mapping[str, Kind], count: int) -> dict[st
     platform.caught_up(platform.ends(), LIMIT_S)
     console.print(f"{count:,} records are in {len(tables)} tables")
     platform.job("rebuild", {"table": next(iter(tables))})  # the first warms what all need
-    rebuilds: dict[str, float] = {}
     found: dict[str, Cost] = {}
     for name, table in tables.items():
-        if not table.reads:
-            rebuilds[name] = _rebuild(platform, name)
-        of = rebuilds[name] if not table.reads else sum(rebuilds[read] for read in table.reads)
-        found[name] = Cost(rebuild=of, witness=_witness(platform, name))
+        read = [found[one].rebuild for one in table.reads]
+        rebuild = sum(read) if read else _rebuild(platform, name)
+        found[name] = Cost(rebuild=rebuild, witness=_witness(platform, name))
         console.print(f"{name:24} {found[name].rebuild:7.2f} {found[name].witness:7.2f} CPU-s")
     return found
 

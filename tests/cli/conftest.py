@@ -29,6 +29,14 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command writes the project into the environment, for what it starts: it is put back."""
+    for name in ("TWINLAKE_PROJECT", "TWINLAKE_HOME"):
+        monkeypatch.setenv(name, "x")
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
 def twinlake(home: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """`twinlake(answers, "verify", "t")`: one command against these answers."""
 

@@ -20,6 +20,7 @@ from tests.unit_tests.small_project import CASES, PAGES, VISITS, project_of
 from twinlake.cli.app import build_app
 
 FILE, TABLE, CONTRACT = "jobs/tables/pages.test.yaml", "jobs/tables/pages.py", "contracts/visits.yaml"
+pytestmark = pytest.mark.usefixtures("environment")
 LONG_S = 60.0
 """A loaded machine takes its time; how long it takes is for benchmarks/ to say."""
 
@@ -105,14 +106,6 @@ def test_each_save_is_answered_by_what_is_wrong_or_what_has_changed(tmp_path: Pa
 
 def once(folder: Path, table: str = "pages") -> Result:
     return CliRunner().invoke(build_app(), ["--project", str(folder), "dev", table, "--once"])
-
-
-@pytest.fixture(autouse=True)
-def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command writes the project into the environment, for what it starts."""
-    for name in ("TWINLAKE_PROJECT", "TWINLAKE_HOME"):
-        monkeypatch.setenv(name, "x")
-        monkeypatch.delenv(name)
 
 
 def test_a_table_without_tests_is_tried_over_values_of_our_own(tmp_path: Path) -> None:

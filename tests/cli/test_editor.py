@@ -33,10 +33,8 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     assert "cannot be written" in str(done.exception)
 
 
-def test_columns_and_measures_are_completed_by_their_types(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TWINLAKE_PROJECT", "x")  # the command writes it for what it starts: it is put back
+@pytest.mark.usefixtures("environment")
+def test_columns_and_measures_are_completed_by_their_types(tmp_path: Path) -> None:
     done = CliRunner().invoke(
         build_app(), ["--project", str(PROJECT), "editor-completions", str(tmp_path / "made")]
     )

@@ -15,19 +15,12 @@ from tests.unit_tests.small_project import CASES, project_of
 from twinlake.base.errors import NotFoundError, UnreachableError
 from twinlake.cli.app import build_app
 
+pytestmark = pytest.mark.usefixtures("environment")
 FILE = "jobs/tables/pages.test.yaml"
 
 
 def asked(project: Path, *arguments: str) -> Result:
     return CliRunner().invoke(build_app(), ["--project", str(project), "test", *arguments])
-
-
-@pytest.fixture(autouse=True)
-def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command writes the project into the environment, for what it starts."""
-    for name in ("TWINLAKE_PROJECT", "TWINLAKE_HOME"):
-        monkeypatch.setenv(name, "x")
-        monkeypatch.delenv(name)
 
 
 def test_a_project_whose_cases_pass(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ DATA, SNIPPETS = "twinlake.completions.json", "twinlake.code-snippets"
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the command."""
+    """Adds the commands."""
     app.command("editor-schemas")(editor_schemas)
     app.command("editor-completions")(editor_completions)
 

@@ -82,9 +82,6 @@ class TypedRows:
             raise Misspelt(wrong)
         if "/*+" in sql:
             raise Refused(sql, "a hint stands in no expression")
-        for parts in used(tree).columns:
-            if parts[0].lower() in self._sides and len(parts) == 1:
-                raise Refused(parts[0], "it is a side of the join, and no value")
         if any(map(SPECIAL.match, texts(tree))) or casts_what_is_written(tree):
             raise Refused(sql, "a text in it may be read as a time of the run")
         return self._translated(tree)
@@ -101,9 +98,12 @@ class TypedRows:
         return tree.alias_or_name, found
 
     def _translated(self, tree: exp.Expression) -> Type:
-        for parts in used(tree).columns:
-            if parts[0].lower() in (name.lower() for name, one in self.types.items() if one is None):
-                raise Refused(parts[0], "its type is not known")
+        unknown = {name.lower() for name, one in self.types.items() if one is None}
+        for first, *fields in used(tree).columns:
+            if first.lower() in unknown:
+                raise Refused(first, "its type is not known")
+            if first.lower() in self._sides and not fields:
+                raise Refused(first, "it is a side of the join, and no value")
         known = {name: one for name, one in self.types.items() if one is not None}
         return Translation(known).term(tree).type
 

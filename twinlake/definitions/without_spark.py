@@ -15,7 +15,7 @@ from twinlake.definitions.typed_rows import Misspelt, TypedRows
 from twinlake.kinds.dependencies import upstream_topics
 from twinlake.kinds.expression import Expression
 from twinlake.kinds.kind import Kind
-from twinlake.kinds.row_local import SPECIAL_LITERAL
+from twinlake.kinds.row_local import OF_THE_RUN, SPECIAL_LITERAL, mistyped
 from twinlake.topics.topic import Topic
 from twinlake.witness.kinds.all import KINDS
 from twinlake.witness.question import Field, Question, ReadTable, Rows, TopicLog
@@ -25,7 +25,6 @@ from twinlake.witness.rules.parser import parse
 
 Columns = tuple[tuple[str, str], ...]
 """(name, Spark type) of a view."""
-_OF_THE_RUN = "it is not deterministic: the literal depends on when it runs"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +102,7 @@ class Typist:
 
     def _misspelt_query(self, table: Kind, sql: str) -> Iterator[DefinitionError]:
         if SPECIAL_LITERAL.search(sql):
-            yield table.error_at_text(sql, f"sql: {_OF_THE_RUN}")
+            yield table.error_at_text(sql, f"sql: {OF_THE_RUN}")
             return
         try:
             tree = parse(sql)
@@ -144,7 +143,7 @@ def _left(error: DefinitionError) -> Typed:
 
 def _mistyped(table: Kind, one: Expression, rows: TypedRows) -> Iterator[DefinitionError]:
     if SPECIAL_LITERAL.search(one.sql):
-        yield table.error_at_text(one.sql, f"{one.what}: {_OF_THE_RUN}")
+        yield table.error_at_text(one.sql, f"{one.what}: {OF_THE_RUN}")
         return
     try:
         found = rows.type_of(one.sql)
@@ -154,10 +153,8 @@ def _mistyped(table: Kind, one: Expression, rows: TypedRows) -> Iterator[Definit
     except UnknownField as error:
         yield table.error_at_text(one.sql, f"{one.what}: {error.why_text}", word=error.name)
         return
-    if one.type == "boolean" and found.name != "boolean":
-        yield table.error_at_text(one.sql, f"{one.what}: it is {found.spark}, not a condition")
-    if one.type == "array" and found.name != "array":
-        yield table.error_at_text(one.sql, f"{one.what}: {found.spark} is not an array")
+    if why := mistyped(one, found.spark):
+        yield table.error_at_text(one.sql, f"{one.what}: {why}")
 
 
 def _empty(topic: Topic) -> TopicLog:

@@ -127,7 +127,7 @@ class Events(Definition):
     def view(self, relations: Mapping[str, str], view_clock: ViewClock, scaled: tuple[str, ...] = ()) -> str:
         if self.store is not None:
             return f"SELECT {quote.names(self.output)}\nFROM {relations[self.name]}\nWHERE `{HOME}`"
-        shown = [f"{quote.expression(sql)} AS {quote.name(name)}" for name, sql in self.columns.items()]
+        shown = [steps.named(name, sql) for name, sql in self.columns.items()]
         where = f"\nWHERE {quote.condition(self.where)}" if self.where is not None else ""
         columns = ", ".join([*shown, quote.names(record_id.NAMES)])
         return f"SELECT {columns}\nFROM {relations[self.inputs[0]]}{where}"

@@ -12,7 +12,7 @@ from datetime import timedelta
 from twinlake.base import quote
 from twinlake.kinds.clock import TableClock
 from twinlake.kinds.kind import ViewClock
-from twinlake.kinds.steps import Explode, Stepped
+from twinlake.kinds.steps import Explode, Stepped, element
 from twinlake.kinds.windows import END, START, Hopping, Tumbling, cell_sql, interval_sql, micros
 from twinlake.topics import record_id
 
@@ -30,8 +30,7 @@ def late_sql(
     """
     on, every = quote.expression(table.columns[window.on]), micros(window.grid.size)
     if explode:
-        element = f"explode({quote.expression(explode.array)}) AS {quote.name(explode.name)}"
-        records = f"(SELECT *, {element} FROM {records})"
+        records = f"(SELECT *, {element(explode)} FROM {records})"
     conditions = [] if table.where is None else [quote.condition(table.where)]
     if not clock.has_late_records:
         conditions.append(f"`{DISCARDED}`")

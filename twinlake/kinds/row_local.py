@@ -44,6 +44,8 @@ SPECIAL = re.compile(r"\s*(now|today|tomorrow|yesterday)\b", re.IGNORECASE)
 SPECIAL_LITERAL = re.compile(
     r"\b(date|time|timestamp\w*)\s*['\"]\s*(now|today|tomorrow|yesterday)\b", re.IGNORECASE
 )
+OF_THE_RUN = "it is not deterministic: the literal depends on when it runs"
+"""What is wrong with it."""
 
 
 def refused(kind: Kind, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
@@ -64,7 +66,7 @@ def why_refused(expression: Expression, rows: DataFrame) -> str | None:
     from pyspark.errors import PySparkException
 
     if SPECIAL_LITERAL.search(expression.sql):
-        return "it is not deterministic: the literal depends on when it runs"
+        return OF_THE_RUN
     try:
         return _why(expression, rows)
     except PySparkException as error:
@@ -85,6 +87,11 @@ def _why(expression: Expression, rows: DataFrame) -> str | None:
         return why
     if not inner.deterministic():
         return "it is not deterministic: the batch layer would not find the same value again"
+    return mistyped(expression, type_)
+
+
+def mistyped(expression: Expression, type_: str) -> str | None:
+    """Why a value of this type, in Spark's text, is none that the expression may have, if so."""
     if expression.type == "boolean" and type_ != "boolean":
         return f"it is {type_}, not a condition"
     if expression.type == "array" and not type_.startswith("array<"):

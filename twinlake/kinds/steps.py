@@ -92,8 +92,7 @@ def named(name: str, sql: str) -> str:
 def stepped_sql(table: Stepped, explode: Explode | None, source: str) -> str:
     """What follows FROM to read a topic's rows with what a definition's steps make of each, as `_row`."""
     if explode:
-        element = f"explode({quote.expression(explode.array)}) AS {quote.name(explode.name)}"
-        source = f"(SELECT *, {element} FROM {source})"
+        source = f"(SELECT *, {element(explode)} FROM {source})"
     where = "" if table.where is None else f"\nWHERE {quote.condition(table.where)}"
     values = (f"{quote.string(name)}, {quote.expression(sql)}" for name, sql in table.columns.items())
     return f"(SELECT *, named_struct({', '.join(values)}) AS `{ROW}`\nFROM {source}{where})"
@@ -101,7 +100,12 @@ def stepped_sql(table: Stepped, explode: Explode | None, source: str) -> str:
 
 def exploded(explode: Explode, rows: DataFrame) -> DataFrame:
     """The rows once per element, the element as the last column."""
-    return rows.selectExpr("*", f"explode{quote.expression(explode.array)} AS {quote.name(explode.name)}")
+    return rows.selectExpr("*", element(explode))
+
+
+def element(explode: Explode) -> str:
+    """What gives a SELECT a row for each element."""
+    return f"explode({quote.expression(explode.array)}) AS {quote.name(explode.name)}"
 
 
 def stages(table: Stepped, rows: DataFrame, explode: Explode | None = None) -> Iterator[Stage]:
