@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -189,7 +190,11 @@ def test_an_extra_is_enough_for_what_it_promises(tmp_path: Path, parts: tuple[st
 
 
 def test_a_command_that_needs_an_extra_says_so(tmp_path: Path) -> None:
-    code = "import sys; sys.argv[:] = ['', 'check', '--full']; from twinlake.__main__ import main; main()"
+    for folder in ("contracts", "jobs", "schemas"):  # a project of its own: nothing of it is checked yet
+        shutil.copytree(PROJECT / folder, tmp_path / "project" / folder)
+    (tmp_path / "project" / "twinlake.toml").write_text((PROJECT / "twinlake.toml").read_text())
+    arguments = ["", "--project", str(tmp_path / "project"), "check", "--full"]
+    code = f"import sys; sys.argv[:] = {arguments}; from twinlake.__main__ import main; main()"
 
     done = run(("plain",), code, tmp_path)
 

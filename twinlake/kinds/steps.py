@@ -15,7 +15,7 @@ from twinlake.topics import record_id
 from twinlake.topics.avro_type import COLUMN_NAME
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     from twinlake.base.errors import DefinitionError
 
@@ -79,13 +79,23 @@ def apply(
         rows = exploded(explode, rows)
     if table.where is not None:
         rows = rows.where(table.where)
-    shown = (named(name, sql) for name, sql in table.columns.items())
-    own = (named(name, sql) for name, sql in beside.items())
-    return rows.selectExpr(*shown, *record_id.NAMES, *own)
+    shown = [column(rows, sql, name) for name, sql in table.columns.items()]
+    own = [column(rows, sql, name) for name, sql in beside.items()]
+    return rows.select(*shown, *record_id.NAMES, *own)
+
+
+def column(rows: DataFrame, sql: str, name: str) -> Column | str:
+    """A column as `select` of these rows takes it: of Spark's a Column, for the same as a text makes another
+    plan, and with it another fingerprint of every table that stands; of rows without Spark the text."""
+    if not hasattr(rows, "sparkSession"):
+        return named(name, sql)
+    from pyspark.sql import functions as F
+
+    return F.expr(sql).alias(name)
 
 
 def named(name: str, sql: str) -> str:
-    """A column of a SELECT, for `selectExpr`: texts alone, which rows without Spark understand, too."""
+    """A column of a SELECT."""
     return f"{quote.expression(sql)} AS {quote.name(name)}"
 
 
@@ -100,12 +110,16 @@ def stepped_sql(table: Stepped, explode: Explode | None, source: str) -> str:
 
 def exploded(explode: Explode, rows: DataFrame) -> DataFrame:
     """The rows once per element, the element as the last column."""
-    return rows.selectExpr("*", element(explode))
+    return rows.select("*", column(rows, _exploding(explode), explode.name))
 
 
 def element(explode: Explode) -> str:
     """What gives a SELECT a row for each element."""
-    return f"explode({quote.expression(explode.array)}) AS {quote.name(explode.name)}"
+    return f"{_exploding(explode)} AS {quote.name(explode.name)}"
+
+
+def _exploding(explode: Explode) -> str:
+    return f"explode({quote.expression(explode.array)})"
 
 
 def stages(table: Stepped, rows: DataFrame, explode: Explode | None = None) -> Iterator[Stage]:
