@@ -27,6 +27,7 @@ from benchmarks.meter import Meter
 from benchmarks.platform import BenchmarkError, Platform
 from benchmarks.subjects import ITEMS, KEYS, STORED, VIEWS
 from twinlake.base.files import replace_file
+from twinlake.base.near import near
 from twinlake.base.times import format_moment
 from twinlake.cli.output import load_settings
 from twinlake.config.project import Project
@@ -116,15 +117,23 @@ def main() -> int:
     parser.add_argument("--only", default="", help="tables to measure, by comma, with what they read")
     asked = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the services are stopped then too
-    wanted = set(filter(None, asked.only.split(","))) or set(TABLES)
-    tables = {name: table for name, table in TABLES.items() if name in wanted}
+    tables = _chosen(parser, asked.only)
     folder = load_settings().home / "bench" / "rebuilds"
     project = _project(folder / "project")
     with Made(Settings(home=folder / "home", in_project=project)) as platform:
         found = _measured(platform, tables, asked.records)
     replace_file(folder / "rebuilds.json", json.dumps({n: asdict(c) for n, c in found.items()}, indent=2))
     _show(found, asked.records)
-    return 0
+    return int(any(one.share > MOST for one in found.values()))
+
+
+def _chosen(parser: argparse.ArgumentParser, only: str) -> dict[str, Kind]:
+    """The tables of these names with what they read, in the order in which they are built."""
+    names = [*filter(None, only.split(","))]
+    if unknown := [name for name in names if name not in TABLES]:
+        parser.error(f"there is no table {unknown[0]!r}{near(unknown[0], TABLES)}")
+    wanted = {one for name in names for one in (name, *TABLES[name].reads)} or TABLES
+    return {name: table for name, table in TABLES.items() if name in wanted}
 
 
 def _project(folder: Path) -> Project:

@@ -53,6 +53,7 @@ class Dev:
 def developing(folder: Path) -> Iterator[Dev]:
     command = [sys.executable, "-m", "twinlake", "--project", str(folder), "dev", "pages"]
     environ = {key: value for key, value in os.environ.items() if not key.startswith("TWINLAKE")}
+    environ |= {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         env=environ, cwd=folder,
@@ -99,13 +100,46 @@ def test_each_save_is_answered_by_what_is_wrong_or_what_has_changed(tmp_path: Pa
     assert "FAILED  pages: two visits are counted" in changed and "pages is wrong" in changed
     assert f"{TABLE}:1:9: '(' was never closed" in broken
     assert "only Spark can say: soundex(page) (the function soundex is not listed)" in spark
-    assert "type f and Enter" in spark and "1 need Spark" in spark
+    assert "type f and Enter" in spark and "1 needs Spark" in spark
+    assert "pages is right as far as is known without Spark" in spark
     assert "there is no column page; did you mean paeg?" in contract
     assert code == 130
 
 
+@pytest.mark.faults
+def test_a_module_that_is_broken_and_repaired_is_heard_and_so_is_each_line(tmp_path: Path) -> None:
+    helper = "jobs/tables/_names.py"
+    table = "from ._names import PAGE\n" + PAGES.replace('"page": "page"', '"page": PAGE')
+    outside = "from names_of_pages import PAGE as PAGE\n"
+    project_of(tmp_path, {helper: outside, TABLE: table, "names_of_pages.py": "PAGE = (\n"})
+    with developing(tmp_path) as dev:
+        first = dev.until("waiting for changes")
+        save(tmp_path / "names_of_pages.py", 'PAGE = "page"\n')
+        repaired = dev.until("waiting for changes")
+        save(tmp_path / "names_of_pages.py", "PAGE = )\n")
+        broken = dev.until("waiting for changes")
+        save(tmp_path / "names_of_pages.py", 'PAGE = "upper(page)"\n')
+        again = dev.until("waiting for changes")
+        assert dev.process.stdin is not None
+        dev.process.stdin.write("x\ny\n")
+        dev.process.stdin.flush()
+        typed = dev.until("waiting for changes") + dev.until("waiting for changes")
+
+    assert "names_of_pages.py:1:" in first and "pages is wrong" in first
+    assert "pages is right" in repaired and "pages is wrong" in broken
+    assert "since the last save" in again and typed.count("^C ends it") >= 2
+
+
 def once(folder: Path, table: str = "pages") -> Result:
     return CliRunner().invoke(build_app(), ["--project", str(folder), "dev", table, "--once"])
+
+
+def test_what_only_spark_can_say_is_neither_right_nor_wrong(tmp_path: Path) -> None:
+    project_of(tmp_path, {TABLE: PAGES.replace('"page": "page"', '"page": "soundex(page)"')})
+
+    done = once(tmp_path)
+
+    assert done.exit_code == 3 and "right as far as is known without Spark" in done.output, done.output
 
 
 def test_a_table_without_tests_is_tried_over_values_of_our_own(tmp_path: Path) -> None:

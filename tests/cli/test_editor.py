@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.project import PROJECT
+from tests.unit_tests.small_project import project_of
 from twinlake.cli.app import build_app
 from twinlake.cli.editor import schemas
 
@@ -31,6 +32,22 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     done = CliRunner().invoke(build_app(), ["editor-schemas", str(tmp_path / "file" / "in")])
 
     assert "cannot be written" in str(done.exception)
+
+
+@pytest.mark.usefixtures("environment")
+def test_a_file_that_is_wrong_now_takes_nothing_away(tmp_path: Path) -> None:
+    project_of(tmp_path, {})
+    made = tmp_path / "made"
+    arguments = ["--project", str(tmp_path), "editor-completions", str(made)]
+    first = CliRunner().invoke(build_app(), arguments)
+    before = json.loads((made / "twinlake.completions.json").read_text())
+    (tmp_path / "jobs" / "tables" / "pages.py").write_text("TABLE = (\n")
+
+    broken = CliRunner().invoke(build_app(), arguments)
+
+    assert (first.exit_code, broken.exit_code) == (0, 1), broken.output
+    assert json.loads((made / "twinlake.completions.json").read_text()) == before
+    assert before["tables"]["pages"]
 
 
 @pytest.mark.usefixtures("environment")

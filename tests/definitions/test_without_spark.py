@@ -79,6 +79,22 @@ def test_a_query_that_spark_refuses_is_never_whole(sql: str) -> None:
     assert found.columns is None and (found.wrong or found.left)
 
 
+@pytest.mark.parametrize(
+    ("sql", "left"),
+    [
+        ("TABLE sales_per_region", "is not listed as a query"),
+        ("SELECT /*+ BROADCAST(sales_per_region) */ region AS c FROM sales_per_region", ""),
+        ("SELECT id AS c FROM range(3)", "range(3) (it is no table)"),
+        ("SELECT region AS c FROM sales_per_region GROUP BY count(*)", "cannot contain aggregates!)"),
+    ],
+)
+def test_what_only_spark_knows_is_left_to_it_and_not_called_wrong(sql: str, left: str) -> None:
+    found = of_derived(sql, "c")
+
+    assert found.wrong == () and left in "".join(one.why_text for one in found.left)
+    assert bool(found.left) == bool(left)
+
+
 @pytest.mark.parametrize("sql", RIGHT)
 def test_nothing_is_wrong_with_a_query_that_spark_takes(sql: str) -> None:
     assert typed(SPENT, NEWEST, replace(BUYERS, sql=sql, broadcast=())).wrong == ()

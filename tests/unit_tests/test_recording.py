@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit_tests.ran import no_spark
 from tests.unit_tests.small_project import CASES, project_of
-from twinlake.base.errors import NotFoundError, UsageError
+from twinlake.base.errors import NotFoundError, TwinlakeError, UsageError
 from twinlake.unit_tests.given import given
 from twinlake.unit_tests.project_tests import collect, known_world, opened
 from twinlake.unit_tests.recording import add_case, records_of
@@ -60,6 +60,22 @@ def test_a_recorded_case_is_indented_as_its_file_is(tmp_path: Path, indent: int)
     (line,) = [line for line in file.read_text().splitlines() if "recorded:" in line]
     assert line == " " * indent + "recorded:"
     assert [case.name for case in collect([project]).cases] == ["two visits are counted", "recorded"]
+
+
+def test_a_case_is_not_added_to_a_file_that_it_would_spoil(tmp_path: Path) -> None:
+    project = project_of(tmp_path, {FILE: "cases: {none: {records: {visits: []}, rows: []}}\n"})
+    with known_world([project]) as world, pytest.raises(UsageError, match="no case can be added to"):
+        add_case(world, "pages", project.tables, "recorded", {"visits": [{"page": "home"}]})
+
+    assert [case.name for case in collect([project]).cases] == ["none"]
+
+
+def test_a_log_of_which_a_file_is_gone(tmp_path: Path) -> None:
+    project = project_of(tmp_path, {})
+    with known_world([project]) as world, pytest.raises(TwinlakeError, match="cannot be read") as found:
+        records_of(world.topics["visits"], [str(tmp_path / "gone.parquet")], [(0, 0, 0)])
+
+    assert "try again" in found.value.remedy
 
 
 def test_a_record_that_nobody_has(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ TwinlakeError                 exit 1
 |- UsageError                 exit 2   the request itself is wrong
 |  |- ContractError           exit 1   a contract or schema file is wrong (file, path)
 |  |- DefinitionError         exit 1   a table definition is wrong (file, line)
+|  |- OtherServerError        exit 2   the server that was asked answers for other code, or other files
 |- UnreachableError           exit 3   a service does not answer
 |- DeniedError                exit 1   a service does not let us in, or does not let us do that
 |- TimedOutError              exit 1   something that was waited for did not happen in time
@@ -68,6 +69,10 @@ class UsageError(TwinlakeError):
     """The request is wrong; asking again in the same way cannot help."""
 
     exit_code = 2
+
+
+class OtherServerError(UsageError):
+    """A server that runs other code, or for other files, was asked what it would answer for those."""
 
 
 class NotFoundError(TwinlakeError):

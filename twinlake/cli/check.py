@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from twinlake.base.errors import TwinlakeError, UnreachableError
+from twinlake.base.errors import OtherServerError, TwinlakeError, UnreachableError
 from twinlake.cli.output import load_settings, print_json, tell
 from twinlake.config.settings import Settings
 
@@ -76,17 +76,20 @@ def by_server(given: Settings) -> dict[str, Any] | None:
     from twinlake.definitions.premises import code
     from twinlake.server.client import LakeClient
 
+    roots = [str(project.root) for project in given.sources]
     try:
         client = LakeClient.of(given.services())
-        roots = [str(project.root) for project in given.sources]
-        found: dict[str, Any] = follow(
-            client, client.submit("check", {"code": code(), "roots": roots})
-        ).succeeded()
+        asked = client.submit("check", {"code": code(), "roots": roots})
     except UnreachableError:
         return None
-    except TwinlakeError as error:
-        tell(f"not asked of a lake server: {error.what}")
+    except TwinlakeError as error:  # one of an earlier version knows no such job
+        tell(f"not asked of the lake server: {error.what}")
         return None
+    job = follow(client, asked)
+    if job.error is not None and job.error.get("error") == OtherServerError.__name__:
+        tell(f"not asked of the lake server: {job.error['what']}")
+        return None
+    found: dict[str, Any] = job.succeeded()
     return found
 
 

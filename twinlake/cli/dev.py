@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 BY_SPARK = "f"
 """What is typed to have Spark say the rest."""
+WRONG, UNKNOWN = 1, 3
+"""Exit codes of --once: something is wrong; only Spark can say whether something is."""
 MOST = 10
 """So many rows are shown."""
 _WIDEST = 40
@@ -42,7 +44,9 @@ def dev(
     full: Annotated[
         bool, typer.Option("--full", help="by Spark what the witness does not evaluate, after each save")
     ] = False,
-    once: Annotated[bool, typer.Option("--once", help="look once, and end; 1: something is wrong")] = False,
+    once: Annotated[
+        bool, typer.Option("--once", help="look once, and end; 1: something is wrong, 3: only Spark can say")
+    ] = False,
 ) -> None:
     """Watch a table's definition and what it rests on; after each save say what is wrong with it, its
     columns, its rows over a sample of records, what has changed, and which unit tests fail.
@@ -55,8 +59,9 @@ def dev(
     settings = load_settings()
     session = _Session(settings, table, full)
     if once:
-        if not session.look():
-            raise typer.Exit(1)
+        session.look()
+        if code := session.exit_code:
+            raise typer.Exit(code)
         return
 
     def look() -> Iterable[Path]:
@@ -75,6 +80,8 @@ class _Session:
         self._settings, self._table, self._full = settings, table, full
         self._developing = Developing(table)
         self._columns: dict[str, str] | None = None
+        self._is_right, self._is_left = False, False
+        """Whether nothing is wrong that is known, and whether something is left for Spark to say."""
         self._of_lake: tuple[Any, Sample] | None = None
         """The topics, as JSON has them, and the sample of their logs."""
 
@@ -85,8 +92,13 @@ class _Session:
         elif line:
             tell(f"{BY_SPARK} and Enter has Spark say the rest, ^C ends it")
 
-    def look(self, full: bool = False) -> bool:
-        """Says all that there is to say; whether nothing is wrong."""
+    @property
+    def exit_code(self) -> int:
+        """Of what the last look has found."""
+        return WRONG if not self._is_right else UNKNOWN if self._is_left else 0
+
+    def look(self, full: bool = False) -> None:
+        """Says all that there is to say."""
         from twinlake.definitions.loader import load
         from twinlake.releases.check import check
         from twinlake.releases.checked import Checked
@@ -96,16 +108,17 @@ class _Session:
         sources = self._settings.sources
         loaded = load(*sources)
         report = check(sources, checked=Checked(), loaded=loaded)
-        is_right = self._tell_problems(report, loaded)
-        if is_right:
-            collected = collect_of(loaded, sources, self._table)
-            is_right = self._tell_rows(collected, full) and is_right
-        took = time.perf_counter() - began
-        tell((f"{self._table} is {'right' if is_right else 'wrong'}", "green" if is_right else "red"),
-             f" ({took:.2f} s)")  # fmt: skip
-        return is_right
+        self._is_left = False
+        self._is_right = self._tell_problems(report, loaded, full)
+        if self._is_right:
+            self._is_right = self._tell_rows(collect_of(loaded, sources, self._table), full)
+        found = {
+            0: ("is right", "green"), WRONG: ("is wrong", "red"),
+            UNKNOWN: ("is right as far as is known without Spark", "yellow"),
+        }[self.exit_code]  # fmt: skip
+        tell((f"{self._table} {found[0]}", found[1]), f" ({time.perf_counter() - began:.2f} s)")
 
-    def _tell_problems(self, report: Report, loaded: Loaded) -> bool:
+    def _tell_problems(self, report: Report, loaded: Loaded, full: bool) -> bool:
         """Whether the table can be looked at; what is wrong elsewhere is only counted."""
         from twinlake.releases import findings
 
@@ -136,8 +149,9 @@ class _Session:
             from twinlake.base.near import near
 
             say((f"there is no table {self._table!r}{near(self._table, tables)}", "bold red"))
-        for left in report.left:
+        for left in () if full else report.left:  # its rows say more
             if left.facts.get("table") == self._table:
+                self._is_left = True
                 tell((f"only Spark can say whether this is right: {left.what}", "yellow"))
         columns = next((one["columns"] for one in report.tables if one["name"] == self._table), None)
         if columns is not None and not mine:
@@ -164,6 +178,7 @@ class _Session:
             counted = ", ".join(f"{number} {verdict}" for verdict, number in tried.verdicts.items())
             say("sample   ", f"{sample.origin} ({counted or 'no records'})")
             if tried.found is None:
+                self._is_left = True
                 say("rows     ", (f"only Spark can say: {tried.refused}", "yellow"))
                 tell(f"type {BY_SPARK} and Enter to have Spark say it: the first time it takes half a minute")
             else:
@@ -184,12 +199,13 @@ class _Session:
                 outcomes.append(run(world, case, self._spark if full else _needed))
             except _NeedsSpark:
                 waiting += 1
+        self._is_left = self._is_left or waiting > 0
         failing = [one for one in outcomes if not one.passed]
         for outcome in failing:
             tell_outcome(outcome)
         passed = f"{len(outcomes) - len(failing)} passed" if collected.cases else "there are none"
         failed = f", {len(failing)} failed" if failing else ""
-        needed = f", {waiting} need Spark" if waiting else ""
+        needed = f", {waiting} {'need' if waiting > 1 else 'needs'} Spark" if waiting else ""
         say("tests    ", (f"{passed}{failed}{needed}", "red" if failing else "green"))
         return not failing and not collected.wrong
 

@@ -41,10 +41,13 @@ def editor_completions(
     watched: Annotated[bool, typer.Option("--watch", help="write again after each save")] = False,
 ) -> None:
     """Write what an editor completes in definitions: columns of topics and tables, measures and what they
-    take, as snippets and as plain data (docs/editors.md)."""
+    take, as snippets and as plain data (docs/editors.md). What a file that is wrong now hides stays as it was
+    written before; exit code 1 says that there is one."""
     settings = load_settings()
+    is_wrong = False
 
     def look() -> Iterable[Path]:
+        nonlocal is_wrong
         from twinlake.definitions.completions import completions, snippets
         from twinlake.definitions.loader import imported
         from twinlake.releases.check import check
@@ -55,18 +58,38 @@ def editor_completions(
             show_error(problem)
         topics = {one["name"]: load_topic(one["name"], *settings.sources).columns for one in report.topics}
         tables = {
-            one["name"]: [(column["name"], column["type"]) for column in one["columns"] or ()]
+            one["name"]: tuple((column["name"], column["type"]) for column in one["columns"])
             for one in report.tables
+            if one["columns"] is not None
         }
-        found = completions(topics, tables)
+        earlier = _earlier(folder / DATA) if report.problems else {}
+        found = completions(earlier.get("topics", {}) | topics, earlier.get("tables", {}) | tables)
         _write(folder, {DATA: found, SNIPPETS: snippets(found)})
+        is_wrong = bool(report.problems)
         return imported(settings.sources)
 
     if watched:
         from twinlake.cli.watch import watch
 
         watch(settings.sources, look)
-    list(look())
+    look()
+    if is_wrong:
+        raise typer.Exit(1)
+
+
+def _earlier(file: Path) -> dict[str, dict[str, tuple[tuple[str, str], ...]]]:
+    """The columns that were written before; none where the file is not there, or another program's."""
+    try:
+        known = json.loads(file.read_text())
+        return {
+            what: {
+                name: tuple((one["name"], one["type"]) for one in columns)
+                for name, columns in known[what].items()
+            }
+            for what in ("topics", "tables")
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
 
 
 def _write(folder: Path, files: Mapping[str, Any]) -> None:

@@ -26,9 +26,10 @@ def live_definitions(lake: Location, table: str) -> tuple[int, Mapping[str, Kind
     """The number of the live release, and its definitions, each bound. TwinlakeError says why there is
     nothing to compare with."""
     if not isinstance(lake, Path):
-        raise TwinlakeError("the lake is in a store", "", "")
+        why = "its files are not on this machine"
+        raise TwinlakeError("the lake is in a store", why, "see `twinlake diff`")
     if not (lake / "releases").exists():
-        raise TwinlakeError("there is no lake here with a release", "", "")
+        raise TwinlakeError("there is no lake here with a release", f"{lake} has none", "see `twinlake up`")
     from twinlake.kinds.all import from_json
     from twinlake.kinds.dependencies import ordered
     from twinlake.lake.catalog import release_log
@@ -36,7 +37,7 @@ def live_definitions(lake: Location, table: str) -> tuple[int, Mapping[str, Kind
 
     release = release_log.live(lake)
     if release is None or table not in release.tables:
-        raise TwinlakeError(f"{table} has no live version", "", "")
+        raise TwinlakeError(f"{table} has no live version", "it was not released", "see `twinlake plan`")
     files = (version_file(lake, one, name) for one, name in release.tables.items())
     found = [from_json(load(file).definition) for file in files]
     return release.number, {one.name: one for one in ordered(found)}

@@ -10,6 +10,7 @@ import hashlib
 import importlib
 import re
 import sys
+import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, fields
@@ -30,6 +31,8 @@ from twinlake.kinds.windows import Hopping, Tumbling
 REMEDY = "write it as docs/tables.md shows (`Add a table`), then run `twinlake check`"
 _BESIDE: dict[str, Path] = {}
 """The modules that definitions have imported of their projects, outside the folders of tables."""
+_FAILED: set[Path] = set()
+"""The files that raised when definitions imported them."""
 _PACKAGE = "twinlake_tables_of_"
 """Each folder of tables is a package of its own name, so that those of two projects fit one process."""
 
@@ -56,6 +59,7 @@ def load(*projects: Project) -> Loaded:
     for name in _BESIDE:
         sys.modules.pop(name, None)  # its file may have changed
     _BESIDE.clear()
+    _FAILED.clear()
     before = set(sys.modules)
     tables, wrong = list[Kind](), list[TwinlakeError]()
     for project in projects:
@@ -74,9 +78,10 @@ def load(*projects: Project) -> Loaded:
 
 
 def imported(projects: Sequence[Project]) -> list[Path]:
-    """The files of these projects that definitions have imported when they were last loaded, beside those in
-    their folders of tables."""
-    return [file for file in _BESIDE.values() if any(file.is_relative_to(one.root) for one in projects)]
+    """The files of these projects that definitions have imported when they were last loaded, or could not,
+    beside those in their folders of tables."""
+    found = dict.fromkeys((*_BESIDE.values(), *_FAILED))
+    return [file for file in found if any(file.is_relative_to(one.root) for one in projects)]
 
 
 def _of_projects(projects: Sequence[Project], names: Iterable[str]) -> Iterator[tuple[str, Path]]:
@@ -112,10 +117,18 @@ def _of_module(folder: Path, file: Path, package: str) -> tuple[Kind, ...]:
     except (TwinlakeError, KeyboardInterrupt):
         raise
     except BaseException as error:  # `sys.exit(0)` would pass for a check that found nothing
+        _FAILED.update(_passed(error))
         why = error.msg if isinstance(error, SyntaxError) else _plain(error)
         at, line, column = raised_at(error, folder) or (str(path), 1, None)
         raise _at(at, line, why, column) from error
     return tuple(_listed(path, module))
+
+
+def _passed(error: BaseException) -> Iterator[Path]:
+    """The files through which an import has failed."""
+    if isinstance(error, SyntaxError) and error.filename:
+        yield Path(error.filename)
+    yield from (Path(frame.filename) for frame in traceback.extract_tb(error.__traceback__))
 
 
 def _package(folder: Path) -> str:

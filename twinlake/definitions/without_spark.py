@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from sqlglot import exp
+
 from twinlake.base.errors import DefinitionError
 from twinlake.definitions import misspelt
 from twinlake.definitions.typed_rows import Misspelt, TypedRows
@@ -108,6 +110,8 @@ class Typist:
             tree = parse(sql)
         except Refused:
             return  # `_view` says so
+        if not isinstance(tree, exp.Query):
+            return  # `TABLE t` is one to Spark: `_view` leaves it
         reads = {name: [column for column, _ in self.columns[name]] for name in table.reads}
         for one in misspelt.in_query(tree, reads):
             yield table.error_at_text(sql, f"sql: {one.why}", word=one.word)

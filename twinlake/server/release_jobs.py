@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from twinlake.base.errors import NotFoundError, TwinlakeError, UsageError
+from twinlake.base.errors import NotFoundError, OtherServerError, TwinlakeError, UsageError
 from twinlake.base.job import Failed, Run
 from twinlake.base.version import commit_of
 from twinlake.definitions.load_in_subprocess import Written, written
@@ -120,15 +120,16 @@ def _excused(given: Sequence[str]) -> dict[str, str]:
 
 
 def do_check(lake: OpenLake, params: CheckParams, run: Run) -> Report:
-    """UsageError where this server would answer for other code, or for other files."""
+    """OtherServerError where this server would answer for other code, or for other files."""
     from twinlake.releases.check import check  # it types by the witness, which a server seldom needs itself
 
     sources = lake.settings.sources
     remedy = "start the lake server again by this code, or let the command start Spark itself"
     if params.code != code():
-        raise UsageError("the lake server runs other code of Twinlake's", "", remedy)
+        why = "its answer would be that of its own code"
+        raise OtherServerError("the lake server runs other code of Twinlake's", why, remedy)
     if list(params.roots) != (mine := [str(project.root) for project in sources]):
-        raise UsageError("the lake server is another project's", f"it has {', '.join(mine)}", remedy)
+        raise OtherServerError("the lake server is another project's", f"it has {', '.join(mine)}", remedy)
     run.say("reading the definitions")
     loaded = written(*sources).loaded()
     run.say("analysing them")

@@ -81,4 +81,5 @@ def _by_spark(second: Second, world: World, sample: Sample, made: Given) -> Foun
     try:
         return second.shown(world, sample.case, made, full=False)[0].rows
     except Raised as error:
-        raise TwinlakeError(f"Spark raises over the sample: {error}", "", "") from error
+        what, remedy = "Spark raises over the sample", "repair the expression, or leave such records out"
+        raise TwinlakeError(what, str(error), remedy) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -83,9 +82,8 @@ def _collected(
     names = [_of_path(name, found, sources[0]) if _is_path(name) else name for name in names]
     for name in names:
         if name not in known and not any(table_of(file) == name for file in found):
-            raise NotFoundError(
-                f"there is no table {name!r}{near(name, known)}", "", "name one that is defined"
-            )
+            what = f"there is no table {name!r}{near(name, known)}"
+            raise NotFoundError(what, "no definition has this name", "name another")
     chosen = [file for file in found if not names or table_of(file) in names]
     tables, wrong = bound(known)
     wrong += loaded.wrong
@@ -164,12 +162,9 @@ def _unfit(
         elif broken := _why(name, file, wrong):
             yield file, broken
         else:
-            meant = difflib.get_close_matches(name, tables, 1)
-            why = f"there is no table {name}" + (f"; did you mean {meant[0]}{ENDING}?" if meant else "")
-            yield (
-                file,
-                TestMistake(file, 1, 1, why, "a test file is called as its table is, <table>.test.yaml"),
-            )
+            why = f"there is no table {name}{near(name, tables)}"
+            remedy = "a test file is called as its table is, <table>.test.yaml"
+            yield file, TestMistake(file, 1, 1, why, remedy)
 
 
 def _why(name: str, file: Path, wrong: Sequence[TwinlakeError]) -> TwinlakeError | None:

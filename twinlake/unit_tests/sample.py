@@ -53,7 +53,7 @@ def of_cases(table: str, found: Sequence[Case]) -> Sample | None:
     if not records:
         return None
     first = chosen[0]
-    many = f"{len(chosen)} unit test{'s' if len(chosen) > 1 else ''}"
+    many = f"{len(chosen)} unit tests, one after the other" if len(chosen) > 1 else "a unit test"
     case = Case(table=table, name="sample", part=first.part, records=records, tables={}, rows=[], late=None)
     return Sample(origin=f"the records of {many}", case=case)
 

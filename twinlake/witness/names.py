@@ -41,6 +41,7 @@ def used(tree: exp.Expression) -> Used:
         tuple(part.name for part in node.parts)
         for node in tree.find_all(exp.Column)
         if not isinstance(node.this, exp.Star) and not (id(node) in units and node.name.lower() in _UNITS)
+        and node.find_ancestor(exp.Hint) is None
     )
     return Used(
         functions=tuple(dict.fromkeys(_functions(tree))),
@@ -75,6 +76,8 @@ def _functions(tree: exp.Expression) -> Iterator[str]:
     for node in tree.find_all(exp.Anonymous):
         if isinstance(node.parent, (exp.Table, exp.Lateral)):
             continue  # of rows, which Spark lists elsewhere
+        if node.find_ancestor(exp.Hint):
+            continue
         qualified = isinstance(node.parent, exp.Dot) and node.parent.expression is node
         yield f"{node.parent.this.name}.{node.this}" if qualified and node.parent else str(node.this)
 

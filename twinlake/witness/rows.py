@@ -162,4 +162,5 @@ def _answering() -> Iterator[None]:
     except duckdb.Error as error:
         if found := raised(str(error)):
             raise Refused(*found) from error
-        raise Refused(f"{ENGINE} refuses a value", one_line(error)) from error
+        why, _, _ = one_line(error).partition(" LINE ")  # of SQL that nobody has written
+        raise Refused(f"{ENGINE} refuses it", why) from error

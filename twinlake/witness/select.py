@@ -220,7 +220,7 @@ class _Queries:
         if isinstance(node, exp.Table) and not _others(node, _OF_TABLES):
             query = self._tables.get(node.name.lower())
             if query is None:
-                raise _refused(node, f"there is no table {node.name}")
+                raise _refused(node, f"there is no table {node.name}" if node.name else "it is no table")
             query, alias = self._renamed(query, node), node.alias or node.name
         elif isinstance(node, exp.Subquery) and not _others(node, {"this", "alias"}):
             query, alias = self._renamed(self.query(node.this), node), node.alias
