@@ -100,6 +100,12 @@ def test_nothing_is_wrong_with_a_query_that_spark_takes(sql: str) -> None:
     assert typed(SPENT, NEWEST, replace(BUYERS, sql=sql, broadcast=())).wrong == ()
 
 
+def test_an_element_has_the_type_of_its_array() -> None:
+    table = replace(TABLE, explode=Explode(name="e", array="split(region, 'a')"), columns={"k": "e"})
+
+    assert dict(typed(table).columns or ())["k"] == "string"
+
+
 def test_an_array_that_nobody_reads_is_left_to_spark_once() -> None:
     found = typed(replace(TABLE, explode=Explode(name="e", array="array(1);")))
 

@@ -21,6 +21,7 @@ from twinlake.definitions.fingerprint import fingerprint
 from twinlake.config.settings import Settings
 from twinlake.spark.session import session
 from twinlake.topics.topic import load_topic
+from tests.project import OURS, TABLES
 
 spark = session(Settings(home=Path(sys.argv[1])), memory="1g", cores=1)
 topics = {name: load_topic(name, OURS) for table in TABLES for name in table.inputs}

@@ -88,7 +88,7 @@ class TypedRows:
 
     def _named(self, text: str) -> tuple[str, Type | None]:
         tree = parse(text)
-        inner = tree.this if isinstance(tree, exp.Alias) else tree
+        inner = (tree.this if isinstance(tree, exp.Alias) else tree).unnest()
         exploded = isinstance(inner, exp.Anonymous) and str(inner.this).lower() == "explode"
         found = None
         with suppress(Refused):
