@@ -88,7 +88,9 @@ class TypedRows:
 
     def _named(self, text: str) -> tuple[str, Type | None]:
         tree = parse(text)
-        inner = (tree.this if isinstance(tree, exp.Alias) else tree).unnest()
+        inner = tree.this if isinstance(tree, exp.Alias) else tree
+        while isinstance(inner, exp.Paren):
+            inner = inner.this
         exploded = isinstance(inner, exp.Anonymous) and str(inner.this).lower() == "explode"
         found = None
         with suppress(Refused):
