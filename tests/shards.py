@@ -37,7 +37,7 @@ SHARDS: dict[str, tuple[str, ...]] = {
     "changelog": ("changelog",),
     "laws": ("laws", "kinds", "definitions", "speed", "small_lake", "lake", "benchmarks"),
     "reading": ("reading",),
-    "releases": ("releases", "batch"),
+    "releases": ("releases", "batch", "lineage"),
     "witness": ("witness",),
 }
 """Shard -> the folders and files below `tests/` whose long tests it runs. The longest path that fits wins."""

@@ -190,6 +190,21 @@ class Proof:
         "topics' logs hold at most so many rows, besides once a day", "5000000")] = 1_000_000  # fmt: skip
 
 
+@dataclass(frozen=True, kw_only=True)
+class LineageEvents:
+    """Where OpenLineage's events of what runs go."""
+
+    file: Annotated[str, Key(
+        keys.choice("on", "off"), "whether they are written to logs/lineage.jsonl in $TWINLAKE_HOME",
+        '"off"')] = "on"  # fmt: skip
+    url: Annotated[str, Key(
+        keys.web_address("name `api_key_file`"), "a receiver that they are sent to as well",
+        '"http://marquez:5000"')] = ""  # fmt: skip
+    api_key_file: Annotated[File, Key(
+        keys.secret_in_file, "holds the key that the receiver asks for", '"/etc/twinlake/lineage"',
+    )] = None  # fmt: skip
+
+
 OF_HOME = (
     "lake", "checkpoints", "kafka", "registry", "airflow", "sql", "access", "run", "logs", "demo", "bench",
     "services.json", "gallery.json",
@@ -203,6 +218,7 @@ SECTIONS: Mapping[str, Section] = {
     "airflow": Section(Airflow, "what schedules, shows forms, and asks for approvals"),
     "ports": Section(Ports, "ports on the loopback interface"),
     "limits": Section(Limits, "how long and how much"),
+    "lineage": Section(LineageEvents, "where OpenLineage's events of what runs go"),
     "proof": Section(Proof, "what a table must pass beside the comparison of speed with batch"),
 }
 PROJECT_SECTION = "project"

@@ -18,7 +18,17 @@ from twinlake.base.address import is_loopback
 from twinlake.base.location import located
 from twinlake.config.keys import variable_of
 from twinlake.config.login import PLAINTEXT, SASL_SSL, SSL, Kafka, Login, RegistryLogin
-from twinlake.config.sections import OF_HOME, SECTIONS, Airflow, Lake, Limits, Ports, Proof, Spark
+from twinlake.config.sections import (
+    OF_HOME,
+    SECTIONS,
+    Airflow,
+    Lake,
+    Limits,
+    LineageEvents,
+    Ports,
+    Proof,
+    Spark,
+)
 
 _VARIABLES: ContextVar[dict[str, Any] | None] = ContextVar("what variables say", default=None)
 Mistake = tuple[str, str]
@@ -37,6 +47,7 @@ class Values(BaseSettings):
     airflow: Airflow = Airflow()
     ports: Ports = Ports()
     limits: Limits = Limits()
+    lineage: LineageEvents = LineageEvents()
     proof: Proof = Proof()
     origins: Mapping[str, str] = {}
     """`kafka.security` -> the line of the file, or the variable, that gave it; defaults are not in it."""

@@ -49,6 +49,7 @@ class Jobs:
         clock: Clock,
         cancel_tag: Callable[[str], None] = lambda tag: None,
         patience_s: float = PATIENCE_S,
+        listen: Callable[[Job], None] = lambda job: None,
     ) -> None:
         self._store = runs
         self._patience_s = patience_s
@@ -56,6 +57,8 @@ class Jobs:
         self._do = do
         self._clock = clock
         self._cancel_tag = cancel_tag
+        self._listen = listen
+        """Called with each job once it runs, and once it has ended."""
         self._started = self._ending = False
         self._running: dict[str, Run] = {}
         self._began: dict[str, float] = {}
@@ -181,6 +184,7 @@ class Jobs:
         about = {name: job.params[name] for name in ("table", "version") if job.params.get(name)}
         with service_log.about({"job": id, "kind": job.kind, **about}):
             journal.info("the job begins", attempt=job.attempt)
+            self._listen(job)
             state, result, error = self._outcome(job, run)
             tell = journal.error if state == "failed" else journal.info
             tell("the job ended", state=state, why=error.what if error else None)
@@ -196,6 +200,7 @@ class Jobs:
                 journal.exception("the end of the job was not persisted", job=id)
                 self._store.show(replace(ended, state="failed", error=_unpersisted(ended, failed).to_json()))
                 self._changed.notify_all()
+        self._listen(ended)
 
     def _begin(self, id: str) -> tuple[Job, Run] | None:
         """The job, running; None where it was cancelled before. It was accepted: it waits for room."""

@@ -38,6 +38,7 @@ from twinlake.lake.log.fresh_rows import NewRows
 from twinlake.lake.log.log import Log, log_path
 from twinlake.lake.open_lake import OpenLake, staging_folder
 from twinlake.lake.storage import store
+from twinlake.lineage.lineage import of_lake
 from twinlake.releases.stranded import load_active
 from twinlake.server.all_jobs import KINDS
 from twinlake.server.executors import Executors
@@ -106,7 +107,10 @@ class LakeServer:
         self._changelogs = Changelogs(settings.lake, self.lake_id)
         self.pauses = Pauses(settings.lake)
         patience_s = settings.values.limits.job_minutes_without_progress * 60
-        self.jobs = Jobs(self._runs, KINDS, self._do, clock, self._cancel_tag, patience_s)
+        self._lineage = of_lake(settings, self.lake_id)
+        self.jobs = Jobs(
+            self._runs, KINDS, self._do, clock, self._cancel_tag, patience_s, self._lineage.job
+        )  # fmt: skip
         self._lake: OpenLake | None = None
         self._versions: Versions | None = None
         self._broken: dict[str, TwinlakeError] = {}
@@ -206,6 +210,7 @@ class LakeServer:
                 )
         if self._versions:
             self._versions.stop()
+        self._lineage.stop()
 
     def status(self) -> dict[str, Any]:
         """Everything `twinlake status` shows; answered from memory, without Spark and without the broker."""
@@ -294,6 +299,7 @@ class LakeServer:
             for name in list(self.ingests):
                 with suppress(KeyError):  # it was dropped in this moment
                     self._look_at_topic(name)
+            self._lineage.look(self.status, self.lake.topics.active(), self.lake.versions.living)
             if time.monotonic() - looked_at >= FILES_EVERY_S:
                 looked_at = time.monotonic()
                 self._look_at_files()
