@@ -12,7 +12,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from tests.unit_tests.small_project import CASES, project_of
-from twinlake.base.errors import NotFoundError, UnreachableError
+from twinlake.base.errors import NotFoundError, UnreachableError, UsageError
 from twinlake.cli.app import build_app
 
 pytestmark = pytest.mark.usefixtures("environment")
@@ -134,6 +134,24 @@ def test_to_record_a_case_a_lake_has_to_run(tmp_path: Path) -> None:
 
     assert isinstance(done.exception, UnreachableError), done.exception
     assert (tmp_path / FILE).read_text() == CASES
+
+
+def test_a_folder_is_no_file_for_junit(tmp_path: Path) -> None:
+    project_of(tmp_path, {FILE: CASES})
+
+    done = asked(tmp_path, "--junit", str(tmp_path))
+
+    assert isinstance(done.exception, UsageError) and "it is a folder" in done.exception.why
+    assert "passed" not in done.output
+
+
+def test_a_contract_that_is_no_yaml_is_named(tmp_path: Path) -> None:
+    project_of(tmp_path, {FILE: CASES, "contracts/visits.yaml": "name: [\n"})
+
+    done = asked(tmp_path)
+
+    assert "contracts/visits.yaml" in done.output and "cannot be read as YAML" in done.output
+    assert "there is no topic" not in done.output
 
 
 def test_watch_runs_again_once_a_file_has_changed(tmp_path: Path) -> None:

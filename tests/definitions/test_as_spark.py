@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import random
+import re
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.errors import PySparkException
 
+from tests.definitions.forms import FORMS, QUERIES
 from tests.definitions.test_without_spark import ORDERS, TAKEN, typed
 from tests.longer import some
 from tests.project import EXAMPLES, OURS, SOURCES, TABLES, example_of
 from tests.witness import hostile_values
 from tests.witness.test_matrix import EVALUATED, REFUSED
+from twinlake.definitions import syntax
 from twinlake.definitions.typed_rows import Misspelt, TypedRows
 from twinlake.definitions.without_spark import Typist
 from twinlake.kinds import functions
@@ -83,6 +87,32 @@ def test_what_must_not_be_wrong_is_taken_by_spark(spark: SparkSession) -> None:
     refused = {sql: why_refused(Expression(what="it", sql=sql), empty) for sql in TAKEN}
 
     assert {sql: why for sql, why in refused.items() if why} == {}
+
+
+def test_what_is_no_sql_without_spark_is_none_to_spark(spark: SparkSession) -> None:
+    parser = spark._jsparkSession.sessionState().sqlParser()
+    taken = list[str]()
+    for parse, texts in ((parser.parseExpression, FORMS), (parser.parsePlan, QUERIES)):
+        for sql in texts:
+            with suppress(Exception):
+                parse(sql)
+                taken.append(sql)
+
+    assert len(taken) > 0.95 * (len(FORMS) + len(QUERIES))
+    assert {sql: why for sql in taken if (why := syntax.why_wrong(sql))} == {}
+
+
+@pytest.mark.faults
+def test_no_example_of_spark_s_own_docs_is_called_no_sql(spark: SparkSession) -> None:
+    examples = list[str]()
+    for name in functions.known():
+        with suppress(PySparkException):  # of an operator that is written otherwise
+            lines = spark.sql(f"DESCRIBE FUNCTION EXTENDED `{name}`").collect()
+            text = "\n".join(one[0] for one in lines)
+            examples += (one.split("\n")[0] for one in re.findall(r"> (SELECT .*?);\s*$", text, re.M | re.S))
+
+    assert len(examples) > 1000
+    assert {sql: why for sql in examples if (why := syntax.why_wrong(sql))} == {}
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)

@@ -120,6 +120,9 @@ def test_two_tables_of_one_name_are_one_error_with_both_places_and_stop_no_other
         ),
         ("from .none import TABLE\n", 2, "there is no neighbour none beside it"),
         ("from . import none\n", 2, "there is no neighbour none beside it"),
+        ("from twinlake import Agregate\n", 2, "twinlake has no Agregate; did you mean Aggregate?"),
+        ("from .right import TABEL\n", 2, "right has no TABEL; did you mean TABLE?"),
+        ("TABLE = Agregate(name='odd')\n", 2, "there is no Agregate here; did you mean Aggregate?"),
         ("from .odd import TABLE\n", 2, "odd and what it imports import each other in a circle"),
         ("from jobs.nowhere import x\n", 2, "import a neighbour as `from . import name`"),
         ("\nTABLE = 'orders'\n", 3, "TABLE is a str, not a definition"),
@@ -138,6 +141,14 @@ def test_a_module_that_is_wrong_is_reported_with_its_line_and_stops_no_other(
     assert (Path(error.file), error.line) == (project.tables / "odd.py", line)
     assert words in str(error) and error.remedy
     assert names(project) == ["right"]
+
+
+def test_what_a_module_imports_is_wrong_where_it_is_and_of_the_table_that_imports_it(write: Write) -> None:
+    project = write(_helper="X = (\n", odd="from ._helper import X\n" + events("odd"))
+
+    error = wrong(project)
+
+    assert (error.table, Path(error.file), error.line) == ("odd", project.tables / "_helper.py", 2)
 
 
 def test_what_a_module_prints_is_no_part_of_what_a_command_prints(

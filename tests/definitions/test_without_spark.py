@@ -100,6 +100,35 @@ def test_nothing_is_wrong_with_a_query_that_spark_takes(sql: str) -> None:
     assert typed(SPENT, NEWEST, replace(BUYERS, sql=sql, broadcast=())).wrong == ()
 
 
+@pytest.mark.parametrize(
+    ("sql", "why"),
+    [
+        ("amount +* 2", "it is not SQL: nothing can be read at `amount +* 2`"),
+        ("upper(region", "it is not SQL: ) is missing at `upper(region`"),
+        ("amount AND", "it is not SQL: something is missing at `amount AND`"),
+        ("case when true then region", "it is not SQL: END is missing at `"),
+        ("'open", "it is not SQL: a quote or a comment is not closed"),
+    ],
+)
+def test_what_is_no_sql_is_wrong(sql: str, why: str) -> None:
+    (found,) = typed(replace(TABLE, columns={"k": sql})).wrong
+
+    assert why in found.why_text
+
+
+@pytest.mark.parametrize(
+    ("sql", "why"),
+    [
+        ("SELEKT region FROM sales_per_region", "it is not SQL: nothing can be read at"),
+        ("SELECT region AS c FROM c", "it reads c, which is not one of its reads"),
+        ("SELECT region AS d FROM sales_per_region", "its columns are d, not c"),
+        ("WITH sales AS (SELECT region AS c FROM sales_per_region) SELECT c FROM sale", "it reads sale"),
+    ],
+)
+def test_a_query_that_is_none_or_reads_or_shows_other_names_is_wrong(sql: str, why: str) -> None:
+    assert any(why in one.why_text for one in of_derived(sql, "c").wrong)
+
+
 def test_an_element_has_the_type_of_its_array() -> None:
     table = replace(TABLE, explode=Explode(name="e", array="split(region, 'a')"), columns={"k": "e"})
 

@@ -18,7 +18,7 @@ from twinlake.definitions.loader import Loaded
 from twinlake.kinds.definition import Place
 from twinlake.kinds.kind import Kind
 from twinlake.releases import check as module
-from twinlake.releases.check import Report, check
+from twinlake.releases.check import Report, check, never
 from twinlake.releases.checked import Checked, Found, rests_on
 from twinlake.topics.topic import load_topic
 
@@ -163,6 +163,20 @@ def test_it_is_found_out_again_when_what_it_reads_has_changed() -> None:
     assert of(replace(SPENT, where="amount > 1"), NEWEST, BUYERS) != same
     elsewhere = replace(BUYERS, place=Place(file="elsewhere.py", line=7))
     assert of(SPENT, NEWEST, elsewhere) != same
+
+
+def test_what_spark_called_wrong_is_said_again_without_it(project: Project, spark: SparkSession) -> None:
+    """To the witness the function is one of those that it does not know."""
+    project.edit("latest_order.py", "CAST(1 / amount AS decimal(12,2))", "soundex(amount, 1)")
+    before = project.check(never)
+    by_spark = project.check(lambda: spark)
+
+    after = project.check(never)
+
+    assert before.left and len(by_spark.problems) == len(before.problems) + 1
+    assert "soundex" in by_spark.problems[-1].what
+    assert [one.what for one in after.problems] == [one.what for one in by_spark.problems]
+    assert after.left == []
 
 
 def test_a_file_that_is_none_is_found_out_again_and_replaced(project: Project, spark: SparkSession) -> None:

@@ -31,10 +31,19 @@ def test_each_case_is_a_test(tmp_path: Path) -> None:
     assert "elsewhere" not in done.stdout
 
 
-def test_a_mistake_in_a_file_is_an_error(tmp_path: Path) -> None:
+def test_a_mistake_in_a_file_fails_and_other_tests_run(tmp_path: Path) -> None:
     project_of(tmp_path, {FILE: CASES.replace("rows:", "row:")})
+    (tmp_path / "test_other.py").write_text("def test_other(): ...\n")
 
     done = ran(tmp_path)
 
-    assert done.returncode == 2
+    assert done.returncode == 1 and "1 failed, 1 passed" in done.stdout
     assert "pages.test.yaml:8:5: a case has no 'row'; did you mean rows?" in done.stdout
+
+
+def test_a_file_that_is_misnamed_fails(tmp_path: Path) -> None:
+    project_of(tmp_path, {FILE.replace(".yaml", ".yml"): CASES})
+
+    done = ran(tmp_path)
+
+    assert done.returncode == 1 and "its name ends in .test.yml" in done.stdout

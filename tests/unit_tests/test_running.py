@@ -164,6 +164,7 @@ def test_a_file_that_is_wrong_says_where(tmp_path: Path, text: str, place: str, 
         ("{page: [1]}", "page is a list, and its type is string"),
         ("{_verdict: good}", "there is no verdict 'good'"),
         ("{_reasons: [lost]}", "there is no reason 'lost'"),
+        ("{_reasons: ['missing:page']}", "it is expected to be valid, and has reasons why it is not"),
         ("x", "a record is a value, not a mapping"),
     ],
 )

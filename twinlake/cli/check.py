@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from twinlake.base.errors import OtherServerError, TwinlakeError, UnreachableError
+from twinlake.base.files import shown_path
 from twinlake.cli.output import load_settings, print_json, tell
 from twinlake.config.settings import Settings
 
@@ -129,7 +131,13 @@ def refuse_stranding(given: Settings) -> None:
 
 
 def _shown(found: Mapping[str, Any]) -> str:
-    return str(found["what"]) + (f" ({found['remedy']})" if found["remedy"] else "")
+    """Begins with `file:line:column:`, where these are known."""
+    what = str(found["what"])
+    if found["file"] and found["line"]:
+        name = shown_path(found["file"])
+        names = f"({re.escape(name)}|{re.escape(found['file'])})"
+        what = re.sub(rf"^{names}(:\d+)?:", lambda _: f"{name}:{found['line']}:{found['column']}:", what)
+    return what + (f" ({found['remedy']})" if found["remedy"] else "")
 
 
 def _spark(settings: Settings) -> SparkSession:

@@ -84,6 +84,8 @@ class _Session:
         """Whether nothing is wrong that is known, and whether something is left for Spark to say."""
         self._of_lake: tuple[Any, Sample] | None = None
         """The topics, as JSON has them, and the sample of their logs."""
+        self._last: Sample | None = None
+        """That of the tests, the last time that they could be read."""
 
     def typed(self, line: str) -> None:
         """Spark is asked once, for what is there now."""
@@ -146,9 +148,7 @@ class _Session:
         if others:
             tell((f"{others} more to repair in other files: `twinlake check`", "yellow"))
         if not known and not mine:
-            from twinlake.base.near import near
-
-            say((f"there is no table {self._table!r}{near(self._table, tables)}", "bold red"))
+            say((self._why_not_there(tables), "bold red"))
         for left in () if full else report.left:  # its rows say more
             if left.facts.get("table") == self._table:
                 self._is_left = True
@@ -157,6 +157,14 @@ class _Session:
         if columns is not None and not mine:
             self._tell_columns({one["name"]: one["type"] for one in columns})
         return known and not mine
+
+    def _why_not_there(self, tables: Iterable[str]) -> str:
+        from twinlake.base.near import near
+
+        for project in self._settings.sources:
+            for file in project.tables.rglob(f"{self._table}.py"):
+                return f"{shown_path(file)} has no TABLE"
+        return f"there is no table {self._table!r}{near(self._table, tables)}"
 
     def _tell_columns(self, now: dict[str, str]) -> None:
         before, self._columns = self._columns, now
@@ -203,10 +211,11 @@ class _Session:
         failing = [one for one in outcomes if not one.passed]
         for outcome in failing:
             tell_outcome(outcome)
-        passed = f"{len(outcomes) - len(failing)} passed" if collected.cases else "there are none"
+        none = "their file is wrong" if collected.wrong else "there are none"
+        passed = f"{len(outcomes) - len(failing)} passed" if collected.cases else none
         failed = f", {len(failing)} failed" if failing else ""
         needed = f", {waiting} {'need' if waiting > 1 else 'needs'} Spark" if waiting else ""
-        say("tests    ", (f"{passed}{failed}{needed}", "red" if failing else "green"))
+        say("tests    ", (f"{passed}{failed}{needed}", "red" if failing or collected.wrong else "green"))
         return not failing and not collected.wrong
 
     def _sampled(self, world: World, collected: Collected) -> Sample:
@@ -219,7 +228,10 @@ class _Session:
             self._of_lake = None if found is None else (topics, found)
         if self._of_lake is not None:
             return self._of_lake[1]
-        return sample.of_cases(self._table, collected.cases) or sample.filled(world, self._table)
+        if collected.wrong and not collected.cases and self._last is not None:
+            return self._last  # what has changed is then what the definition has
+        self._last = sample.of_cases(self._table, collected.cases) or sample.filled(world, self._table)
+        return self._last
 
     def _against(self, world: World, sample: Sample, found: Found) -> list[str]:
         """What differs from the live version over the sample, or why that is not known."""

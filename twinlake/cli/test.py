@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from twinlake.base.errors import UsageError
 from twinlake.base.files import shown_path
 from twinlake.cli.output import load_settings, say, show_error, tell
 from twinlake.config.settings import Settings
@@ -62,6 +63,8 @@ def test_command(
         from twinlake.cli.record_test import record as record_case
 
         return record_case(settings, record, keys or [])
+    if junit is not None and junit.is_dir():
+        raise UsageError(f"{junit} cannot be written", "it is a folder", "name a file, like results.xml")
     asked = _Asked(tuple(names or ()), part, full, junit)
     if watch:
         _watch(settings, asked)
@@ -107,9 +110,14 @@ def _run(settings: Settings, asked: _Asked) -> int:
             outcomes.append(run(world, case, lambda: _spark(settings), full=asked.full))
             tell_outcome(outcomes[-1])
     seconds = time.perf_counter() - began
+    code = _summary(collected, outcomes, seconds)
     if asked.junit is not None:
-        junit.write(asked.junit, outcomes, collected.wrong, seconds)
-    return _summary(collected, outcomes, seconds)
+        try:
+            junit.write(asked.junit, outcomes, collected.wrong, seconds)
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise UsageError(f"{asked.junit} cannot be written", why, "name another file") from error
+    return code
 
 
 def tell_outcome(outcome: Outcome) -> None:
@@ -143,6 +151,8 @@ def _summary(collected: Collected, outcomes: list[Outcome], seconds: float) -> i
 
 
 def _spark(settings: Settings) -> Second:
-    from twinlake.unit_tests.second import spark_of
+    from twinlake.unit_tests.second import is_open, spark_of
 
+    if not is_open():
+        tell("starting Spark, which runs what the witness does not evaluate and all of --full")
     return spark_of(settings, os.environ, tell)

@@ -19,6 +19,7 @@ from types import ModuleType
 
 from twinlake.base.errors import DefinitionError, TwinlakeError, raised_at
 from twinlake.base.files import shown_path
+from twinlake.base.near import near
 from twinlake.config.project import Project
 from twinlake.kinds.all import KINDS
 from twinlake.kinds.definition import Place
@@ -120,7 +121,7 @@ def _of_module(folder: Path, file: Path, package: str) -> tuple[Kind, ...]:
         _FAILED.update(_passed(error))
         why = error.msg if isinstance(error, SyntaxError) else _plain(error)
         at, line, column = raised_at(error, folder) or (str(path), 1, None)
-        raise _at(at, line, why, column) from error
+        raise _at(at, line, why, column, path.stem) from error
     return tuple(_listed(path, module))
 
 
@@ -196,9 +197,13 @@ def _plain(error: BaseException) -> str:
         return f"{error}; import a neighbour as `from . import name`, or `from .name import ...`"
     if isinstance(error, ImportError) and "partially initialized module" in str(error):
         return f"{str(error.name).rpartition('.')[2]} and what it imports import each other in a circle"
-    gone = re.match(rf"(?:No module named '{_PACKAGE}\w+\.|cannot import name ')([\w.]+)'", str(error))
-    if gone:
+    if gone := re.match(rf"No module named '{_PACKAGE}\w+\.([\w.]+)'", str(error)):
         return f"there is no neighbour {gone[1]} beside it"
+    if gone := re.match(r"cannot import name '(\w+)'", str(error)):
+        return _not_there(gone[1], error.name if isinstance(error, ImportError) else None)
+    if isinstance(error, NameError) and error.name:
+        known = sys.modules["twinlake"].__all__  # what definitions begin with
+        return f"there is no {error.name} here{near(error.name, known, listed=False)}"
     needs = re.fullmatch(r"(\w+)\.__init__\(\) missing \d+ required [\w-]+ arguments?: (.+)", str(error))
     if needs:
         return f"{needs[1]} needs {needs[2].replace(chr(39), '')}"
@@ -212,10 +217,22 @@ def _plain(error: BaseException) -> str:
         for one in fields(known[found[1]])  # type: ignore[arg-type]
         if one.metadata.get("stored", True)
     ]
-    near = difflib.get_close_matches(found[2], names, 1)
-    meant = f"; did you mean {near[0]}?" if near else f", only {', '.join(names)}"
+    close = difflib.get_close_matches(found[2], names, 1)
+    meant = f"; did you mean {close[0]}?" if close else f", only {', '.join(names)}"
     return f"{found[1]} has no field {found[2]}{meant}"
 
 
-def _at(file: str, line: int | None, why: str, column: int | None = None) -> DefinitionError:
-    return DefinitionError(Path(file).stem, shown_path(file), line or 0, why, REMEDY, column)
+def _not_there(name: str, module: str | None) -> str:
+    """Of a name that a module was to give."""
+    if module is None or re.fullmatch(rf"{_PACKAGE}\w+", module):
+        return f"there is no neighbour {name} beside it"
+    known = getattr(sys.modules.get(module), "__all__", None) or dir(sys.modules.get(module))
+    short = re.sub(rf"^{_PACKAGE}\w+\.", "", module)
+    return f"{short} has no {name}{near(name, known, listed=False)}"
+
+
+def _at(
+    file: str, line: int | None, why: str, column: int | None = None, table: str = ""
+) -> DefinitionError:
+    """`table` is that whose module has imported the file, where that is another one."""
+    return DefinitionError(table or Path(file).stem, shown_path(file), line or 0, why, REMEDY, column)

@@ -35,7 +35,7 @@ def in_query(tree: exp.Expression, tables: Mapping[str, Collection[str]]) -> Ite
     found = used(tree)
     yield from _functions(found, local=False)
     for name in found.tables:
-        if name.lower() not in {*(one.lower() for one in tables), *found.own}:
+        if name.lower() not in (one.lower() for one in tables):
             yield Wrong(name, f"it reads {name}, which is not one of its reads{near(name, tables)}")
     columns = {column: None for listed in tables.values() for column in listed}
     small = {one.lower() for one in columns}

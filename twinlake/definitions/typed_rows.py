@@ -9,7 +9,7 @@ from contextlib import suppress
 from sqlglot import exp
 
 from twinlake.base.errors import UsageError
-from twinlake.definitions import misspelt
+from twinlake.definitions import misspelt, syntax
 from twinlake.kinds.row_local import SPECIAL
 from twinlake.witness.expressions import Translation
 from twinlake.witness.names import casts_what_is_written, texts, used
@@ -22,7 +22,7 @@ UNKNOWN = "unknown"
 
 
 class Misspelt(UsageError):
-    """A name in an expression that nobody has."""
+    """An expression that is none, or a name in it that nobody has."""
 
     def __init__(self, wrong: misspelt.Wrong) -> None:
         self.word, self.why_text = wrong.word, wrong.why
@@ -77,7 +77,12 @@ class TypedRows:
     def type_of(self, sql: str) -> Type:
         """The type of an expression over these rows. Misspelt for one that no engine could compute; Refused
         where the witness cannot say what Spark makes of it."""
-        tree = parse(sql)
+        try:
+            tree = parse(sql)
+        except Refused:
+            if why := syntax.why_wrong(sql):
+                raise Misspelt(misspelt.Wrong("", why)) from None
+            raise
         for wrong in misspelt.in_expression(tree, self._names):
             raise Misspelt(wrong)
         if "/*+" in sql:

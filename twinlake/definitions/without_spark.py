@@ -12,7 +12,7 @@ from typing import Any, cast
 from sqlglot import exp
 
 from twinlake.base.errors import DefinitionError
-from twinlake.definitions import misspelt
+from twinlake.definitions import misspelt, syntax
 from twinlake.definitions.typed_rows import Misspelt, TypedRows
 from twinlake.kinds.dependencies import upstream_topics
 from twinlake.kinds.expression import Expression
@@ -20,6 +20,7 @@ from twinlake.kinds.kind import Kind
 from twinlake.kinds.row_local import OF_THE_RUN, SPECIAL_LITERAL, mistyped
 from twinlake.topics.topic import Topic
 from twinlake.witness.kinds.all import KINDS
+from twinlake.witness.names import shown_columns
 from twinlake.witness.question import Field, Question, ReadTable, Rows, TopicLog
 from twinlake.witness.refused import Refused, UnknownField
 from twinlake.witness.rows import Evaluator
@@ -109,12 +110,18 @@ class Typist:
         try:
             tree = parse(sql)
         except Refused:
-            return  # `_view` says so
+            if why := syntax.why_wrong(sql):
+                yield table.error_at_text(sql, f"sql: {why}")
+            return  # `_view` says what else there is
         if not isinstance(tree, exp.Query):
             return  # `TABLE t` is one to Spark: `_view` leaves it
         reads = {name: [column for column, _ in self.columns[name]] for name in table.reads}
         for one in misspelt.in_query(tree, reads):
             yield table.error_at_text(sql, f"sql: {one.why}", word=one.word)
+        shown = shown_columns(tree)
+        if shown is not None and [one.lower() for one in shown] != [one.lower() for one in table.output]:
+            why = f"sql: its columns are {', '.join(shown)}, not {', '.join(table.output)}"
+            yield table.error_at_text(sql, why)
 
     def _view(self, table: Kind) -> Typed:
         self.engine = self.engine or Evaluator()

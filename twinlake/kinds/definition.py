@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from twinlake.base.errors import DefinitionError, UsageError
 from twinlake.base.files import shown_path
+from twinlake.base.near import near
 from twinlake.kinds.declared import misfits
 from twinlake.kinds.lineage import behind_sql
 from twinlake.topics.avro_type import COLUMN_NAME
@@ -172,7 +173,8 @@ class Definition:
         """DefinitionError for a text that is not one of the known ones."""
         for text in texts:
             if text not in known:
-                raise self.error(f"{what} {text!r} is not one of its columns: {', '.join(known)}")
+                meant = near(text, known, listed=False) or f": {', '.join(known)}"
+                raise self.error_at_text(text, f"{what} {text!r} is not one of its columns{meant}")
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, the place left out; `kinds.all.from_json` is its exact inverse.

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from twinlake.base.errors import ContractError, DefinitionError, TwinlakeError
 from twinlake.base.location import Location
+from twinlake.base.near import near
 from twinlake.config.project import Project
 from twinlake.definitions.fingerprint import fingerprint
 from twinlake.definitions.loader import Loaded, load
@@ -27,7 +28,7 @@ from twinlake.lake import formats
 from twinlake.lake.log import active_topics, topic_views
 from twinlake.reading.views import late_name
 from twinlake.releases import findings
-from twinlake.releases.checked import Checked, Found, rests_on
+from twinlake.releases.checked import Checked, Found, errors, rests_on
 from twinlake.topics.contract import Contract
 from twinlake.topics.contract_file import load_contract
 from twinlake.topics.schema import FILE_NAME
@@ -153,22 +154,23 @@ def check_table(
         if typed.wrong:
             return
         try:
-            found = _by_spark(table, topics, report, sound)
+            found = _by_spark(table, topics, sound)
         except NoSpark:
             report.left.extend(typed.left)
             if typed.columns is not None:
                 report.unwarned.append(table.name)
             found = Found(fingerprint="", columns=typed.columns or ())
         else:
-            if found is None:
-                return
             sound.checked.put(key, found)
+    if found.wrong:
+        report.problems.extend(errors(table.name, found.wrong))
+        return
     sound.tables[table.name], sound.rest_on[table.name] = table, key
     if found.columns:
         sound.typist.know(table, found.columns)
     if found.fingerprint:
         sound.fingerprints[table.name] = found.fingerprint
-    report.warnings.extend(found.errors(table.name))
+    report.warnings.extend(errors(table.name, found.warnings))
     disagreements = [] if contract is None or not found.columns else _disagreements(table, found, contract)
     report.problems.extend(disagreements)
     if not disagreements:
@@ -179,13 +181,11 @@ def check_table(
         })  # fmt: skip
 
 
-def _by_spark(table: Kind, topics: Mapping[str, Topic], report: Report, sound: Sound) -> Found | None:
-    """What Spark says of a definition; None where it is wrong, which is reported."""
+def _by_spark(table: Kind, topics: Mapping[str, Topic], sound: Sound) -> Found:
+    """What Spark says of a definition."""
     spark = sound.spark()
-    wrong = list(problems(table, topics, spark, sound.tables))
-    report.problems.extend(wrong)
-    if wrong:
-        return None
+    if wrong := list(problems(table, topics, spark, sound.tables)):
+        return Found.of_wrong(wrong)
     return Found.of(
         fingerprint(table, topics, spark, sound.tables, sound.fingerprints),
         columns(table, topics, spark, sound.tables),
@@ -273,9 +273,9 @@ def _inputs_known(table: Kind, topics: Mapping[str, Topic], named: Sequence[str]
     unknown = [name for name in table.inputs if name not in topics]
     for name in unknown:
         if name not in named:
-            why = f"input {name!r} is not a topic"
+            why = f"input {name!r} is not a topic{near(name, named, listed=False)}"
             known = ", ".join(named) or "none; `twinlake new topic` makes one"
-            report.problems.append(table.error(why, f"known: {known}"))
+            report.problems.append(table.error_at_text(name, why, f"known: {known}"))
     return not unknown
 
 

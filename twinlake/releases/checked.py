@@ -1,4 +1,4 @@
-"""Checked: what `twinlake check` has found of sound definitions, kept until something of theirs changes."""
+"""Checked: what `twinlake check` has found of definitions, kept until something of theirs changes."""
 
 from __future__ import annotations
 
@@ -16,35 +16,51 @@ from twinlake.definitions.premises import hashed, newest, premises
 from twinlake.kinds.kind import Kind
 from twinlake.topics.topic import Topic
 
+Said = tuple[str, int, str, str, int | None]
+"""(file, line, why, remedy, column)"""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """Of a sound definition: its view's columns, and each warning as (file, line, why, remedy, column)."""
+    """Of a definition: what Spark calls wrong in it; of a sound one its view's columns, and warnings."""
 
     fingerprint: str
     columns: tuple[tuple[str, str], ...]
-    warnings: tuple[tuple[str, int, str, str, int | None], ...] = ()
+    warnings: tuple[Said, ...] = ()
+    wrong: tuple[Said, ...] = ()
 
     @classmethod
     def of(
         cls, fingerprint: str, columns: Iterable[tuple[str, str]], warnings: Iterable[DefinitionError]
     ) -> Found:
-        texts = tuple((one.file, one.line, one.why_text, one.remedy, one.column) for one in warnings)
-        return cls(fingerprint=fingerprint, columns=tuple(columns), warnings=texts)
+        return cls(fingerprint=fingerprint, columns=tuple(columns), warnings=_said(warnings))
+
+    @classmethod
+    def of_wrong(cls, wrong: Iterable[DefinitionError]) -> Found:
+        """Of a definition that is not sound."""
+        return cls(fingerprint="", columns=(), wrong=_said(wrong))
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Found:
         return cls(
             fingerprint=data["fingerprint"],
             columns=tuple((name, type_) for name, type_ in data["columns"]),
-            warnings=tuple(
-                (file, line, why, remedy, column) for file, line, why, remedy, column in data["warnings"]
-            ),
+            warnings=_read(data["warnings"]),
+            wrong=_read(data.get("wrong", ())),
         )
 
-    def errors(self, table: str) -> list[DefinitionError]:
-        """The warnings as they were given first."""
-        return [DefinitionError(table, *warning) for warning in self.warnings]
+
+def errors(table: str, said: Iterable[Said]) -> list[DefinitionError]:
+    """What was said of a table, as it was said first."""
+    return [DefinitionError(table, *one) for one in said]
+
+
+def _said(found: Iterable[DefinitionError]) -> tuple[Said, ...]:
+    return tuple((one.file, one.line, one.why_text, one.remedy, one.column) for one in found)
+
+
+def _read(data: Iterable[Iterable[Any]]) -> tuple[Said, ...]:
+    return tuple((file, line, why, remedy, column) for file, line, why, remedy, column in data)
 
 
 class Checked:

@@ -87,7 +87,7 @@ def load_contract(path: Path) -> Contract:
             path, "", "there is no such contract", "write it: `twinlake new topic`, docs/schemas.md"
         ) from error
     except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
-        why = f"it cannot be read as YAML: {error}"
+        why = f"it cannot be read as YAML: {getattr(error, 'problem', None) or error}"
         raise ContractError(path, "", why, "repair the file", _place(error)) from error
 
 

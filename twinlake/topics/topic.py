@@ -77,6 +77,8 @@ def load_topic(name: str, *sources: Project) -> Topic:
             raise ContractError(found[0], "", why, "remove the file")
         return json_topic(name, _topic_contract(name, sources))
     if not found:
+        if (file := contract_file(name, *sources)).exists():
+            load_contract(file)  # it may be that of a topic in JSON, and wrong
         raise NotFoundError(
             f"there is no topic {name!r}",
             f"there is no schemas/{name}.v1.avsc, and no contracts/{name}.yaml that says format json",

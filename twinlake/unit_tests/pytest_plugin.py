@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from twinlake.unit_tests.given import World
     from twinlake.unit_tests.project_tests import Collected
 
-_ENDING = ".test.yaml"
+_ENDINGS = (".test.yaml", ".test.yml")
+"""What is called by the second is wrong, and says so."""
 _FULL = "--twinlake-full"
 
 
@@ -29,7 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """Those of a project that lie among its definitions."""
-    if not file_path.name.endswith(_ENDING):
+    if not file_path.name.endswith(_ENDINGS):
         return None
     settings = _settings(file_path.parent)
     if settings is None or not file_path.is_relative_to(settings.project.tables):
@@ -62,8 +63,8 @@ class _File(pytest.File):
         from twinlake.unit_tests.project_tests import collect
 
         self._collected = collect(self.settings.sources, (), [self.path])
-        if self._collected.wrong:
-            raise self.CollectError(str(self._collected.wrong[0]))
+        for number, error in enumerate(self._collected.wrong, start=1):
+            yield _Wrong.from_parent(self, name=f"file {number}", error=error)  # and other tests run
         for case in self._collected.cases:
             yield _Case.from_parent(self, name=case.name, case=case)
 
@@ -91,7 +92,32 @@ class _Failed(Exception):
     """Its text is what the test found."""
 
 
-class _Case(pytest.Item):
+class _Found(pytest.Item):
+    """What a file has."""
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        from twinlake.base.errors import TwinlakeError
+
+        if isinstance(excinfo.value, (_Failed, TwinlakeError)):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+
+class _Wrong(_Found):
+    """What is wrong with the file itself."""
+
+    def __init__(self, *, error: Exception, **more: Any) -> None:
+        super().__init__(**more)
+        self.error = error
+
+    def runtest(self) -> None:
+        raise self.error
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        return self.path, 0, f"{self.path.name} can be read"
+
+
+class _Case(_Found):
     """One case."""
 
     def __init__(self, *, case: Case, **more: Any) -> None:
@@ -110,13 +136,6 @@ class _Case(pytest.Item):
             raise outcome.mistake
         if outcome.failure:
             raise _Failed(outcome.failure)
-
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        from twinlake.base.errors import TwinlakeError
-
-        if isinstance(excinfo.value, (_Failed, TwinlakeError)):
-            return str(excinfo.value)
-        return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:
         return self.path, self.case.line - 1, self.case.title

@@ -126,6 +126,9 @@ class _Read:
         for one in reasons or ():
             if one.split(":")[0] not in REASONS:
                 raise self._entries[REASON].wrong(f"there is no reason {one!r}{near(one, REASONS)}")
+        if reasons and verdict == VALID:
+            why = "it is expected to be valid, and has reasons why it is not"
+            raise self._entries[REASON].wrong(why, f"write `{VERDICT}: invalid` beside them")
         return verdict, None if reasons is None else tuple(reasons)
 
     def _key(self, event: Mapping[str, Any]) -> bytes | None:

@@ -21,6 +21,11 @@ _OPENED: dict[str, tuple[Second, TemporaryDirectory[str]]] = {}
 """The one of this process, and its folder, which is deleted when the process ends."""
 
 
+def is_open() -> bool:
+    """Whether a case has asked for it already."""
+    return bool(_OPENED)
+
+
 def spark_of(settings: Settings, environ: Mapping[str, str], say: Callable[[str], None]) -> Second:
     """A session with a folder of its own, which touches nothing of what runs; `say` hears of jars that have
     to be fetched. UsageError where no Spark is installed."""

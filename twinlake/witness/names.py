@@ -17,8 +17,8 @@ _OF_UNITS = {"dateadd", "date_add", "datediff", "date_diff", "timestampadd", "ti
 
 @dataclass(frozen=True)
 class Used:
-    """What a tree names: functions and the first parts of columns as they are written, tables, and the names
-    that it gives itself, in small letters."""
+    """What a tree names: functions and the first parts of columns as they are written, tables that it does
+    not make itself, and the names that it gives, in small letters."""
 
     functions: tuple[str, ...]
     columns: tuple[tuple[str, ...], ...]
@@ -43,10 +43,12 @@ def used(tree: exp.Expression) -> Used:
         if not isinstance(node.this, exp.Star) and not (id(node) in units and node.name.lower() in _UNITS)
         and node.find_ancestor(exp.Hint) is None
     )
+    read = (one.name for one in tree.find_all(exp.Table) if one.name and not one.db)
+    made = {one.alias.lower() for one in tree.find_all(exp.CTE)}
     return Used(
         functions=tuple(dict.fromkeys(_functions(tree))),
         columns=tuple(dict.fromkeys(columns)),
-        tables=tuple(dict.fromkeys(one.name for one in tree.find_all(exp.Table) if one.name and not one.db)),
+        tables=tuple(name for name in dict.fromkeys(read) if name.lower() not in made),
         own=frozenset(_given(tree)),
         makes_names=next(tree.find_all(exp.Lateral, exp.Values, exp.Pivot, exp.Unnest), None) is not None
         or any(isinstance(one.this, exp.Anonymous) for one in tree.find_all(exp.Table)),
@@ -54,6 +56,20 @@ def used(tree: exp.Expression) -> Used:
             one.table.lower() for one in tree.find_all(exp.Column) if isinstance(one.this, exp.Star)
         ),
     )
+
+
+def shown_columns(tree: exp.Expression) -> tuple[str, ...] | None:
+    """The names of a SELECT's columns; None where not all of them are written there."""
+    while isinstance(tree, exp.Subquery):
+        tree = tree.this
+    while isinstance(tree, exp.SetOperation):
+        tree = tree.this
+    if not isinstance(tree, exp.Select):
+        return None
+    names = tuple(
+        one.alias_or_name if isinstance(one, exp.Alias | exp.Column) else "" for one in tree.expressions
+    )
+    return names if all(names) and "*" not in names else None
 
 
 def texts(tree: exp.Expression) -> Iterator[str]:
