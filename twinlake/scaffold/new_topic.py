@@ -154,7 +154,7 @@ def of_kafka(name: str, found: JsonSample | Registered, chosen: Chosen) -> Made:
 
 _SAID_OF_COLUMNS = (
     "`eventTime` says when an event happened, `lateAfter` and `discardAfter` how long after that Kafka may",
-    "have it, `unique: true` what tells two events apart. `required: true` and other rules: docs/tables.md.",
+    "have it, `unique: true` what tells two events apart. `required: true` and other rules: docs/schemas.md.",
 )
 
 
