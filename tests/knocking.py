@@ -133,6 +133,7 @@ NAMED: dict[str, tuple[Knock, ...]] = {
     "lake": (http("GET", "/status"), http("POST", "/jobs", body=b'{"kind": "plan"}')),
     "sql": (http("POST", "/query", body=b'{"sql": "SELECT 1"}'), http("GET", "/reports/p")),
     "jdbc": (_jdbc(),),
+    "console": (http("GET", "/", 303), http("GET", "/part/home"), http("POST", "/query", 303)),
     "airflow": (
         http("GET", "/api/v2/connections"),
         http("POST", "/api/v2/dags/release/dagRuns", body=b'{"logical_date": null}'),

@@ -28,6 +28,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("server",),
     ("setup",),
     ("services",),
+    ("console",),
     ("scaffold",),
     ("unit_tests",),
     ("cli",),
@@ -52,6 +53,8 @@ MAY_IMPORT["unit_tests"] = {
     "unit_tests", "witness", "base", "config", "spark", "topics", "kinds", "definitions", "setup",
 }  # fmt: skip
 MAY_IMPORT["services"] = {"services", "base", "config", "spark", "topics", "setup"}
+# it asks the servers, and opens no file of the lake
+MAY_IMPORT["console"] = {"console", "client", "base", "config", "services"}
 # what the servers' users need of them: Airflow's tasks, the commands, the demo
 MAY_IMPORT["client"] = {"client", "base", "config"}
 MAY_IMPORT["face"] = {"face", "client", "base", "config", "services", "kinds"}
@@ -64,7 +67,7 @@ for _above in ("server", "reading", "cli"):
     MAY_IMPORT[_above].add("client")
 
 HEAVY = {"pyspark", "py4j", "great_expectations", "delta", "airflow"}
-LIGHT = {"base", "witness", "config", "jobs", "oracle", "client"}
+LIGHT = {"base", "witness", "config", "jobs", "oracle", "client", "console"}
 """Rooms that Airflow or a newcomer's shell imports all the time, and the witness, whose engine is another:
 nothing heavy, not even in a function."""
 SLOW = {"numpy", "pyarrow", "polars", "authlib", "pydantic", "duckdb", "sqlglot"}
@@ -172,8 +175,9 @@ def test_light_rooms_import_nothing_heavy() -> None:
         ),
         # pydantic comes with the models of jobs, of which the options are made: 0.1 s
         ("from twinlake.cli.app import build_app; build_app()", (HEAVY | SLOW) - {"pydantic"}),
+        ("from twinlake.console import __main__, app", HEAVY | {"pyarrow", "polars", "duckdb", "deltalake"}),
     ],
-    ids=["what Airflow imports", "every command"],
+    ids=["what Airflow imports", "every command", "the console"],
 )
 def test_nothing_heavy_comes_along(loading: str, heavy: set[str]) -> None:
     code = f"{loading}\nimport sys; print([m for m in {sorted(heavy)} if m in sys.modules])"

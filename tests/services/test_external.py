@@ -100,7 +100,8 @@ def wrong(found: Iterator[Finding]) -> list[TwinlakeError]:
 def test_what_is_given_stands_in_the_place_of_what_is_started() -> None:
     parts = all_parts(["broker", "registry", "airflow"])
 
-    assert [part.name for part in parts] == ["broker", "registry", "topics", "lake", "sql", "airflow"]
+    names = ["broker", "registry", "topics", "lake", "sql", "airflow", "console"]
+    assert [part.name for part in parts] == names
     assert [part.name for part in parts if part.given] == ["broker", "registry", "airflow"]
     assert not any(part.command or part.ports for part in parts if part.given)
     assert not any(part.given for part in all_parts())

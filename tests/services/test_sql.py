@@ -11,6 +11,7 @@ import pytest
 from tests.broker import free_port
 from twinlake.base.errors import UsageError
 from twinlake.base.passwords import verify
+from twinlake.config import users
 from twinlake.config.settings import Services
 from twinlake.services import sql
 from twinlake.services.addresses import publish
@@ -19,7 +20,7 @@ from twinlake.services.part import Context
 
 def test_it_is_handed_a_hash_and_never_the_password(context: Context) -> None:
     services = publish(context)
-    line = sql.password_file(context.folders).read_text()
+    line = users.load(sql.users_file(context.folders))[sql.USER].line
 
     assert verify(line, *services.reader)
     assert not verify(line, services.sql_user, services.sql_password + "x")

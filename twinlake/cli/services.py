@@ -10,20 +10,19 @@ from typing import Annotated, Any
 
 import typer
 
-from twinlake.base.errors import DifferenceError, TwinlakeError, UnreachableError, UsageError, visible
+from twinlake.base.errors import TwinlakeError, UnreachableError, UsageError, visible
 from twinlake.cli.changelog import show_changelogs
 from twinlake.cli.numbers import whole
 from twinlake.cli.output import Words, console, error_lines, load_settings, print_json, say, show_rows, tell
 from twinlake.cli.pause import show_paused
 from twinlake.config.settings import Settings
 from twinlake.services.folders import folders_of
+from twinlake.services.problems import Problem, problems
 from twinlake.services.supervise import control, record
 from twinlake.services.supervise.record import is_home, remove_state, tail
 from twinlake.topics.verdict import LATE, VERDICTS
 
 COUNTED = (*VERDICTS, LATE)
-Problem = tuple[str, dict[str, str]]
-"""A thing, and its error with why and remedy."""
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 
 
@@ -69,7 +68,10 @@ def up(
                 if made := ensure_release(settings, waiting.update):
                     say(("ok", "green"), f" {'release':<9} {'':<9} {made}")
     services = settings.services()
-    logins = {"airflow": ("airflow", services.airflow_user), "sql": ("JDBC and reports", services.sql_user)}
+    logins = {
+        "airflow": ("airflow", services.airflow_user), "sql": ("JDBC and reports", services.sql_user),
+        "console": ("the console", services.console_user),
+    }  # fmt: skip
     started = {part.service for part in parts if not part.given}
     for endpoint, user in (login for service, login in logins.items() if service in started):
         say(f"   {'login':<9} {user} for {endpoint}; its password is in {settings.services_file}")
@@ -232,76 +234,6 @@ def _show_problems(found: list[Problem]) -> None:
         say(f"{title}: ", what)
         for line in more:
             say(line)
-
-
-def problems(
-    parts: list[dict[str, Any]], lake: dict[str, Any], supervisor: TwinlakeError | None = None
-) -> list[Problem]:
-    """What somebody has to look at; `supervisor` is what is wrong with that."""
-    found = [(part["part"], part["error"]) for part in parts if part["error"]]
-    found += [("supervisor", supervisor.to_json())] if supervisor else []
-    found += [(f"topic {topic['name']}", topic["error"]) for topic in lake["topics"] if topic["error"]]
-    found += [
-        (f"topic {topic['name']}", one) for topic in lake["topics"] for one in topic.get("warnings", ())
-    ]
-    found += [
-        (f"{version['table']} {version['version']}", version["error"])
-        for version in lake["versions"]
-        if version["stalled"] and version["error"] and not version.get("paused")
-    ]
-    found += [
-        (f"{certificate['table']} {certificate['version']}", _difference(certificate).to_json())
-        for certificate in lake["certificates"]
-        if not certificate["equal"]
-    ]
-    found += [
-        (f"{certificate['table']} {certificate['version']}", _unlike(certificate).to_json())
-        for certificate in lake["certificates"]
-        if certificate["equal"] and certificate.get("disputed")
-    ]
-    found += [
-        (f"topic {one['topic']}", _mistaken(one).to_json())
-        for one in lake.get("topic_certificates", ())
-        if one["disputed"]
-    ]
-    found += [(f"changelog of {one['table']}", one["error"]) for one in lake["changelogs"] if one["error"]]
-    known = {error.get("file") for _, error in found}
-    found += [("lake", error) for error in lake["damaged"] if error["file"] not in known]
-    if spark_error := (lake.get("spark") or {}).get("error"):
-        found.append(("spark", spark_error))
-    if lake.get("error"):
-        found.append(("lake server", lake["error"]))
-    return found
-
-
-def _difference(certificate: dict[str, Any]) -> DifferenceError:
-    if raises := certificate.get("raises"):
-        return DifferenceError(
-            f"it cannot be read whole, by the certificate of {certificate['created_at']}", raises,
-            f"write the expression so that it never raises (`twinlake check` says how), then release it: "
-            f"`twinlake plan`, `build`, `promote`; `twinlake verify {certificate['table']}` looks again",
-        )  # fmt: skip
-    return DifferenceError(
-        "speed and batch differ", f"the certificate of {certificate['created_at']} says so",
-        f"`twinlake verify {certificate['table']}` names the rows; with --repair it replaces them",
-    )  # fmt: skip
-
-
-def _unlike(certificate: dict[str, Any]) -> DifferenceError:
-    """Speed and batch agree, another engine does not, or has not said."""
-    return DifferenceError(
-        certificate["proof"], f"the certificate of {certificate['created_at']} says so",
-        f"`twinlake verify {certificate['table']}` shows rows of both sides and their records",
-    )  # fmt: skip
-
-
-def _mistaken(certificate: dict[str, Any]) -> DifferenceError:
-    """A second decoder does not find what ingest has written, or has not said."""
-    return DifferenceError(
-        certificate["words"], f"the topic's certificate of {certificate['created_at']} says so",
-        "find out who is right by the documentation; `twinlake replay` validates a quarantine again, and "
-        "`twinlake verify` of a table of the topic looks again",
-    )  # fmt: skip
 
 
 def _show_parts(parts: list[dict[str, Any]]) -> None:

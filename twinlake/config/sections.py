@@ -117,6 +117,25 @@ class Airflow:
         return bool(self.url)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Console:
+    """The pages in a browser."""
+
+    listen: Annotated[str, Key(
+        keys.matching(r"[0-9a-fA-F:.]+", "an IP address, like 0.0.0.0"),
+        "the address to listen on; beyond loopback it needs the three below",
+        '"0.0.0.0"')] = "127.0.0.1"  # fmt: skip
+    name: Annotated[str, Key(
+        keys.matching(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", "a host's name in small letters"),
+        "what browsers call it; any other name is refused", '"twinlake.example.com"',
+        "127.0.0.1 and localhost")] = ""  # fmt: skip
+    certificate_file: Annotated[File, Key(
+        keys.file, "with TLS: PEM, the chain", '"/etc/twinlake/console.pem"')] = None  # fmt: skip
+    key_file: Annotated[File, Key(
+        keys.private_file, "with TLS: PEM, its private key",
+        '"/etc/twinlake/console.key"')] = None  # fmt: skip
+
+
 def _port(doc: str, example: int) -> Key:
     return Key(whole(1, 65_535), doc, str(example), "one that is free, kept")
 
@@ -136,6 +155,7 @@ class Ports:
     sql: Annotated[int | None, _port("the SQL server's HTTP endpoint", 18091)] = None
     jdbc: Annotated[int | None, _port("JDBC", 18092)] = None
     airflow: Annotated[int | None, _port("Airflow", 18080)] = None
+    console: Annotated[int | None, _port("the console", 18070)] = None
 
     @property
     def fixed(self) -> dict[str, int]:
@@ -216,6 +236,7 @@ SECTIONS: Mapping[str, Section] = {
     "spark": Section(Spark, "where the lake server's work runs"),
     "lake": Section(Lake, "where logs and tables are"),
     "airflow": Section(Airflow, "what schedules, shows forms, and asks for approvals"),
+    "console": Section(Console, "the pages in a browser"),
     "ports": Section(Ports, "ports on the loopback interface"),
     "limits": Section(Limits, "how long and how much"),
     "lineage": Section(LineageEvents, "where OpenLineage's events of what runs go"),

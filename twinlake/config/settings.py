@@ -44,6 +44,10 @@ class Services:
     sql_user: str = ""
     sql_password: str = ""
     """With `sql_user`, what readers show at JDBC and at `sql_url`."""
+    console_url: str = ""
+    console_user: str = ""
+    console_password: str = ""
+    """Of the user that the first `twinlake up` makes; `access/users` has all of them, and no password."""
     cluster_id: str = ""
     """Kafka's cluster id: another broker on the same port is not ours."""
     kafka_access: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)

@@ -22,6 +22,7 @@ from twinlake.config.sections import (
     OF_HOME,
     SECTIONS,
     Airflow,
+    Console,
     Lake,
     Limits,
     LineageEvents,
@@ -45,6 +46,7 @@ class Values(BaseSettings):
     spark: Spark = Spark()
     lake: Lake = Lake()
     airflow: Airflow = Airflow()
+    console: Console = Console()
     ports: Ports = Ports()
     limits: Limits = Limits()
     lineage: LineageEvents = LineageEvents()
@@ -109,6 +111,7 @@ def inconsistencies(values: Values, home: Path) -> Iterator[Mistake]:
     yield from _of_lake(values.lake, home)
     if airflow.ca_file and not airflow.is_external:
         yield "airflow.ca_file", "without url nobody asks for it"
+    yield from _of_console(values.console)
     taken: dict[int, str] = {}
     for name, port in values.ports.fixed.items():
         if taken.setdefault(port, name) != name:
@@ -162,6 +165,18 @@ def _of_registry(registry: RegistryLogin) -> Iterator[Mistake]:
         yield "registry.ca_file", "the url is not https://, there is no certificate"
     if registry.has_password and not is_https and not is_loopback(urlsplit(registry.url).hostname or ""):
         yield "registry.url", "the password would be readable on the way; use https://"
+
+
+def _of_console(console: Console) -> Iterator[Mistake]:
+    has_certificate = (bool(console.certificate_file), bool(console.key_file))
+    if any(has_certificate) and not all(has_certificate):
+        yield "console", "certificate_file and key_file need each other"
+    if not is_loopback(console.listen):
+        if not all(has_certificate):
+            yield "console.listen", ("beyond loopback passwords would be readable on the way; give "
+                                     "certificate_file and key_file")  # fmt: skip
+        if not console.name:
+            yield "console.listen", "beyond loopback it answers to one name alone; give name"
 
 
 def _of_lake(lake: Lake, home: Path) -> Iterator[Mistake]:

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from twinlake.base import quote, service_log
-from twinlake.base.errors import TwinlakeError
+from twinlake.base.errors import TwinlakeError, UsageError
 from twinlake.base.http_errors import Protocol
-from twinlake.base.passwords import verify
+from twinlake.config import users
 from twinlake.config.library import jars_folder
 from twinlake.config.sections import Lake, Limits
 from twinlake.config.settings import Settings
@@ -96,7 +96,11 @@ def main(arguments: list[str] | None = None) -> int:
         return follower.followed
 
     def admits(user: str, password: str) -> bool:
-        return verify(given.password_file.read_text(encoding="utf-8"), user, password)
+        try:
+            return users.admitted(given.password_file, user, password) is not None
+        except UsageError as error:
+            journal.error("nobody is let in", why=str(error))
+            return False
 
     past = PastTables(spark, settings.lake)
     reader = Reader(
@@ -236,7 +240,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--port", type=int, required=True, help="loopback port of the HTTP endpoint")
     parser.add_argument("--jdbc-port", type=int, required=True, help="loopback port of JDBC")
     parser.add_argument("--scratch", type=Path, required=True, help="writable folder for temporary files")
-    parser.add_argument("--password-file", type=Path, required=True, help="the readers' user and hash")
+    parser.add_argument("--password-file", type=Path, required=True, help="the users and hashes")
     parser.add_argument("--query-seconds", type=int, default=DEFAULT.query_seconds, help="longest, over HTTP")
     parser.add_argument("--jdbc-seconds", type=int, default=DEFAULT.jdbc_seconds, help="longest, over JDBC")
     parser.add_argument("--memory", default=DEFAULT.sql_memory, help="its heap")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 
 from twinlake.config.settings import Services
-from twinlake.services import airflow, broker, broker_security, external, registry, sql
+from twinlake.services import airflow, broker, broker_security, console, external, registry, sql
 from twinlake.services.part import Context
 from twinlake.services.ports import HOST
 
@@ -23,6 +23,9 @@ def addresses(context: Context) -> Services:
         sql_password=context.services.sql_password or secrets.token_urlsafe(24),
         sql_url=f"http://{HOST}:{ports['sql']}",
         jdbc_url=f"jdbc:hive2://{HOST}:{ports['jdbc']}/",
+        console_url=console.url(context),
+        console_user=console.USER,
+        console_password=context.services.console_password or secrets.token_urlsafe(24),
         airflow_url=values.airflow.url or f"http://{HOST}:{ports['airflow']}",
         airflow_user="" if values.airflow.is_external else airflow.USER,
         airflow_password="" if values.airflow.is_external else airflow.password(context),
@@ -37,7 +40,7 @@ def addresses(context: Context) -> Services:
 
 
 def publish(context: Context) -> Services:
-    """Writes services.json as it must be now, and for the SQL server the hash of its readers' password."""
+    """Writes services.json as it must be now, and who may sign in, by hashes."""
     services = addresses(context)
     services.save(context.settings.services_file)
     sql.hand_over(services, context.folders)

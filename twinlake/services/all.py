@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from twinlake.services import airflow, broker, external, lake, registry, sql, topics
+from twinlake.services import airflow, broker, console, external, lake, registry, sql, topics
 from twinlake.services.part import Part
 
 
@@ -17,6 +17,7 @@ def all_parts(given_services: Collection[str] = ()) -> tuple[Part, ...]:
         *lake.parts(),
         *sql.parts(),
         *airflow.parts(),
+        *console.parts(),
     )
     instead = {part.service: part for part in external.parts() if part.service in given_services}
     return tuple(dict.fromkeys(instead.get(part.service, part) for part in embedded))

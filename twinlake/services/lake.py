@@ -50,11 +50,11 @@ def _command(context: Context) -> Command:
             "--project", str(context.settings.project.root), "--jars", str(context.settings.jars),
             "--settings", str(context.settings.file),
         ),
-        environ={**spark_environment(context), **_overrides(context)},
+        environ={**spark_environment(context), **overrides_of(context)},
     )  # fmt: skip
 
 
-def _overrides(context: Context) -> dict[str, str]:
+def overrides_of(context: Context) -> dict[str, str]:
     """What the environment said of settings, without the passwords: those are in services.json."""
     overrides = context.settings.overrides
     return {name: value for name, value in overrides.items() if not name.endswith("_PASSWORD")}

@@ -12,8 +12,7 @@ from pathlib import Path
 import httpx
 
 from twinlake.base.errors import TwinlakeError, UsageError
-from twinlake.base.files import replace_file
-from twinlake.base.passwords import hashed
+from twinlake.config import users
 from twinlake.config.library import CHECKOUT, LIBRARY
 from twinlake.config.settings import Services
 from twinlake.services.confine import NOBODY
@@ -93,13 +92,15 @@ def not_following(context: Context) -> TwinlakeError | None:
 
 
 def hand_over(services: Services, folders: Folders) -> None:
-    """The hash of the readers' password, in a file that the SQL server may read and not write."""
-    password_file(folders).parent.mkdir(mode=0o755, exist_ok=True)
-    replace_file(password_file(folders), hashed(*services.reader))
+    """The hashes of the users' passwords, in a file that the SQL server may read and not write: the reader's,
+    and with a new file that of the console's first user."""
+    first = {services.console_user: services.console_password}
+    users.ensure(users_file(folders), {**dict([services.reader]), **first}, reader=USER)
 
 
-def password_file(folders: Folders) -> Path:
-    return folders.of("access") / "sql"
+def users_file(folders: Folders) -> Path:
+    """Who may sign in to the console and the SQL server."""
+    return folders.of("access") / "users"
 
 
 def _prepare(context: Context) -> None:
@@ -135,7 +136,7 @@ def unconfined_file(folders: Folders) -> Path:
 
 def _command(context: Context) -> Command:
     lake, home, scratch = context.settings.lake, str(context.settings.home), str(context.folders.of("sql"))
-    access = password_file(context.folders)
+    access = users_file(context.folders)
     limits = context.settings.values.limits  # it sees no settings itself
     server = (
         sys.executable, "-m", "twinlake.reading", "--home", home, "--port", str(context.ports["sql"]),

@@ -15,8 +15,9 @@ import org.apache.hive.service.auth.PasswdAuthenticationProvider;
 /**
  * JDBC's user and password, against the file that the system property {@code twinlake.passwords} names.
  *
- * <p>Its one line is {@code user:iterations:salt:hash}, both in hexadecimal; the hash is PBKDF2 with HMAC-SHA-256
- * (RFC 8018). The password itself is nowhere in this process. `twinlake/base/passwords.py` writes and reads the same.
+ * <p>It has a line for each user, {@code user:iterations:salt:hash:role}, salt and hash in hexadecimal; the hash is
+ * PBKDF2 with HMAC-SHA-256 (RFC 8018). The password itself is nowhere in this process. `twinlake/config/users.py` writes
+ * and reads the same. Of an unknown user the last line is computed, so that it takes as long.
  */
 public final class Passwords implements PasswdAuthenticationProvider {
   /** Read once: a connection string can set system properties while a session opens. */
@@ -26,7 +27,13 @@ public final class Passwords implements PasswdAuthenticationProvider {
   public void Authenticate(String user, String password) throws AuthenticationException {
     boolean fits;
     try {
-      String[] line = Files.readString(FILE, StandardCharsets.UTF_8).strip().split(":");
+      String[] line = {};
+      for (String one : Files.readString(FILE, StandardCharsets.UTF_8).strip().split("\n")) {
+        line = one.split(":");
+        if (line[0].equals(user)) {
+          break;
+        }
+      }
       byte[] expected = HexFormat.of().parseHex(line[3]);
       char[] given = password == null ? new char[0] : password.toCharArray();
       PBEKeySpec spec =
@@ -37,7 +44,7 @@ public final class Passwords implements PasswdAuthenticationProvider {
       throw new AuthenticationException("the password could not be checked: " + failed);
     }
     if (!fits) {
-      throw new AuthenticationException("user or password is wrong; both are in services.json");
+      throw new AuthenticationException("user or password is wrong; sql_user and sql_password are in services.json");
     }
   }
 }

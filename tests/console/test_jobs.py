@@ -1,0 +1,64 @@
+"""Jobs are shown as they are; who has the role cancels one, others are refused by the server too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.console.conftest import RUNNING, Browser, World
+from tests.console.test_home import text
+
+SignIn = Callable[[str], Browser]
+FAILED = {
+    **RUNNING, "id": "j0", "state": "failed", "ended_at": "2026-01-31T11:59:31Z",
+    "error": {"what": "the rebuild failed", "why": "the disk is full", "remedy": "make room, `df -h` helps"},
+}  # fmt: skip
+
+
+def test_what_runs_shows_how_far_it_is_and_what_failed_why(signed_in: SignIn, world: World) -> None:
+    world.jobs = [RUNNING, FAILED]
+    made = signed_in("analyst")
+
+    listed, failed = text(made.get("/jobs")), made.get("/jobs/j0")
+
+    assert "running, 3 of 10 windows, about 7 s left" in listed and "the rebuild failed" in listed
+    assert "j0 rebuild failed 60 s ago 30 s" in listed
+    assert "Why the disk is full" in text(failed) and "<code>df -h</code>" in failed.text
+
+
+def test_an_operator_cancels_a_job(signed_in: SignIn, world: World) -> None:
+    page = signed_in("operator").send("/jobs/j1/cancel", "/jobs")
+
+    assert page.url.path == "/jobs/j1" and "POST /jobs/j1/cancel" in world.asked
+
+
+def test_an_analyst_has_no_button_and_is_refused_by_the_server_too(signed_in: SignIn, world: World) -> None:
+    made = signed_in("analyst")
+    assert "Cancel" not in made.get("/jobs").text
+
+    page = made.send("/jobs/j1/cancel", "/jobs")
+
+    assert page.status_code == 403 and "the-analyst may not do that" in page.text
+    assert "POST /jobs/j1/cancel" not in world.asked
+
+
+def test_a_job_that_has_ended_is_not_cancelled_and_one_that_is_not_there_is_said(
+    signed_in: SignIn, world: World
+) -> None:
+    world.jobs = [FAILED]
+    made = signed_in("admin")
+
+    ended, missing = made.send("/jobs/j0/cancel", "/jobs"), made.get("/jobs/j9")
+
+    assert ended.status_code == 400 and "it has ended: failed" in ended.text
+    assert missing.status_code == 404 and "there is no such job" in missing.text
+
+
+@pytest.mark.parametrize("path", ["/jobs/../status", "/jobs/a%2Fb", "/jobs/%2e%2e"])
+def test_an_id_reaches_nothing_but_jobs(signed_in: SignIn, world: World, path: str) -> None:
+    made = signed_in("admin")
+    world.asked.clear()
+
+    assert made.get(path).status_code == 404
+    assert world.asked == []

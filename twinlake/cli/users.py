@@ -1,0 +1,86 @@
+"""`twinlake users`: who may sign in to the console and the SQL server, each with a role."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from twinlake.base.errors import UnreachableError, UsageError
+from twinlake.cli.output import load_settings, print_json, say, show_rows, tell
+from twinlake.config import users
+from twinlake.config.settings import Settings
+from twinlake.services.folders import folders_of
+from twinlake.services.sql import USER, users_file
+
+Name = Annotated[str, typer.Argument(help="a user")]
+Role = Annotated[str, typer.Option(help=f"one of {', '.join(users.ROLES)}")]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands about users."""
+    group = typer.Typer(help="Who may sign in to the console and the SQL server.", no_args_is_help=True)
+    group.command("add")(add)
+    group.command("list")(list_command)
+    group.command("remove")(remove)
+    group.command("role")(role)
+    group.command("password")(password)
+    app.add_typer(group, name="users")
+
+
+def add(name: Name, role: Role = users.ANALYST) -> None:
+    """Add a user; prints the password, which is made here and kept nowhere."""
+    made = users.add(_file(load_settings()), name, role)
+    tell(f"{name} may sign in with the role {role}, with this password, which is shown this once:")
+    say(made)
+
+
+def list_command(as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False) -> None:
+    """Show every user with their role."""
+    found = users.load(_file(load_settings()))
+    if as_json:
+        print_json([{"name": one.name, "role": one.role} for one in found.values()])
+    else:
+        show_rows(
+            ("user", "role", "may"), [(one.name, one.role, users.ROLES[one.role]) for one in found.values()]
+        )
+
+
+def remove(name: Name) -> None:
+    """Remove a user, who is signed out at once."""
+    _refuse_reader(name, "removed")
+    users.remove(_file(load_settings()), name)
+    tell(f"{name} is removed")
+
+
+def role(name: Name, role: Annotated[str, typer.Argument(help=f"one of {', '.join(users.ROLES)}")]) -> None:
+    """Give a user another role."""
+    users.set_role(_file(load_settings()), name, role)
+    tell(f"{name} has the role {role} now")
+
+
+def password(name: Name) -> None:
+    """Make another password of a user, and print it."""
+    _refuse_reader(name, "changed here")
+    made = users.new_password(_file(load_settings()), name)
+    tell(f"{name} may sign in with this password from now on; it is shown this once:")
+    say(made)
+
+
+def _file(settings: Settings) -> Path:
+    file = users_file(folders_of(settings))
+    if not file.exists():
+        raise UnreachableError(
+            "there are no users yet", f"{file} does not exist", "`twinlake up` makes it, with its first users"
+        )
+    return file
+
+
+def _refuse_reader(name: str, what: str) -> None:
+    if name == USER:
+        raise UsageError(
+            f"{USER} cannot be {what}",
+            "`twinlake query` and `twinlake.read` read as this user, whose password services.json has",
+            "add others for people: `twinlake users add NAME`",
+        )

@@ -1,0 +1,178 @@
+"""Users: who may sign in to the console and the SQL server, each with a role, in one file of salted hashes.
+
+A line each: `user:iterations:salt:hash:role`. `access/users` of the data directory holds it. The SQL server
+reads it as another user of the system, by Python (HTTP) and by Java (JDBC, `Passwords.java`); the console
+does too, whenever somebody signs in or asks for a page. Passwords are made here, never chosen: 192 random
+bits need no slow hash, and nobody has used them elsewhere.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import re
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from twinlake.base.errors import NotFoundError, UsageError
+from twinlake.base.files import replace_file
+from twinlake.base.passwords import hashed, verify
+
+ANALYST, OPERATOR, ADMIN = "analyst", "operator", "admin"
+ROLES = {
+    ANALYST: "reads",
+    OPERATOR: "reads and acts",
+    ADMIN: "reads, acts, and is the one who `twinlake up` makes at first",
+}
+"""Each with what it may do."""
+ACTING = (OPERATOR, ADMIN)
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}")
+_LINE = re.compile(r"[^:\s]+:\d{1,7}:[0-9a-f]{2,}:[0-9a-f]{2,}(:[a-z]+)?")
+_NOBODY = hashed("", secrets.token_urlsafe(24))
+"""What a password of an unknown user is compared with: it takes as long."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class User:
+    """One line of the file."""
+
+    name: str
+    role: str
+    line: str
+    """`user:iterations:salt:hash`, as `base/passwords.py` has it: another one is another password."""
+
+    @property
+    def acts(self) -> bool:
+        return self.role in ACTING
+
+    def written(self) -> str:
+        return f"{self.line}:{self.role}\n"
+
+
+def load(file: Path) -> dict[str, User]:
+    """Every user by name. Nobody where there is no file; UsageError for one that is not ours, so that nobody
+    gets in by what is left of it."""
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unreadable(file, str(getattr(error, "strerror", None) or error)) from error
+    found: dict[str, User] = {}
+    for number, text in enumerate(lines, 1):
+        if not _LINE.fullmatch(text):
+            raise _unreadable(file, f"line {number} has not the form user:iterations:salt:hash:role")
+        name, iterations, salt, hash_, *role = text.split(":")
+        of_user = User(
+            name=name, role=role[0] if role else ANALYST, line=":".join((name, iterations, salt, hash_))
+        )
+        if of_user.role not in ROLES:
+            raise _unreadable(file, f"line {number} has the unknown role {of_user.role}")
+        found[name] = of_user
+    return found
+
+
+def admitted(file: Path, name: str, password: str) -> User | None:
+    """The user with this name and password; takes as long where there is none."""
+    user = load(file).get(name)
+    matches = verify(user.line if user else _NOBODY, name, password)
+    return user if user and matches else None
+
+
+def add(file: Path, name: str, role: str) -> str:
+    """A new user's password, which is nowhere else; UsageError for a name or role that cannot be, or is
+    there."""
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"{name!r} cannot be the name of a user",
+            "it has other characters than letters, digits and _.@-, or more than 64",
+            "choose another name",
+        )
+    _known_role(role)
+    with _changing(file) as users:
+        if name in users:
+            raise UsageError(
+                f"there is a user {name} already", f"with the role {users[name].role}",
+                f"`twinlake users role {name} {role}` changes it, `twinlake users password {name}` makes "
+                "another password",
+            )  # fmt: skip
+        users[name], password = _made(name, role)
+    return password
+
+
+def new_password(file: Path, name: str) -> str:
+    """Another password of a user; what was signed in with the one of before is signed out."""
+    with _changing(file) as users:
+        users[name], password = _made(name, _known(users, name).role)
+    return password
+
+
+def set_role(file: Path, name: str, role: str) -> None:
+    """From the next request on."""
+    _known_role(role)
+    with _changing(file) as users:
+        users[name] = replace(_known(users, name), role=role)
+
+
+def remove(file: Path, name: str) -> None:
+    """Signed out with the next request."""
+    with _changing(file) as users:
+        _known(users, name)
+        del users[name]
+
+
+def ensure(file: Path, passwords: Mapping[str, str], reader: str) -> None:
+    """The file with the user that the commands read by, and at first with an admin: `passwords` by name.
+
+    Who is there with that password is left as they are. Others than `reader` are made with a new file alone:
+    who has removed or changed them does not find them again.
+    """
+    is_new = not file.exists()
+    with _changing(file) as users:
+        for name, password in passwords.items():
+            before = users.get(name)
+            if (before is None and (is_new or name == reader)) or (
+                before is not None and name == reader and not verify(before.line, name, password)
+            ):
+                role = before.role if before else ANALYST if name == reader else ADMIN
+                users[name] = User(name=name, role=role, line=hashed(name, password).strip())
+
+
+def _made(name: str, role: str) -> tuple[User, str]:
+    password = secrets.token_urlsafe(24)
+    return User(name=name, role=role, line=hashed(name, password).strip()), password
+
+
+@contextmanager
+def _changing(file: Path) -> Iterator[dict[str, User]]:
+    """The users, written as a whole afterwards where they differ; one at a time."""
+    file.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    with open(file.with_name(".users.lock"), "a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        users = load(file)
+        before = dict(users)
+        yield users
+        if users != before:
+            replace_file(file, "".join(user.written() for user in users.values()))
+
+
+def _known(users: Mapping[str, User], name: str) -> User:
+    if name not in users:
+        known = ", ".join(sorted(users)) or "nobody"
+        raise NotFoundError(f"there is no user {name!r}", f"known: {known}", "see `twinlake users list`")
+    return users[name]
+
+
+def _known_role(role: str) -> None:
+    if role not in ROLES:
+        raise UsageError(f"there is no role {role!r}", "", f"known: {', '.join(ROLES)}")
+
+
+def _unreadable(file: Path, why: str) -> UsageError:
+    return UsageError(
+        f"the users in {file} cannot be read", why,
+        "correct the line; or remove the file, then `twinlake down` and `twinlake up` make it again with "
+        "its first users",
+    )  # fmt: skip

@@ -1,0 +1,151 @@
+"""Console: what the handlers of all pages share; who is signed in, what a form has to show, how an error
+looks."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from twinlake.base.errors import (
+    DeniedError,
+    NotFoundError,
+    TwinlakeError,
+    UnreachableError,
+    UsageError,
+)
+from twinlake.base.job import Job
+from twinlake.base.times import Clock
+from twinlake.config.settings import Settings
+from twinlake.console.figures import (
+    LAKE_EVERY_S,
+    SERVICES_EVERY_S,
+    Services,
+    Source,
+    lake_client,
+    services_of,
+)
+from twinlake.console.pages import Pages
+from twinlake.console.sessions import Session, Sessions
+from twinlake.console.slowdown import Slowdown
+from twinlake.server.client import LakeClient
+
+FIELDS = 20
+JOBS_SHOWN = 50
+FORM_TOKEN = "form_token"
+Handler = Callable[[Request, Session], Awaitable[Response]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Console:
+    """One console. `cookie` is a name of its own: a browser keeps cookies by host, whatever the port."""
+
+    settings: Settings
+    users_file: Path
+    sessions: Sessions
+    slowdown: Slowdown
+    pages: Pages
+    services: Source[Services]
+    lake: Source[dict[str, Any]]
+    jobs: Source[list[Job]]
+    client: Callable[[], LakeClient]
+    cookie: str
+    is_tls: bool
+
+    @classmethod
+    def of(
+        cls, settings: Settings, users_file: Path, port: int, is_tls: bool, now: Clock,
+        client: Callable[[], LakeClient] | None = None, services: Callable[[], Services] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> Console:  # fmt: skip
+        """The console of a data directory; `client` and `services` are whom it asks, those that run there
+        unless given."""
+        ask = client or (lambda: lake_client(settings))
+        return cls(
+            settings=settings, users_file=users_file, sessions=Sessions(users_file, clock),
+            slowdown=Slowdown(clock), pages=Pages(now),
+            services=Source(services or (lambda: services_of(settings)), SERVICES_EVERY_S, clock),
+            lake=Source(lambda: ask().status(), LAKE_EVERY_S, clock),
+            jobs=Source(lambda: ask().jobs(JOBS_SHOWN), LAKE_EVERY_S, clock),
+            client=ask, cookie=f"{'__Host-' if is_tls else ''}twinlake-{port}", is_tls=is_tls,
+        )  # fmt: skip
+
+    def session(self, request: Request, is_use: bool = True) -> Session | None:
+        return self.sessions.find(request.cookies.get(self.cookie, ""), is_use)
+
+    def signed_in(
+        self, handler: Handler, *, acts: bool = False, is_part: bool = False
+    ) -> Callable[[Request], Awaitable[Response]]:
+        """The handler for who is signed in. A form has to show its token; one that `acts`, a role that may.
+
+        A part of a page, which refreshes itself, is refused with 401; a page leads to the sign-in.
+        """
+
+        async def handle(request: Request) -> Response:
+            session = self.session(request, is_use=not is_part)
+            if session is None:
+                return Response(status_code=401) if is_part else RedirectResponse("/sign-in", 303)
+            try:
+                if request.method == "POST":
+                    request.state.form = await form(request)
+                    if not session.holds_form_token(request.state.form.get(FORM_TOKEN, "")):
+                        raise form_refused()
+                if acts and not session.user.acts:
+                    raise DeniedError(
+                        f"{session.user.name} may not do that", f"the role {session.user.role} reads",
+                        f"ask an operator, or an admin for another role: `twinlake users role "
+                        f"{session.user.name} operator`",
+                    )  # fmt: skip
+                return await handler(request, session)
+            except TwinlakeError as error:
+                return self.error(error, session)
+
+        return handle
+
+    def page(self, template: str, session: Session | None, status: int = 200, **values: Any) -> HTMLResponse:
+        return self.pages.page(template, status, session=session, **values)
+
+    def error(self, error: TwinlakeError, session: Session | None) -> HTMLResponse:
+        return self.page("error", session, status_of(error), error=error, active="")
+
+    def set_cookie(self, response: Response, name: str, value: str) -> None:
+        """Until the browser is closed, for this console alone, and out of reach of any script."""
+        response.set_cookie(name, value, httponly=True, samesite="strict", secure=self.is_tls, path="/")
+
+
+async def form(request: Request) -> dict[str, str]:
+    """The fields of a form; UsageError for what is none. A body is limited before it comes here."""
+    try:
+        text = (await request.body()).decode("ascii")
+        return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=FIELDS, errors="strict"))
+    except ValueError as error:  # a UnicodeDecodeError is one
+        raise UsageError("this is not a form", str(error), "use the page") from error
+
+
+def form_refused() -> DeniedError:
+    return DeniedError(
+        "the form was refused", "it is not one that this console has given to this browser, or it is too old",
+        "go back, load the page again, and send it once more",
+    )  # fmt: skip
+
+
+def new_token() -> str:
+    return secrets.token_urlsafe(24)
+
+
+def status_of(error: TwinlakeError) -> int:
+    known = ((NotFoundError, 404), (UsageError, 400), (DeniedError, 403), (UnreachableError, 503))
+    return next((status for kind, status in known if isinstance(error, kind)), 409)
+
+
+async def asked(ask: Callable[[], Any]) -> Any:
+    """The answer of what waits for another server, without keeping other pages waiting."""
+    return await run_in_threadpool(ask)

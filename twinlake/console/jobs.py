@@ -1,0 +1,73 @@
+"""Jobs: what the lake server does and did, how far it is, why it failed; operators cancel what runs."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import structlog
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from twinlake.base.errors import UsageError
+from twinlake.base.job import Job
+from twinlake.base.times import parse_moment
+from twinlake.console.console import Console, asked
+from twinlake.console.sessions import Session
+
+journal = structlog.get_logger(__name__)
+
+
+def routes(console: Console) -> list[Route]:
+    async def listed() -> dict[str, Any]:
+        return {"jobs": await asked(console.jobs.seen), "about": about, "seconds": seconds}
+
+    async def jobs(request: Request, session: Session) -> Response:
+        return console.page("jobs", session, active="jobs", **await listed())
+
+    async def part(request: Request, session: Session) -> Response:
+        return console.page("jobs_part", session, **await listed())
+
+    async def job(request: Request, session: Session) -> Response:
+        found = await asked(lambda: console.client().job(request.path_params["id"]))
+        return console.page("job", session, active="jobs", job=found, seconds=seconds)
+
+    async def cancel(request: Request, session: Session) -> Response:
+        id = request.path_params["id"]
+
+        def ask() -> Job:
+            client = console.client()
+            if (found := client.job(id)).ended:
+                raise UsageError(f"job {id} cannot be cancelled", f"it has ended: {found.state}", "")
+            return client.cancel(id)
+
+        await asked(ask)
+        console.jobs.forget()
+        journal.info("a job is cancelled", job=id, user=session.user.name)
+        return RedirectResponse(f"/jobs/{id}", 303)
+
+    return [
+        Route("/jobs", console.signed_in(jobs), methods=["GET"]),
+        Route("/part/jobs", console.signed_in(part, is_part=True), methods=["GET"]),
+        Route("/jobs/{id}", console.signed_in(job), methods=["GET"]),
+        Route("/jobs/{id}/cancel", console.signed_in(cancel, acts=True), methods=["POST"]),
+    ]
+
+
+def about(job: Job) -> str:
+    """The parameters that say something, in one line."""
+    said = (
+        f"{name}={value}"
+        for name, value in job.params.items()
+        if value not in (None, False, [], {}) and not isinstance(value, dict)
+    )
+    return ", ".join(said)
+
+
+def seconds(job: Job) -> float | None:
+    """How long it took; None of one that has not ended."""
+    if not job.started_at or not job.ended_at:
+        return None
+    took: timedelta = parse_moment(job.ended_at) - parse_moment(job.started_at)
+    return took.total_seconds()

@@ -1,0 +1,67 @@
+"""Query: a statement, its rows as a table or as CSV, with the rights of who is signed in."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from twinlake.base.errors import BusyError, TwinlakeError
+from twinlake.console import statement
+from twinlake.console.console import Console, status_of
+from twinlake.console.sessions import Session
+from twinlake.console.statement import SHOWN, Asked
+
+T = TypeVar("T")
+AT_ONCE = 8
+"""Statements; each waits in a thread that pages need, too."""
+CSV = "text/csv; charset=utf-8"
+
+
+def routes(console: Console) -> list[Route]:
+    turns = asyncio.Semaphore(AT_ONCE)
+
+    async def sent(ask: Callable[[], T], session: Session) -> T:
+        if turns.locked():
+            why = f"{AT_ONCE} others of this console are running"
+            raise BusyError("the query was not started", why, "ask again later")
+        async with turns:
+            try:
+                return await run_in_threadpool(ask)
+            except TwinlakeError as error:
+                raise statement.explained(error, session) from error
+
+    def page(session: Session, asked: Asked, status: int = 200, **more: object) -> Response:
+        shown = {"answer": None, "error": None, "limit": SHOWN, **more}
+        return console.page("query", session, status, active="query", asked=asked, **shown)
+
+    async def ask(request: Request, session: Session) -> Response:
+        return page(session, Asked())
+
+    async def run(request: Request, session: Session) -> Response:
+        asked = Asked.of(request.state.form)
+        try:
+            answer = await sent(lambda: statement.rows(console.settings, session, asked), session)
+        except TwinlakeError as error:
+            return page(session, asked, status_of(error), error=error)
+        return page(session, asked, answer=answer)
+
+    async def download(request: Request, session: Session) -> Response:
+        asked = Asked.of(request.state.form)
+        try:
+            pieces = await sent(lambda: statement.as_csv(console.settings, session, asked), session)
+        except TwinlakeError as error:
+            return page(session, asked, status_of(error), error=error)
+        headers = {"Content-Disposition": 'attachment; filename="twinlake.csv"'}
+        return StreamingResponse(pieces, headers=headers, media_type=CSV)
+
+    return [
+        Route("/query", console.signed_in(ask), methods=["GET"]),
+        Route("/query", console.signed_in(run), methods=["POST"]),
+        Route("/query.csv", console.signed_in(download), methods=["POST"]),
+    ]

@@ -1,0 +1,112 @@
+"""Statement: one query of a signed-in person, sent with that person's own login; its rows, or CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import IO, Any
+
+from twinlake.base.errors import DeniedError, UnreachableError, UsageError
+from twinlake.config.settings import Settings
+from twinlake.console.pages import cell_text
+from twinlake.console.sessions import Session
+from twinlake.reading.client import Row, Waiting, ask, ask_each
+
+SHOWN = 500
+"""Rows of a page."""
+MOST_IN_CSV = 100_000
+LONGEST_SQL = 100_000
+_IN_MEMORY = 4 << 20
+_PIECE = 64 << 10
+_NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What a form says."""
+
+    sql: str = ""
+    as_of: str = ""
+
+    @classmethod
+    def of(cls, form: dict[str, str]) -> Asked:
+        return cls(sql=form.get("sql", "").replace("\r\n", "\n"), as_of=form.get("as_of", "").strip())
+
+    def refuse_none(self) -> None:
+        if not self.sql.strip():
+            what = "there is no statement"
+            raise UsageError(what, "the text is empty", "write one, like SHOW TABLES IN serve")
+
+
+def rows(settings: Settings, session: Session, asked: Asked) -> dict[str, Any]:
+    """The SQL server's answer with the first SHOWN rows; `truncated` where there are more."""
+    asked.refuse_none()
+    services = replace(settings.services(), sql_user=session.user.name, sql_password=session.password)
+    return ask(services, asked.sql, SHOWN, asked.as_of or None, _waiting())
+
+
+def as_csv(settings: Settings, session: Session, asked: Asked) -> Iterator[bytes]:
+    """All rows, whole before the first piece is given; UsageError where there are more than MOST_IN_CSV."""
+    asked.refuse_none()
+    services = replace(settings.services(), sql_user=session.user.name, sql_password=session.password)
+    file: IO[bytes] = tempfile.SpooledTemporaryFile(_IN_MEMORY)
+
+    def take(head: dict[str, Any], found: Iterator[Row]) -> None:
+        if head["truncated"]:
+            raise UsageError(
+                "the rows were not written", f"there are more than {MOST_IN_CSV:,}",
+                "ask for fewer; `twinlake query --json` and JDBC give any number",
+            )  # fmt: skip
+        text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
+        writer = csv.writer(text)
+        writer.writerow([_harmless(column["name"]) for column in head["columns"]])
+        is_number = [column["type"].startswith(_NUMBERS) for column in head["columns"]]
+        for row in found:
+            values = zip(row.values(), is_number, strict=True)
+            writer.writerow([value if exact else _harmless(cell_text(value)) for value, exact in values])
+        text.detach()
+
+    try:
+        ask_each(services, asked.sql, MOST_IN_CSV, asked.as_of or None, take, _waiting())
+        file.seek(0)
+    except BaseException:
+        file.close()
+        raise
+    return _pieces(file)
+
+
+def explained(error: Exception, session: Session) -> Exception:
+    """What a person has to know who is signed in here and was refused there."""
+    if isinstance(error, UsageError) and error.what == "the request was refused":
+        return DeniedError(
+            f"the SQL server does not let {session.user.name} in",
+            "it asks the same users as this console, so they have been changed a moment ago, or it runs with "
+            "those of before",
+            "sign out and in again; `twinlake down` and `twinlake up` start it with the users of now",
+        )
+    return error
+
+
+def _waiting() -> Waiting:
+    def gone() -> None:
+        raise UnreachableError(
+            "the SQL server does not answer", "nobody listens at its address",
+            "see `twinlake status` and `twinlake logs sql`, then ask again",
+        )  # fmt: skip
+
+    return Waiting(say=lambda text: None, check=gone)
+
+
+def _harmless(text: str) -> str:
+    """What a spreadsheet would run as a formula begins with an apostrophe; values come from anybody."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def _pieces(file: IO[bytes]) -> Iterator[bytes]:
+    with file:
+        while piece := file.read(_PIECE):
+            yield piece
