@@ -39,6 +39,7 @@ SHARDS: dict[str, tuple[str, ...]] = {
     "reading": ("reading",),
     "releases": ("releases", "batch", "lineage"),
     "witness": ("witness",),
+    "console": ("console",),
 }
 """Shard -> the folders and files below `tests/` whose long tests it runs. The longest path that fits wins."""
 

@@ -28,6 +28,8 @@ SERVICES_EVERY_S = 10.0
 """To ask all of them costs Airflow and the broker more than the console: what runs tells of itself less often
 than what it does."""
 PATIENCE_S = 2.0
+FIRST_S = 8.0
+"""So long a page waits where nothing is known yet."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,14 +59,14 @@ class Source(Generic[T]):
         self._at: float | None = None
         self._error: TwinlakeError | None = None
 
-    def seen(self, patience_s: float = PATIENCE_S) -> Seen[T]:
-        """What is known; waits so long for an answer that is on its way."""
+    def seen(self) -> Seen[T]:
+        """What is known; waits a little for an answer that is on its way."""
         with self._changed:
             is_due = self._asked_at is None or self._clock() - self._asked_at >= self._every_s
             if is_due and not self._asking:
                 self._asking, self._asked_at = True, self._clock()
                 threading.Thread(target=self._look, name="figures", daemon=True).start()
-            self._changed.wait_for(lambda: not self._asking, patience_s)
+            self._changed.wait_for(lambda: not self._asking, FIRST_S if self._at is None else PATIENCE_S)
             age = None if self._at is None else self._clock() - self._at
             return Seen(value=self._value, age_s=age, error=self._error)
 

@@ -1,0 +1,184 @@
+"""A real browser, the real process of the console, and a lake server that answers as the real one does.
+
+What a browser alone shows: that its policy refuses code in a page, that a value is text and never a picture,
+that the page refreshes itself, and grows old by itself.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.broker import free_port
+from tests.cli.lake_server import TOKEN, Lake, listening
+from tests.console.conftest import RUNNING, STATUS, VERSION
+from tests.project import PROJECT
+from twinlake.base.waiting import wait_for
+from twinlake.config import users
+from twinlake.config.settings import Services
+from twinlake.services.folders import Folders
+from twinlake.services.supervise import record
+from twinlake.services.supervise.process import identity_of
+
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+pytestmark = [
+    pytest.mark.faults,
+    pytest.mark.skipif(
+        not (CHROMIUM and DRIVER),
+        reason="chromium and chromedriver are not installed (Debian: chromium-driver)",
+    ),
+]
+HOSTILE = "<img src=x onerror=\"document.title='run'\">"
+PHONE = (390, 844)
+
+
+class Answering(Lake):
+    """The lake server, with what a test gives it."""
+
+    status: dict[str, Any] = STATUS
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/status":
+            return httpx.Response(200, json=self.status)
+        return httpx.Response(200, json=[RUNNING])
+
+
+@pytest.fixture
+def lake() -> Answering:
+    return Answering()
+
+
+@pytest.fixture
+def port() -> int:
+    return free_port()
+
+
+@pytest.fixture
+def process(tmp_path: Path, lake: Answering, port: int) -> Iterator[subprocess.Popen[bytes]]:
+    """That of a console, which asks this lake server."""
+    file, folders = tmp_path / "access" / "users", Folders(home=tmp_path)
+    with listening(lake) as url, open(tmp_path / "console.log", "wb") as out:
+        Services(api_url=url, api_token=TOKEN).save(tmp_path / "services.json")
+        folders.make()
+        me = record.Record(part="supervisor", state="ready", identity=identity_of(os.getpid()))
+        record.save(folders, me)  # this process: it ends the console, and starts nothing else
+        users.ensure(file, {"admin": "secret", "analyst": "reader"}, "analyst")
+        started = subprocess.Popen(
+            [sys.executable, "-m", "twinlake.console", "--home", str(tmp_path), "--project", str(PROJECT),
+             "--users", str(file), "--port", str(port)],
+            cwd=PROJECT, stdout=out, stderr=out, env={"PATH": os.environ["PATH"]},
+        )  # fmt: skip
+        try:
+            yield started
+        finally:
+            started.terminate()
+            started.wait(20)
+
+
+@pytest.fixture
+def address(process: subprocess.Popen[bytes], port: int) -> str:
+    """Where it answers."""
+    found = f"http://127.0.0.1:{port}"
+
+    def answers() -> bool | None:
+        return httpx.get(f"{found}/health", trust_env=False).is_success or None
+
+    wait_for("the console", answers, 60, unready=(httpx.HTTPError,))
+    return found
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[Any]:
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM or ""
+    profile = f"--user-data-dir={tmp_path / 'profile'}"
+    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", profile):
+        options.add_argument(word)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    driver.set_window_size(*PHONE)
+    try:
+        yield driver
+    finally:
+        driver.quit()
+
+
+def sign_in(browser: Any, address: str, name: str, password: str) -> None:
+    """By keyboard alone."""
+    from selenium.webdriver.common.keys import Keys
+
+    browser.get(f"{address}/sign-in")
+    browser.switch_to.active_element.send_keys(name, Keys.TAB)
+    browser.switch_to.active_element.send_keys(password, Keys.ENTER)
+    wait_for("the page after the sign-in", lambda: "/sign-in" not in browser.current_url or None, 30)
+
+
+def said(browser: Any) -> str:
+    found: str = browser.find_element("css selector", "h1").text
+    return found
+
+
+def refused(browser: Any) -> list[str]:
+    """What the browser has refused because of the policy."""
+    messages = [one["message"] for one in browser.get_log("browser")]
+    return [one for one in messages if "Content Security Policy" in one]
+
+
+def test_home_says_well_then_by_itself_what_is_stalled_and_then_that_it_is_not_known(
+    browser: Any, address: str, lake: Answering
+) -> None:
+    sign_in(browser, address, "admin", "secret")
+    wait_for("the first figures", lambda: said(browser) == "All is well." or None, 30)
+    assert refused(browser) == []
+    wide = browser.execute_script("return document.documentElement.scrollWidth - window.innerWidth")
+    assert wide <= 0, "a phone would have to be pushed to and fro"
+
+    error = {"what": HOSTILE, "why": HOSTILE, "remedy": HOSTILE}
+    lake.status = {**STATUS, "versions": [{**VERSION, "stalled": True, "error": error}]}
+    wait_for("the page to say so", lambda: "needs a person" in said(browser) or None, 30)
+
+    assert HOSTILE in said(browser) and browser.find_elements("css selector", "img") == []
+    assert browser.title == "Home: Twinlake"
+
+
+def test_a_page_whose_console_has_died_does_not_say_well(
+    browser: Any, address: str, process: subprocess.Popen[bytes]
+) -> None:
+    sign_in(browser, address, "admin", "secret")
+    wait_for("the first figures", lambda: said(browser) == "All is well." or None, 30)
+
+    process.kill()
+
+    wait_for("the page to grow old", lambda: "has not answered for" in said(browser) or None, 60)
+
+
+def test_an_analyst_is_refused_an_act_and_what_they_give_is_shown_as_text(
+    browser: Any, address: str
+) -> None:
+    sign_in(browser, address, "analyst", "reader")
+    browser.get(f"{address}/jobs")
+    assert browser.find_elements("css selector", "td button") == []
+    browser.execute_script(
+        "const form = document.querySelector('.who'); form.action = '/jobs/j1/cancel'; form.submit()"
+    )
+    wait_for("the refusal", lambda: said(browser) == "That did not work" or None, 30)
+    assert "analyst may not do that" in browser.find_element("css selector", "main").text
+
+    browser.get(f"{address}/query")
+    browser.find_element("id", "sql").send_keys(HOSTILE)
+    browser.find_element("id", "as_of").send_keys(HOSTILE)
+    browser.find_element("css selector", "main form button").click()
+    wait_for("the answer", lambda: browser.find_elements("css selector", "[role=alert]") or None, 30)
+
+    assert browser.find_element("id", "sql").get_attribute("value") == HOSTILE
+    assert browser.find_elements("css selector", "img") == [] and browser.title == "Query: Twinlake"
