@@ -1,0 +1,111 @@
+"""Users are lines of one file: added, changed, removed one at a time, and nobody gets in by a broken one."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from twinlake.base.errors import NotFoundError, UsageError
+from twinlake.base.passwords import hashed
+from twinlake.config import users
+
+
+def roles(file: Path) -> dict[str, str]:
+    return {name: user.role for name, user in users.load(file).items()}
+
+
+def test_a_user_is_admitted_with_the_password_that_was_made_and_no_other(tmp_path: Path) -> None:
+    file = tmp_path / "users"
+    password, other = users.add(file, "ann", "analyst"), users.add(file, "ben", "operator")
+
+    admitted = users.admitted(file, "ben", other)
+
+    assert admitted is not None and admitted.acts
+    tries = [("ann", other), ("ann", ""), ("eve", password), ("", password), ("ann:1", password)]
+    assert [users.admitted(file, *one) for one in tries] == [None] * len(tries)
+    assert password not in file.read_text() and other not in file.read_text()
+
+
+def test_a_role_and_a_password_are_changed_and_a_user_removed(tmp_path: Path) -> None:
+    file = tmp_path / "users"
+    before = users.add(file, "ann", "analyst")
+
+    users.set_role(file, "ann", "admin")
+    after = users.new_password(file, "ann")
+
+    assert roles(file) == {"ann": "admin"}
+    assert users.admitted(file, "ann", before) is None and users.admitted(file, "ann", after)
+    users.remove(file, "ann")
+    assert roles(file) == {} and users.admitted(file, "ann", after) is None
+
+
+@pytest.mark.parametrize("name", ["", "a:b", "a b", "a\nb", "<img>", "-a", "ä", "a" * 65])
+def test_a_name_that_cannot_stand_in_the_file_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError, match="cannot be the name"):
+        users.add(tmp_path / "users", name, "analyst")
+
+
+def test_what_is_there_or_not_there_is_said(tmp_path: Path) -> None:
+    file = tmp_path / "users"
+    users.add(file, "ann", "analyst")
+
+    with pytest.raises(UsageError, match="a user ann already"):
+        users.add(file, "ann", "admin")
+    with pytest.raises(UsageError, match="no role 'root'"):
+        users.set_role(file, "ann", "root")
+    with pytest.raises(NotFoundError, match="no user 'eve'"):
+        users.remove(file, "eve")
+
+
+BROKEN = ["mallory", "a:1:zz:ff:admin", "a:1:ff:ff:root", "a::ff:ff", "", "a:1:ff:ff:"]
+
+
+@pytest.mark.parametrize("line", BROKEN)
+def test_a_file_with_a_line_that_is_none_of_ours_admits_nobody(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "users"
+    password = users.add(file, "ann", "analyst")
+    file.write_text(f"{file.read_text()}{line}\n")
+
+    with pytest.raises(UsageError, match="line 2"):
+        users.admitted(file, "ann", password)
+
+
+def test_a_line_without_a_role_reads(tmp_path: Path) -> None:
+    """As the SQL server's tests, and files of before, have it."""
+    file = tmp_path / "users"
+    file.write_text(hashed("ann", "secret"))
+
+    found = users.admitted(file, "ann", "secret")
+
+    assert found is not None and found.role == "analyst"
+
+
+def test_the_first_admin_is_made_with_the_file_alone_and_the_reader_whenever_it_is_missing(
+    tmp_path: Path,
+) -> None:
+    file, first = tmp_path / "access" / "users", {"analyst": "a", "admin": "b"}
+    users.ensure(file, first, "analyst")
+    made = file.read_text()
+
+    users.ensure(file, first, "analyst")
+    assert file.read_text() == made and roles(file) == {"analyst": "analyst", "admin": "admin"}
+    users.remove(file, "admin")
+    users.remove(file, "analyst")
+    users.ensure(file, {"analyst": "c", "admin": "b"}, "analyst")
+
+    assert roles(file) == {"analyst": "analyst"} and users.admitted(file, "analyst", "c")
+
+
+def test_of_changes_at_once_none_is_lost(tmp_path: Path) -> None:
+    file = tmp_path / "users"
+    names = [f"user-{number}" for number in range(8)]
+    threads = [threading.Thread(target=users.add, args=(file, name, "analyst")) for name in names]
+
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(roles(file)) == names
