@@ -1,0 +1,57 @@
+"""Takes the pictures of docs/console.md: `python -m benchmarks.console_pictures --home HOME` of what runs.
+
+It signs in as the first user, asks one statement, and keeps a picture of each page below docs/pictures/.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import time
+from pathlib import Path
+
+from selenium import webdriver
+from selenium.webdriver.common.keys import Keys
+
+from twinlake.config.settings import Services
+
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "pictures"
+STATEMENT = "SELECT verdict, reasons, count(*) AS records FROM serve.orders_quarantine GROUP BY ALL"
+SIZE = (1000, 900)
+SETTLED_S = 11.0
+"""All services have been asked by then."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--home", type=Path, required=True)
+    parser.add_argument("--statement", default=STATEMENT)
+    given = parser.parse_args()
+    services = Services.load(given.home / "services.json")
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium") or ""
+    for word in ("--headless=new", "--no-sandbox", "--disable-gpu"):
+        options.add_argument(word)
+    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
+    FOLDER.mkdir(exist_ok=True)
+    try:
+        browser.set_window_size(*SIZE)
+        browser.get(f"{services.console_url}/sign-in")
+        browser.save_screenshot(str(FOLDER / "console_sign_in.png"))
+        browser.switch_to.active_element.send_keys(services.console_user, Keys.TAB)
+        browser.switch_to.active_element.send_keys(services.console_password, Keys.ENTER)
+        time.sleep(SETTLED_S)
+        for name, path in (("home", "/"), ("jobs", "/jobs")):
+            browser.get(services.console_url + path)
+            browser.save_screenshot(str(FOLDER / f"console_{name}.png"))
+        browser.get(f"{services.console_url}/query")
+        browser.find_element("id", "sql").send_keys(given.statement)
+        browser.find_element("css selector", "main form button").click()
+        time.sleep(SETTLED_S)
+        browser.save_screenshot(str(FOLDER / "console_query.png"))
+    finally:
+        browser.quit()
+
+
+if __name__ == "__main__":
+    main()
