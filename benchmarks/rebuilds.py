@@ -26,8 +26,8 @@ from rich.table import Table
 from benchmarks.meter import Meter
 from benchmarks.platform import BenchmarkError, Platform
 from benchmarks.subjects import ITEMS, KEYS, STORED, VIEWS
+from twinlake.base.errors import near
 from twinlake.base.files import replace_file
-from twinlake.base.near import near
 from twinlake.base.times import format_moment
 from twinlake.cli.output import load_settings
 from twinlake.config.project import Project

@@ -159,7 +159,7 @@ def test_a_table_without_tests_is_tried_over_values_of_our_own(tmp_path: Path) -
         ({TABLE: "import sys\n\nsys.exit(0)\n"}, "pages", "SystemExit"),
         ({TABLE: ""}, "pages", "pages.py has no TABLE"),
         ({TABLE: PAGES.replace('"seconds": "seconds"', '"seconds": "seconds +* 2"')}, "pages",
-         "it is not SQL: nothing can be read at `seconds +* 2`"),
+         "it is not SQL: `*` follows `+` at `seconds +*`"),
         ({TABLE: PAGES.replace('keys=("page",)', 'keys=("pgae",)')}, "pages",
          "pages.py:8:11: key 'pgae' is not one of its columns; did you mean page?"),
         ({FILE: "cases: {\n"}, "pages", "tests    their file is wrong"),

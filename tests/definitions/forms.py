@@ -28,6 +28,8 @@ FORMS = [
     "range", "row", "end", "a.end", "a.order", "a.timestamp", "day(a)", "month", "interval", "unique(a)",
     "`order`", "start", "a.start", "array(1,2)[-1]", "element_at(a, -1).b", "get(a, 0)", "`a``b`",
     "cast(a AS timestamp) >= current_date() - 7",
+    "upper(from)", "coalesce(from, to)", "commit IS NOT NULL", "begin < end", "update IS NOT NULL", "a - -1",
+    "a * -1", "a = ~b", "a >>> 1", "window.start", "limit + offset", "-a = +b", "count(*) > 1",
 ]  # fmt: skip
 """Expressions, some of them over columns that are named as keywords are."""
 QUERIES = [
@@ -56,5 +58,7 @@ QUERIES = [
     "SELECT lag(a) IGNORE NULLS OVER (ORDER BY a) FROM t", "SELECT count(DISTINCT a, b) FROM t",
     "SELECT a FROM t AS OF JOIN u", "SELECT mode() WITHIN GROUP (ORDER BY a) FROM t",
     "SELECT array_agg(DISTINCT a) FROM t",
+    "SELECT a FROM t GROUP BY window(ts, '1 day')", "SELECT sum(a) OVER (CLUSTER BY b) FROM t",
+    "SELECT a FROM t |> UNION ALL SELECT a FROM t", "SELECT from FROM t", "SELECT a FROM t GROUP BY offset",
 ]  # fmt: skip
 """Statements that read."""

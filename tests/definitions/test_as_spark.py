@@ -11,7 +11,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from tests.definitions.forms import FORMS, QUERIES
-from tests.definitions.test_without_spark import ORDERS, TAKEN, typed
+from tests.definitions.test_without_spark import NO_SQL, ORDERS, TAKEN, typed
 from tests.longer import some
 from tests.project import EXAMPLES, OURS, SOURCES, TABLES, example_of
 from tests.witness import hostile_values
@@ -91,15 +91,30 @@ def test_what_must_not_be_wrong_is_taken_by_spark(spark: SparkSession) -> None:
 
 def test_what_is_no_sql_without_spark_is_none_to_spark(spark: SparkSession) -> None:
     parser = spark._jsparkSession.sessionState().sqlParser()
-    taken = list[str]()
-    for parse, texts in ((parser.parseExpression, FORMS), (parser.parsePlan, QUERIES)):
+    refused, wrong = list[str](), dict[str, str]()
+    for parse, texts, why_wrong in (
+        (parser.parseExpression, FORMS, syntax.why_no_expression),
+        (parser.parsePlan, QUERIES, syntax.why_no_query),
+    ):
         for sql in texts:
-            with suppress(Exception):
+            try:
                 parse(sql)
-                taken.append(sql)
+            except Exception:  # py4j passes on what the parser throws, without a common class
+                refused.append(sql)
+                continue
+            if why := why_wrong(sql):
+                wrong[sql] = why
 
-    assert len(taken) > 0.95 * (len(FORMS) + len(QUERIES))
-    assert {sql: why for sql in taken if (why := syntax.why_wrong(sql))} == {}
+    assert wrong == {} and len(refused) < 0.05 * (len(FORMS) + len(QUERIES))
+
+
+@pytest.mark.parametrize("sql", NO_SQL)
+def test_what_is_called_no_sql_is_none_to_spark(spark: SparkSession, sql: str) -> None:
+    parser = spark._jsparkSession.sessionState().sqlParser()
+
+    assert syntax.why_no_expression(sql)
+    with pytest.raises(Exception, match="PARSE_SYNTAX_ERROR"):
+        parser.parseExpression(sql)
 
 
 @pytest.mark.faults
@@ -112,7 +127,7 @@ def test_no_example_of_spark_s_own_docs_is_called_no_sql(spark: SparkSession) ->
             examples += (one.split("\n")[0] for one in re.findall(r"> (SELECT .*?);\s*$", text, re.M | re.S))
 
     assert len(examples) > 1000
-    assert {sql: why for sql in examples if (why := syntax.why_wrong(sql))} == {}
+    assert {sql: why for sql in examples if (why := syntax.why_no_query(sql))} == {}
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)

@@ -73,6 +73,18 @@ def test_columns_of_a_query_go_through_what_it_names_itself() -> None:
     assert {Source("sales", "total"), Source("regions", "region")} <= set(made.rows)
 
 
+def test_names_keep_their_capitals_and_joins_by_using_count() -> None:
+    whole: Any = {"columns": ("orderId", "n"), "keys": ("orderId",), "by": ("orderId",)}
+    sql = "SELECT DISTINCT orderid AS orderId, Boss AS n FROM orders JOIN regions USING (REGION)"
+    table = Derived(name="d", reads=("Orders", "regions"), sql=sql, **whole)
+
+    made = made_of(table, {"Orders": ["orderId", "region"], "regions": ["region", "boss"]})
+
+    assert shown(made) == {"orderId": ["Orders.orderId"], "n": ["regions.boss"]}
+    deciding = {Source("Orders", "region"), Source("regions", "region"), Source("Orders", "orderId")}
+    assert deciding <= set(made.rows)
+
+
 def test_a_query_that_is_not_understood_is_made_of_all_that_stands_in_it() -> None:
     made = of_query("SELEKT region, total FROM sales", "region", "total")
 

@@ -65,7 +65,8 @@ def test_a_stream_begins_goes_on_fails_and_begins_again(
     monkeypatch.setattr(module, "EVERY_S", 0.0)
     latest = next(table for table in TABLES if table.name == "latest_order")
     version, topic = stored(tmp_path, latest), load_topic("orders", OURS)
-    lineage = Lineage(tmp_path, "id", lambda: "one:9092", Sender(file := tmp_path / "lineage.jsonl"))
+    sender = Sender(file := tmp_path / "lineage.jsonl")
+    lineage = Lineage(tmp_path, "id", lambda: "one:9092", lambda: {"orders": topic}, sender)
     ingest: dict[str, Any] = {"name": "orders", "state": "running", "error": None, "records": 10}
     advance: dict[str, Any] = {
         "table": "latest_order", "version": version.name, "stalled": False, "error": None,
@@ -74,7 +75,7 @@ def test_a_stream_begins_goes_on_fails_and_begins_again(
 
     def look(versions: list[dict[str, Any]], **changed: Any) -> None:
         status = {"topics": [{**ingest, **changed}], "versions": versions}
-        lineage.look(lambda: status, {"orders": topic}, lambda: [version])
+        lineage.look(lambda: status, lambda: [version])
 
     look([advance])
     look([{**advance, "position": {"orders": 2}}], records=25)
@@ -143,15 +144,18 @@ class Receiver:
 
     def __init__(self) -> None:
         self.is_away, self.got, self.asked = True, list[dict[str, Any]](), 0
+        self.refused: set[str] = set()
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 outer.asked += 1
-                if not outer.is_away:
-                    outer.got.append({"key": self.headers["Authorization"], "body": json.loads(body)})
-                self.send_response(503 if outer.is_away else 201)
+                event = json.loads(body)
+                is_refused = event["run"]["runId"][-1] in outer.refused
+                if not outer.is_away and not is_refused:
+                    outer.got.append({"key": self.headers["Authorization"], "body": event})
+                self.send_response(503 if outer.is_away else 422 if is_refused else 201)
                 self.end_headers()
 
             def log_message(self, *args: Any) -> None:
@@ -174,7 +178,7 @@ def event(number: int) -> ol.RunEvent:
                        job=ol.Job("n", "j"), producer="urn:twinlake:1")  # fmt: skip
 
 
-def test_a_receiver_that_was_away_gets_all_in_order_and_is_shown_the_key(
+def test_a_receiver_that_was_away_gets_all_in_order_but_what_it_refuses_and_is_shown_the_key(
     tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sending, "AGAIN_S", 0.05)
@@ -187,12 +191,12 @@ def test_a_receiver_that_was_away_gets_all_in_order_and_is_shown_the_key(
     wait_for("two tries", lambda: receiver.asked >= 2 or None, 30)
     assert len(lines(file)) == 3 and receiver.got == []
 
-    receiver.is_away = False
-    wait_for("all", lambda: len(receiver.got) == 3 or None, 30)
+    receiver.is_away, receiver.refused = False, {"1"}
+    wait_for("all but the one", lambda: len(receiver.got) == 2 or None, 30)
     sender.put(event(3))
     sender.stop()
 
-    assert [one["body"]["run"]["runId"][-1] for one in receiver.got] == ["0", "1", "2", "3"]
+    assert [one["body"]["run"]["runId"][-1] for one in receiver.got] == ["0", "2", "3"]
     assert {one["key"] for one in receiver.got} == {"Bearer s3cret"}
     assert len(lines(file)) == 4 and "s3cret" not in file.read_text()
 
@@ -203,6 +207,53 @@ def test_places_are_named_as_openlineage_names_them() -> None:
     kafka, log = events.topic("orders"), events.log(load_topic("orders", OURS))
     assert (kafka.namespace, kafka.name) == ("kafka://one:9092", "orders")
     assert (log.namespace, log.name) == ("hdfs://name-node:8020", "/lake/logs/orders")
+
+
+def test_a_stream_that_cannot_be_told_keeps_no_other_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LOOK_S", 0.0)
+    topics = {name: load_topic("orders", OURS) for name in ("broken", "orders")}
+    sender = Sender(file := tmp_path / "lineage.jsonl")
+    lineage = Lineage(tmp_path, "id", lambda: "one:9092", lambda: topics, sender)
+    topics["broken"] = None  # type: ignore[assignment]
+    ingest = {"state": "running", "error": None, "records": 1}
+    status = {"topics": [{**ingest, "name": name} for name in topics], "versions": []}
+
+    lineage.look(lambda: status, lambda: [])
+    lineage.stop()
+
+    assert [(one["job"]["name"], one["eventType"]) for one in lines(file)] == [
+        ("ingest.orders", "START"), ("ingest.orders", "COMPLETE"),
+    ]  # fmt: skip
+
+
+def test_a_key_that_is_not_there_yet_is_read_later(
+    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sending, "AGAIN_S", 0.05)
+    receiver.is_away, key = False, tmp_path / "key"
+    sender = Sender(None, f"http://127.0.0.1:{receiver.server.server_port}", key)
+    sender.put(event(0))
+    key.write_text("late\n")
+    key.chmod(0o600)
+
+    wait_for("the event", lambda: receiver.got or None, 30)
+    sender.stop()
+
+    assert receiver.got[0]["key"] == "Bearer late"
+
+
+def test_a_file_that_cannot_be_made_is_an_error_and_the_next_is_tried(tmp_path: Path) -> None:
+    (tmp_path / "folder").write_text("")
+    sender = Sender(tmp_path / "folder" / "lineage.jsonl")
+    with pytest.raises(OSError):
+        sender.put(event(0))
+    (tmp_path / "folder").unlink()
+
+    sender.put(event(1))
+
+    assert len(lines(tmp_path / "folder" / "lineage.jsonl")) == 1
 
 
 def test_nothing_is_written_where_it_is_off(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""Owns every error that an operator or engineer can act on, and the exit code each one ends in.
+"""Owns every error that an operator or engineer can act on, the exit code each one ends in, and what may be
+meant by a misspelt name.
 
 TwinlakeError                 exit 1
 |- UsageError                 exit 2   the request itself is wrong
@@ -25,6 +26,7 @@ Three live beside what raises them: CancelledError (run.py), PassedError and Clo
 
 from __future__ import annotations
 
+import difflib
 import re
 import traceback
 from collections.abc import Iterable, Mapping
@@ -236,3 +238,17 @@ def visible(text: str) -> str:
     `--json` tells.
     """
     return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+_MOST_NAMES = 30
+"""Of more names none is listed: nobody reads them."""
+
+
+def near(name: str, known: Iterable[str], *, listed: bool = True) -> str:
+    """What may have been meant, as the end of a sentence; else all that is known, if it is to be listed."""
+    known = tuple(known)
+    lowered = {one.lower(): one for one in known}
+    found = difflib.get_close_matches(name.lower(), lowered, 1)
+    if found:
+        return f"; did you mean {lowered[found[0]]}?"
+    return f"; known: {', '.join(known)}" if listed and 0 < len(known) <= _MOST_NAMES else ""

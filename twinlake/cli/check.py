@@ -14,6 +14,7 @@ import typer
 
 from twinlake.base.errors import OtherServerError, TwinlakeError, UnreachableError
 from twinlake.base.files import shown_path
+from twinlake.base.interrupt import leave_at_once, restored
 from twinlake.cli.output import load_settings, print_json, tell
 from twinlake.config.settings import Settings
 
@@ -60,6 +61,7 @@ def without_spark(given: Settings) -> dict[str, Any]:
     return check(given.sources, checked=Checked(given.project.root / KEPT), lake=given.lake).to_json()
 
 
+@restored()
 def by_spark(given: Settings) -> dict[str, Any]:
     """The report with all that can be said; Spark is started where it has something to say."""
     from twinlake.releases.check import check
@@ -107,7 +109,11 @@ def _show(report: Mapping[str, Any]) -> None:
     for problem in report["problems"]:
         print(_shown(problem))
     many = len(report["problems"])
-    tell(("all is well" if report["ok"] else f"{many} to repair", "green" if report["ok"] else "red"))
+    if report["ok"]:
+        is_whole = not report["only_full"]
+        tell(("all is well", "green") if is_whole else ("nothing is wrong as far as is known", "yellow"))
+    else:
+        tell((f"{many} to repair", "red"))
     if rest := left(report):
         tell("only `twinlake check --full` can say ", "; ".join(rest))
 
@@ -120,6 +126,7 @@ def left(report: Mapping[str, Any]) -> list[str]:
     return found
 
 
+@restored()
 def refuse_stranding(given: Settings) -> None:
     """ContractError for files that would strand tables of the lake, before it works with them."""
     from twinlake.releases.stranded import load_all, stranded
@@ -147,6 +154,7 @@ def _spark(settings: Settings) -> SparkSession:
 
     ensure_jars(settings, os.environ, tell)
     said = settings.home / "spark.log"
+    leave_at_once()
     try:
         with stderr_to(said):
             return session(settings, name="twinlake-check", memory="1g", cores=1, plans_only=True)

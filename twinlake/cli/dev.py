@@ -12,6 +12,7 @@ import typer
 
 from twinlake.base.errors import TwinlakeError
 from twinlake.base.files import shown_path
+from twinlake.base.interrupt import leave_at_once, restored
 from twinlake.cli.local_lake import live_definitions, log_files
 from twinlake.cli.output import load_settings, say, show_error, show_rows, tell
 from twinlake.config.settings import Settings
@@ -57,7 +58,7 @@ def dev(
     from twinlake.definitions.loader import imported
 
     settings = load_settings()
-    session = _Session(settings, table, full)
+    session = _Session(settings, table, full, once)
     if once:
         session.look()
         if code := session.exit_code:
@@ -74,10 +75,10 @@ def dev(
 class _Session:
     """One table under development."""
 
-    def __init__(self, settings: Settings, table: str, full: bool) -> None:
+    def __init__(self, settings: Settings, table: str, full: bool, once: bool) -> None:
         from twinlake.unit_tests.developing import Developing
 
-        self._settings, self._table, self._full = settings, table, full
+        self._settings, self._table, self._full, self._once = settings, table, full, once
         self._developing = Developing(table)
         self._columns: dict[str, str] | None = None
         self._is_right, self._is_left = False, False
@@ -99,6 +100,7 @@ class _Session:
         """Of what the last look has found."""
         return WRONG if not self._is_right else UNKNOWN if self._is_left else 0
 
+    @restored()
     def look(self, full: bool = False) -> None:
         """Says all that there is to say."""
         from twinlake.definitions.loader import load
@@ -159,7 +161,7 @@ class _Session:
         return known and not mine
 
     def _why_not_there(self, tables: Iterable[str]) -> str:
-        from twinlake.base.near import near
+        from twinlake.base.errors import near
 
         for project in self._settings.sources:
             for file in project.tables.rglob(f"{self._table}.py"):
@@ -188,7 +190,8 @@ class _Session:
             if tried.found is None:
                 self._is_left = True
                 say("rows     ", (f"only Spark can say: {tried.refused}", "yellow"))
-                tell(f"type {BY_SPARK} and Enter to have Spark say it: the first time it takes half a minute")
+                ask = "add --full" if self._once else f"type {BY_SPARK} and Enter"
+                tell(f"{ask} to have Spark say it: the first time it takes half a minute")
             else:
                 _tell_found(tried.found)
                 _tell_lines("since the last save", tried.since)
@@ -252,6 +255,7 @@ class _Session:
         from twinlake.unit_tests.second import spark_of
 
         tell("asking Spark")
+        leave_at_once()
         return spark_of(self._settings, os.environ, tell)
 
 

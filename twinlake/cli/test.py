@@ -13,6 +13,7 @@ import typer
 
 from twinlake.base.errors import UsageError
 from twinlake.base.files import shown_path
+from twinlake.base.interrupt import leave_at_once, restored
 from twinlake.cli.output import load_settings, say, show_error, tell
 from twinlake.config.settings import Settings
 
@@ -94,6 +95,7 @@ def _watch(settings: Settings, asked: _Asked) -> NoReturn:
     watch(settings.sources, look)
 
 
+@restored()
 def _run(settings: Settings, asked: _Asked) -> int:
     """Collects, runs and tells; the exit code."""
     from twinlake.unit_tests import junit
@@ -155,4 +157,5 @@ def _spark(settings: Settings) -> Second:
 
     if not is_open():
         tell("starting Spark, which runs what the witness does not evaluate and all of --full")
+    leave_at_once()
     return spark_of(settings, os.environ, tell)

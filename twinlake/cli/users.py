@@ -56,6 +56,7 @@ def remove(name: Name) -> None:
 
 def role(name: Name, role: Annotated[str, typer.Argument(help=f"one of {', '.join(users.ROLES)}")]) -> None:
     """Give a user another role."""
+    _refuse_reader(name, "given another role")
     users.set_role(_file(load_settings()), name, role)
     tell(f"{name} has the role {role} now")
 

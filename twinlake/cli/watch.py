@@ -99,7 +99,10 @@ class _Listener:
             return
         if not select.select([self._input], [], [], seconds)[0]:
             return
-        read = os.read(self._input, 4096)  # not by Python's buffer, in which `select` sees nothing
+        try:
+            read = os.read(self._input, 4096)  # not by Python's buffer, in which `select` sees nothing
+        except OSError:  # the terminal is gone
+            read = b""
         if not read:
             self._input = None  # its end: nobody types any more
         *lines, self._begun = (self._begun + read).split(b"\n")

@@ -51,6 +51,11 @@ class User:
         return f"{self.line}:{self.role}\n"
 
 
+def can_be_name(text: str) -> bool:
+    """Whether a user could have this name."""
+    return _NAME.fullmatch(text) is not None
+
+
 def load(file: Path) -> dict[str, User]:
     """Every user by name. Nobody where there is no file; UsageError for one that is not ours, so that nobody
     gets in by what is left of it."""
@@ -84,7 +89,7 @@ def admitted(file: Path, name: str, password: str) -> User | None:
 def add(file: Path, name: str, role: str) -> str:
     """A new user's password, which is nowhere else; UsageError for a name or role that cannot be, or is
     there."""
-    if not _NAME.fullmatch(name):
+    if not can_be_name(name):
         raise UsageError(
             f"{name!r} cannot be the name of a user",
             "it has other characters than letters, digits and _.@-, or more than 64",

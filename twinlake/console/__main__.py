@@ -39,9 +39,10 @@ def main(arguments: list[str] | None = None) -> int:
         is_tls = given.certificate is not None
         console = Console.of(settings, given.users, given.port, is_tls, utc_now)
         config = uvicorn.Config(
-            build_app(console, given.name), host=given.listen, port=given.port, log_level="warning",
-            log_config=None, access_log=False, http=Protocol, server_header=False, lifespan="off", ws="none",
-            ssl_certfile=given.certificate, ssl_keyfile=given.key,
+            build_app(console, (*given.name, given.listen)), host=given.listen, port=given.port,
+            log_level="warning", log_config=None, access_log=False, http=Protocol, server_header=False,
+            lifespan="off", ws="none", ssl_certfile=given.certificate,
+            ssl_keyfile=given.key,
         )  # fmt: skip
     except TwinlakeError as error:
         print(error, file=sys.stderr)

@@ -48,7 +48,7 @@ def routes(console: Console) -> list[Route]:
         except TwinlakeError as error:
             return console.error(error, None)
         if user is None:
-            journal.warning("a sign-in was refused", user=name[:100])
+            journal.warning("a sign-in was refused")  # what stands for a name may be a password
             return shown(request, 401, WRONG, name)
         journal.info("signed in", user=user.name, role=user.role)
         console.sessions.end(request.cookies.get(console.cookie, ""))
@@ -72,6 +72,8 @@ def routes(console: Console) -> list[Route]:
 
 
 async def _admitted(console: Console, name: str, password: str) -> User | None:
+    if not users.can_be_name(name):  # nobody has it, and nothing is kept of it
+        return None
     with console.slowdown.trying(name) as wait_s:
         await asyncio.sleep(wait_s)
         user = await run_in_threadpool(users.admitted, console.users_file, name, password)

@@ -1,8 +1,9 @@
-"""Slowdown: who guesses a password waits ever longer for the answer, and only so many guess at once."""
+"""Slowdown: who guesses a password waits ever longer for the answer, and only so many guess one at once."""
 
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -17,38 +18,41 @@ FIRST_S = 0.5
 FORGOTTEN_S = 600.0
 MOST_NAMES = 1_000
 AT_ONCE = 20
+"""By one name."""
 
 
 class Slowdown:
     """Counts wrong passwords by name, whatever name was given. Thread-safe.
 
-    Nobody is locked out by the guesses of others: who knows the password waits at most LONGEST_S.
+    Who knows the password waits at most LONGEST_S, and is kept out only while many guess by the same name.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._lock = threading.Lock()
         self._wrong: dict[str, tuple[int, float]] = {}
-        self._trying = 0
+        self._trying: Counter[str] = Counter()
 
     @contextmanager
     def trying(self, name: str) -> Iterator[float]:
         """Within it the caller waits so many seconds, then looks at the password; BusyError where too many do
         so already."""
         with self._lock:
-            if self._trying >= AT_ONCE:
+            if self._trying[name] >= AT_ONCE:
                 raise BusyError(
-                    "nobody can sign in right now", f"{AT_ONCE} others are trying",
+                    f"{name} cannot sign in right now", f"{AT_ONCE} others try to by this name",
                     "try again in a few seconds",
                 )  # fmt: skip
-            self._trying += 1
+            self._trying[name] += 1
             count, at = self._wrong.get(name, (0, 0.0))
         try:
             is_old = self._clock() - at > FORGOTTEN_S
             yield 0.0 if not count or is_old else min(LONGEST_S, FIRST_S * 2.0 ** (count - 1))
         finally:
             with self._lock:
-                self._trying -= 1
+                self._trying[name] -= 1
+                if not self._trying[name]:
+                    del self._trying[name]
 
     def was_wrong(self, name: str) -> None:
         with self._lock:

@@ -61,14 +61,18 @@ def as_csv(settings: Settings, session: Session, asked: Asked) -> Iterator[bytes
                 "the rows were not written", f"there are more than {MOST_IN_CSV:,}",
                 "ask for fewer; `twinlake query --json` and JDBC give any number",
             )  # fmt: skip
+        file.seek(0)  # of an answer that broke off, and is asked for again
+        file.truncate()
         text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
-        writer = csv.writer(text)
-        writer.writerow([_harmless(column["name"]) for column in head["columns"]])
-        is_number = [column["type"].startswith(_NUMBERS) for column in head["columns"]]
-        for row in found:
-            values = zip(row.values(), is_number, strict=True)
-            writer.writerow([value if exact else _harmless(cell_text(value)) for value, exact in values])
-        text.detach()
+        try:
+            writer = csv.writer(text)
+            writer.writerow([_harmless(column["name"]) for column in head["columns"]])
+            is_number = [column["type"].startswith(_NUMBERS) for column in head["columns"]]
+            for row in found:
+                values = zip(row.values(), is_number, strict=True)
+                writer.writerow([value if exact else _harmless(cell_text(value)) for value, exact in values])
+        finally:
+            text.detach()  # or the file would be closed with it
 
     try:
         ask_each(services, asked.sql, MOST_IN_CSV, asked.as_of or None, take, _waiting())

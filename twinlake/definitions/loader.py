@@ -17,9 +17,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from types import ModuleType
 
-from twinlake.base.errors import DefinitionError, TwinlakeError, raised_at
+from twinlake.base.errors import DefinitionError, TwinlakeError, near, raised_at
 from twinlake.base.files import shown_path
-from twinlake.base.near import near
+from twinlake.base.interrupt import Interrupted
 from twinlake.config.project import Project
 from twinlake.kinds.all import KINDS
 from twinlake.kinds.definition import Place
@@ -115,7 +115,7 @@ def _of_module(folder: Path, file: Path, package: str) -> tuple[Kind, ...]:
     try:
         with redirect_stdout(sys.stderr):  # what it prints would be a part of `--json`
             module = importlib.import_module(".".join((package, *file.with_suffix("").parts)))
-    except (TwinlakeError, KeyboardInterrupt):
+    except (TwinlakeError, KeyboardInterrupt, Interrupted):
         raise
     except BaseException as error:  # `sys.exit(0)` would pass for a check that found nothing
         _FAILED.update(_passed(error))

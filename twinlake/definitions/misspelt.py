@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from twinlake.base.near import near
+from twinlake.base.errors import near
 from twinlake.kinds import functions
 from twinlake.witness.names import Used, used
 

@@ -80,7 +80,7 @@ class TypedRows:
         try:
             tree = parse(sql)
         except Refused:
-            if why := syntax.why_wrong(sql):
+            if why := syntax.why_no_expression(sql):
                 raise Misspelt(misspelt.Wrong("", why)) from None
             raise
         for wrong in misspelt.in_expression(tree, self._names):

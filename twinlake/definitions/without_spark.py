@@ -110,7 +110,7 @@ class Typist:
         try:
             tree = parse(sql)
         except Refused:
-            if why := syntax.why_wrong(sql):
+            if why := syntax.why_no_query(sql):
                 yield table.error_at_text(sql, f"sql: {why}")
             return  # `_view` says what else there is
         if not isinstance(tree, exp.Query):

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from twinlake.base.errors import DefinitionError, UsageError
+from twinlake.base.errors import DefinitionError, UsageError, near
 from twinlake.base.files import shown_path
-from twinlake.base.near import near
 from twinlake.kinds.declared import misfits
 from twinlake.kinds.lineage import behind_sql
 from twinlake.topics.avro_type import COLUMN_NAME

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 from sqlglot.lineage import lineage as traced
 
 from twinlake.kinds import sessions
@@ -116,20 +115,23 @@ def _of_rolling(table: Any, inputs: Columns) -> Made:
 
 
 def _of_query(table: Any, inputs: Columns) -> Made:
-    schema = {name: dict.fromkeys(columns, "unknown") for name, columns in inputs.items()}
     try:
         tree = parse(table.sql)
-        found = {name: tuple(_leaves(name, tree, schema)) for name in table.output}
-    except (Refused, SqlglotError, ValueError, RecursionError):
+        found = {name: tuple(_leaves(name, tree, inputs)) for name in table.output}
+    except Exception:  # of what sqlglot cannot follow it says so in many ways
         known = {name: (Source(owner, name),) for owner in inputs for name in inputs[owner]}
         words = tuple(_words(table.sql, known))
         found = dict.fromkeys(table.output, words)
         return Made(found, words)
     deciding = (exp.Where, exp.Having, exp.Group, exp.Join, exp.Order, exp.Qualify)
+    using = (one for join in tree.find_all(exp.Join) for one in join.args.get("using") or ())
     places = {column.lower(): [Source(owner, column) for owner in inputs if column in inputs[owner]]
               for columns in inputs.values() for column in columns}  # fmt: skip
-    names = (one.name.lower() for node in tree.find_all(*deciding) for one in node.find_all(exp.Column))
-    return Made(found, tuple(one for name in names for one in places.get(name, ())))
+    named = (one for node in tree.find_all(*deciding) for one in node.find_all(exp.Column))
+    rows = [one for each in (*named, *using) for one in places.get(each.name.lower(), ())]
+    if tree.find(exp.Distinct):  # of the columns themselves
+        rows += [one for sources in found.values() for one in sources]
+    return Made(found, tuple(rows))
 
 
 def _of_all(table: Kind, inputs: Columns) -> Made:
@@ -143,11 +145,16 @@ _KINDS = {
 }  # fmt: skip
 
 
-def _leaves(column: str, tree: exp.Expression, schema: Mapping[str, Any]) -> Iterator[Source]:
+def _leaves(column: str, tree: exp.Expression, inputs: Columns) -> Iterator[Source]:
     """The columns of tables at which a column of a SELECT ends, through all that it names itself."""
-    for node in traced(column, tree.copy(), schema=dict(schema), dialect="spark").walk():
-        if not node.downstream and isinstance(node.source, exp.Table) and node.source.name in schema:
-            yield Source(node.source.name, node.name.rpartition(".")[2].strip("`\""))
+    owners = {name.lower(): name for name in inputs}
+    schema = {name: dict.fromkeys(columns, "unknown") for name, columns in inputs.items()}
+    for node in traced(column, tree.copy(), schema=schema, dialect="spark").walk():
+        if node.downstream or not isinstance(node.source, exp.Table):
+            continue
+        if owner := owners.get(node.source.name.lower()):
+            small = node.name.rpartition(".")[2].strip("`\"").lower()  # names lose their capitals on the way
+            yield from (Source(owner, one) for one in inputs[owner] if one.lower() == small)
 
 
 def _named(sql: str, known: Mapping[str, Sources]) -> Iterator[Source]:

@@ -38,6 +38,7 @@ LOOK_S = 5.0
 RUNNING = "running"
 Sides = tuple[list[Any], list[Any]]
 """The data sets that are read, and those that are written."""
+Topics = Callable[[], Mapping[str, Topic]]
 
 
 @dataclass
@@ -48,23 +49,25 @@ class _Stream:
     """How far it was then: records of a log, batch numbers of a version."""
 
 
-def of_lake(settings: Settings, lake_id: str) -> Lineage:
-    """Of the lake of these settings, as `[lineage]` says."""
+def of_lake(settings: Settings, lake_id: str, topics: Topics) -> Lineage:
+    """Of the lake of these settings, as `[lineage]` says; `topics` gives those that are open."""
     given = settings.values.lineage
     file = settings.home / "logs" / "lineage.jsonl" if given.file == "on" else None
     sender = Sender(file, given.url, given.api_key_file)
-    return Lineage(settings.lake, lake_id, lambda: settings.services().bootstrap_servers, sender)
+    return Lineage(settings.lake, lake_id, lambda: settings.services().bootstrap_servers, topics, sender)
 
 
 class Lineage:
     """Of one lake server. Nothing that fails here may reach what it is about."""
 
-    def __init__(self, lake: Location, lake_id: str, kafka: Callable[[], str], sender: Sender) -> None:
+    def __init__(
+        self, lake: Location, lake_id: str, kafka: Callable[[], str], topics: Topics, sender: Sender
+    ) -> None:
         self._lake, self._lake_id, self._kafka, self._sender = lake, lake_id, kafka, sender
+        self._topics = topics
         self._made: Events | None = None
         self._streams: dict[str, _Stream] = {}
         self._looked_at = -LOOK_S
-        self._topics: Mapping[str, Topic] = {}
         self._lock = threading.Lock()
 
     @property
@@ -77,13 +80,12 @@ class Lineage:
         return self._made
 
     def look(
-        self, status: Callable[[], Mapping[str, Any]], topics: Mapping[str, Topic],
-        versions: Callable[[], Iterable[Version]],
-    ) -> None:  # fmt: skip
+        self, status: Callable[[], Mapping[str, Any]], versions: Callable[[], Iterable[Version]]
+    ) -> None:
         """By what `/status` shows now, and the living versions; most calls ask for neither."""
         if not self._sender.is_on or time.monotonic() - self._looked_at < LOOK_S:
             return
-        self._looked_at, self._topics = time.monotonic(), dict(topics)
+        self._looked_at = time.monotonic()
         try:
             with self._lock:
                 self._look(status(), {(one.table, one.name): one for one in versions()})
@@ -110,10 +112,10 @@ class Lineage:
         self._sender.stop()
 
     def _look(self, status: Mapping[str, Any], versions: Mapping[tuple[str, str], Version]) -> None:
-        seen = set()
+        seen, topics = set(), self._topics()
         for one in status["topics"]:
-            if one["name"] in self._topics:
-                topic, key = self._topics[one["name"]], f"ingest.{one['name']}"
+            if one["name"] in topics:
+                topic, key = topics[one["name"]], f"ingest.{one['name']}"
                 seen.add(key)
                 is_running = one["state"] == RUNNING
                 sides = partial(self._events.ingest, topic)
@@ -122,7 +124,7 @@ class Lineage:
             version = versions.get((one["table"], one["version"]))
             if version is None or not version.topics or not _is_stored(version):
                 continue
-            if set(version.topics) <= self._topics.keys():
+            if set(version.topics) <= topics.keys():
                 key = f"advance.{version.table}.{version.name}"
                 seen.add(key)
                 at = sum(one["position"].values())
@@ -131,25 +133,32 @@ class Lineage:
             self._send("COMPLETE", self._streams.pop(key).run, key, [], [])
 
     def _advanced(self, version: Version, batches: int | None) -> Sides:
-        return self._events.version(version, self._topics)
+        return self._events.version(version, self._topics())
 
     def _stream(
         self, key: str, is_running: bool, error: Mapping[str, Any] | None, at: int,
         sides: Callable[[int | None], Sides],
     ) -> None:  # fmt: skip
-        """`at` is how far it is; `sides` is given how much that is more than at the last event."""
+        """`at` is how far it is; `sides` is given how much that is more than at the last event. What cannot
+        be said of one is tried again after a while, and keeps nothing of the others back."""
         known, now = self._streams.get(key), time.monotonic()
-        if not is_running:
-            if known is not None:
-                del self._streams[key]
-                state, why = ("FAIL", str(error["what"])) if error else ("COMPLETE", None)
-                self._send(state, known.run, key, *sides(at - known.said), error=why)
-        elif known is None:
-            self._streams[key] = _Stream(str(uuid4()), now, at)
-            self._send("START", self._streams[key].run, key, *sides(None))
-        elif at != known.said and now - known.said_at >= EVERY_S:
-            self._send("RUNNING", known.run, key, *sides(at - known.said))
-            known.said, known.said_at = at, now
+        new = 0 if known is None else max(0, at - known.said)  # a log that was put back begins again
+        try:
+            if not is_running:
+                if known is not None:
+                    del self._streams[key]
+                    state, why = ("FAIL", str(error["what"])) if error else ("COMPLETE", None)
+                    self._send(state, known.run, key, *sides(new), error=why)
+            elif known is None:
+                begun = _Stream(str(uuid4()), now, at)
+                self._send("START", begun.run, key, *sides(None))
+                self._streams[key] = begun
+            elif at != known.said and now - known.said_at >= EVERY_S:
+                known.said_at = now
+                self._send("RUNNING", known.run, key, *sides(new))
+                known.said = at
+        except Exception as failed:
+            journal.warning("the lineage of a stream is not known", stream=key, why=str(failed))
 
     def _job(self, job: Job) -> None:
         if job.kind not in _JOBS or job.state not in _STATES:
@@ -159,13 +168,14 @@ class Lineage:
         versions, name = list(self._versions(job)), _JOBS[job.kind]
         if job.kind == "rebuild":
             name = f"{name}.{job.params['table']}"
-        ready = [one for one in versions if set(one.topics) <= self._topics.keys()]
+        topics = self._topics()
+        ready = [one for one in versions if set(one.topics) <= topics.keys()]
         inputs, outputs = list[Any](), list[Any]()
         if name == "release":
-            inputs, outputs = self._events.release(ready, self._topics)
+            inputs, outputs = self._events.release(ready, topics)
         else:
             for one in filter(_is_stored, ready):
-                read, written = self._events.version(one, self._topics)
+                read, written = self._events.version(one, topics)
                 inputs += [each for each in read if each not in inputs]
                 outputs += written
         self._send(_STATES[job.state], run, name, inputs, outputs, batch=True, error=error)
@@ -193,7 +203,6 @@ _JOBS = {"rebuild": "rebuild", "build": "build", "promote": "release", "rollback
 """By kind of job, the name under which its runs are known."""
 _STATES = {
     "running": "START", "succeeded": "COMPLETE", "failed": "FAIL", "cancelled": "ABORT",
-    "interrupted": "ABORT",
 }  # fmt: skip
 
 

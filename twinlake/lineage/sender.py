@@ -26,83 +26,97 @@ AGAIN_S = 10.0
 LAST_S = 3.0
 """So long the end of the server waits for what is not sent."""
 _TIMEOUT_S = 5.0
+_REFUSED = (400, 413, 422)
+"""What says that one event is not wanted, however often it is sent."""
 
 
 class Sender:
-    """Takes events at once and writes them in a thread of its own; that a receiver is away stops nothing.
-
-    Events that no receiver has taken wait in memory, the newest 10,000 of them; all are in the file.
+    """Writes each event into the file at once, and hands it to a thread that sends it: that a receiver is
+    away stops nothing. Events that it has not taken wait in memory, the newest 10,000 of them.
     """
 
     def __init__(self, file: Path | None, url: str = "", api_key_file: Path | None = None) -> None:
         self.is_on = file is not None or bool(url)
         self._file, self._url, self._api_key_file = file, url, api_key_file
-        self._waiting: deque[Any] = deque(maxlen=MOST_WAITING)
+        self._lines: RotatingFileHandler | None = None
+        self._writing = threading.Lock()
+        self._unsent: deque[Any] = deque(maxlen=MOST_WAITING)
         self._changed = threading.Condition()
         self._ending = False
         self._is_away = False
         self._thread = threading.Thread(target=self._work, name="lineage", daemon=True)
-        if self.is_on:
+        if url:
             self._thread.start()
 
     def put(self, event: Any) -> None:
-        """To be written and sent."""
+        """OSError, or what OpenLineage's client raises, where it cannot be written; it is sent even then."""
         with self._changed:
-            self._waiting.append(event)
+            if self._url:
+                self._unsent.append(event)
             self._changed.notify_all()
+        if self._file is not None:
+            self._write(self._file, event)
 
     def stop(self) -> None:
-        """Writes what there is, and waits a moment for what is to be sent."""
+        """Waits a moment for what is to be sent."""
         with self._changed:
             self._ending = True
             self._changed.notify_all()
         if self._thread.is_alive():
             self._thread.join(LAST_S)
 
-    def _work(self) -> None:
+    def _write(self, file: Path, event: Any) -> None:
         from openlineage.client.serde import Serde
 
-        lines = None if self._file is None else _lines(self._file)
-        receiver = _http(self._url, self._api_key_file) if self._url else None
-        unsent: deque[Any] = deque(maxlen=MOST_WAITING)
+        line = Serde.to_json(event)
+        with self._writing:
+            if self._lines is None:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                self._lines = _Lines(file, maxBytes=MOST_BYTES, backupCount=2, encoding="utf-8")
+            self._lines.emit(logging.makeLogRecord({"msg": line}))
+
+    def _work(self) -> None:
+        receiver: HttpTransport | None = None
         while True:
             with self._changed:
-                while not self._waiting and not self._ending:
-                    self._changed.wait(AGAIN_S if unsent else None)
-                    if unsent:
-                        break
-                new = [*self._waiting]
-                self._waiting.clear()
+                if not self._ending and (self._is_away or not self._unsent):
+                    self._changed.wait(AGAIN_S if self._unsent else None)
                 is_ending = self._ending
-            for event in new:
-                if lines is not None:
-                    lines.emit(logging.makeLogRecord({"msg": Serde.to_json(event)}))
-                if receiver is not None:
-                    unsent.append(event)
-            if receiver is not None:
-                self._send(receiver, unsent)
+            try:
+                # its key is read again until it has been taken once
+                receiver = receiver or _http(self._url, self._api_key_file)
+                self._send(receiver, self._unsent)
+            except Exception as error:  # a key that cannot be read, or a receiver that refuses
+                if self._is_away is False:
+                    journal.warning("the receiver of lineage takes no events", url=self._url,
+                                    why=first_lines(error), waiting=len(self._unsent))  # fmt: skip
+                self._is_away, receiver = True, None
             if is_ending:
                 return
 
     def _send(self, receiver: HttpTransport, unsent: deque[Any]) -> None:
         while unsent:
+            event = unsent[0]
             try:
-                receiver.emit(unsent[0])
+                receiver.emit(event)
             except Exception as error:
-                if not self._is_away:
-                    journal.warning("the receiver of lineage takes no events", url=self._url,
-                                    why=first_lines(error), waiting=len(unsent))  # fmt: skip
-                self._is_away = True
-                return
-            unsent.popleft()
+                if getattr(getattr(error, "response", None), "status_code", 0) not in _REFUSED:
+                    raise
+                journal.warning("the receiver of lineage refuses an event", url=self._url,
+                                why=first_lines(error))  # fmt: skip
+            with self._changed:
+                if unsent and unsent[0] is event:  # else so many have come meanwhile that it was dropped
+                    unsent.popleft()
             if self._is_away:
                 journal.info("the receiver of lineage takes events again", url=self._url)
             self._is_away = False
 
 
-def _lines(file: Path) -> RotatingFileHandler:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    return RotatingFileHandler(file, maxBytes=MOST_BYTES, backupCount=2, encoding="utf-8")
+class _Lines(RotatingFileHandler):
+    """Raises what keeps a line from being written; `logging` would print it."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        raise
 
 
 def _http(url: str, api_key_file: Path | None) -> HttpTransport:

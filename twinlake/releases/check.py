@@ -14,9 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from twinlake.base.errors import ContractError, DefinitionError, TwinlakeError
+from twinlake.base.errors import ContractError, DefinitionError, TwinlakeError, near
 from twinlake.base.location import Location
-from twinlake.base.near import near
 from twinlake.config.project import Project
 from twinlake.definitions.fingerprint import fingerprint
 from twinlake.definitions.loader import Loaded, load

@@ -198,7 +198,8 @@ class Jobs:
                 self._put(ended)
             except Exception as failed:  # a full disk, for instance: whoever waits must hear of the end
                 journal.exception("the end of the job was not persisted", job=id)
-                self._store.show(replace(ended, state="failed", error=_unpersisted(ended, failed).to_json()))
+                ended = replace(ended, state="failed", error=_unpersisted(ended, failed).to_json())
+                self._store.show(ended)
                 self._changed.notify_all()
         self._listen(ended)
 

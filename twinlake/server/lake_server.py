@@ -107,7 +107,7 @@ class LakeServer:
         self._changelogs = Changelogs(settings.lake, self.lake_id)
         self.pauses = Pauses(settings.lake)
         patience_s = settings.values.limits.job_minutes_without_progress * 60
-        self._lineage = of_lake(settings, self.lake_id)
+        self._lineage = of_lake(settings, self.lake_id, lambda: self.lake.topics.active())
         self.jobs = Jobs(
             self._runs, KINDS, self._do, clock, self._cancel_tag, patience_s, self._lineage.job
         )  # fmt: skip
@@ -299,7 +299,7 @@ class LakeServer:
             for name in list(self.ingests):
                 with suppress(KeyError):  # it was dropped in this moment
                     self._look_at_topic(name)
-            self._lineage.look(self.status, self.lake.topics.active(), self.lake.versions.living)
+            self._lineage.look(self.status, self.lake.versions.living)
             if time.monotonic() - looked_at >= FILES_EVERY_S:
                 looked_at = time.monotonic()
                 self._look_at_files()

@@ -5,19 +5,17 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-import signal
 import sys
 import tempfile
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import psutil
 
 from twinlake.base.errors import UnreachableError
+from twinlake.base.interrupt import restored
 from twinlake.config.library import FETCH_JARS
 from twinlake.spark import cluster as spark_cluster
 
@@ -210,24 +208,6 @@ def session(
     return spark
 
 
-def _interrupts() -> Callable[[], None]:
-    """What makes ^C end the process as it would without Spark, called before and after its start.
-
-    PySpark's own handler asks the JVM in the middle of another question, which breaks the connection; and
-    py4j makes an error of its own of a KeyboardInterrupt, but lets SystemExit pass.
-    """
-    before = signal.getsignal(signal.SIGINT)
-
-    def leave(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    def keep() -> None:
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, leave if before is signal.default_int_handler else before)
-
-    return keep
-
-
 def _started(conf: dict[str, str], secrets: dict[str, str], given: Spark | None) -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -237,17 +217,13 @@ def _started(conf: dict[str, str], secrets: dict[str, str], given: Spark | None)
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    keep_interrupts = _interrupts()
-    keep_interrupts()
     before = set(psutil.Process().children())
     try:
-        if secrets:
-            # the JVM's command line, which everybody can read, has all that is known before it starts
-            SparkContext._ensure_initialized(conf=SparkConf().setAll([*conf.items()]))
-            SparkContext.getOrCreate(SparkConf().setAll([*secrets.items()]))
-        else:
-            SparkContext.getOrCreate(SparkConf().setAll([*conf.items()]))
-        keep_interrupts()
+        with restored():  # PySpark's own handler asks the JVM in the middle of another question
+            if secrets:
+                # the JVM's command line, which everybody can read, has all that is known before it starts
+                SparkContext._ensure_initialized(conf=SparkConf().setAll([*conf.items()]))
+            SparkContext.getOrCreate(SparkConf().setAll([*(secrets or conf).items()]))
         return SparkSession.builder.config(map=conf).getOrCreate()
     except (Py4JError, PySparkException) as error:
         if given and given.is_external:
@@ -256,10 +232,16 @@ def _started(conf: dict[str, str], secrets: dict[str, str], given: Spark | None)
     except BaseException:
         if SparkContext._gateway is None:  # nobody knows the JVM yet, and it would wait for ever to be asked
             for one in set(psutil.Process().children()) - before:
-                one.kill()
+                if "pyspark-shell" in _command_line(one):
+                    one.kill()
         raise
-    finally:
-        keep_interrupts()
+
+
+def _command_line(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:  # it has just ended
+        return []
 
 
 def _scratch_folder(settings: Settings, name: str) -> Path:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from twinlake.base.near import near
+from twinlake.base.errors import near
 from twinlake.kinds.dependencies import upstream_tables, upstream_topics
 from twinlake.kinds.kind import Kind
 from twinlake.unit_tests.source import Entry, Part, read

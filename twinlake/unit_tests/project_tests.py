@@ -7,9 +7,8 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from twinlake.base.errors import NotFoundError, TwinlakeError, UsageError
+from twinlake.base.errors import NotFoundError, TwinlakeError, UsageError, near
 from twinlake.base.files import shown_path
-from twinlake.base.near import near
 from twinlake.config.project import Project
 from twinlake.definitions.loader import Loaded, load
 from twinlake.kinds.dependencies import ordered, upstream_topics

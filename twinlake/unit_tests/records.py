@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from twinlake.base.as_json import to_json
-from twinlake.base.near import near
+from twinlake.base.errors import near
 from twinlake.base.times import from_micros
 from twinlake.topics import change_data
 from twinlake.topics.contract import JSON, STRING

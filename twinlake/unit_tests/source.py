@@ -12,9 +12,8 @@ from pathlib import Path
 
 import yaml
 
-from twinlake.base.errors import UsageError
+from twinlake.base.errors import UsageError, near
 from twinlake.base.files import shown_path
-from twinlake.base.near import near
 
 _NULL, _TEXT, _BINARY = "tag:yaml.org,2002:null", "tag:yaml.org,2002:str", "tag:yaml.org,2002:binary"
 _KINDS = {yaml.ScalarNode: "a value", yaml.SequenceNode: "a list", yaml.MappingNode: "a mapping"}

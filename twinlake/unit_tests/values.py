@@ -9,8 +9,7 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from twinlake.base.errors import UsageError
-from twinlake.base.near import near
+from twinlake.base.errors import UsageError, near
 from twinlake.base.times import EPOCH, format_moment, parse_moment
 from twinlake.unit_tests.source import Part
 from twinlake.witness.types import Type, identifier, text_literal

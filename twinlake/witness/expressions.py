@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from twinlake.base.near import near
+from twinlake.base.errors import near
 from twinlake.witness.refused import Refused, UnknownField
 from twinlake.witness.rules import (
     arithmetic,

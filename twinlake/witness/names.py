@@ -69,7 +69,7 @@ def shown_columns(tree: exp.Expression) -> tuple[str, ...] | None:
     names = tuple(
         one.alias_or_name if isinstance(one, exp.Alias | exp.Column) else "" for one in tree.expressions
     )
-    return names if all(names) and "*" not in names else None
+    return names if names and all(names) and "*" not in names else None
 
 
 def texts(tree: exp.Expression) -> Iterator[str]:

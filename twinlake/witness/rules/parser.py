@@ -43,8 +43,11 @@ def parse(text: str) -> exp.Expression:
     try:
         _refuse_tokens(text, Spark().tokenize(text))
         found = _Written().parse(text)
-    except (SqlglotError, RecursionError) as error:
-        raise Refused(text, f"it is not understood: {str(error).splitlines()[0][:200]}") from None
+    except Refused:
+        raise
+    except Exception as error:  # of what it cannot read it says so in many ways, AssertionError among them
+        why = (str(error).splitlines() or [type(error).__name__])[0]
+        raise Refused(text, f"it is not understood: {why[:200]}") from None
     if len(found) != 1 or not isinstance(tree := found[0], exp.Expression):
         raise Refused(text, "it is not one expression")
     if any(node.depth > _DEEPEST for node in tree.find_all(exp.Expression)):
