@@ -89,6 +89,7 @@ def test_a_query_that_is_not_understood_is_made_of_all_that_stands_in_it() -> No
     made = of_query("SELEKT region, total FROM sales", "region", "total")
 
     assert Source("sales", "total") in made.columns["region"] == made.rows
+    assert {Source("sales", "region"), Source("regions", "region")} <= set(made.rows)
     assert Source("regions", "boss") not in made.rows
 
 

@@ -107,28 +107,25 @@ def _of_join(table: Any, inputs: Columns) -> Made:
 
 def _of_rolling(table: Any, inputs: Columns) -> Made:
     columns = set(inputs[table.of])
-    found = {
-        name: (Source(table.of, name if name in columns else END),)
-        for name in table.output
-    }  # fmt: skip
+    found = {name: (Source(table.of, name if name in columns else END),) for name in table.output}
     return Made(found, (Source(table.of, END),))
 
 
 def _of_query(table: Any, inputs: Columns) -> Made:
+    known: dict[str, Sources] = {}
+    for owner, columns in inputs.items():
+        for name in columns:
+            known[name.lower()] = (*known.get(name.lower(), ()), Source(owner, name))
     try:
         tree = parse(table.sql)
         found = {name: tuple(_leaves(name, tree, inputs)) for name in table.output}
     except Exception:  # of what sqlglot cannot follow it says so in many ways
-        known = {name: (Source(owner, name),) for owner in inputs for name in inputs[owner]}
         words = tuple(_words(table.sql, known))
-        found = dict.fromkeys(table.output, words)
-        return Made(found, words)
+        return Made(dict.fromkeys(table.output, words), words)
     deciding = (exp.Where, exp.Having, exp.Group, exp.Join, exp.Order, exp.Qualify)
     using = (one for join in tree.find_all(exp.Join) for one in join.args.get("using") or ())
-    places = {column.lower(): [Source(owner, column) for owner in inputs if column in inputs[owner]]
-              for columns in inputs.values() for column in columns}  # fmt: skip
     named = (one for node in tree.find_all(*deciding) for one in node.find_all(exp.Column))
-    rows = [one for each in (*named, *using) for one in places.get(each.name.lower(), ())]
+    rows = [one for each in (*named, *using) for one in known.get(each.name.lower(), ())]
     if tree.find(exp.Distinct):  # of the columns themselves
         rows += [one for sources in found.values() for one in sources]
     return Made(found, tuple(rows))
