@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from ipaddress import ip_address
+
+LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
+"""What a client of this machine calls a server of ours by."""
+
+
+def name_of(host: str) -> str:
+    """Of the header `Host` of a request, which may have a port: the name that it was asked by."""
+    return re.sub(r":\d+$", "", host)
 
 
 def host_and_port(server: str) -> tuple[str, int]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from twinlake.base.errors import TwinlakeError
+from twinlake.base.errors import TwinlakeError, near
 from twinlake.base.files import shown_path
 from twinlake.base.interrupt import leave_at_once, restored
 from twinlake.cli.local_lake import live_definitions, log_files
@@ -161,8 +161,6 @@ class _Session:
         return known and not mine
 
     def _why_not_there(self, tables: Iterable[str]) -> str:
-        from twinlake.base.errors import near
-
         for project in self._settings.sources:
             for file in project.tables.rglob(f"{self._table}.py"):
                 return f"{shown_path(file)} has no TABLE"

@@ -138,16 +138,19 @@ def ensure(file: Path, passwords: Mapping[str, str], reader: str) -> None:
     with _changing(file) as users:
         for name, password in passwords.items():
             before = users.get(name)
-            if (before is None and (is_new or name == reader)) or (
-                before is not None and name == reader and not verify(before.line, name, password)
-            ):
+            is_known = before is not None and verify(before.line, name, password)
+            if (is_new or name == reader) and not is_known:
                 role = before.role if before else ANALYST if name == reader else ADMIN
-                users[name] = User(name=name, role=role, line=hashed(name, password).strip())
+                users[name] = _with(name, role, password)
 
 
 def _made(name: str, role: str) -> tuple[User, str]:
     password = secrets.token_urlsafe(24)
-    return User(name=name, role=role, line=hashed(name, password).strip()), password
+    return _with(name, role, password), password
+
+
+def _with(name: str, role: str, password: str) -> User:
+    return User(name=name, role=role, line=hashed(name, password).strip())
 
 
 @contextmanager

@@ -13,12 +13,13 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
+from twinlake.base.address import LOOPBACK_NAMES
 from twinlake.base.errors import TwinlakeError, refused
 from twinlake.base.http_errors import LimitedBody
 from twinlake.base.version import VERSION
 from twinlake.console import home, jobs, query, sign_in
 from twinlake.console.console import Console
-from twinlake.console.guard import LOOPBACK, Guard
+from twinlake.console.guard import Guard
 
 LARGEST_BODY = 1 << 20
 
@@ -61,7 +62,7 @@ def build_app(console: Console, names: Sequence[str] = ()) -> Starlette:
             *sign_in.routes(console), *home.routes(console), *jobs.routes(console), *query.routes(console),
         ],
         middleware=[
-            Middleware(Guard, names=(*LOOPBACK, *names), is_tls=console.is_tls),
+            Middleware(Guard, names=(*LOOPBACK_NAMES, *names), is_tls=console.is_tls),
             Middleware(LimitedBody, most=LARGEST_BODY),
         ],
         exception_handlers={HTTPException: not_served, Exception: unexpected},

@@ -20,7 +20,6 @@ from twinlake.server.client import LakeClient
 from twinlake.services.supervise import control, record
 
 T = TypeVar("T")
-Clock = Callable[[], float]
 OLD_S = 30.0
 """What is older says nothing of now."""
 LAKE_EVERY_S = 2.0
@@ -48,7 +47,9 @@ class Seen(Generic[T]):
 class Source(Generic[T]):
     """Asks at most once in `every_s`, in a thread of its own. Thread-safe."""
 
-    def __init__(self, ask: Callable[[], T], every_s: float, clock: Clock = time.monotonic) -> None:
+    def __init__(
+        self, ask: Callable[[], T], every_s: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._ask = ask
         self._every_s = every_s
         self._clock = clock

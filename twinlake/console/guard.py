@@ -6,14 +6,14 @@ rebinding) gets nothing. A form has to come from a page of ours, which `Origin` 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+from twinlake.base.address import name_of
+
 POLICY = (
     "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
@@ -60,7 +60,7 @@ class Guard:
     def _refused(self, scope: Scope) -> str:
         headers = Headers(scope=scope)
         host = headers.get("host", "")
-        if re.sub(r":\d+$", "", host) not in self._names:
+        if name_of(host) not in self._names:
             return "This name is not served here. Use the address that `twinlake up` prints."
         if scope["method"] in READING:
             return ""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import IO, Any
 
 from twinlake.base.errors import DeniedError, UnreachableError, UsageError
-from twinlake.config.settings import Settings
+from twinlake.config.settings import Services, Settings
 from twinlake.console.pages import cell_text
 from twinlake.console.sessions import Session
 from twinlake.reading.client import Row, Waiting, ask, ask_each
@@ -45,14 +45,13 @@ class Asked:
 def rows(settings: Settings, session: Session, asked: Asked) -> dict[str, Any]:
     """The SQL server's answer with the first SHOWN rows; `truncated` where there are more."""
     asked.refuse_none()
-    services = replace(settings.services(), sql_user=session.user.name, sql_password=session.password)
-    return ask(services, asked.sql, SHOWN, asked.as_of or None, _waiting())
+    return ask(_own(settings, session), asked.sql, SHOWN, asked.as_of or None, _waiting())
 
 
 def as_csv(settings: Settings, session: Session, asked: Asked) -> Iterator[bytes]:
     """All rows, whole before the first piece is given; UsageError where there are more than MOST_IN_CSV."""
     asked.refuse_none()
-    services = replace(settings.services(), sql_user=session.user.name, sql_password=session.password)
+    services = _own(settings, session)
     file: IO[bytes] = tempfile.SpooledTemporaryFile(_IN_MEMORY)
 
     def take(head: dict[str, Any], found: Iterator[Row]) -> None:
@@ -93,6 +92,11 @@ def explained(error: Exception, session: Session) -> Exception:
             "sign out and in again; `twinlake down` and `twinlake up` start it with the users of now",
         )
     return error
+
+
+def _own(settings: Settings, session: Session) -> Services:
+    """The services, with the login of who is signed in."""
+    return replace(settings.services(), sql_user=session.user.name, sql_password=session.password)
 
 
 def _waiting() -> Waiting:

@@ -5,7 +5,6 @@ A module that cannot be imported, or is wrong in itself, hides none of the other
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import importlib
 import re
@@ -217,8 +216,7 @@ def _plain(error: BaseException) -> str:
         for one in fields(known[found[1]])  # type: ignore[arg-type]
         if one.metadata.get("stored", True)
     ]
-    close = difflib.get_close_matches(found[2], names, 1)
-    meant = f"; did you mean {close[0]}?" if close else f", only {', '.join(names)}"
+    meant = near(found[2], names, listed=False) or f", only {', '.join(names)}"
     return f"{found[1]} has no field {found[2]}{meant}"
 
 

@@ -30,7 +30,7 @@ def why_no_expression(sql: str) -> str | None:
 
 def why_no_query(sql: str) -> str | None:
     """What keeps a text from being a SELECT, or another statement that reads; None where it may be one."""
-    for why in _wrong(sql):
+    if why := why_no_expression(sql):
         return why
     first = next((one.text for one in _tokens(sql)), "")
     return None if first.lower() in _BEGINS else f"it is not SQL: it begins with `{first}`"

@@ -56,14 +56,11 @@ class TypedRows:
     def where(self, condition: str) -> TypedRows:
         return self
 
-    def selectExpr(self, *shown: str) -> TypedRows:
+    def select(self, *shown: str) -> TypedRows:
         types: dict[str, Type | None] = {}
         for text in shown:
             types |= self.types if text == "*" else dict([self._named(text)])
         return TypedRows(types)
-
-    def select(self, *quoted: str) -> TypedRows:
-        return self.selectExpr(*quoted)
 
     def alias(self, name: str) -> TypedRows:
         """The rows under a name: each is a struct of its columns, too."""

@@ -92,7 +92,8 @@ class Join(OverTables):
             if left[key] != right[key]:
                 why = f"{key} is {left[key]} in {self.left} and {right[key]} in {self.right}"
                 yield self.error_at_text(key, why, "cast one of them in its table")
-        shown = self._joined(rows).selectExpr(*(steps.named(name, sql) for name, sql in self.columns.items()))
+        joined = self._joined(rows)
+        shown = joined.select(*(steps.column(joined, sql, name) for name, sql in self.columns.items()))
         yield from steps.untyped(self, self.columns, shown)
         yield from steps.incomparable(self, self.columns, self.columns, shown)
 

@@ -16,7 +16,7 @@ from openlineage.client.generated import error_message_run, job_type_job, schema
 from openlineage.client.generated import output_statistics_output_dataset as statistics
 from openlineage.client.generated.base import OutputDatasetFacet
 
-from twinlake.base.location import Location
+from twinlake.base.location import Location, Remote
 from twinlake.base.version import VERSION
 from twinlake.kinds.all import from_json
 from twinlake.kinds.kind import Kind, is_stored
@@ -27,7 +27,6 @@ from twinlake.lineage.columns import Made, Source, made_of
 from twinlake.topics.topic import Topic
 
 PRODUCER = f"urn:twinlake:{VERSION}"
-_DIRECT, _INDIRECT = "DIRECT", "INDIRECT"
 
 
 class Events:
@@ -44,8 +43,8 @@ class Events:
 
     def log(self, topic: Topic) -> ol.Dataset:
         """What ingest has written of it."""
-        fields = [*topic.columns]
-        return ol.Dataset(*_place(log_path(self._lake, topic.name)), facets={"schema": _schema(fields)})
+        place = _place(log_path(self._lake, topic.name))
+        return ol.Dataset(*place, facets={"schema": _schema(topic.columns)})
 
     def view(self, table: str) -> ol.Dataset:
         """What people read."""
@@ -63,20 +62,20 @@ class Events:
         return [source], [_output(log, Made(keyed, ()), known, "IDENTITY", records)]
 
     def version(
-        self, version: Version, topics: Mapping[str, Topic], rows: int | None = None
+        self, version: Version, topics: Mapping[str, Topic]
     ) -> tuple[list[ol.Dataset], list[ol.OutputDataset]]:
         """The logs that a stored version is made of, and its rows."""
         table, made = self._made(version, topics)
         known = {name: self.log(topics[name]) for name in table.inputs}
         output = self.rows(version)
         output.facets = {"schema": _schema([(name, None) for name in table.output])}
-        return [*known.values()], [_output(output, made, known, "TRANSFORMATION", rows)]
+        return [*known.values()], [_output(output, made, known, "TRANSFORMATION")]
 
     def release(
         self, versions: Iterable[Version], topics: Mapping[str, Topic]
     ) -> tuple[list[ol.Dataset], list[ol.OutputDataset]]:
         """What the views of a release show: rows of their versions, or views and logs that they read."""
-        inputs, outputs = dict[str, ol.Dataset](), []
+        inputs, outputs = dict[tuple[str, str], ol.Dataset](), []
         for version in versions:
             table, made = self._made(version, topics)
             if is_stored(table):
@@ -85,12 +84,12 @@ class Events:
             else:
                 known = {name: self.log(topics[name]) for name in table.inputs}
                 known |= {name: self.view(name) for name in table.reads}
-            inputs |= {f"{one.namespace}/{one.name}": one for one in known.values()}
+            inputs |= {_key(one): one for one in known.values()}
             view = self.view(version.table)
             view.facets = {"schema": _schema([(name, None) for name in table.output])}
             how = "IDENTITY" if is_stored(table) else "TRANSFORMATION"
-            outputs.append(_output(view, made, known, how, None))
-        own = {f"{one.namespace}/{one.name}" for one in outputs}
+            outputs.append(_output(view, made, known, how))
+        own = set(map(_key, outputs))
         return [one for key, one in inputs.items() if key not in own], outputs
 
     def event(
@@ -117,14 +116,13 @@ class Events:
         return table, made_of(table, columns | {name: read[name].output for name in table.reads})
 
 
+def _key(dataset: ol.Dataset) -> tuple[str, str]:
+    return dataset.namespace, dataset.name
+
+
 def _place(path: Location) -> tuple[str, str]:
     """Namespace and name of a folder, as OpenLineage names those of files."""
-    text = str(path)
-    if "://" not in text:
-        return "file", text
-    scheme, _, rest = text.partition("://")
-    host, _, below = rest.partition("/")
-    return f"{scheme}://{host}", f"/{below}"
+    return (path.store, path.path) if isinstance(path, Remote) else ("file", str(path))
 
 
 def _schema(fields: Iterable[tuple[str, str | None]]) -> schema_dataset.SchemaDatasetFacet:
@@ -133,13 +131,13 @@ def _schema(fields: Iterable[tuple[str, str | None]]) -> schema_dataset.SchemaDa
 
 
 def _output(
-    dataset: ol.Dataset, made: Made, known: Mapping[str, ol.Dataset], how: str, rows: int | None
+    dataset: ol.Dataset, made: Made, known: Mapping[str, ol.Dataset], how: str, rows: int | None = None
 ) -> ol.OutputDataset:
     fields = {
-        name: lineage.Fields([_input(one, known, _DIRECT, how) for one in sources])
+        name: lineage.Fields([_input(one, known, "DIRECT", how) for one in sources])
         for name, sources in made.columns.items()
     }
-    deciding = [_input(one, known, _INDIRECT, "FILTER") for one in made.rows]
+    deciding = [_input(one, known, "INDIRECT", "FILTER") for one in made.rows]
     facets = {**(dataset.facets or {}), "columnLineage": lineage.ColumnLineageDatasetFacet(fields, deciding)}
     counted: dict[str, OutputDatasetFacet] = {}
     if rows is not None:

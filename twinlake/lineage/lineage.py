@@ -128,12 +128,14 @@ class Lineage:
                 key = f"advance.{version.table}.{version.name}"
                 seen.add(key)
                 at = sum(one["position"].values())
-                self._stream(key, not one["stalled"], one["error"], at, partial(self._advanced, version))
+                sides = partial(self._advanced, version, topics)
+                self._stream(key, not one["stalled"], one["error"], at, sides)
         for key in self._streams.keys() - seen:  # dropped, or retired
             self._send("COMPLETE", self._streams.pop(key).run, key, [], [])
 
-    def _advanced(self, version: Version, batches: int | None) -> Sides:
-        return self._events.version(version, self._topics())
+    def _advanced(self, version: Version, topics: Mapping[str, Topic], batches: int | None) -> Sides:
+        """How many batches is no number of rows, and so is not said."""
+        return self._events.version(version, topics)
 
     def _stream(
         self, key: str, is_running: bool, error: Mapping[str, Any] | None, at: int,

@@ -87,7 +87,7 @@ class Sender:
                 receiver = receiver or _http(self._url, self._api_key_file)
                 self._send(receiver, self._unsent)
             except Exception as error:  # a key that cannot be read, or a receiver that refuses
-                if self._is_away is False:
+                if not self._is_away:
                     journal.warning("the receiver of lineage takes no events", url=self._url,
                                     why=first_lines(error), waiting=len(self._unsent))  # fmt: skip
                 self._is_away, receiver = True, None

@@ -7,7 +7,6 @@ request needs the header X-Twinlake-Query and a loopback Host. One statement, a 
 from __future__ import annotations
 
 import asyncio
-import re
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -26,6 +25,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from twinlake.base import http_errors
+from twinlake.base.address import LOOPBACK_NAMES, name_of
 from twinlake.base.errors import BusyError, NotFoundError, TwinlakeError, UsageError
 from twinlake.base.http_errors import LimitedBody, error_response
 from twinlake.base.strict import Strict
@@ -40,7 +40,6 @@ from twinlake.spark.session import is_jvm_lost
 
 journal = structlog.get_logger(__name__)
 
-LOOPBACK = {"127.0.0.1", "localhost", "[::1]"}
 DEFAULT_LIMIT = 10_000
 LARGEST_LIMIT = 1_000_000
 LONGEST_SQL = 100_000
@@ -170,8 +169,8 @@ class Guard:
         await (refused or self._app)(scope, receive, send)
 
     async def _refused(self, request: Request) -> JSONResponse | None:
-        host = re.sub(r":\d+$", "", request.headers.get("host", ""))
-        if host not in LOOPBACK:
+        host = name_of(request.headers.get("host", ""))
+        if host not in LOOPBACK_NAMES:
             why, remedy = "this endpoint is for loopback only", "ask it as 127.0.0.1 or localhost"
             return error_response(403, UsageError(f"host {host!r} is not served", why, remedy))
         if request.url.path == "/status":

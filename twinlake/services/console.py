@@ -23,9 +23,12 @@ def parts() -> tuple[Part, ...]:
 
 def url(context: Context) -> str:
     """What a person types into a browser."""
-    given = context.settings.values.console
-    scheme = "https" if given.certificate_file else "http"
-    return f"{scheme}://{given.name or _reached_at(context)}:{context.ports['console']}"
+    return _at(context, context.settings.values.console.name or _reached_at(context))
+
+
+def _at(context: Context, host: str) -> str:
+    scheme = "https" if context.settings.values.console.certificate_file else "http"
+    return f"{scheme}://{host}:{context.ports['console']}"
 
 
 def _reached_at(context: Context) -> str:
@@ -56,7 +59,7 @@ def _command(context: Context) -> Command:
 
 def _probe(context: Context) -> str:
     certificate = context.settings.values.console.certificate_file
-    at = f"{'https' if certificate else 'http'}://{_reached_at(context)}:{context.ports['console']}/health"
+    at = f"{_at(context, _reached_at(context))}/health"
     health = get_json(at) if certificate is None else _by_certificate(at, certificate)
     if not health.get("ready"):
         raise ConnectionError(f"it answers, but is not ready: {health}")

@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -232,16 +232,10 @@ def _started(conf: dict[str, str], secrets: dict[str, str], given: Spark | None)
     except BaseException:
         if SparkContext._gateway is None:  # nobody knows the JVM yet, and it would wait for ever to be asked
             for one in set(psutil.Process().children()) - before:
-                if "pyspark-shell" in _command_line(one):
-                    one.kill()
+                with suppress(psutil.Error):  # it has just ended
+                    if "pyspark-shell" in one.cmdline():
+                        one.kill()
         raise
-
-
-def _command_line(process: psutil.Process) -> list[str]:
-    try:
-        return process.cmdline()
-    except psutil.Error:  # it has just ended
-        return []
 
 
 def _scratch_folder(settings: Settings, name: str) -> Path:
