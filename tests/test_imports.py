@@ -18,6 +18,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("witness",),
     ("config",),
     ("spark",),
+    ("metrics",),
     ("topics",),
     ("kinds",),
     ("definitions",),
@@ -52,7 +53,8 @@ MAY_IMPORT["scaffold"] = {"scaffold", "face", "base", "config", "topics", "kinds
 MAY_IMPORT["unit_tests"] = {
     "unit_tests", "witness", "base", "config", "spark", "topics", "kinds", "definitions", "setup",
 }  # fmt: skip
-MAY_IMPORT["services"] = {"services", "base", "config", "spark", "topics", "setup"}
+MAY_IMPORT["metrics"] = {"metrics", "base", "spark"}  # it serves what is handed to it
+MAY_IMPORT["services"] = {"services", "base", "config", "spark", "metrics", "topics", "setup"}
 # it asks the servers, and opens no file of the lake
 MAY_IMPORT["console"] = {"console", "client", "base", "config", "services"}
 # what the servers' users need of them: Airflow's tasks, the commands, the demo

@@ -31,6 +31,7 @@ from twinlake.lake.catalog.release_log import Release
 from twinlake.lake.catalog.version import Version
 from twinlake.lake.delta import delta
 from twinlake.lake.log.log import Log
+from twinlake.metrics.options import words
 from twinlake.topics.topic import load_topic
 
 ALL, PAID = 2000, 1800
@@ -39,6 +40,7 @@ UP_S = 300
 IDLE_S = 0.2
 """Of a processor in a second: what following the lake takes, and no statement."""
 PASSWORD = "for-tests-only"
+SCRAPER = ("metrics", "for-scrapes-only")
 
 
 @dataclass
@@ -49,6 +51,7 @@ class SqlServer:
     scratch: Path
     port: int = 0
     jdbc_port: int = 0
+    metrics_port: int = 0
     more: tuple[str, ...] = ()
     """Further arguments."""
     program: tuple[str, ...] = ("-m", "twinlake.reading")
@@ -64,12 +67,15 @@ class SqlServer:
 
     def start(self) -> None:
         self.port, self.jdbc_port = self.port or free_port(), self.jdbc_port or free_port()
+        self.metrics_port = self.metrics_port or free_port()
         self.scratch.mkdir(exist_ok=True)
         (self.scratch / "password").write_text(hashed("analyst", PASSWORD))
+        (self.scratch / "metrics").write_text(hashed(*SCRAPER))
         arguments = [
             sys.executable, *self.program, "--home", str(self.home),
             "--port", str(self.port), "--jdbc-port", str(self.jdbc_port), "--scratch", str(self.scratch),
-            "--password-file", str(self.scratch / "password"), *self.more,
+            "--password-file", str(self.scratch / "password"),
+            *words("127.0.0.1", self.metrics_port, self.scratch / "metrics"), *self.more,
         ]  # fmt: skip
         with (self.scratch / "sql.log").open("ab") as log:
             self._process = subprocess.Popen(

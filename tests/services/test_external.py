@@ -244,7 +244,10 @@ def test_a_check_that_cannot_be_made_is_told_beside_the_others() -> None:
 
 
 def test_the_lake_server_sees_settings_of_the_environment_but_for_passwords(context: Context) -> None:
-    told = {"TWINLAKE_KAFKA_PASSWORD": "hunter2", "TWINLAKE_SPARK_MASTER": "local[3]"}
+    told = {
+        "TWINLAKE_REGISTRY_URL": "https://registry:8081", "TWINLAKE_REGISTRY_USERNAME": "me",
+        "TWINLAKE_REGISTRY_PASSWORD": "hunter2", "TWINLAKE_SPARK_MASTER": "local[3]",
+    }  # fmt: skip
     given = replace(context, settings=replace(context.settings, overrides=told))
     (part,) = (part for part in all_parts() if part.name == "lake")
     assert part.command is not None

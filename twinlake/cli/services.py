@@ -68,13 +68,16 @@ def up(
                 if made := ensure_release(settings, waiting.update):
                     say(("ok", "green"), f" {'release':<9} {'':<9} {made}")
     services = settings.services()
-    logins = {
-        "airflow": ("airflow", services.airflow_user), "sql": ("JDBC and reports", services.sql_user),
-        "console": ("the console", services.console_user),
-    }  # fmt: skip
     started = {part.service for part in parts if not part.given}
-    for endpoint, user in (login for service, login in logins.items() if service in started):
-        say(f"   {'login':<9} {user} for {endpoint}; its password is in {settings.services_file}")
+    logins = [
+        ("airflow", services.airflow_user, "airflow"), ("sql", services.sql_user, "JDBC and reports"),
+        ("lake", services.metrics_user, services.lake_metrics_url),
+        ("sql", services.metrics_user, services.sql_metrics_url),
+        ("console", services.console_user, "the console"),
+    ]  # fmt: skip
+    for service, user, endpoint in logins:
+        if service in started and endpoint:
+            say(f"   {'login':<9} {user} for {endpoint}; its password is in {settings.services_file}")
 
 
 def down() -> None:

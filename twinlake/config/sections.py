@@ -156,6 +156,8 @@ class Ports:
     jdbc: Annotated[int | None, _port("JDBC", 18092)] = None
     airflow: Annotated[int | None, _port("Airflow", 18080)] = None
     console: Annotated[int | None, _port("the console", 18070)] = None
+    lake_metrics: Annotated[int | None, _port("the lake server's metrics", 18093)] = None
+    sql_metrics: Annotated[int | None, _port("the SQL server's metrics", 18094)] = None
 
     @property
     def fixed(self) -> dict[str, int]:
@@ -225,6 +227,26 @@ class LineageEvents:
     )] = None  # fmt: skip
 
 
+METRICS_ON, METRICS_OFF = "on", "off"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metrics:
+    """What Prometheus scrapes."""
+
+    serve: Annotated[str, Key(
+        keys.choice(METRICS_ON, METRICS_OFF), "whether lake server and SQL server serve /metrics: on or off",
+        f'"{METRICS_OFF}"')] = METRICS_ON  # fmt: skip
+    host: Annotated[str, Key(
+        keys.matching(r"[0-9a-zA-Z.:_-]+", 'an address or name of this machine like "127.0.0.1"'),
+        "where they listen; beyond this machine user and password travel unencrypted, see docs/security.md",
+        '"0.0.0.0"')] = "127.0.0.1"  # fmt: skip
+
+    @property
+    def is_on(self) -> bool:
+        return self.serve == METRICS_ON
+
+
 OF_HOME = (
     "lake", "checkpoints", "kafka", "registry", "airflow", "sql", "access", "run", "logs", "demo", "bench",
     "services.json", "gallery.json",
@@ -240,6 +262,7 @@ SECTIONS: Mapping[str, Section] = {
     "ports": Section(Ports, "ports on the loopback interface"),
     "limits": Section(Limits, "how long and how much"),
     "lineage": Section(LineageEvents, "where OpenLineage's events of what runs go"),
+    "metrics": Section(Metrics, "what Prometheus scrapes"),
     "proof": Section(Proof, "what a table must pass beside the comparison of speed with batch"),
 }
 PROJECT_SECTION = "project"

@@ -22,6 +22,7 @@ from twinlake.config.project import Project
 if TYPE_CHECKING:
     from twinlake.config.values import Values
 
+RECORDS = "parts"
 _FOREIGN = re.compile(r"[^!-~]|[%{}\[\]*?]")
 """Java's options are split on spaces, and its files of properties are no UTF-8."""
 
@@ -48,6 +49,12 @@ class Services:
     console_user: str = ""
     console_password: str = ""
     """Of the user that the first `twinlake up` makes; `access/users` has all of them, and no password."""
+    lake_metrics_url: str = ""
+    """What Prometheus scrapes of the lake server; empty where `[metrics]` switches it off."""
+    sql_metrics_url: str = ""
+    metrics_user: str = ""
+    metrics_password: str = ""
+    """With `metrics_user`, what Prometheus shows at both; it opens nothing else."""
     cluster_id: str = ""
     """Kafka's cluster id: another broker on the same port is not ours."""
     kafka_access: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
@@ -214,6 +221,11 @@ class Settings:
     def checkpoints(self) -> Path:
         """The streams' own; they may be lost, so those of a lake elsewhere are on this machine, too."""
         return (self.lake if isinstance(self.lake, Path) else self.home) / "checkpoints"
+
+    @property
+    def records_dir(self) -> Path:
+        """What the supervisor knows of each process: one file a process, `services/supervise/record.py`."""
+        return self.run_dir / RECORDS
 
     @property
     def services_file(self) -> Path:

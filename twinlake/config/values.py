@@ -26,6 +26,7 @@ from twinlake.config.sections import (
     Lake,
     Limits,
     LineageEvents,
+    Metrics,
     Ports,
     Proof,
     Spark,
@@ -50,6 +51,7 @@ class Values(BaseSettings):
     ports: Ports = Ports()
     limits: Limits = Limits()
     lineage: LineageEvents = LineageEvents()
+    metrics: Metrics = Metrics()
     proof: Proof = Proof()
     origins: Mapping[str, str] = {}
     """`kafka.security` -> the line of the file, or the variable, that gave it; defaults are not in it."""

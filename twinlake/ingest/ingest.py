@@ -107,7 +107,7 @@ class Ingest:
         self._indexed = -1  # the batch up to which the index knows the log
         self._record_bytes = UNKNOWN_BYTES  # in memory, by the newest batch
         self._event: dict[str, str] = {}  # the fields of the log's `event`
-        self._pace = Pace(records_per_batch, batch_seconds)
+        self._pace = Pace(records_per_batch, batch_seconds, log.on_batch)
         self.on_batch = self._pace.outside(on_batch)
         self._limit = source.Limit(spark, self._pace.next_records)
         self._compaction = Compaction(log)

@@ -22,9 +22,16 @@ GROWTH = 4
 class Pace:
     """Of one topic; `next_records` is the limit of the next batch."""
 
-    def __init__(self, most_records: int, batch_seconds: float = BATCH_SECONDS) -> None:
+    def __init__(
+        self,
+        most_records: int,
+        batch_seconds: float = BATCH_SECONDS,
+        on_batch: Callable[[float], None] = lambda seconds: None,
+    ) -> None:
+        """`on_batch` is called with the seconds of each batch that had records."""
         self._most = most_records
         self._batch_seconds = batch_seconds
+        self._on_batch = on_batch
         self._waited = 0.0
         self.next_records = min(FIRST_RECORDS, most_records)
 
@@ -49,6 +56,7 @@ class Pace:
         """So many records took so long. A small batch says of a full one only that it can be larger."""
         if records <= 0:
             return
+        self._on_batch(seconds)
         fitting = round(records * self._batch_seconds / max(seconds, 0.001))
         now = self.next_records
         if seconds <= self._batch_seconds:

@@ -29,6 +29,9 @@ from twinlake.config.library import jars_folder
 from twinlake.config.sections import Lake, Limits
 from twinlake.config.settings import Settings
 from twinlake.config.values import Values
+from twinlake.metrics.catalogue import SQL
+from twinlake.metrics.options import add_options, start_endpoint
+from twinlake.metrics.process import ProcessMetrics
 from twinlake.reading.views import SERVE
 from twinlake.spark import session as spark_edge
 from twinlake.spark.jvm import end_together
@@ -77,6 +80,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return error.exit_code
     slots = share_slots(spark)
+    from twinlake.reading import metrics
     from twinlake.reading.followed import OneRelease
     from twinlake.reading.follower import Follower
     from twinlake.reading.past_tables import PastTables
@@ -89,7 +93,7 @@ def main(arguments: list[str] | None = None) -> int:
     follower.start()
     reports = Reports(settings.lake)
     reports.start()
-    open_jdbc(spark)
+    jdbc = open_jdbc(spark)
     journal.info("JDBC is open", host=HOST, port=given.jdbc_port)
 
     def followed() -> Followed:
@@ -117,7 +121,16 @@ def main(arguments: list[str] | None = None) -> int:
     watch = SparkWatch(spark, lost=lost)
     watch.begin()
     threading.Thread(target=_warm, args=(reader, followed), name="warm-up", daemon=True).start()
-    _serve(build_app(reader, followed, settings, admits, lambda: watch.error), given.port)
+    queries, process = metrics.Queries(), ProcessMetrics(SQL, lambda: spark, {"scratch": scratch})
+
+    def is_ready() -> bool:
+        return followed().ready and not watch.error
+
+    found = metrics.collector(queries, followed, is_ready, reader.no_report, jdbc, process.groups())
+    endpoint = start_endpoint(given, found)
+    _serve(build_app(reader, followed, settings, admits, lambda: watch.error, queries), given.port)
+    if endpoint:
+        endpoint.stop()
     watch.stop()
     reports.stop()
     follower.stop()
@@ -208,10 +221,10 @@ def share_slots(spark: SparkSession) -> Any:
     return jvm.twinlake.reading.FairSlots.share(context.sc())
 
 
-def open_jdbc(spark: SparkSession) -> None:
-    """Thrift/JDBC on the same catalog; ends with the process."""
+def open_jdbc(spark: SparkSession) -> Any:
+    """Thrift/JDBC on the same catalog; ends with the process. The JdbcOutcomes."""
     jvm: Any = spark._jvm
-    jvm.twinlake.reading.JdbcServer.start(spark._jsparkSession)
+    return jvm.twinlake.reading.JdbcServer.start(spark._jsparkSession)
 
 
 def _warm(reader: Reader, followed: Callable[[], Followed]) -> None:
@@ -245,6 +258,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--jdbc-seconds", type=int, default=DEFAULT.jdbc_seconds, help="longest, over JDBC")
     parser.add_argument("--memory", default=DEFAULT.sql_memory, help="its heap")
     parser.add_argument("--jars", type=Path, default=jars_folder({}), help="the folder of the jars")
+    add_options(parser)
     return parser.parse_args(arguments)
 
 

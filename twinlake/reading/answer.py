@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType
 
+STOPPED = "the query was stopped"
+"""What is said of one that took too long, or has to make room."""
 MOST_BYTES = 256 << 20
 """Of one answer, as Arrow."""
 MOST_BYTES_IN_ALL = 1 << 30
@@ -166,7 +168,7 @@ class Answers:
             return UsageError("the query was stopped", why, "ask for fewer rows or columns, or use JDBC")
         if "Spool$Full" in str(error):
             why = f"the answers that are being sent have {self._most_in_all:,} bytes together"
-            return BusyError("the query was stopped", why, "ask again later, or for fewer rows or columns")
+            return BusyError(STOPPED, why, "ask again later, or for fewer rows or columns")
         return error
 
 

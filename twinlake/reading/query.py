@@ -32,8 +32,10 @@ from twinlake.base.strict import Strict
 from twinlake.config.settings import Settings
 from twinlake.lake.catalog.plans import Plans
 from twinlake.reading import as_of, wire
+from twinlake.reading.answer import STOPPED
 from twinlake.reading.explain import Question
 from twinlake.reading.followed import Followed
+from twinlake.reading.metrics import Queries, Statement
 from twinlake.reading.protection import Protection
 from twinlake.reading.reader import Reader
 from twinlake.spark.session import is_jvm_lost
@@ -229,11 +231,13 @@ def build_app(
     settings: Settings,
     admits: Callable[[str, str], bool],
     broken: Callable[[], TwinlakeError | None] = lambda: None,
+    queries: Queries | None = None,
 ) -> FastAPI:
     """Status, query and the reports of plans; `admits` judges user and password for all but the first.
 
-    `broken` says why the process is about to end.
+    `broken` says why the process is about to end, `queries` counts how statements end.
     """
+    queries = queries or Queries()
     longest_s = settings.values.limits.query_seconds
     app = FastAPI(title="Twinlake SQL server", docs_url=None, redoc_url=None, openapi_url=None)
 
@@ -266,21 +270,30 @@ def build_app(
         if request.headers.get(wire.HEADER) != "1":
             why = "it has no header X-Twinlake-Query: 1"
             return error_response(403, UsageError("the query was refused", why, "send that header"))
+        with queries.one() as statement:
+            return await answered(request, answer, statement)
+
+    async def answered(
+        request: Request, answer: Callable[[threading.Event], Response], statement: Statement
+    ) -> Response:
         if not (now := followed()).ready:
             if now.error:
                 what, remedy = "the SQL server cannot follow the lake", "see `twinlake logs sql`"
                 raise BusyError(what, now.error, remedy)
+            statement.is_refused = True
             return _starting("it has not read yet what is live")
         left = threading.Event()
         async with turns.one(request) as turn:
+            statement.begins()
             reading = asyncio.get_running_loop().run_in_executor(statements, answer, left)
             while not (await asyncio.wait({reading}, timeout=LOOK_S))[0]:
                 turns.look(turn)
-                if turn.is_over or await request.is_disconnected():
+                statement.has_left = statement.has_left or await request.is_disconnected()
+                if turn.is_over or statement.has_left:
                     left.set()
             if turn.is_over and reading.exception():
                 why = f"{LONG_AT_ONCE} others run longer than {LONG_S:g} s, and more wait for their turns"
-                raise BusyError("the query was stopped", why, "ask again later")
+                raise BusyError(STOPPED, why, "ask again later")
             try:
                 return await reading
             except Exception as error:

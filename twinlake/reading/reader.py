@@ -18,7 +18,7 @@ from twinlake.base.errors import BusyError, TwinlakeError, UsageError
 from twinlake.base.location import Location
 from twinlake.config.sections import Limits
 from twinlake.lake.delta.read_errors import damage_in
-from twinlake.reading.answer import Answer, Answers
+from twinlake.reading.answer import STOPPED, Answer, Answers
 from twinlake.reading.explain import Question, explain
 from twinlake.reading.followed import Followed
 from twinlake.reading.past_tables import PastTables
@@ -177,7 +177,7 @@ class Reader:
             except Exception as error:
                 if late.is_set():
                     raise BusyError(
-                        "the query was stopped",
+                        STOPPED,
                         f"it ran longer than {self._longest_s:g} s",
                         "ask for less, use JDBC for long queries, or set query_seconds in [limits] of "
                         "twinlake.toml",

@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -27,6 +28,10 @@ from twinlake.config.project import project_at
 from twinlake.config.settings import Settings
 from twinlake.config.settings_file import overrides
 from twinlake.lake.storage.fit import check_store
+from twinlake.metrics.catalogue import LAKE
+from twinlake.metrics.options import add_options, start_endpoint
+from twinlake.metrics.process import ProcessMetrics, supervised
+from twinlake.metrics.scrape import Collector
 from twinlake.server import lock
 from twinlake.server.api import build_app
 from twinlake.server.lake_server import LakeServer, lake_session
@@ -35,8 +40,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def serve(settings: Settings, port: int) -> int:
-    """Run until SIGTERM. /health answers at once and says when the server is ready."""
+def serve(settings: Settings, given: argparse.Namespace) -> int:
+    """Run until SIGTERM. /health and /metrics answer at once and say when the server is ready."""
     check_store(settings.lake, utc_now())
     held = lock.take(settings.lake)
     sessions: list[SparkSession] = []
@@ -49,10 +54,11 @@ def serve(settings: Settings, port: int) -> int:
         return spark
 
     server = LakeServer(settings, utc_now, session)
+    metrics = start_endpoint(given, metrics_of(server, settings, lambda: next(iter(sessions), None)))
     app = build_app(server, settings.services().api_token)
     web = uvicorn.Server(
         uvicorn.Config(
-            app, host="127.0.0.1", port=port, log_level="warning", log_config=None, access_log=False,
+            app, host="127.0.0.1", port=given.port, log_level="warning", log_config=None, access_log=False,
             http=Protocol,
         )
     )
@@ -74,12 +80,23 @@ def serve(settings: Settings, port: int) -> int:
     threading.Thread(target=begin, name="start", daemon=True).start()
     web.run()
     server.stop()
+    if metrics:
+        metrics.stop()
     for spark in sessions:
         spark.stop()
     held.close()
     if failed:
         raise failed[0]
     return 0
+
+
+def metrics_of(
+    server: LakeServer, settings: Settings, spark: Callable[[], SparkSession | None]
+) -> Collector:
+    """All metrics of the lake server's process."""
+    folders = {"data": settings.home, **({"lake": settings.lake} if isinstance(settings.lake, Path) else {})}
+    process = ProcessMetrics(LAKE, spark, folders)
+    return server.metrics({**process.groups(), "services": supervised(settings.records_dir)})
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -90,6 +107,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--jars", type=Path, default=jars_folder({}), help="the folder of the jars")
     parser.add_argument("--settings", type=Path, help="the active twinlake.toml; HOME's own unless given")
     parser.add_argument("--breakpoints", type=Path, help="for tests: see twinlake/base/breakpoints.py")
+    add_options(parser)
     given = parser.parse_args(arguments)
     if given.breakpoints:
         breakpoints.honour(given.breakpoints)
@@ -101,7 +119,7 @@ def main(arguments: list[str] | None = None) -> int:
             home=given.home, in_project=project_at(given.project), jars=given.jars,
             overrides=overrides(os.environ), active_file=given.settings,
         )  # fmt: skip
-        return serve(settings, given.port)
+        return serve(settings, given)
     except TwinlakeError as error:
         print(error, file=sys.stderr)
         return error.exit_code

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from twinlake.batch.maintain import drop_staging, maintain
 from twinlake.batch.merge import merge_small
 from twinlake.changelog.changelogs import Changelogs
 from twinlake.config.settings import Settings
-from twinlake.ingest.ingest import Ingest
+from twinlake.ingest.ingest import STOPPED, Ingest
 from twinlake.ingest.log_end import LogEnd
 from twinlake.lake import formats
 from twinlake.lake.catalog import release_log
@@ -39,13 +39,23 @@ from twinlake.lake.log.log import Log, log_path
 from twinlake.lake.open_lake import OpenLake, staging_folder
 from twinlake.lake.storage import store
 from twinlake.lineage.lineage import of_lake
+from twinlake.metrics.scrape import Collector, Group
 from twinlake.releases.stranded import load_active
 from twinlake.server.all_jobs import KINDS
 from twinlake.server.executors import Executors
 from twinlake.server.jobs import JobKind, Jobs
+from twinlake.server.metrics import LakeMetrics, LakeNow, TopicNow
 from twinlake.server.open_topics import OpenTopics
 from twinlake.server.spark_progress import watched
-from twinlake.server.status import TopicIngest, broken_status, moment, tables_status, topic_status
+from twinlake.server.status import (
+    TopicIngest,
+    broken_status,
+    moment,
+    state_of,
+    tables_status,
+    topic_error,
+    topic_status,
+)  # fmt: skip
 from twinlake.server.topic_watch import TopicWatch
 from twinlake.spark.cluster import check_master
 from twinlake.spark.jvm import end_together
@@ -119,6 +129,9 @@ class LakeServer:
         self._lags: dict[str, int | None] = {}
         self._watches: dict[str, TopicWatch] = {}
         self._executors: Executors | None = None
+        self._live: Release | None = None
+        """The live release as of the start, or of the last job's end: nothing else changes it."""
+        self._metrics = LakeMetrics(self._now, self._certificates, clock)
         self._publisher = Publisher(settings.lake, lambda: self.lake.versions.health(), clock)
         self._watch: SparkWatch | None = None
         self._ending = threading.Event()
@@ -157,6 +170,7 @@ class LakeServer:
         for name, topic in found.topics.items():
             try:
                 log = Log(spark, self.settings.lake, topic)
+                self._metrics.listen_to(log)
                 log.open()
                 log.end()
             except TwinlakeError as error:
@@ -167,8 +181,9 @@ class LakeServer:
         store_schemas(self.settings.lake, logs)
         store_fingerprints(self.settings.lake, logs)
         versions = self._versions = Versions(
-            self.settings.lake, logs, merge_small, self._damages, self._broken, self.pauses
-        )
+            self.settings.lake, logs, merge_small, self._damages, self._broken, self.pauses,
+            self._metrics.of_owners(lambda topic: versions.lags.end(topic)),
+        )  # fmt: skip
         versions.load()
         drop_staging(staging_folder(self.settings.lake), self.jobs.alive)
         for name, log in logs.items():
@@ -186,6 +201,7 @@ class LakeServer:
         for name, ingest in self.ingests.items():
             if not self.pauses.of("topic", name):
                 ingest.start()
+        self._live = self._live_release()
         self.jobs.start()
         self._changelogs.begin(self._lake)
         self._publisher.start()
@@ -238,6 +254,29 @@ class LakeServer:
             "damaged": [error.to_json() for error in self._damages.all()],
         }
 
+    def metrics(self, more: Mapping[str, Group]) -> Collector:
+        """What a scrape asks: the lake's metrics, and these groups. It may be asked before `start`."""
+        return self._metrics.collector(more)
+
+    def _now(self) -> LakeNow:
+        topics = {
+            name: TopicNow(
+                state=state_of(ingest, self.pauses.of("topic", name)), end=ingest.log_end,
+                error=topic_error(ingest, self._damage_of(name), self.pauses.of("topic", name)),
+                lag_records=self._lags.get(name),
+            )
+            for name, ingest in self.ingests.copy().items()
+        }  # fmt: skip
+        broken = {name: TopicNow(state=STOPPED, error=error) for name, error in self._broken.copy().items()}
+        return LakeNow(
+            ready=self.ready and not self.error, topics={**broken, **topics}, live=self._live,
+            health=self._versions.health() if self._versions and self.ready else [],
+            damaged=len(self._damages.all()),
+        )  # fmt: skip
+
+    def _damage_of(self, topic: str) -> DamagedError | None:
+        return self._damages.below(log_path(self.settings.lake, topic))
+
     def _live_release(self) -> Release | None:
         """What readers see; None as well where the release log is damaged, which is noted."""
         try:
@@ -252,7 +291,7 @@ class LakeServer:
         return [made.summary() for made in newest if made]
 
     def _topic_status(self, name: str, ingest: TopicIngest) -> dict[str, Any]:
-        damage = self._damages.below(log_path(self.settings.lake, name))
+        damage = self._damage_of(name)
         watch, lag, paused = self._watches.get(name), self._lags.get(name), self.pauses.of("topic", name)
         return topic_status(name, ingest, damage, watch, lag, paused)
 
@@ -263,6 +302,7 @@ class LakeServer:
             """Called by ingest after the log's commit, in its thread."""
             versions.offer(name, log.metadata(), rows)
 
+        self._metrics.listen_to(log)
         made = self._make_ingest(self.settings, log, on_batch, self._clock)
         made.log_end = LogEnd.of(name, log.metadata())  # shown before the broker has answered
         return made
@@ -281,6 +321,8 @@ class LakeServer:
                     raise
                 self._damages.note(damage)
                 raise damage from (None if damage is error else error)
+            finally:
+                self._live = self._live_release()
 
     def _cancel_tag(self, tag: str) -> None:
         if self._lake:

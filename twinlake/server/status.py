@@ -40,16 +40,27 @@ class TopicIngest(RunningIngest, Protocol):
         """By schema, the records in quarantine that the newest schema cannot read, and what to do."""
 
 
+def state_of(ingest: TopicIngest, paused: Paused | None) -> str:
+    return PAUSED if paused and ingest.state == STOPPED else ingest.state
+
+
+def topic_error(
+    ingest: TopicIngest, damage: TwinlakeError | None, paused: Paused | None
+) -> TwinlakeError | None:
+    """`damage` is that of its log. What stopped it before it was paused is tried again when it is resumed."""
+    return (None if paused else ingest.error) or damage
+
+
 def topic_status(
     name: str, ingest: TopicIngest, damage: TwinlakeError | None, watch: TopicWatch | None,
     lag: int | None, paused: Paused | None,
 ) -> dict[str, Any]:  # fmt: skip
-    """`damage` is that of its log. What stopped it before it was paused is tried again when it is resumed."""
+    """`damage` is that of its log."""
     end = ingest.log_end
-    error = (None if paused else ingest.error) or damage
+    error = topic_error(ingest, damage, paused)
     return {
         "name": name,
-        "state": PAUSED if paused and ingest.state == STOPPED else ingest.state,
+        "state": state_of(ingest, paused),
         "paused": paused.to_json() if paused else None,
         "error": error.to_json() if error else None,
         "batch": end.batch,

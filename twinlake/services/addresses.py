@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 
 from twinlake.config.settings import Services
-from twinlake.services import airflow, broker, broker_security, console, external, registry, sql
+from twinlake.services import airflow, broker, broker_security, console, external, metrics, registry, sql
 from twinlake.services.part import Context
 from twinlake.services.ports import HOST
 
@@ -26,6 +26,10 @@ def addresses(context: Context) -> Services:
         console_url=console.url(context),
         console_user=console.USER,
         console_password=context.services.console_password or secrets.token_urlsafe(24),
+        lake_metrics_url=metrics.url(context, metrics.LAKE),
+        sql_metrics_url=metrics.url(context, metrics.SQL),
+        metrics_user=metrics.USER,
+        metrics_password=context.services.metrics_password or secrets.token_urlsafe(24),
         airflow_url=values.airflow.url or f"http://{HOST}:{ports['airflow']}",
         airflow_user="" if values.airflow.is_external else airflow.USER,
         airflow_password="" if values.airflow.is_external else airflow.password(context),
@@ -40,10 +44,11 @@ def addresses(context: Context) -> Services:
 
 
 def publish(context: Context) -> Services:
-    """Writes services.json as it must be now, and who may sign in, by hashes."""
+    """Writes services.json as it must be now, and the hashes of the passwords that servers ask for."""
     services = addresses(context)
     services.save(context.settings.services_file)
     sql.hand_over(services, context.folders)
+    metrics.hand_over(services, context.folders)
     return services
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from twinlake.config.sections import OF_HOME
-from twinlake.config.settings import Settings
+from twinlake.config.settings import RECORDS, Settings
 
 _OF_OPERATOR = ("twinlake.toml", "accept-unconfined-sql")
 """Files that an operator makes in a home, by these names."""
@@ -26,7 +26,7 @@ class Folders:
 
     @property
     def records(self) -> Path:
-        return self.run / "parts"
+        return self.run / RECORDS
 
     @property
     def logs(self) -> Path:

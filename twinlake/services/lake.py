@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 
 from twinlake.base.errors import TwinlakeError
+from twinlake.services import metrics
 from twinlake.services.part import Command, Context, Part, get_json
 from twinlake.services.ports import HOST
 
@@ -16,8 +17,9 @@ from twinlake.services.ports import HOST
 def parts() -> tuple[Part, ...]:
     return (
         Part(
-            name="lake", service="lake", needs=("broker", "registry", "topics"), ports=("lake",),
+            name="lake", service="lake", needs=("broker", "registry", "topics"), ports=("lake", metrics.LAKE),
             prepare=make_local_lake, command=_command, probe=_probe, error=_error, grace_s=40.0,
+            note=lambda context: metrics.shown(context.services.lake_metrics_url),
         ),
     )  # fmt: skip
 
@@ -48,7 +50,7 @@ def _command(context: Context) -> Command:
             sys.executable, "-m", "twinlake.server",
             "--home", str(context.settings.home), "--port", str(context.ports["lake"]),
             "--project", str(context.settings.project.root), "--jars", str(context.settings.jars),
-            "--settings", str(context.settings.file),
+            "--settings", str(context.settings.file), *metrics.words(context, metrics.LAKE),
         ),
         environ={**spark_environment(context), **overrides_of(context)},
     )  # fmt: skip

@@ -15,6 +15,7 @@ from twinlake.base.errors import TwinlakeError, UsageError
 from twinlake.config import users
 from twinlake.config.library import CHECKOUT, LIBRARY
 from twinlake.config.settings import Services
+from twinlake.services import metrics
 from twinlake.services.confine import NOBODY
 from twinlake.services.folders import Folders
 from twinlake.services.lake import make_local_lake, spark_environment
@@ -28,10 +29,15 @@ READER = "nobody"
 def parts() -> tuple[Part, ...]:
     return (
         Part(
-            name="sql", service="sql", ports=("sql", "jdbc"),
-            prepare=_prepare, command=_command, probe=_probe, note=protection, error=not_following,
+            name="sql", service="sql", ports=("sql", "jdbc", metrics.SQL),
+            prepare=_prepare, command=_command, probe=_probe, note=_note, error=not_following,
         ),
     )  # fmt: skip
+
+
+def _note(context: Context) -> str:
+    said = (protection(context), metrics.shown(context.services.sql_metrics_url))
+    return "; ".join(filter(None, said))
 
 
 def namespaces() -> tuple[str, ...]:
@@ -144,6 +150,7 @@ def _command(context: Context) -> Command:
         "--query-seconds", str(limits.query_seconds), "--jdbc-seconds", str(limits.jdbc_seconds),
         "--memory", limits.sql_memory,
         "--lake", context.settings.values.lake.uri, "--jars", str(context.settings.jars),
+        *metrics.words(context, metrics.SQL),
     )  # fmt: skip
     environ = {
         **spark_environment(context), "TMPDIR": scratch, "HOME": scratch, "HADOOP_USER_NAME": READER,

@@ -19,12 +19,14 @@ REMEMBERED = 10_000
 @dataclass(frozen=True, kw_only=True)
 class End:
     """The end of a log: its newest batch, how many records that is in all, its watermark in microseconds, and
-    how far its own clocks have come."""
+    how far its own clocks have come. `appended_at` is when Kafka had appended the newest record of a batch
+    that has some, in microseconds."""
 
     batch: int = 0
     records: int = 0
     watermark: int | None = None
     clocks: dict[str, int | None] = field(default_factory=dict)
+    appended_at: int | None = None
 
 
 class Lags:
@@ -42,6 +44,7 @@ class Lags:
             records=rows_in(metadata.get("counts", {})),
             watermark=metadata.get("watermark"),
             clocks=metadata.get("clocks", {}),
+            appended_at=_newest(metadata),
         )
         with self._lock:
             self._ends[topic] = end
@@ -57,3 +60,7 @@ class Lags:
             arrived = list(self._arrived.get(topic, ()))
         heard = next((at for batch, at in arrived if batch > position), None)
         return 0.0 if heard is None else time.monotonic() - heard
+
+
+def _newest(metadata: Mapping[str, Any]) -> int | None:
+    return max(metadata.get("seen", {}).values(), default=None) if metadata.get("records") else None

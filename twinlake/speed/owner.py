@@ -48,6 +48,15 @@ class _Waiter:
     future: Future[Pin] = field(default_factory=Future)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Events:
+    """Who is called in an owner's thread: with the seconds of a step or a commit, and when a try fails."""
+
+    step: Callable[[Owner, float], None] = lambda owner, seconds: None
+    commit: Callable[[float], None] = lambda seconds: None
+    failure: Callable[[Owner], None] = lambda owner: None
+
+
 class Owner:
     """A version that fails is stalled and tried again by itself, ever more rarely; nobody else notices."""
 
@@ -60,6 +69,7 @@ class Owner:
         long_records: int = LONG_RECORDS,
         damages: Damages | None = None,
         paused: Callable[[], Paused | None] = lambda: None,
+        events: Events = Events(),
     ) -> None:
         self.version = version
         self.log = log
@@ -75,7 +85,7 @@ class Owner:
         self._topic = log.topic.name
         self._journal = structlog.get_logger(__name__).bind(table=version.table, version=version.name)
         self._long_records = long_records
-        self._on_closed = on_closed
+        self._on_closed, self._events = on_closed, events
         self._damages = damages or Damages()
         self._feed: MaintainedVersion | None = None
         self._closed_at = 0.0  # on the monotonic clock
@@ -191,6 +201,7 @@ class Owner:
         try:
             feed = open_version(self._lake, self.version, {self._topic: self.log})
             assert isinstance(feed, MaintainedVersion)  # versions of view kinds have no owner
+            feed.appender.on_commit = self._events.commit
             at = standing(feed)
         except Exception:
             # readers are served what it has: it is shown where that ends, and not at 0
@@ -208,12 +219,14 @@ class Owner:
 
     def _step(self, to: int, rows: NewRows | None = None) -> None:
         assert self._feed is not None
+        began = time.monotonic()
         try:
             self.standing = advance(self._feed, self.standing, to, rows)
         except Exception as error:
             self._blame(error, to)
             raise
         self._retry_s = RETRY_FIRST_S
+        self._events.step(self, time.monotonic() - began)
         self._serve_waiters()
         lasted = time.monotonic() - self._closed_at
         if self.standing.steps_open >= STEPS_PER_SEGMENT and lasted >= SEGMENT_S:
@@ -292,6 +305,7 @@ class Owner:
         with self._lock:
             self.error, self._feed, self._planned = known, None, []
             self.failures += 1
+            self._events.failure(self)
             self._timer = threading.Timer(self._retry_s, self._try_again)
             self._timer.daemon = True
             self._timer.start()

@@ -26,7 +26,7 @@ from twinlake.speed import health
 from twinlake.speed.advance import SMALL_RECORDS
 from twinlake.speed.lags import End, Lags
 from twinlake.speed.merging import Merging
-from twinlake.speed.owner import Owner, PassedError
+from twinlake.speed.owner import Events, Owner, PassedError
 from twinlake.speed.pause import Held
 from twinlake.speed.wait_progress import POLL_S, awaited
 
@@ -57,8 +57,9 @@ class Versions:
         damages: Damages | None = None,
         broken: Mapping[str, TwinlakeError] = NONE_BROKEN,
         pauses: Pauses | None = None,
+        events: Events = Events(),
     ) -> None:
-        self._lake = lake
+        self._lake, self._events = lake, events
         self._logs = logs
         self.damages = damages or Damages()
         self._pauses = pauses or Pauses(lake)
@@ -317,7 +318,7 @@ class Versions:
         (topic,) = version.topics
         owner = Owner(
             self._lake, version, self._logs[topic], self._merging.after_close, damages=self.damages,
-            paused=lambda: self._pauses.of_version(version),
+            paused=lambda: self._pauses.of_version(version), events=self._events,
         )  # fmt: skip
         with self._lock:
             self._owners[_key(version)] = owner

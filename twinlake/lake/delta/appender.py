@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 from uuid import uuid4
@@ -40,6 +40,8 @@ class Appender:
 
     def __init__(self, path: Location, statistics: Sequence[Column]) -> None:
         self.path = path
+        self.on_commit: Callable[[float], None] = lambda seconds: None
+        """Called after each commit with the seconds that it took."""
         self._statistics = statistics
         self._state = TableState(path)
         self._opened = self._state.metadata, self._state.protocol
@@ -98,6 +100,7 @@ class Appender:
         altered the table since it was opened, BusyError when a file to be removed is live no more,
         FullDiskError where there is no room.
         """
+        began = time.monotonic()
         with self._lock, store.telling_of_no_room(self.path):
             while True:
                 self._forward()
@@ -109,6 +112,7 @@ class Appender:
                     break
             self._state.apply(actions)
             self._sum_up(actions[0]["commitInfo"]["txnId"])
+        self.on_commit(time.monotonic() - began)
         if checkpoints.due(version):
             checkpoints.make(self.path)
         return Commit(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -69,6 +69,9 @@ class Log:
         self.path = log_path(self.lake, topic.name)
         self.lock = threading.Lock()
         """What compacts the log's files: one at a time."""
+        self.on_commit: Callable[[float], None] = lambda seconds: None
+        self.on_batch: Callable[[float], None] = lambda seconds: None
+        """Called with the seconds that a commit by put-if-absent took, and a batch up to its commit."""
         self._appender: Appender | None = None
         self._read: dict[str, str] | None = None
 
@@ -194,6 +197,7 @@ class Log:
         """What appends to the log: batches for ingest, and what an operator accepts while it stands still."""
         if self._appender is None:
             self._appender = Appender(self.path, self._pruning)
+            self._appender.on_commit = lambda seconds: self.on_commit(seconds)
         return self._appender
 
     @property

@@ -25,8 +25,8 @@ import org.apache.spark.sql.hive.thriftserver.SparkSQLSessionManager;
 public final class JdbcServer {
   private JdbcServer() {}
 
-  /** Listens from now on, until the process ends. */
-  public static void start(SparkSession session) throws ReflectiveOperationException {
+  /** Listens from now on, until the process ends; what it returns counts how statements end. */
+  public static JdbcOutcomes start(SparkSession session) throws ReflectiveOperationException {
     HiveThriftServer2.systemExitOnError().set(false);
     SparkContext context = session.sparkContext();
     HiveConf conf =
@@ -40,7 +40,9 @@ public final class JdbcServer {
     set(SparkSQLSessionManager.class, "sparkSqlOperationManager", sessions, operations);
     accept(server, conf);
     listen(server, context); // Spark does this last, and the first to connect meets a null
+    JdbcOutcomes outcomes = JdbcOutcomes.of(session);
     server.start();
+    return outcomes;
   }
 
   /** The listener is the last of the server's services, and was only set up by now. */

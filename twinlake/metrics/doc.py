@@ -1,0 +1,61 @@
+"""docs/metrics.md from the catalogue: `python -m twinlake.metrics.doc > docs/metrics.md`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from twinlake.metrics.catalogue import BOTH, LAKE, METRICS, SQL, Metric
+
+HEAD = """# Metrics
+
+Made from the code by `python -m twinlake.metrics.doc`; a test compares.
+
+Lake server and SQL server each serve `/metrics` in Prometheus' form, at an address of its own:
+`lake_metrics_url` and `sql_metrics_url` of `services.json`. Both ask for `metrics_user` and
+`metrics_password`
+of the same file, a login that opens nothing else. `twinlake up` prints the addresses, `twinlake status`
+shows them. In `twinlake.toml` `[metrics]` says where they listen, or switches them off, and `[ports]` fixes
+their ports ([settings](settings.md)).
+
+```yaml
+# prometheus.yml; /etc/prometheus/twinlake holds metrics_password alone
+scrape_configs:
+  - job_name: twinlake
+    scrape_interval: 15s
+    basic_auth: {username: metrics, password_file: /etc/prometheus/twinlake}
+    static_configs:
+      - targets: ["127.0.0.1:18093", "127.0.0.1:18094"] # [ports] lake_metrics and sql_metrics
+```
+
+A scrape is answered from memory: it runs no Spark and reads no file of the lake, so it costs milliseconds and
+is answered while a rebuild runs, while the lake server starts, and while the broker is away. Counters and
+histograms begin with 0 when their process starts. Series of a version that is retired end.
+
+Not in it: values of records, statements, paths, users, secrets; anything by partition; what Kafka, the
+registry and Airflow measure themselves; executors on a cluster. Of a process that does not answer,
+Prometheus' own `up` is 0.
+"""
+PLACES = (
+    ("Lake server", (LAKE,)),
+    ("SQL server", (SQL,)),
+    ("Both", BOTH),
+)
+
+
+def rows(metrics: Iterable[Metric]) -> Iterator[str]:
+    yield "| metric | type | labels | unit | meaning |"
+    yield "|---|---|---|---|---|"
+    for one in metrics:
+        labels = ", ".join(f"`{label}`" for label in one.labels) or "-"
+        yield f"| `{one.name}` | {one.type} | {labels} | {one.unit} | {one.meaning} |"
+
+
+def text() -> str:
+    lines = [HEAD]
+    for title, processes in PLACES:
+        lines += [f"## {title}", *rows(one for one in METRICS if one.of == processes), ""]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(text(), end="")
