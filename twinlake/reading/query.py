@@ -299,6 +299,7 @@ def build_app(
             except Exception as error:
                 if not is_jvm_lost(error):
                     raise
+                statement.is_refused = True
                 return _starting("its JVM has ended, and the supervisor starts it again")
 
     @app.post("/query")

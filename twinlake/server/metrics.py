@@ -14,6 +14,7 @@ from twinlake.ingest.log_end import LogEnd
 from twinlake.lake.catalog.certificates import Certificate, Certificates
 from twinlake.lake.catalog.release_log import Release
 from twinlake.lake.catalog.version import Health
+from twinlake.lake.catalog.witnessed import ANSWERS
 from twinlake.lake.log.log import Log
 from twinlake.metrics import catalogue
 from twinlake.metrics.catalogue import LAKE, Metric
@@ -24,13 +25,11 @@ from twinlake.speed import owner
 from twinlake.speed.lags import End
 from twinlake.speed.owner import Owner
 from twinlake.topics.verdict import LATE, VERDICTS
-from twinlake.witness.answer import DIFFERS, EQUAL, FAILED, NOT_WITNESSED
 
 STATES = (STARTING, VALIDATING, RUNNING, RETRYING, STOPPED, PAUSED)
-NONE = "none"
-RAISES = "raises"
+EQUAL, DIFFERS, RAISES, NONE = "equal", "differs", "raises", "none"
 CERTIFIED = (EQUAL, DIFFERS, RAISES, NONE)
-WITNESSED = (EQUAL, DIFFERS, NOT_WITNESSED, FAILED, NONE)
+WITNESSED = (*ANSWERS, NONE)
 
 
 @dataclass(frozen=True, kw_only=True)

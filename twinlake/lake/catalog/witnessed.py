@@ -7,7 +7,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from twinlake.lake.catalog.version import batches_text
-from twinlake.witness.answer import Answer
+from twinlake.witness.answer import DIFFERS, EQUAL, FAILED, NOT_WITNESSED, Answer
+
+ANSWERS = (EQUAL, DIFFERS, NOT_WITNESSED, FAILED)
+"""What a witness may say, of a version or of a topic."""
 
 
 @dataclass(frozen=True, kw_only=True)
