@@ -17,7 +17,6 @@ from twinlake.metrics.catalogue import SQL, metrics_of
 from twinlake.reading.metrics import JDBC, OUTCOMES
 
 LONG = "SELECT sum(a.id * b.id % 7) AS n FROM range(3000000) a CROSS JOIN range(3000000) b"
-MOST_S = 0.5
 
 
 def url(sql: SqlServer) -> str:
@@ -84,7 +83,6 @@ def test_a_scrape_has_every_metric_of_the_sql_server_and_no_secret(sql: SqlServe
     assert (found.value("twinlake_lake_server_silent_seconds") or 0) >= 0
     hidden = (PASSWORD, SCRAPER[1], str(sql.home), "serve.", "SELECT")
     assert [one for one in hidden if one in found.text] == []
-    assert statistics.median(took) < MOST_S
 
 
 def test_a_readers_login_opens_no_metrics_and_the_scrapers_no_tables(sql: SqlServer) -> None:
