@@ -12,10 +12,9 @@ Made from the code by `python -m twinlake.metrics.doc`; a test compares.
 
 Lake server and SQL server each serve `/metrics` in Prometheus' form, at an address of its own:
 `lake_metrics_url` and `sql_metrics_url` of `services.json`. Both ask for `metrics_user` and
-`metrics_password`
-of the same file, a login that opens nothing else. `twinlake up` prints the addresses, `twinlake status`
-shows them. In `twinlake.toml` `[metrics]` says where they listen, or switches them off, and `[ports]` fixes
-their ports ([settings](settings.md)).
+`metrics_password` of the same file, a login that opens nothing else. `twinlake up` prints the addresses,
+`twinlake status` shows them. In `twinlake.toml` `[metrics]` says where they listen, or switches them off, and
+`[ports]` fixes their ports ([settings](settings.md)).
 
 ```yaml
 # prometheus.yml; /etc/prometheus/twinlake holds metrics_password alone
