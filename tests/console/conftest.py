@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.cli.test_services import PART, TOPIC
+from tests.console import release_answers
 from twinlake.base.errors import UnreachableError
 from twinlake.base.times import parse_moment
 from twinlake.config import users
@@ -21,8 +23,10 @@ from twinlake.config.settings import Settings
 from twinlake.console.app import build_app
 from twinlake.console.console import Console
 from twinlake.console.figures import Services
+from twinlake.releases.timeline import PlanFacts
 from twinlake.server.client import LakeClient
 
+HOSTILE = "<img src=x onerror=document.title=1>"
 PORT = 18070
 URL = f"http://127.0.0.1:{PORT}"
 VERSION = {
@@ -57,9 +61,14 @@ class World:
     status: Any = field(default_factory=lambda: STATUS)
     parts: list[dict[str, Any]] = field(default_factory=lambda: PARTS)
     jobs: list[dict[str, Any]] = field(default_factory=lambda: [RUNNING])
+    releases: list[dict[str, Any]] = field(default_factory=release_answers.releases)
+    plan: PlanFacts = field(default_factory=release_answers.facts)
     now: float = 1_000.0
     asked: list[str] = field(default_factory=list)
+    submitted: list[dict[str, Any]] = field(default_factory=list)
     away: bool = False
+    masked: Callable[[Any], Any] = lambda told: told
+    """What is done to an answer about releases, plans, tables and topics before it is given."""
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         """The lake server."""
@@ -69,18 +78,53 @@ class World:
             raise httpx.ConnectError("nobody listens")
         if path == "/status":
             return httpx.Response(200, json=self.status)
+        if path == "/jobs" and request.method == "POST":
+            return self._submit(json.loads(request.content))
         if path == "/jobs":
             return httpx.Response(200, json=self.jobs)
+        if path == "/releases":
+            number = request.url.params.get("number")
+            found = [one for one in self.releases if number in (None, str(one["number"]))]
+            if number is not None and not found:
+                return _none("release")
+            return httpx.Response(200, json=self.masked(found))
+        if path == "/plans":
+            return httpx.Response(200, json=self.masked([self.plan.summary()]))
+        if path.startswith("/plans/"):
+            known = path == f"/plans/{self.plan.plan.id}"
+            return httpx.Response(200, json=self.masked(self.plan.to_json())) if known else _none("plan")
         one = next((job for job in self.jobs if job["id"] == path.split("/")[2]), None)
         if one is None:
             return httpx.Response(404, json={"error": "NotFoundError", "what": "there is no such job"})
         return httpx.Response(200, json=one)
+
+    def _submit(self, asked: dict[str, Any]) -> httpx.Response:
+        """As the real one: what has been asked for by this key is not another job."""
+        if asked["key"] not in [one["key"] for one in self.submitted]:
+            self.submitted.append(asked)
+            made = {**RUNNING, "id": f"new{len(self.submitted)}", "kind": asked["kind"]}
+            self.jobs = [*self.jobs, {**made, "params": asked["params"]}]
+        return httpx.Response(202, json=self.jobs[-1])
 
     def services(self) -> Services:
         self.asked.append("services")
         if self.away:
             raise UnreachableError("Twinlake is not running")
         return Services(parts=self.parts, supervisor=None, disk_free=60 << 30, disk_total=100 << 30)
+
+
+def hostile(value: Any, kept: Collection[str] = ("counts", "state", "id")) -> Any:
+    """The same keys, numbers and times, and these; every other text would run as part of a page."""
+    if isinstance(value, dict):
+        return {key: value[key] if key in kept else hostile(value[key], kept) for key in value}
+    if isinstance(value, (list, tuple)):
+        return [hostile(one, kept) for one in value]
+    is_time = isinstance(value, str) and value[:3] == "202"
+    return HOSTILE if isinstance(value, str) and not is_time else value
+
+
+def _none(what: str) -> httpx.Response:
+    return httpx.Response(404, json={"error": "NotFoundError", "what": f"there is no such {what}"})
 
 
 @dataclass
@@ -102,6 +146,16 @@ class Browser:
         sent = {"form_token": self.token(of_page), **fields}
         found: httpx.Response = self.client.post(path, data=sent)
         return found
+
+    def fill(self, path: str, **fields: str) -> httpx.Response:
+        """The form of an act as it is shown now, filled in, for `client.post`."""
+        found: httpx.Response = self.client.post(path, data={**self.hidden(path), **fields})
+        return found
+
+    def hidden(self, path: str) -> dict[str, str]:
+        """What the form there carries."""
+        main = self.get(path).text.partition("<main")[2]
+        return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', main))
 
     def sign_in(self, name: str, password: str) -> httpx.Response:
         return self.send("/sign-in", "/sign-in", name=name, password=password)

@@ -10,7 +10,9 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,8 @@ import pytest
 
 from tests.broker import free_port
 from tests.cli.lake_server import TOKEN, Lake, listening
-from tests.console.conftest import RUNNING, STATUS, VERSION
+from tests.console import release_answers
+from tests.console.conftest import HOSTILE, RUNNING, STATUS, VERSION, hostile
 from tests.project import PROJECT
 from twinlake.base.waiting import wait_for
 from twinlake.config import users
@@ -36,7 +39,10 @@ pytestmark = [
         reason="chromium and chromedriver are not installed (Debian: chromium-driver)",
     ),
 ]
-HOSTILE = "<img src=x onerror=\"document.title='run'\">"
+REPORT = (
+    "<!doctype html><style>p { width: 321px }</style><p>the report</p><img src='/static/icon.svg'>"
+    "<script>document.querySelector('p').textContent = 'run'; top.document.title = 'run'</script>"
+)
 PHONE = (390, 844)
 
 
@@ -44,10 +50,17 @@ class Answering(Lake):
     """The lake server, with what a test gives it."""
 
     status: dict[str, Any] = STATUS
+    releases: list[dict[str, Any]] = release_answers.releases()
+    plan = release_answers.facts()
+    masked = staticmethod(lambda told: told)
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
-        if request.url.path == "/status":
-            return httpx.Response(200, json=self.status)
+        known: dict[str, Any] = {
+            "/status": self.status, "/releases": self.releases[:1], "/plans": [self.plan.summary()],
+            f"/plans/{self.plan.plan.id}": self.plan.to_json(),
+        }  # fmt: skip
+        if request.url.path in known:
+            return httpx.Response(200, json=self.masked(known[request.url.path]))
         return httpx.Response(200, json=[RUNNING])
 
 
@@ -62,11 +75,33 @@ def port() -> int:
 
 
 @pytest.fixture
-def process(tmp_path: Path, lake: Answering, port: int) -> Iterator[subprocess.Popen[bytes]]:
+def sql() -> Iterator[str]:
+    """The address of a SQL server that has one report, which would run if it could."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(REPORT.encode())
+
+        def log_message(self, *_: Any) -> None:
+            """Quiet."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def process(
+    tmp_path: Path, lake: Answering, sql: str, port: int
+) -> Iterator[subprocess.Popen[bytes]]:
     """That of a console, which asks this lake server."""
     file, folders = tmp_path / "access" / "users", Folders(home=tmp_path)
     with listening(lake) as url, open(tmp_path / "console.log", "wb") as out:
-        Services(api_url=url, api_token=TOKEN).save(tmp_path / "services.json")
+        Services(api_url=url, api_token=TOKEN, sql_url=sql).save(tmp_path / "services.json")
         folders.make()
         me = record.Record(part="supervisor", state="ready", identity=identity_of(os.getpid()))
         record.save(folders, me)  # this process: it ends the console, and starts nothing else
@@ -182,3 +217,34 @@ def test_an_analyst_is_refused_an_act_and_what_they_give_is_shown_as_text(
 
     assert browser.find_element("id", "sql").get_attribute("value") == HOSTILE
     assert browser.find_elements("css selector", "img") == [] and browser.title == "Query: Twinlake"
+
+
+def test_a_report_is_shown_in_its_style_and_what_it_has_in_it_does_not_run(
+    browser: Any, address: str, lake: Answering
+) -> None:
+    sign_in(browser, address, "analyst", "reader")
+    browser.get(f"{address}/plans/{lake.plan.plan.id}")
+    assert refused(browser) == []  # of the page itself
+
+    browser.switch_to.frame(browser.find_element("css selector", "iframe"))
+    text = browser.find_element("css selector", "p")
+    assert (text.text, text.value_of_css_property("width")) == ("the report", "321px")
+    assert browser.execute_script("return document.images[0].naturalWidth") == 0, "it was loaded"
+    browser.switch_to.default_content()
+
+    assert browser.title.startswith("Plan ")
+
+
+@pytest.mark.parametrize("path", ["/releases", "/releases/4", "/plans/ID", "/plans/ID/promote"])
+def test_what_others_have_written_is_text_on_every_page(
+    browser: Any, address: str, lake: Answering, path: str
+) -> None:
+    lake.masked = hostile
+    sign_in(browser, address, "admin", "secret")
+
+    browser.get(address + path.replace("ID", lake.plan.plan.id))
+
+    assert HOSTILE in browser.find_element("css selector", "main").text
+    assert browser.find_elements("css selector", "img") == [] and "Twinlake" in browser.title
+    wide = browser.execute_script("return document.documentElement.scrollWidth - window.innerWidth")
+    assert wide <= 0 and refused(browser) == []

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.console import release_answers
 from tests.console.conftest import URL, Browser, World
 
 Make = Callable[[], Browser]
@@ -70,10 +71,13 @@ def test_a_form_of_another_page_is_refused(
 
     answers = [
         made.client.post(path, data=sent, headers=headers)
-        for path in ("/jobs/j1/cancel", "/query", "/query.csv", "/sign-out")
-    ]
+        for path in (
+            "/jobs/j1/cancel", "/query", "/query.csv", "/sign-out", "/releases/3/rollback",
+            f"/plans/{release_answers.PLAN.id}/promote",
+        )
+    ]  # fmt: skip
 
-    assert [answer.status_code for answer in answers] == [403] * 4
+    assert [answer.status_code for answer in answers] == [403] * 6
     assert world.asked == [] and made.get("/").url.path == "/"
 
 

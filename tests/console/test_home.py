@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.console.conftest import CERTIFICATE, PARTS, STATUS, VERSION, Browser, World
+from tests.console.conftest import CERTIFICATE, HOSTILE, PARTS, STATUS, VERSION, Browser, World, hostile
 from twinlake.console.figures import LAKE_EVERY_S, OLD_S
 
 SignIn = Callable[[str], Browser]
-HOSTILE = "<img src=x onerror=alert(1)>"
 STALLED = {
     **VERSION, "stalled": True,
     "error": {
@@ -129,15 +128,6 @@ def test_ten_browsers_cost_as_one_and_nobody_is_asked_while_none_looks(
 
 
 def test_every_value_is_shown_as_text(signed_in: SignIn, world: World) -> None:
-    def hostile(value: Any) -> Any:
-        """With the same keys, numbers and times."""
-        if isinstance(value, dict):
-            return {key: value[key] if key in ("counts", "state") else hostile(value[key]) for key in value}
-        if isinstance(value, list):
-            return [hostile(one) for one in value]
-        is_time = isinstance(value, str) and value[:3] == "202"
-        return HOSTILE if isinstance(value, str) and not is_time else value
-
     world.status = hostile({**STATUS, "versions": [STALLED], "paused": [PAUSED]})
     world.parts = hostile([{**PARTS[0], "answers": False}])
     world.jobs = hostile([{**world.jobs[0], "error": STALLED["error"]}])

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.console import release_answers
 from tests.console.conftest import PORT, Browser, World
 from twinlake.config import users
 from twinlake.console import sign_in
@@ -14,12 +15,14 @@ from twinlake.console.sessions import IDLE_S, LONGEST_S
 
 Make = Callable[[], Browser]
 SignIn = Callable[[str], Browser]
+PLAN = f"/plans/{release_answers.PLAN.id}"
 
 
 def test_who_is_not_signed_in_sees_the_sign_in_and_no_figure(browser: Make, world: World) -> None:
     stranger = browser()
 
-    pages = [stranger.get(path) for path in ("/", "/jobs", "/jobs/j1", "/query")]
+    paths = ("/", "/jobs", "/jobs/j1", "/query", "/releases", "/releases/4", "/releases/3/rollback", PLAN)
+    pages = [stranger.get(path) for path in (*paths, f"{PLAN}/report", f"{PLAN}/promote")]
 
     assert {page.url.path for page in pages} == {"/sign-in"}
     assert [stranger.get(path).status_code for path in ("/part/home", "/part/jobs")] == [401, 401]

@@ -99,6 +99,6 @@ def test_a_new_field_is_in_every_form_of_the_job_and_a_task_passes_it_on(shown: 
 
 
 def test_a_new_field_is_taken_by_the_api_and_described_in_its_document(shown: dict[str, Any]) -> None:
-    assert shown["taken"] == {"to": None, "reason": None, "approved_by": "ada", "note": "x"}
+    assert shown["taken"] == {"to": None, "live": None, "reason": None, "approved_by": "ada", "note": "x"}
     for kind in shown["kinds"]:
         assert f"| `{kind}` | `note` | string | a field that is new |" in shown["document"]

@@ -167,6 +167,8 @@ def test_a_plan_is_refused_after_production_moved(lake: Lake, back_to_first: Non
 
     with pytest.raises(DifferenceError, match="production has moved"):
         lake.promote(outdated)
+    with pytest.raises(DifferenceError, match=f"release {before.number - 1} was to be live"):
+        lake.do("rollback", approved_by="tester", to=before.number - 1, live=before.number - 1)
     assert live(lake) == before
 
 

@@ -22,7 +22,7 @@ SOME: dict[str, dict[str, Any]] = {
     "resume": {"name": "t", "by": "me"}, "reload": {}, "check": {"code": "c", "roots": ["/p"]},
 }  # fmt: skip
 """Of every kind of job, parameters that are right."""
-NUMBERS = (("rollback", "to"), ("retire", "keep"))
+NUMBERS = (("rollback", "to"), ("rollback", "live"), ("retire", "keep"))
 FLAGS = (("rebuild", "due"), ("rebuild", "repair"), ("verify", "due"), ("verify", "repair"),
          ("reload", "check"))  # fmt: skip
 TEXTS = [

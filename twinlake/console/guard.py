@@ -25,6 +25,14 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+ALONE = {
+    "Content-Security-Policy": (
+        "sandbox; default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'"
+    ),
+    "X-Frame-Options": "SAMEORIGIN",
+}
+"""For a page that has its style inside, and stands in a frame of ours: it runs nothing, loads nothing, sends
+nothing, and is of no origin."""
 READING = ("GET", "HEAD")
 
 
@@ -50,7 +58,8 @@ class Guard:
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                headers.update(self._headers)
+                for name, value in self._headers.items():
+                    headers.setdefault(name, value)
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)
 

@@ -45,13 +45,13 @@ class Asked:
 def rows(settings: Settings, session: Session, asked: Asked) -> dict[str, Any]:
     """The SQL server's answer with the first SHOWN rows; `truncated` where there are more."""
     asked.refuse_none()
-    return ask(_own(settings, session), asked.sql, SHOWN, asked.as_of or None, _waiting())
+    return ask(own(settings, session), asked.sql, SHOWN, asked.as_of or None, _waiting())
 
 
 def as_csv(settings: Settings, session: Session, asked: Asked) -> Iterator[bytes]:
     """All rows, whole before the first piece is given; UsageError where there are more than MOST_IN_CSV."""
     asked.refuse_none()
-    services = _own(settings, session)
+    services = own(settings, session)
     file: IO[bytes] = tempfile.SpooledTemporaryFile(_IN_MEMORY)
 
     def take(head: dict[str, Any], found: Iterator[Row]) -> None:
@@ -94,7 +94,7 @@ def explained(error: Exception, session: Session) -> Exception:
     return error
 
 
-def _own(settings: Settings, session: Session) -> Services:
+def own(settings: Settings, session: Session) -> Services:
     """The services, with the login of who is signed in."""
     return replace(settings.services(), sql_user=session.user.name, sql_password=session.password)
 

@@ -114,9 +114,12 @@ def promote(
 
 
 def rollback(
-    lake: OpenLake, to: int | None, approved_by: str, run: Run, reason: str | None = None
-) -> Switched:
+    lake: OpenLake, to: int | None, approved_by: str, run: Run, reason: str | None = None,
+    live: int | None = None,
+) -> Switched:  # fmt: skip
     """Make an earlier release's versions live again: the named one, else the one before the live one.
+
+    DifferenceError where `live` is given and another release is live.
 
     What it takes back is in no later plan until somebody changes or names it (`lake/rolled_back.py`).
     """
@@ -125,6 +128,12 @@ def rollback(
         mine = next((one for one in history if one.job == run.id), None)
         if mine is not None:
             return _finish(lake, mine)
+        if live is not None and history and history[-1].number != live:
+            raise DifferenceError(
+                "nothing was rolled back: production has moved",
+                f"release {live} was to be live, and release {history[-1].number} is",
+                "see `twinlake releases`, then roll back what is live now",
+            )
         target = release_log.rollback_target(history, to)
         usable = {(version.table, version.name) for version in lake.versions.usable()}
         for table, name in target.tables.items():

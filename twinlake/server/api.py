@@ -9,30 +9,23 @@ from typing import Annotated, Any, Protocol
 
 from fastapi import FastAPI, Query, Request
 from fastapi.responses import JSONResponse, Response
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from twinlake.base import http_errors
 from twinlake.base.errors import NotFoundError, TwinlakeError, UsageError
 from twinlake.base.http_errors import LimitedBody
 from twinlake.base.strict import Plain
 from twinlake.base.version import VERSION
+from twinlake.lake.open_lake import OpenLake
+from twinlake.server import read_routes
 from twinlake.server.jobs import Jobs
+from twinlake.server.read_routes import Digits
 
 LONGEST_WAIT_S = 60.0
 MOST_WAITS = 20
 """More are answered at once: the threads that wait are those that everybody else needs, too."""
 LARGEST_BODY = 4 << 20
 TOKEN = "take api_token from the lake server's services.json; for an Airflow elsewhere see docs/airflow.md"
-
-
-def _digits(text: Any) -> Any:
-    """A query string has texts alone; pydantic would take `1.0`, `+1` and `1_0` for numbers."""
-    if isinstance(text, str) and not (text.isascii() and text.isdigit()):
-        raise ValueError("it is not a whole number")
-    return text
-
-
-Digits = Annotated[int, BeforeValidator(_digits)]
 
 
 class Served(Protocol):
@@ -45,6 +38,10 @@ class Served(Protocol):
     @property
     def error(self) -> TwinlakeError | None:
         """Why it is about to end."""
+
+    @property
+    def lake(self) -> OpenLake:
+        """BusyError before it is open."""
 
     def status(self) -> dict[str, Any]: ...
 
@@ -117,6 +114,7 @@ def build_app(server: Served, token: str) -> FastAPI:
         """Asks a job to end where it safely can."""
         return server.jobs.cancel(id).to_json()
 
+    read_routes.install(app, lambda: server.lake)
     return app
 
 

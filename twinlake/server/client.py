@@ -97,6 +97,22 @@ class LakeClient:
     def cancel(self, id: str) -> Job:
         return Job.from_json(self._ask("POST", f"/jobs/{_checked(id)}/cancel"))
 
+    def releases(self, limit: int = 50, number: int | None = None) -> list[dict[str, Any]]:
+        """Newest first, with what each changed; with `number` that one alone."""
+        asked = {"limit": limit, **({} if number is None else {"number": number})}
+        found: list[dict[str, Any]] = self._ask("GET", "/releases", params=asked)
+        return found
+
+    def plans(self, limit: int = 10) -> list[dict[str, Any]]:
+        """Newest first, each with how far it has come."""
+        found: list[dict[str, Any]] = self._ask("GET", "/plans", params={"limit": limit})
+        return found
+
+    def plan(self, id: str) -> dict[str, Any]:
+        """What it changes, its gate, its differences."""
+        found: dict[str, Any] = self._ask("GET", f"/plans/{_checked(id, 'plan', 'twinlake plan')}")
+        return found
+
     def follow(self, id: str, on_progress: Callable[[Job], None] = lambda job: None) -> Job:
         """The job once it has ended, however it did.
 
@@ -173,9 +189,10 @@ def _untrusted(error: BaseException) -> ssl.SSLCertVerificationError | None:
     return at
 
 
-def _checked(id: str) -> str:
+def _checked(id: str, what: str = "job", command: str = "twinlake jobs list") -> str:
+    """What goes into a path, and reaches nothing else by it."""
     if not re.fullmatch(r"[A-Za-z0-9_-]+", id):
-        raise NotFoundError(f"there is no job {id!r}", "it is not an id of one", "see `twinlake jobs list`")
+        raise NotFoundError(f"there is no {what} {id!r}", f"it does not name a {what}", f"see `{command}`")
     return id
 
 

@@ -232,6 +232,10 @@ class RollbackParams(Params):
         default=None, ge=1, title="To release",
         description="this release; the one before the live one unless given",
     )  # fmt: skip
+    live: int | None = Field(
+        default=None, ge=1, title="Live release",
+        description="only while this release is live; whichever is, unless given",
+    )  # fmt: skip
     reason: Reason | None = Field(
         default=None, description="why; `twinlake releases` and later plans show it"
     )

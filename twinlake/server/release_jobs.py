@@ -106,7 +106,7 @@ def do_promote(lake: OpenLake, params: PromoteParams, run: Run) -> Switched | Fa
 
 
 def do_rollback(lake: OpenLake, params: RollbackParams, run: Run) -> Switched:
-    return rollback(lake, params.to, params.approved_by, run, params.reason)
+    return rollback(lake, params.to, params.approved_by, run, params.reason, params.live)
 
 
 def do_retire(lake: OpenLake, params: RetireParams, run: Run) -> Retired:

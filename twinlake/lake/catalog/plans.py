@@ -109,6 +109,10 @@ class Plans:
         newest = next(iter(self._ids()), None)
         return self.load(newest) if newest else None
 
+    def newest_ones(self, limit: int) -> list[Plan]:
+        """So many, the one that was made last first."""
+        return [self.load(id) for id in self._ids()[:limit]]
+
     def all(self) -> list[Plan]:
         """Every plan so far, in no order."""
         return [self.load(id) for id in self._ids()]

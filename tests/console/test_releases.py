@@ -1,0 +1,214 @@
+"""Releases say what was changed by whom and why; who has the role promotes and rolls back, as jobs."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.console import release_answers
+from tests.console.conftest import HOSTILE, STATUS, VERSION, Browser, World, hostile
+from tests.console.test_home import text
+from twinlake.base.errors import NotFoundError
+from twinlake.config.settings import Services
+from twinlake.console import releases
+from twinlake.releases.timeline import Entry
+
+SignIn = Callable[[str], Browser]
+PLAN = f"/plans/{release_answers.PLAN.id}"
+BOTH = {**STATUS, "versions": [VERSION, {**VERSION, "version": "v-0"}]}
+"""Both versions are maintained."""
+
+
+@pytest.fixture
+def report(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What the SQL server was asked for, and by whom; it has a report."""
+    asked: list[Any] = []
+
+    def ask_report(services: Services, plan: str) -> str:
+        asked.append((services.sql_user, services.sql_password, plan))
+        return "<style>p { color: red }</style><p>the report</p>"
+
+    monkeypatch.setattr(releases, "ask_report", ask_report)
+    return asked
+
+
+def test_the_time_line_says_when_who_why_and_what_changed(signed_in: SignIn) -> None:
+    shown = text(signed_in("analyst").get("/releases"))
+
+    assert "Release 4 live promote, 2 hours ago 2026-01-31T10:00:00Z approved by anna" in shown
+    assert "sales v-0 became v-1 amount: Sum -> Max" in shown
+    assert "Release 3 initial, 26 hours ago" in shown and "sales new, v-0 the table is new" in shown
+    assert f"{'c' * 12} 30 minutes ago release 4 sales (changed) the gate has refused it" in shown
+
+
+def test_a_rollback_says_where_to_and_why(signed_in: SignIn, world: World) -> None:
+    back = Entry(release=release_answers.BACK, live=True, changes=()).to_json()
+    world.releases = [back, *world.releases]
+
+    shown = text(signed_in("analyst").get("/releases"))
+    alone = text(signed_in("analyst").get("/releases/5"))
+
+    assert "Release 5 live rollback to release 3" in shown and "Reason: cancelled orders are missed" in shown
+    assert "Release 5, which is live" in alone and "sales v-0 orders batch 5" in alone
+
+
+def test_a_plan_says_what_changes_what_was_compared_and_what_the_gate_said(signed_in: SignIn) -> None:
+    page = signed_in("analyst").get(PLAN)
+
+    shown = text(page)
+    assert "where: nothing -> status <> 'cancelled'" in shown and "the gate has refused it" in shown
+    assert "sales v-1 v-2 different 960 40 2 0" in shown
+    assert "sales certificate ok equal at orders batch 7" in shown
+    assert "sales witness failed 2 rows differ north: 3, not 4" in shown
+    assert f'<iframe sandbox title="Report of the plan" src="{PLAN}/report">' in page.text
+
+
+def test_the_report_is_what_the_sql_server_has_and_can_do_nothing(
+    signed_in: SignIn, report: list[Any], passwords: dict[str, str]
+) -> None:
+    answer = signed_in("analyst").get(f"{PLAN}/report")
+
+    assert report == [("the-analyst", passwords["analyst"], "c" * 12)] and "the report" in answer.text
+    policy = answer.headers["content-security-policy"].split("; ")
+    assert {"sandbox", "default-src 'none'", "frame-ancestors 'self'"} <= {*policy}
+    assert answer.headers["x-frame-options"] == "SAMEORIGIN"
+
+
+def test_a_report_that_is_not_there_is_said_in_its_frame(
+    signed_in: SignIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none(services: Services, plan: str) -> str:
+        raise NotFoundError("it has no report", "<img src=x>", "run `twinlake diff`")
+
+    monkeypatch.setattr(releases, "ask_report", none)
+
+    answer = signed_in("analyst").get(f"{PLAN}/report")
+
+    assert answer.status_code == 404 and answer.headers["x-frame-options"] == "SAMEORIGIN"
+    assert "<img" not in answer.text and "<code>twinlake diff</code>" in answer.text
+
+
+@pytest.mark.parametrize(
+    "path", ["/plans/..%2fstatus/report", "/plans/x%2Fy", "/releases/0x4", "/releases/9"]
+)
+def test_what_names_no_release_or_plan_is_said(signed_in: SignIn, report: list[Any], path: str) -> None:
+    assert signed_in("analyst").get(path).status_code == 404
+    assert report == []
+
+
+def test_a_promotion_says_first_what_it_does_and_is_then_the_job(signed_in: SignIn, world: World) -> None:
+    made = signed_in("operator")
+
+    shown = text(made.get(f"{PLAN}/promote"))
+    page = made.fill(f"{PLAN}/promote", unwitnessed="sales=it is small\n\n")
+
+    assert f"Plan {'c' * 12} becomes live, approved by the-operator; release 4 is live now." in shown
+    assert "sales: changed, v-1 becomes v-2" in shown and "orders" not in shown
+    assert "The gate refused it when it was asked last: sales witness: 2 rows differ" in shown
+    assert page.url.path == "/jobs/new1"
+    (asked,) = world.submitted
+    assert asked["kind"] == "promote" and asked["key"].startswith("console/")
+    params = {"plan": "c" * 12, "approved_by": "the-operator", "unwitnessed": ["sales=it is small"]}
+    assert asked["params"] == params
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"live": 5}, {"state": "passed"}, {"greens": {"sales": "v-3"}},
+        {"gate": replace(release_answers.GATE, at="2026-01-31T11:50:00Z")},
+    ],
+    ids=["another release", "another state", "another version", "another gate"],
+)  # fmt: skip
+def test_a_promotion_of_what_has_changed_since_is_refused(
+    signed_in: SignIn, world: World, changed: dict[str, Any]
+) -> None:
+    made = signed_in("operator")
+    form = made.hidden(f"{PLAN}/promote")
+    world.plan = release_answers.facts(**changed)
+
+    refused = made.client.post(f"{PLAN}/promote", data=form)
+    again = made.client.post(f"{PLAN}/promote", data=made.hidden(f"{PLAN}/promote"))
+
+    assert refused.status_code == 409 and "is no longer so" in refused.text
+    assert again.url.path == "/jobs/new1" and len(world.submitted) == 1
+
+
+def test_what_is_sent_twice_is_one_job(signed_in: SignIn, world: World) -> None:
+    made = signed_in("operator")
+    form = made.hidden(f"{PLAN}/promote")
+
+    pages = [made.client.post(f"{PLAN}/promote", data=form) for _ in range(2)]
+
+    assert [page.url.path for page in pages] == ["/jobs/new1"] * 2 and len(world.submitted) == 1
+
+
+@pytest.mark.parametrize("state", ["live", "released", "outdated", "nothing to change", "not built"])
+def test_a_plan_that_cannot_go_live_has_no_button(signed_in: SignIn, world: World, state: str) -> None:
+    world.plan = release_answers.facts(state=state)
+    made = signed_in("operator")
+
+    page = made.get(f"{PLAN}/promote")
+
+    assert "cannot be done now" in page.text and "<button>Promote" not in page.text
+    assert "Promote…" not in made.get(PLAN).text
+
+
+def test_a_rollback_needs_a_reason_and_names_the_release_that_was_shown(
+    signed_in: SignIn, world: World
+) -> None:
+    world.status, made = BOTH, signed_in("operator")
+    shown = text(made.get("/releases/3/rollback"))
+
+    without = made.fill("/releases/3/rollback", reason=" ")
+    page = made.fill("/releases/3/rollback", reason="it was right")
+
+    assert "release 4 is live now. sales: v-1 becomes v-0" in shown
+    assert without.status_code == 400 and "The reason, which is kept for ever is empty" in text(without)
+    assert page.url.path == "/jobs/new1"
+    params = {"to": 3, "live": 4, "reason": "it was right", "approved_by": "the-operator"}
+    assert [one["params"] for one in world.submitted] == [params]
+
+
+def test_a_rollback_is_refused_where_another_release_went_live_since(signed_in: SignIn, world: World) -> None:
+    world.status, made = BOTH, signed_in("operator")
+    form = made.hidden("/releases/3/rollback")
+    world.status = {**BOTH, "release": {**BOTH["release"], "number": 5}}
+
+    refused = made.client.post("/releases/3/rollback", data={**form, "reason": "x"})
+
+    assert refused.status_code == 409 and "release 5 is live now" in text(refused) and world.submitted == []
+
+
+def test_what_was_retired_or_is_live_already_cannot_be_gone_back_to(signed_in: SignIn, world: World) -> None:
+    made = signed_in("operator")
+
+    retired, live = text(made.get("/releases/3/rollback")), text(made.get("/releases/4/rollback"))
+
+    assert "sales v-0 was retired, or cannot go on" in retired
+    assert "release 4 has the tables of release 4" in live
+
+
+def test_every_value_is_shown_as_text(signed_in: SignIn, world: World) -> None:
+    world.status, world.masked = BOTH, hostile
+    made = signed_in("operator")
+
+    for path in ("/releases", "/releases/4", PLAN, f"{PLAN}/promote", "/releases/3/rollback"):
+        page = made.get(path)
+        assert page.status_code == 200
+        assert "<img" not in page.text and html.escape(HOSTILE) in page.text
+
+
+def test_an_analyst_has_no_act_and_is_refused_by_the_server_too(signed_in: SignIn, world: World) -> None:
+    world.status, made = BOTH, signed_in("analyst")
+
+    shown = [made.get(path).text for path in (PLAN, "/releases/3", "/releases")]
+    refused = [made.get(path) for path in (f"{PLAN}/promote", "/releases/3/rollback")]
+    refused += [made.send(path, "/releases") for path in (f"{PLAN}/promote", "/releases/3/rollback")]
+
+    assert not any("Promote" in page or "Roll back" in page for page in shown)
+    assert [page.status_code for page in refused] == [403] * 4 and world.submitted == []

@@ -1,0 +1,150 @@
+"""Releases: what was made live when, by whom and why; plans, gate and report; promote, roll back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from twinlake.base.errors import TwinlakeError
+from twinlake.console import acts, statement
+from twinlake.console.acts import Act, Field, Form, filled
+from twinlake.console.console import Console, asked, status_of
+from twinlake.console.guard import ALONE
+from twinlake.console.sessions import Session
+from twinlake.reading.client import ask_report
+from twinlake.server.client import LakeClient
+
+RELEASES_SHOWN, PLANS_SHOWN = 50, 10
+PROMOTABLE = ("not asked", "refused", "passed")
+WORDS = {
+    "live": "it is live", "released": "it was live, and is no more",
+    "outdated": "made against another release than the live one", "nothing to change": "nothing to change",
+    "not built": "to be built (`twinlake build`)",
+    "not asked": "built; the gate has not been asked", "refused": "the gate has refused it",
+    "passed": "the gate has passed it",
+}  # fmt: skip
+"""How far a plan has come."""
+
+
+def routes(console: Console) -> list[Route]:
+    async def releases(request: Request, session: Session) -> Response:
+        def ask() -> dict[str, Any]:
+            client = console.client()
+            return {"releases": client.releases(RELEASES_SHOWN), "plans": client.plans(PLANS_SHOWN)}
+
+        return console.page("releases", session, active="releases", words=WORDS, **await asked(ask))
+
+    async def release(request: Request, session: Session) -> Response:
+        number = request.path_params["number"]
+        (found,) = await asked(lambda: console.client().releases(number=number))
+        return console.page("release", session, active="releases", release=found)
+
+    async def plan(request: Request, session: Session) -> Response:
+        found = await asked(lambda: console.client().plan(request.path_params["id"]))
+        can = found["state"] in PROMOTABLE
+        return console.page("plan", session, active="releases", plan=found, words=WORDS, can_promote=can)
+
+    async def report(request: Request, session: Session) -> Response:
+        """The one file that `diff` and `gate` have written, as it is, in a frame where it can do nothing."""
+
+        def ask() -> str:
+            id = console.client().plan(request.path_params["id"])["id"]  # of no other path
+            return ask_report(statement.own(console.settings, session), id)
+
+        try:
+            return HTMLResponse(await asked(ask), headers=ALONE)
+        except TwinlakeError as error:
+            page = console.page("no_report", None, status_of(error), error=error)
+            page.headers["X-Frame-Options"] = ALONE["X-Frame-Options"]
+            page.headers["Content-Security-Policy"] = ALONE["Content-Security-Policy"]
+            return page
+
+    return [
+        Route("/releases", console.signed_in(releases), methods=["GET"]),
+        Route("/releases/{number:int}", console.signed_in(release), methods=["GET"]),
+        Route("/plans/{id}", console.signed_in(plan), methods=["GET"]),
+        Route("/plans/{id}/report", console.signed_in(report), methods=["GET"]),
+        *acts.routes(console, PROMOTE),
+        *acts.routes(console, ROLLBACK),
+    ]
+
+
+def _promotion(client: LakeClient, path: Mapping[str, Any], user: str) -> Form:
+    plan = client.plan(path["id"])
+    id, live, gate = plan["id"], plan["live"], plan["gate"]
+    now = "nothing is live yet" if live is None else f"release {live} is live now"
+    does = [f"Plan {id} becomes live, approved by {user}; {now}."]
+    does += [
+        f"{one['table']}: {one['action']}, {_between(one['blue'], plan['greens'].get(one['table']))}"
+        for one in plan["changes"] if one["action"] not in ("unchanged", "left out")
+    ]  # fmt: skip
+    does.append(
+        "The gate is asked again before. If something does not hold then, or another release has become "
+        "live, nothing changes for readers. Otherwise they see all of these tables from one moment on."
+    )
+    failed = [f"{one['table']} {one['name']}: {one['detail']}" for one in (gate or {}).get("checks", ())
+              if not one["passed"]]  # fmt: skip
+    does += [f"The gate refused it when it was asked last: {why}" for why in failed]
+    return Form(
+        title=f"Promote plan {id}", does=(*does,), button="Promote", back=f"/plans/{id}", active="releases",
+        shown=[plan["state"], live, plan["greens"], gate and gate["at"], failed],
+        fields=(
+            Field(
+                name="unwitnessed", kind="lines",
+                label="Go live with what no other engine can evaluate: NAME=REASON, one on a line; the "
+                "reason is kept",
+            ),
+        ),
+        hindered="" if plan["state"] in PROMOTABLE else WORDS[plan["state"]].replace("`", ""),
+    )  # fmt: skip
+
+
+def _promoted(path: Mapping[str, Any], given: Mapping[str, str], user: str, form: Form) -> dict[str, Any]:
+    excused = [line.strip() for line in (filled(given, "unwitnessed") or "").splitlines() if line.strip()]
+    return {"plan": path["id"], "approved_by": user, "unwitnessed": excused}
+
+
+def _rollback(client: LakeClient, path: Mapping[str, Any], user: str) -> Form:
+    (target,) = client.releases(number=path["number"])
+    status = client.status()
+    live, number = status["release"], target["number"]
+    usable = {(one["table"], one["version"]) for one in status["versions"] if not one["lost"]}
+    tables = target["tables"]
+    gone = [f"{table} {version}" for table, version in tables.items() if (table, version) not in usable]
+    hindered = ""
+    if tables == live["tables"]:
+        hindered = f"release {number} has the tables of release {live['number']}, which is live"
+    elif gone:
+        hindered = f"{', '.join(gone)} was retired, or cannot go on"
+    does = [
+        f"The tables of release {number} become live again as release {live['number'] + 1}, approved by "
+        f"{user}; release {live['number']} is live now.",
+        *(
+            f"{table}: {_between(live['tables'].get(table), tables.get(table))}"
+            for table in sorted({*tables, *live["tables"]}) if tables.get(table) != live["tables"].get(table)
+        ),
+        "They were maintained all the time: nothing is computed. Readers see all of them from one moment on.",
+        "What this takes back is in no later plan by itself.",
+    ]  # fmt: skip
+    return Form(
+        title=f"Roll back to release {number}", does=(*does,), button="Roll back", active="releases",
+        shown=[live["number"], live["tables"], tables], back=f"/releases/{number}", hindered=hindered,
+        fields=(Field(name="reason", label="The reason, which is kept for ever", required=True),),
+    )  # fmt: skip
+
+
+def _rolled_back(path: Mapping[str, Any], given: Mapping[str, str], user: str, form: Form) -> dict[str, Any]:
+    live = form.shown[0]
+    return {"to": path["number"], "live": live, "reason": filled(given, "reason"), "approved_by": user}
+
+
+def _between(before: str | None, after: str | None) -> str:
+    return f"{before or 'no table'} becomes {after or 'no table'}"
+
+
+PROMOTE = Act(path="/plans/{id}/promote", kind="promote", form=_promotion, params=_promoted)
+ROLLBACK = Act(path="/releases/{number:int}/rollback", kind="rollback", form=_rollback, params=_rolled_back)
