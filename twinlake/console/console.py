@@ -36,6 +36,7 @@ from twinlake.console.figures import (
 from twinlake.console.pages import Pages
 from twinlake.console.sessions import Session, Sessions
 from twinlake.console.slowdown import Slowdown
+from twinlake.console.statement import Statements
 from twinlake.server.client import LakeClient
 
 FIELDS = 20
@@ -57,6 +58,7 @@ class Console:
     lake: Source[dict[str, Any]]
     jobs: Source[list[Job]]
     client: Callable[[], LakeClient]
+    statements: Statements
     cookie: str
     is_tls: bool
 
@@ -75,7 +77,8 @@ class Console:
             services=Source(services or (lambda: services_of(settings)), SERVICES_EVERY_S, clock),
             lake=Source(lambda: ask().status(), LAKE_EVERY_S, clock),
             jobs=Source(lambda: ask().jobs(JOBS_SHOWN), LAKE_EVERY_S, clock),
-            client=ask, cookie=f"{'__Host-' if is_tls else ''}twinlake-{port}", is_tls=is_tls,
+            client=ask, statements=Statements(),
+            cookie=f"{'__Host-' if is_tls else ''}twinlake-{port}", is_tls=is_tls,
         )  # fmt: skip
 
     def session(self, request: Request, is_use: bool = True) -> Session | None:

@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
-from typing import TypeVar
-
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from twinlake.base.errors import BusyError, TwinlakeError
+from twinlake.base.errors import TwinlakeError
 from twinlake.console import statement
 from twinlake.console.console import Console, status_of
 from twinlake.console.sessions import Session
 from twinlake.console.statement import SHOWN, Asked
 
-T = TypeVar("T")
-AT_ONCE = 8
-"""Statements; each waits in a thread that pages need, too."""
 CSV = "text/csv; charset=utf-8"
 
 
 def routes(console: Console) -> list[Route]:
-    turns = asyncio.Semaphore(AT_ONCE)
-
-    async def sent(ask: Callable[[], T], session: Session) -> T:
-        if turns.locked():
-            why = f"{AT_ONCE} others of this console are running"
-            raise BusyError("the query was not started", why, "ask again later")
-        async with turns:
-            try:
-                return await run_in_threadpool(ask)
-            except TwinlakeError as error:
-                raise statement.explained(error, session) from error
+    sent = console.statements.sent
 
     def page(session: Session, asked: Asked, status: int = 200, **more: object) -> Response:
         shown = {"answer": None, "error": None, "limit": SHOWN, **more}

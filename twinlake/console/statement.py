@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
-from twinlake.base.errors import DeniedError, UnreachableError, UsageError
+from starlette.concurrency import run_in_threadpool
+
+from twinlake.base.errors import BusyError, DeniedError, TwinlakeError, UnreachableError, UsageError
 from twinlake.config.settings import Services, Settings
 from twinlake.console.pages import cell_text
 from twinlake.console.sessions import Session
-from twinlake.reading.client import Row, Waiting, ask, ask_each
+from twinlake.reading.client import Row, Waiting, ask, ask_each, ask_why
 
+T = TypeVar("T")
 SHOWN = 500
 """Rows of a page."""
 MOST_IN_CSV = 100_000
+AT_ONCE = 8
 LONGEST_SQL = 100_000
 _IN_MEMORY = 4 << 20
 _PIECE = 64 << 10
@@ -80,6 +85,31 @@ def as_csv(settings: Settings, session: Session, asked: Asked) -> Iterator[bytes
         file.close()
         raise
     return _pieces(file)
+
+
+def explain(
+    settings: Settings, session: Session, table: str, key: Mapping[str, str | None]
+) -> dict[str, Any]:
+    """The records behind the row of this key, as `twinlake explain` has them."""
+    return ask_why(own(settings, session), table, key, None, _waiting())
+
+
+class Statements:
+    """Sends so many at once: each waits in a thread that pages need, too."""
+
+    def __init__(self) -> None:
+        self._turns = asyncio.Semaphore(AT_ONCE)
+
+    async def sent(self, ask: Callable[[], T], session: Session) -> T:
+        """The answer; BusyError where too many are on their way."""
+        if self._turns.locked():
+            why = f"{AT_ONCE} others of this console are running"
+            raise BusyError("the query was not started", why, "ask again later")
+        async with self._turns:
+            try:
+                return await run_in_threadpool(ask)
+            except TwinlakeError as error:
+                raise explained(error, session) from error
 
 
 def explained(error: Exception, session: Session) -> Exception:

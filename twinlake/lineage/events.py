@@ -18,12 +18,11 @@ from openlineage.client.generated.base import OutputDatasetFacet
 
 from twinlake.base.location import Location, Remote
 from twinlake.base.version import VERSION
-from twinlake.kinds.all import from_json
 from twinlake.kinds.kind import Kind, is_stored
-from twinlake.lake.catalog.made_with import upstream
 from twinlake.lake.catalog.version import Version
 from twinlake.lake.log.log import log_path
-from twinlake.lineage.columns import Made, Source, made_of
+from twinlake.lineage.columns import Made, Source
+from twinlake.lineage.of_version import made
 from twinlake.topics.topic import Topic
 
 PRODUCER = f"urn:twinlake:{VERSION}"
@@ -110,10 +109,7 @@ class Events:
         )  # fmt: skip
 
     def _made(self, version: Version, topics: Mapping[str, Topic]) -> tuple[Kind, Made]:
-        read = dict(upstream(self._lake, version))
-        table = from_json(version.definition).bound(read)
-        columns = {name: [column for column, _ in topics[name].columns] for name in table.inputs}
-        return table, made_of(table, columns | {name: read[name].output for name in table.reads})
+        return made(self._lake, version, topics)
 
 
 def _key(dataset: ol.Dataset) -> tuple[str, str]:

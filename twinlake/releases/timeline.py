@@ -102,6 +102,23 @@ def timeline(lake: OpenLake, limit: int, number: int | None = None) -> list[Entr
     ]  # fmt: skip
 
 
+def changes_of(lake: OpenLake, table: str, limit: int) -> list[Entry]:
+    """The newest releases that changed this table's version, the newest first, with that change alone."""
+    history = release_log.releases(lake.path)
+    pairs = [*zip([None, *history], history, strict=False)]
+    changed = [
+        (before, one) for before, one in reversed(pairs)
+        if (before.tables.get(table) if before else None) != one.tables.get(table)
+    ]  # fmt: skip
+    return [
+        Entry(
+            release=one, live=one is history[-1],
+            changes=(*_switches(lake.plans, before, one, table),),
+        )
+        for before, one in changed[:limit]
+    ]  # fmt: skip
+
+
 def newest_plans(lake: OpenLake, limit: int) -> list[PlanFacts]:
     """The plans that were made last, the newest first, without what was found out about each but its gate."""
     history = release_log.releases(lake.path)
@@ -145,9 +162,12 @@ def _state(
     return "not asked" if gate is None else "passed" if gate.passed else "refused"
 
 
-def _switches(plans: Plans, before: Release | None, now: Release) -> Iterator[Switch]:
+def _switches(
+    plans: Plans, before: Release | None, now: Release, only: str | None = None
+) -> Iterator[Switch]:
     was = before.tables if before else {}
-    names = [table for table in sorted({*was, *now.tables}) if was.get(table) != now.tables.get(table)]
+    known = sorted({*was, *now.tables}) if only is None else [only]
+    names = [table for table in known if was.get(table) != now.tables.get(table)]
     why = _reasons(plans, now, names)
     for table in names:
         yield Switch(table=table, before=was.get(table), after=now.tables.get(table), why=why.get(table, ()))

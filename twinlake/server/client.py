@@ -113,6 +113,11 @@ class LakeClient:
         found: dict[str, Any] = self._ask("GET", f"/plans/{_checked(id, 'plan', 'twinlake plan')}")
         return found
 
+    def table(self, name: str) -> dict[str, Any]:
+        """What it means, its versions, certificates, releases, and what it is made of."""
+        found: dict[str, Any] = self._ask("GET", f"/tables/{_checked(name, 'table', 'twinlake status')}")
+        return found
+
     def follow(self, id: str, on_progress: Callable[[Job], None] = lambda job: None) -> Job:
         """The job once it has ended, however it did.
 

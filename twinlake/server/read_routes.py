@@ -10,6 +10,7 @@ from pydantic import BeforeValidator
 
 from twinlake.lake.open_lake import OpenLake
 from twinlake.releases.timeline import newest_plans, plan_facts, timeline
+from twinlake.server.table_facts import table_facts
 
 
 def _digits(text: Any) -> Any:
@@ -42,3 +43,8 @@ def install(app: FastAPI, lake: Callable[[], OpenLake]) -> None:
     def plan(id: str) -> dict[str, Any]:
         """One plan: what it changes and why, its green versions, gate, and differences without their rows."""
         return plan_facts(lake(), id).to_json()
+
+    @app.get("/tables/{name}")
+    def table(name: str) -> dict[str, Any]:
+        """One table: meaning, definition, columns with their lineage, versions, certificates, releases."""
+        return table_facts(lake(), name).to_json()

@@ -221,9 +221,8 @@ class Certificates:
         self._bases: dict[tuple[str, str, Work], Certificate] = {}
         self._sequence = 0
         for row in sorted(self._ledger.rows(), key=lambda row: row["sequence"]):
-            self._sequence = row.pop("sequence")
-            data = {**row, **{name: json.loads(row[name] or "null") for name in _NESTED}}
-            self._remember(Certificate.from_json(data))
+            self._sequence = row["sequence"]
+            self._remember(_of_row(row))
         self._bases.clear()
 
     def add(self, certificate: Certificate) -> Certificate:
@@ -239,6 +238,11 @@ class Certificates:
         """The last certificate that covers all of a version; another one only if it found a difference."""
         with self._lock:
             return self._newest.get((table, version))
+
+    def of(self, table: str, limit: int) -> list[Certificate]:
+        """So many of all versions of a table, the newest first; read from disk."""
+        rows = sorted(self._ledger.rows(table=table), key=lambda row: row["sequence"], reverse=True)
+        return [_of_row(row) for row in rows[:limit]]
 
     def base(self, table: str, version: str, kind: Work) -> Certificate | None:
         """The last equal one that covers all of a version and was made by such work since the server's start.
@@ -270,6 +274,12 @@ class Certificates:
             if certificate.kind == "rebuild" and certificate.base:
                 return  # it says nothing of other windows; the verify after it adds up what all rows counted
         self._newest[key] = certificate
+
+
+def _of_row(row: Mapping[str, Any]) -> Certificate:
+    data = {**row, **{name: json.loads(row[name] or "null") for name in _NESTED}}
+    del data["sequence"]
+    return Certificate.from_json(data)
 
 
 def _stands(newest: Certificate, equal: Certificate) -> bool:

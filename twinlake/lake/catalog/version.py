@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
@@ -135,6 +136,15 @@ def stored_versions(lake: Location) -> Iterator[Version]:
     """Every version of the lake that can be read, living and retired, in order of table and build."""
     found, _ = read_versions(lake)
     yield from sorted(found, key=lambda version: (version.table, version.build, version.name))
+
+
+def versions_of(lake: Location, table: str) -> list[Version]:
+    """Those of one table that can be read, in order of build; none where there is no such table."""
+    found = []
+    for name in _names(lake, table):
+        with suppress(DamagedError):
+            found.append(load(version_file(lake, table, name)))
+    return sorted(found, key=lambda version: (version.build, version.name))
 
 
 def read_versions(lake: Location) -> tuple[list[Version], list[DamagedError]]:

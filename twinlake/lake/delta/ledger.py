@@ -42,13 +42,15 @@ class Ledger:
             write_deltalake(table, pa.Table.from_pylist(rows, self.schema), mode="append")
             self._table = table
 
-    def rows(self) -> list[Row]:
-        """All rows, in no particular order; empty when nothing was ever written, or a DamagedError."""
+    def rows(self, **of: str) -> list[Row]:
+        """All rows, or those that have these values, in no particular order; empty when nothing was ever
+        written, or a DamagedError."""
         if not delta.exists(self.path):
             return []
         table = _whole(self.path)
         try:
-            rows: list[Row] = table.to_pyarrow_table().to_pylist()
+            filters = [(name, "=", value) for name, value in of.items()] or None
+            rows: list[Row] = table.to_pyarrow_table(filters=filters).to_pylist()
             return rows
         except Exception:
             for name in TableState(self.path, appends=False).files:
