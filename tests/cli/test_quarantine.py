@@ -13,9 +13,9 @@ from click.testing import Result
 from tests.cli.answers import Answers, lines
 from tests.project import OURS
 from twinlake.base.errors import NotFoundError, UsageError
-from twinlake.cli import quarantine
 from twinlake.config.settings import Settings
 from twinlake.lake.log.active_topics import publish
+from twinlake.reading import quarantined
 from twinlake.topics.topic import Topic, load_topic
 
 Twinlake = Callable[..., Result]
@@ -48,7 +48,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         sent.append(sql)
         return {"rows": list(ROWS.values())[len(sent) - 1]}
 
-    monkeypatch.setattr(quarantine, "ask", answer)
+    monkeypatch.setattr(quarantined, "ask", answer)
     return sent
 
 
@@ -94,7 +94,7 @@ def test_a_topic_without_a_quarantine_that_is_shown_is_not_found(
     def refuse(services: Any, sql: str, waiting: Any) -> Any:
         raise UsageError("[TABLE_OR_VIEW_NOT_FOUND] The table or view cannot be found")
 
-    monkeypatch.setattr(quarantine, "ask", refuse)
+    monkeypatch.setattr(quarantined, "ask", refuse)
 
     assert isinstance(twinlake(Answers(), "quarantine", "nothing").exception, NotFoundError)
 

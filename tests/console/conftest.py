@@ -14,7 +14,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.cli.test_services import PART, TOPIC
-from tests.console import release_answers, table_answers
+from tests.console import release_answers, table_answers, topic_answers
 from twinlake.base.errors import UnreachableError
 from twinlake.base.times import parse_moment
 from twinlake.config import users
@@ -63,6 +63,8 @@ class World:
     jobs: list[dict[str, Any]] = field(default_factory=lambda: [RUNNING])
     releases: list[dict[str, Any]] = field(default_factory=release_answers.releases)
     plan: PlanFacts = field(default_factory=release_answers.facts)
+    topics: list[dict[str, Any]] = field(default_factory=lambda: [topic_answers.ACTIVE.to_json()])
+    topic: dict[str, Any] = field(default_factory=topic_answers.topic)
     table: dict[str, Any] = field(default_factory=table_answers.table)
     now: float = 1_000.0
     asked: list[str] = field(default_factory=list)
@@ -94,6 +96,11 @@ class World:
         if path.startswith("/tables/"):
             known = path == "/tables/sales"
             return httpx.Response(200, json=self.masked(self.table)) if known else _none("table")
+        if path == "/topics":
+            return httpx.Response(200, json=self.masked(self.topics))
+        if path.startswith("/topics/"):
+            known = path == "/topics/orders"
+            return httpx.Response(200, json=self.masked(self.topic)) if known else _none("topic")
         if path.startswith("/plans/"):
             known = path == f"/plans/{self.plan.plan.id}"
             return httpx.Response(200, json=self.masked(self.plan.to_json())) if known else _none("plan")

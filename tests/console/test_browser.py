@@ -21,7 +21,7 @@ import pytest
 
 from tests.broker import free_port
 from tests.cli.lake_server import TOKEN, Lake, listening
-from tests.console import release_answers, table_answers
+from tests.console import release_answers, table_answers, topic_answers
 from tests.console.conftest import HOSTILE, RUNNING, STATUS, VERSION, hostile
 from tests.project import PROJECT
 from twinlake.base.waiting import wait_for
@@ -58,6 +58,7 @@ class Answering(Lake):
         known: dict[str, Any] = {
             "/status": self.status, "/releases": self.releases[:1], "/plans": [self.plan.summary()],
             f"/plans/{self.plan.plan.id}": self.plan.to_json(), "/tables/sales": table_answers.table(),
+            "/topics/orders": topic_answers.topic(),
         }  # fmt: skip
         if request.url.path in known:
             return httpx.Response(200, json=self.masked(known[request.url.path]))
@@ -236,7 +237,7 @@ def test_a_report_is_shown_in_its_style_and_what_it_has_in_it_does_not_run(
 
 
 @pytest.mark.parametrize(
-    "path", ["/releases", "/releases/4", "/plans/ID", "/plans/ID/promote", "/tables/sales"]
+    "path", ["/releases", "/releases/4", "/plans/ID", "/plans/ID/promote", "/tables/sales", "/topics/orders"]
 )
 def test_what_others_have_written_is_text_on_every_page(
     browser: Any, address: str, lake: Answering, path: str

@@ -5,14 +5,12 @@ The first asks the SQL server as any reader would, the second is a job of the la
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
 
-from twinlake.base import quote
-from twinlake.base.errors import ContractError, NotFoundError, TwinlakeError, UsageError
+from twinlake.base.errors import ContractError, NotFoundError, UsageError
 from twinlake.cli.job_options import Asked, asking
 from twinlake.cli.jobs import AS_JSON, KEY, follow, lake_client
 from twinlake.cli.numbers import whole
@@ -23,13 +21,11 @@ from twinlake.lake import formats
 from twinlake.lake.log import topic_views
 from twinlake.lake.log.active_topics import active_topic
 from twinlake.lake.log.quarantine import reason_sql, refuse_unknown
-from twinlake.reading.client import PATIENT, Waiting, ask
+from twinlake.reading import quarantined as quarantine
+from twinlake.reading.client import PATIENT, Waiting
 from twinlake.server.job_models import ReplayParams
 from twinlake.topics.topic import load_topic
 
-GROUP = ("verdict", "reason", "contract")
-SAMPLE_BYTES = 200
-"""So much of a sample's key and value is shown."""
 TOPIC = Annotated[str, typer.Argument(help="the topic whose records were refused")]
 REASON = Annotated[
     list[str] | None,
@@ -91,60 +87,13 @@ def replay_command(
 def quarantined(
     services: Services, topic: str, reasons: Sequence[str], limit: int, waiting: Waiting = PATIENT
 ) -> dict[str, Any]:
-    """What readers are shown of a topic's quarantine: `records` by verdict; `groups` by reason and version of
-    the contract, each with its newest `samples`; `replayed`, by what was and became of the records.
+    """What readers are shown of a topic's quarantine, for these reasons or for any without them."""
+    _, view, copies = topic_views.names(topic)
 
-    A record with several reasons is in several groups. NotFoundError where there is no log of such a topic.
-    """
-    _, view, copies = (f"serve.{quote.name(name)}" for name in topic_views.names(topic))
-    of, of_each, of_first = (
-        f"WHERE {reason_sql(reasons, column)}" if reasons else ""
-        for column in ("reasons", "array(reason)", "first_reasons")
-    )
-    names, record_id = ", ".join(GROUP), "epoch, partition, offset"
-    each = f"(SELECT * FROM (SELECT *, explode(reasons) AS reason FROM {view}) {of_each})"
-    newest = f"PARTITION BY {names} ORDER BY timestamp DESC, {record_id}"
-    numbered = f"(SELECT *, row_number() OVER ({newest}) AS number FROM {each})"
-    cut = ", ".join(f"substring({column}, 1, {SAMPLE_BYTES}) AS {column}" for column in ("key", "value"))
-    asked = {
-        "records": f"SELECT verdict, count(*) AS records FROM {view} {of} GROUP BY verdict",
-        "groups": f"SELECT {names}, count(*) AS records, min(timestamp) AS first, max(timestamp) AS last "
-        f"FROM {each} GROUP BY ALL ORDER BY records DESC, {names}",
-        "samples": f"SELECT {names}, {record_id}, timestamp, {cut} FROM {numbered} WHERE number <= {limit} "
-        "ORDER BY number",
-        "replayed": "SELECT first_verdict, first_reasons, first_contract, verdict, reasons, contract, "
-        "count(*) AS records, min(batch) AS first_batch, max(batch) AS last_batch "
-        f"FROM {copies} {of_first} GROUP BY ALL ORDER BY first_batch, records DESC, first_reasons, reasons",
-    }
-    found = {what: _rows(services, topic, sql, waiting) for what, sql in asked.items()}
-    samples = defaultdict(list)
-    for sample in found["samples"]:
-        shown = {name: value for name, value in sample.items() if name not in GROUP}
-        samples[_group(sample)].append(shown)
-    return {
-        "topic": topic,
-        "records": {one["verdict"]: one["records"] for one in found["records"]},
-        "groups": [{**one, "samples": samples[_group(one)]} for one in found["groups"]],
-        "replayed": found["replayed"],
-    }
+    def where(column: str) -> str:
+        return f"WHERE {reason_sql(reasons, column)}" if reasons else ""
 
-
-def _rows(services: Services, topic: str, sql: str, waiting: Waiting) -> list[dict[str, Any]]:
-    try:
-        rows: list[dict[str, Any]] = ask(services, sql, waiting=waiting)["rows"]
-    except TwinlakeError as error:
-        if "TABLE_OR_VIEW_NOT_FOUND" in str(error):
-            raise NotFoundError(
-                f"no quarantine of topic {topic!r} is shown",
-                "the lake server has opened no log of such a topic",
-                "check the name, see `twinlake status`; a new topic needs `twinlake reload`",
-            ) from error
-        raise
-    return rows
-
-
-def _group(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(row[name] for name in GROUP)
+    return quarantine.quarantined(services, topic, view, copies, limit, where, waiting)
 
 
 def _show(found: Mapping[str, Any]) -> None:

@@ -17,6 +17,7 @@ from twinlake.config.settings import Services, Settings
 from twinlake.console.pages import cell_text
 from twinlake.console.sessions import Session
 from twinlake.reading.client import Row, Waiting, ask, ask_each, ask_why
+from twinlake.reading.quarantined import quarantined
 
 T = TypeVar("T")
 SHOWN = 500
@@ -92,6 +93,16 @@ def explain(
 ) -> dict[str, Any]:
     """The records behind the row of this key, as `twinlake explain` has them."""
     return ask_why(own(settings, session), table, key, None, _waiting())
+
+
+def quarantine(
+    settings: Settings, session: Session, topic: Mapping[str, Any], samples: int
+) -> dict[str, Any]:
+    """What a topic has in quarantine, as `twinlake quarantine` has it; `topic` has its name and `views`."""
+    name, views = topic["name"], topic["views"]
+    return quarantined(
+        own(settings, session), name, views["quarantine"], views["replayed"], samples, waiting=_waiting()
+    )
 
 
 class Statements:

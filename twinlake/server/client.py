@@ -118,6 +118,16 @@ class LakeClient:
         found: dict[str, Any] = self._ask("GET", f"/tables/{_checked(name, 'table', 'twinlake status')}")
         return found
 
+    def topics(self) -> list[dict[str, Any]]:
+        """Every topic, with what the project's files say of it beside what is active."""
+        found: list[dict[str, Any]] = self._ask("GET", "/topics")
+        return found
+
+    def topic(self, name: str) -> dict[str, Any]:
+        """Its contract, schemas, columns with what is made of them, and the views that readers have."""
+        found: dict[str, Any] = self._ask("GET", f"/topics/{_checked(name, 'topic', 'twinlake status')}")
+        return found
+
     def follow(self, id: str, on_progress: Callable[[Job], None] = lambda job: None) -> Job:
         """The job once it has ended, however it did.
 
@@ -196,7 +206,7 @@ def _untrusted(error: BaseException) -> ssl.SSLCertVerificationError | None:
 
 def _checked(id: str, what: str = "job", command: str = "twinlake jobs list") -> str:
     """What goes into a path, and reaches nothing else by it."""
-    if not re.fullmatch(r"[A-Za-z0-9_-]+", id):
+    if not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]*", id):
         raise NotFoundError(f"there is no {what} {id!r}", f"it does not name a {what}", f"see `{command}`")
     return id
 

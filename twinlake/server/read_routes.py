@@ -11,6 +11,7 @@ from pydantic import BeforeValidator
 from twinlake.lake.open_lake import OpenLake
 from twinlake.releases.timeline import newest_plans, plan_facts, timeline
 from twinlake.server.table_facts import table_facts
+from twinlake.server.topic_facts import topic_facts, topic_files
 
 
 def _digits(text: Any) -> Any:
@@ -48,3 +49,13 @@ def install(app: FastAPI, lake: Callable[[], OpenLake]) -> None:
     def table(name: str) -> dict[str, Any]:
         """One table: meaning, definition, columns with their lineage, versions, certificates, releases."""
         return table_facts(lake(), name).to_json()
+
+    @app.get("/topics")
+    def topics() -> list[dict[str, Any]]:
+        """Every topic: which contract is active, and what the project's files say beside it."""
+        return [one.to_json() for one in topic_files(lake())]
+
+    @app.get("/topics/{name}")
+    def topic(name: str) -> dict[str, Any]:
+        """One topic: contract, schemas, columns with what is made of them, and the views of its records."""
+        return topic_facts(lake(), name).to_json()
