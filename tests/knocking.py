@@ -136,6 +136,7 @@ NAMED: dict[str, tuple[Knock, ...]] = {
     "console": (http("GET", "/", 303), http("GET", "/part/home"), http("POST", "/query", 303)),
     "lake_metrics": (http("GET", "/metrics"), http("GET", "/")),
     "sql_metrics": (http("GET", "/metrics"),),
+    "console_metrics": (http("GET", "/metrics"),),
     "airflow": (
         http("GET", "/api/v2/connections"),
         http("POST", "/api/v2/dags/release/dagRuns", body=b'{"logical_date": null}'),

@@ -315,7 +315,7 @@ def test_no_secret_is_in_any_file_log_commit_checkpoint_report_page_or_process(l
     jobs = [f"/jobs/{job.id}" for job in locked.client.jobs(1000)]
     for path in ("/health", "/status", "/jobs?limit=1000", "/docs", "/openapi.json", *jobs):
         look("page", path, httpx.get(services.api_url + path, headers=token).content)
-    for url in (services.lake_metrics_url, services.sql_metrics_url):
+    for url in (services.lake_metrics_url, services.sql_metrics_url, services.console_metrics_url):
         asked = httpx.get(url, auth=(services.metrics_user, services.metrics_password))
         look("page", url, asked.raise_for_status().content)
     plans = [one.stem for one in (locked.settings.lake / "plans").glob("*.html")]

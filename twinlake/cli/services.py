@@ -73,6 +73,7 @@ def up(
         ("airflow", services.airflow_user, "airflow"), ("sql", services.sql_user, "JDBC and reports"),
         ("lake", services.metrics_user, services.lake_metrics_url),
         ("sql", services.metrics_user, services.sql_metrics_url),
+        ("console", services.metrics_user, services.console_metrics_url),
         ("console", services.console_user, "the console"),
     ]  # fmt: skip
     for service, user, endpoint in logins:

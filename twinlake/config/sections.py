@@ -158,6 +158,7 @@ class Ports:
     console: Annotated[int | None, _port("the console", 18070)] = None
     lake_metrics: Annotated[int | None, _port("the lake server's metrics", 18093)] = None
     sql_metrics: Annotated[int | None, _port("the SQL server's metrics", 18094)] = None
+    console_metrics: Annotated[int | None, _port("the console's metrics", 18095)] = None
 
     @property
     def fixed(self) -> dict[str, int]:
@@ -235,7 +236,8 @@ class Metrics:
     """What Prometheus scrapes."""
 
     serve: Annotated[str, Key(
-        keys.choice(METRICS_ON, METRICS_OFF), "whether lake server and SQL server serve /metrics: on or off",
+        keys.choice(METRICS_ON, METRICS_OFF),
+        "whether lake server, SQL server and console serve /metrics: on or off",
         f'"{METRICS_OFF}"')] = METRICS_ON  # fmt: skip
     host: Annotated[str, Key(
         keys.matching(r"[0-9a-zA-Z.:_-]+", 'an address or name of this machine like "127.0.0.1"'),

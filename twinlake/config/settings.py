@@ -52,9 +52,10 @@ class Services:
     lake_metrics_url: str = ""
     """What Prometheus scrapes of the lake server; empty where `[metrics]` switches it off."""
     sql_metrics_url: str = ""
+    console_metrics_url: str = ""
     metrics_user: str = ""
     metrics_password: str = ""
-    """With `metrics_user`, what Prometheus shows at both; it opens nothing else."""
+    """With `metrics_user`, what Prometheus shows at each; it opens nothing else."""
     cluster_id: str = ""
     """Kafka's cluster id: another broker on the same port is not ours."""
     kafka_access: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)

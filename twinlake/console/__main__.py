@@ -19,6 +19,9 @@ from twinlake.config.settings import Settings
 from twinlake.config.settings_file import overrides
 from twinlake.console.app import build_app
 from twinlake.console.console import Console
+from twinlake.metrics.catalogue import CONSOLE
+from twinlake.metrics.options import add_options, start_endpoint
+from twinlake.metrics.process import ProcessMetrics
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -44,10 +47,19 @@ def main(arguments: list[str] | None = None) -> int:
             lifespan="off", ws="none", ssl_certfile=given.certificate,
             ssl_keyfile=given.key,
         )  # fmt: skip
+        server, process = uvicorn.Server(config), ProcessMetrics(CONSOLE, lambda: None, {})
+
+        def is_ready() -> bool:
+            return server.started and not server.should_exit
+
+        found = console.metrics.collector(is_ready, console.sessions, process.groups())
+        endpoint = start_endpoint(given, found)
     except TwinlakeError as error:
         print(error, file=sys.stderr)
         return error.exit_code
-    uvicorn.Server(config).run()
+    server.run()
+    if endpoint:
+        endpoint.stop()
     return 0
 
 
@@ -62,6 +74,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--name", action="append", default=[], help="what browsers call it, too")
     parser.add_argument("--certificate", type=Path, help="PEM, the chain: it speaks TLS")
     parser.add_argument("--key", type=Path, help="PEM, its private key")
+    add_options(parser)
     return parser.parse_args(arguments)
 
 

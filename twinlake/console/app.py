@@ -20,6 +20,7 @@ from twinlake.base.version import VERSION
 from twinlake.console import home, jobs, query, releases, sign_in, tables, topics
 from twinlake.console.console import Console
 from twinlake.console.guard import Guard
+from twinlake.console.metrics import Counted
 
 LARGEST_BODY = 1 << 20
 
@@ -55,15 +56,16 @@ def build_app(console: Console, names: Sequence[str] = ()) -> Starlette:
         page.status_code = 500
         return page
 
+    routes: list[Route | Mount] = [
+        Route("/health", health, methods=["GET"]),
+        Mount("/static", Static(packages=[("twinlake.console", "static")])),
+        *sign_in.routes(console), *home.routes(console), *jobs.routes(console), *query.routes(console),
+        *releases.routes(console), *tables.routes(console), *topics.routes(console),
+    ]  # fmt: skip
     return Starlette(
-        routes=[
-            Route("/health", health, methods=["GET"]),
-            Mount("/static", Static(packages=[("twinlake.console", "static")])),
-            *sign_in.routes(console), *home.routes(console), *jobs.routes(console), *query.routes(console),
-            *releases.routes(console), *tables.routes(console),
-            *topics.routes(console),
-        ],
+        routes=routes,
         middleware=[
+            Middleware(Counted, routes=routes, requests=console.metrics.requests),
             Middleware(Guard, names=(*LOOPBACK_NAMES, *names), is_tls=console.is_tls),
             Middleware(LimitedBody, most=LARGEST_BODY),
         ],

@@ -33,6 +33,7 @@ from twinlake.console.figures import (
     lake_client,
     services_of,
 )
+from twinlake.console.metrics import ConsoleMetrics
 from twinlake.console.pages import Pages
 from twinlake.console.sessions import Session, Sessions
 from twinlake.console.slowdown import Slowdown
@@ -61,6 +62,7 @@ class Console:
     statements: Statements
     cookie: str
     is_tls: bool
+    metrics: ConsoleMetrics
 
     @classmethod
     def of(
@@ -71,13 +73,14 @@ class Console:
         """The console of a data directory; `client` and `services` are whom it asks, those that run there
         unless given."""
         ask = client or (lambda: lake_client(settings))
+        metrics = ConsoleMetrics()
         return cls(
             settings=settings, users_file=users_file, sessions=Sessions(users_file, clock),
             slowdown=Slowdown(clock), pages=Pages(now),
             services=Source(services or (lambda: services_of(settings)), SERVICES_EVERY_S, clock),
             lake=Source(lambda: ask().status(), LAKE_EVERY_S, clock),
             jobs=Source(lambda: ask().jobs(JOBS_SHOWN), LAKE_EVERY_S, clock),
-            client=ask, statements=Statements(),
+            client=ask, statements=Statements(metrics), metrics=metrics,
             cookie=f"{'__Host-' if is_tls else ''}twinlake-{port}", is_tls=is_tls,
         )  # fmt: skip
 

@@ -74,6 +74,12 @@ class Sessions:
             session.used = now
         return session
 
+    def count(self) -> int:
+        """Of those that go on."""
+        with self._lock:
+            self._drop_ended(self._clock())
+            return len(self._known)
+
     def end(self, word: str) -> None:
         with self._lock:
             self._known.pop(_key(word), None)

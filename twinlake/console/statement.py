@@ -14,6 +14,7 @@ from starlette.concurrency import run_in_threadpool
 
 from twinlake.base.errors import BusyError, DeniedError, TwinlakeError, UnreachableError, UsageError
 from twinlake.config.settings import Services, Settings
+from twinlake.console.metrics import ConsoleMetrics
 from twinlake.console.pages import cell_text
 from twinlake.console.sessions import Session
 from twinlake.reading.client import Row, Waiting, ask, ask_each, ask_why
@@ -108,19 +109,20 @@ def quarantine(
 class Statements:
     """Sends so many at once: each waits in a thread that pages need, too."""
 
-    def __init__(self) -> None:
-        self._turns = asyncio.Semaphore(AT_ONCE)
+    def __init__(self, metrics: ConsoleMetrics) -> None:
+        self._turns, self._metrics = asyncio.Semaphore(AT_ONCE), metrics
 
     async def sent(self, ask: Callable[[], T], session: Session) -> T:
         """The answer; BusyError where too many are on their way."""
-        if self._turns.locked():
-            why = f"{AT_ONCE} others of this console are running"
-            raise BusyError("the query was not started", why, "ask again later")
-        async with self._turns:
-            try:
-                return await run_in_threadpool(ask)
-            except TwinlakeError as error:
-                raise explained(error, session) from error
+        with self._metrics.statement():
+            if self._turns.locked():
+                why = f"{AT_ONCE} others of this console are running"
+                raise BusyError("the query was not started", why, "ask again later")
+            async with self._turns:
+                try:
+                    return await run_in_threadpool(ask)
+                except TwinlakeError as error:
+                    raise explained(error, session) from error
 
 
 def explained(error: Exception, session: Session) -> Exception:

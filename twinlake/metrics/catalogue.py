@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 Type = Literal["gauge", "counter", "histogram"]
-Process = Literal["lake", "sql"]
+Process = Literal["lake", "sql", "console"]
 LAKE: Process = "lake"
 SQL: Process = "sql"
+CONSOLE: Process = "console"
 BOTH: tuple[Process, ...] = (LAKE, SQL)
+EVERY: tuple[Process, ...] = (LAKE, SQL, CONSOLE)
 GAUGE: Type = "gauge"
 COUNTER: Type = "counter"
 HISTOGRAM: Type = "histogram"
@@ -45,19 +47,19 @@ class Metric:
 # -- every process
 
 BUILD = Metric(
-    name="twinlake_build_info", unit="1", of=BOTH, labels=("process", "version"),
+    name="twinlake_build_info", unit="1", of=EVERY, labels=("process", "version"),
     meaning="Always 1; its labels say which process this is, and the version of Twinlake.",
 )  # fmt: skip
 READY = Metric(
-    name="twinlake_ready", unit=YES, of=BOTH,
+    name="twinlake_ready", unit=YES, of=EVERY,
     meaning="Whether the process does its work: not while it starts, and not when it is about to end.",
 )  # fmt: skip
 STARTED = Metric(
-    name="twinlake_start_timestamp_seconds", unit=SECONDS, of=BOTH,
+    name="twinlake_start_timestamp_seconds", unit=SECONDS, of=EVERY,
     meaning="When the process was started, in seconds since 1970.",
 )  # fmt: skip
 PYTHON_MEMORY = Metric(
-    name="twinlake_python_resident_memory_bytes", unit=BYTES, of=BOTH,
+    name="twinlake_python_resident_memory_bytes", unit=BYTES, of=EVERY,
     meaning="Memory that the process's Python holds, as the system counts it.",
 )  # fmt: skip
 JVM_MEMORY = Metric(
@@ -82,7 +84,7 @@ DISK_SIZE = Metric(
     meaning="The size of the same disk.",
 )  # fmt: skip
 UNANSWERED = Metric(
-    name="twinlake_scrape_failed_groups", unit="groups of metrics", of=BOTH,
+    name="twinlake_scrape_failed_groups", unit="groups of metrics", of=EVERY,
     meaning="How many groups of metrics are missing in this scrape, because asking for them failed; the log "
     "of the process says why.",
 )  # fmt: skip
@@ -273,6 +275,26 @@ LAKE_SILENT = Metric(
     name="twinlake_lake_server_silent_seconds", unit=SECONDS, of=(SQL,),
     meaning="For how long the lake server has reported nothing to readers; 0 while it reports every few "
     "seconds.",
+)  # fmt: skip
+
+# -- the console
+
+CONSOLE_REQUESTS = Metric(
+    name="twinlake_console_requests_total", type=COUNTER, unit="requests", of=(CONSOLE,),
+    labels=("page", "status"),
+    meaning="Requests by the path of the page (`/jobs/{id}` for all of them, `other` for what is none) and "
+    "the HTTP status of the answer; those that were refused are in it.",
+)  # fmt: skip
+CONSOLE_QUERIES = Metric(
+    name="twinlake_console_queries_total", type=COUNTER, unit="statements", of=(CONSOLE,),
+    labels=("outcome",),
+    meaning="What people had the console ask the SQL server, statements and the records behind a row, by "
+    "how it ended: answered (`ok`); wrong, refused or raising (`error`); not started, or stopped for the "
+    "time that it took (`busy`); the SQL server did not answer (`unreachable`); anything else (`failed`).",
+)  # fmt: skip
+CONSOLE_SESSIONS = Metric(
+    name="twinlake_console_sessions", unit="browsers", of=(CONSOLE,),
+    meaning="Browsers in which somebody is signed in.",
 )  # fmt: skip
 
 METRICS: tuple[Metric, ...] = tuple(one for one in list(globals().values()) if isinstance(one, Metric))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from twinlake.metrics.catalogue import BOTH, LAKE, METRICS, SQL, Metric
+from twinlake.metrics.catalogue import BOTH, CONSOLE, EVERY, LAKE, METRICS, SQL, Metric
 
 HEAD = """# Metrics
 
 Made from the code by `python -m twinlake.metrics.doc`; a test compares.
 
-Lake server and SQL server each serve `/metrics` in Prometheus' form, at an address of its own:
-`lake_metrics_url` and `sql_metrics_url` of `services.json`. Both ask for `metrics_user` and
-`metrics_password` of the same file, a login that opens nothing else. `twinlake up` prints the addresses,
+Lake server, SQL server and console each serve `/metrics` in Prometheus' form, at an address of its own:
+`lake_metrics_url`, `sql_metrics_url` and `console_metrics_url` of `services.json`. All ask for `metrics_user`
+and `metrics_password` of the same file, a login that opens nothing else. `twinlake up` prints the addresses,
 `twinlake status` shows them. In `twinlake.toml` `[metrics]` says where they listen, or switches them off, and
 `[ports]` fixes their ports ([settings](settings.md)).
 
@@ -23,7 +23,8 @@ scrape_configs:
     scrape_interval: 15s
     basic_auth: {username: metrics, password_file: /etc/prometheus/twinlake}
     static_configs:
-      - targets: ["127.0.0.1:18093", "127.0.0.1:18094"] # [ports] lake_metrics and sql_metrics
+      # [ports] lake_metrics, sql_metrics and console_metrics
+      - targets: ["127.0.0.1:18093", "127.0.0.1:18094", "127.0.0.1:18095"]
 ```
 
 A scrape is answered from memory: it runs no Spark and reads no file of the lake, so it costs milliseconds and
@@ -37,7 +38,9 @@ Prometheus' own `up` is 0.
 PLACES = (
     ("Lake server", (LAKE,)),
     ("SQL server", (SQL,)),
-    ("Both", BOTH),
+    ("Lake server and SQL server", BOTH),
+    ("Console", (CONSOLE,)),
+    ("All three", EVERY),
 )
 
 

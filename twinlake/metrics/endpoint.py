@@ -44,7 +44,7 @@ def build_app(registry: CollectorRegistry, admits: Admits) -> FastAPI:
         )  # fmt: skip
         return JSONResponse(unknown.to_json(), 401, headers=BASIC.make_authenticate_headers())
 
-    http_errors.install(app, lambda error: 409, "see the log of the process: `twinlake logs lake` or `sql`")
+    http_errors.install(app, lambda error: 409, "see the log of the process by `twinlake logs`")
 
     @app.get(PATH)
     async def metrics(request: Request) -> Response:

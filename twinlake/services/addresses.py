@@ -28,6 +28,7 @@ def addresses(context: Context) -> Services:
         console_password=context.services.console_password or secrets.token_urlsafe(24),
         lake_metrics_url=metrics.url(context, metrics.LAKE),
         sql_metrics_url=metrics.url(context, metrics.SQL),
+        console_metrics_url=metrics.url(context, metrics.CONSOLE),
         metrics_user=metrics.USER,
         metrics_password=context.services.metrics_password or secrets.token_urlsafe(24),
         airflow_url=values.airflow.url or f"http://{HOST}:{ports['airflow']}",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import httpx
 
+from twinlake.services import metrics
 from twinlake.services.lake import overrides_of
 from twinlake.services.part import Command, Context, Part, get_json
 from twinlake.services.ports import HOST
@@ -18,7 +19,12 @@ USER = "admin"
 
 
 def parts() -> tuple[Part, ...]:
-    return (Part(name="console", service="console", ports=("console",), command=_command, probe=_probe),)
+    return (
+        Part(
+            name="console", service="console", ports=("console", metrics.CONSOLE), command=_command,
+            probe=_probe, note=lambda context: metrics.shown(context.services.console_metrics_url),
+        ),
+    )  # fmt: skip
 
 
 def url(context: Context) -> str:
@@ -50,6 +56,7 @@ def _command(context: Context) -> Command:
             "--project", str(context.settings.project.root), "--settings", str(context.settings.file),
             "--users", str(users_file(context.folders)), "--listen", given.listen,
             "--port", str(context.ports["console"]), *names, *certificate,
+            *metrics.words(context, metrics.CONSOLE),
         ),
         environ={
             "PYTHONUNBUFFERED": "1", "TWINLAKE_HOME": str(context.settings.home), **overrides_of(context),

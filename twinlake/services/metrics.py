@@ -1,4 +1,4 @@
-"""Where lake server and SQL server serve their metrics, and the login of who scrapes them."""
+"""Where lake server, SQL server and console serve their metrics, and the login of who scrapes them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from twinlake.services.part import Context
 from twinlake.services.ports import HOST
 
 USER = "metrics"
-LAKE, SQL = "lake_metrics", "sql_metrics"
+LAKE, SQL, CONSOLE = "lake_metrics", "sql_metrics", "console_metrics"
 """The names of their ports."""
 
 
@@ -36,7 +36,7 @@ def words(context: Context, port: str) -> tuple[str, ...]:
 
 
 def hand_over(services: Services, folders: Folders) -> None:
-    """The hash of the password, in a file that both servers may read and the SQL server may not write."""
+    """The hash of the password, in a file that all of them may read and the SQL server may not write."""
     password_file(folders).parent.mkdir(mode=0o755, exist_ok=True)
     replace_file(password_file(folders), hashed(services.metrics_user, services.metrics_password))
 
