@@ -11,7 +11,7 @@ import httpx
 from click.testing import Result
 
 from twinlake.base.errors import NotFoundError, TwinlakeError
-from twinlake.base.job import Failed
+from twinlake.base.job import Asker, Failed
 from twinlake.lake.catalog.plans import Change, Plan
 
 PLAN = Plan(
@@ -61,6 +61,8 @@ class Answers:
     def __init__(self, **results: dict[str, Any] | Failed | Ended) -> None:
         self.results = results
         self.asked: list[dict[str, Any]] = []
+        self.askers: list[Asker] = []
+        """Who has asked, by each client that was made."""
         self.cancelled: list[str] = []
         self.changelogs: list[dict[str, Any]] = []
 

@@ -11,6 +11,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from tests.cli.answers import PLAN, Answers
+from twinlake.base.job import Asker
 from twinlake.cli.app import build_app
 from twinlake.config.settings import Services, Settings
 from twinlake.lake import formats
@@ -42,7 +43,12 @@ def twinlake(home: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Resul
 
     def run(answers: Answers, *arguments: str) -> Result:
         client = LakeClient("http://lake", "token", httpx.MockTransport(answers))
-        monkeypatch.setattr(LakeClient, "of", staticmethod(lambda services: client))
+
+        def of(services: Services, asker: Asker) -> LakeClient:
+            answers.askers.append(asker)
+            return client
+
+        monkeypatch.setattr(LakeClient, "of", staticmethod(of))
         return CliRunner().invoke(build_app(), list(arguments))
 
     return run

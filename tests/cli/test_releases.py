@@ -15,7 +15,7 @@ from jobs.tables import orders
 from tests.cli.answers import PLAN, Answers, Ended, lines
 from tests.releases.test_report import DIFF, GATE, NASTY
 from twinlake.base.errors import DefinitionError, DifferenceError, NotFoundError, UsageError
-from twinlake.base.job import Failed
+from twinlake.base.job import Asker, Failed
 from twinlake.config.settings import Services, Settings
 from twinlake.lake.catalog import release_log
 from twinlake.lake.catalog.plans import Change, Plans
@@ -259,6 +259,30 @@ def test_promote_tells_the_release_and_that_readers_have_it(twinlake: Twinlake) 
     ]
     assert answers.asked == [{"kind": "promote", "params": {"plan": PLAN.id, "approved_by": "ann"}}]
     assert json.loads(twinlake(answers, *PROMOTE, "--json").stdout) == RELEASE
+
+
+def test_the_lake_server_is_told_who_asks_by_which_way_and_why(
+    twinlake: Twinlake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOGNAME", "carla")
+    answers = Answers(promote=RELEASE)
+    twinlake(answers, *PROMOTE)
+    twinlake(answers, *PROMOTE, "--reason", "the totals are right")
+
+    carla = Asker(by="carla", via="cli")
+    assert answers.askers == [carla, replace(carla, why="the totals are right")]
+
+
+def test_reject_tells_that_nothing_has_changed(twinlake: Twinlake) -> None:
+    rejected = {"plan": PLAN.id, "by": "ann", "at": "2026-01-31T12:00:00Z", "reason": "too few rows"}
+    answers = Answers(reject=rejected)
+    reject = ("reject", PLAN.id, "--rejected-by", "ann", "--reason", "too few rows")
+    done, as_json = twinlake(answers, *reject), twinlake(answers, *reject, "--json")
+
+    assert lines(done)[1:] == [f"plan {PLAN.id} is rejected; nothing has changed for readers"]
+    params = {"plan": PLAN.id, "rejected_by": "ann", "reason": "too few rows"}
+    assert answers.asked[0] == {"kind": "reject", "params": params}
+    assert json.loads(as_json.stdout) == rejected
 
 
 def test_promote_says_why_readers_do_not_have_it_yet(twinlake: Twinlake) -> None:

@@ -400,7 +400,7 @@ def test_an_approver_without_a_name_has_to_be_named(tmp_path: Path, monkeypatch:
     def nobody() -> str:
         raise KeyError("getpwuid(): uid not found")
 
-    monkeypatch.setattr("getpass.getuser", nobody)
+    monkeypatch.setattr("twinlake.cli.jobs.getuser", nobody)
 
     told = invoke(tmp_path, "rollback").exception
 

@@ -23,8 +23,8 @@ from twinlake.airflow import trigger as lake_trigger
 from twinlake.airflow.connection import Lake
 from twinlake.airflow.task import ReportedTask
 from twinlake.airflow.trigger import LakeJobTrigger
-from twinlake.base.errors import UsageError
-from twinlake.base.job import AGAIN
+from twinlake.base.errors import UnreachableError, UsageError
+from twinlake.base.job import AGAIN, Asker
 from twinlake.base.version import VERSION
 from twinlake.server.client import LakeClient
 
@@ -89,7 +89,8 @@ def lake(monkeypatch: pytest.MonkeyPatch) -> FakeLake:
         dag_id="batch", run_id="manual__1", task_id="rebuild", map_index=2, max_tries=2,
         task=SimpleNamespace(retries=2),
     )  # fmt: skip
-    monkeypatch.setattr(lake_jobs, "get_current_context", lambda: {"ti": fake.task})
+    context = {"ti": fake.task, "dag_run": SimpleNamespace(triggering_user_name="anna")}
+    monkeypatch.setattr(lake_jobs, "get_current_context", lambda: context)
     monkeypatch.setattr(lake_connection, "lake", lambda: Lake(client=fake.client()))
     monkeypatch.setattr(lake_suggestions, "Variable", fake)
     return fake
@@ -114,7 +115,7 @@ def next_event(trigger: Any) -> dict[str, Any]:
     return told
 
 
-def run_job(kind: str, params: dict[str, Any], part: str = "") -> dict[str, Any]:
+def run_job(kind: str, params: dict[str, Any], part: str = "", **who: str) -> dict[str, Any]:
     """As Airflow runs a task: once, and again with each event that it was deferred for."""
 
     def task() -> dict[str, Any]:
@@ -122,7 +123,7 @@ def run_job(kind: str, params: dict[str, Any], part: str = "") -> dict[str, Any]
         while True:
             lake_task.event_of_this_run.set(event)
             try:
-                return lake_jobs.run_job(kind, params, part)
+                return lake_jobs.run_job(kind, params, part, **who)
             except TaskDeferred as deferred:
                 assert deferred.method_name == "resume"
                 event = next_event(deferred.trigger)
@@ -174,6 +175,32 @@ def test_a_variable_that_somebody_has_written_otherwise_takes_no_dag_away(lake: 
     lake.variables[lake_suggestions.VARIABLE] = odd
 
     assert lake_suggestions.suggestions("tables") == []
+
+
+def test_the_lake_server_is_told_who_has_started_the_run_or_who_has_approved(lake: FakeLake) -> None:
+    run_job("verify", {"table": "t"})
+    run_job("promote", {"table": "t"}, "second", by="ben", why="the totals are right")
+
+    (verify, promote) = lake.jobs.values()
+    assert (verify["by"], verify["via"], verify.get("why")) == ("anna", "airflow", None)
+    assert (promote["by"], promote["via"], promote["why"]) == ("ben", "airflow", "the totals are right")
+
+
+def test_the_lake_server_is_told_of_a_rejection_and_where_it_is_away_the_log_is(
+    lake: FakeLake, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    sent: list[Any] = []
+    monkeypatch.setattr(LakeClient, "submit", lambda *asked, **more: sent.append((*asked[1:], more["asker"])))
+    lake_jobs.reject("p", "ben", "too few rows")
+    ben = Asker(by="ben", via="airflow", why="too few rows")
+    assert sent == [("reject", {"plan": "p", "rejected_by": "ben", "reason": "too few rows"}, ben)]
+
+    def away(*asked: Any, **more: Any) -> None:
+        raise UnreachableError("the lake server does not answer", "", "")
+
+    monkeypatch.setattr(LakeClient, "submit", away)
+    lake_jobs.reject("p", "ben", None)
+    assert "does not know that the plan is rejected" in caplog.text
 
 
 @pytest.mark.parametrize("version", ["0.0.9", "1.1.0", None])

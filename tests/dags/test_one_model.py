@@ -30,11 +30,11 @@ from twinlake.server.client import LakeClient
 class Sent(Exception):
     pass
 
-def submit(self, kind, params, key=None):
+def submit(self, kind, params, key=None, asker=None):
     raise Sent(kind, dict(params))
 
 Settings.services = lambda self: None
-LakeClient.of = classmethod(lambda cls, services: cls("http://lake", "token"))
+LakeClient.of = classmethod(lambda cls, services, asker: cls("http://lake", "token"))
 LakeClient.submit = submit
 app = build_app()
 commands = [["topic", "accept"], *([name] for name in COMMANDS)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -123,13 +124,19 @@ def test_a_plan_that_changes_nothing_ends_the_run_as_skipped(plan: Callable[...,
     ],
 )
 def test_a_rejection_and_a_silence_fail_the_run_at_once_with_who_and_why(
-    bag, event: dict[str, Any], why: str
+    bag, event: dict[str, Any], why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     approve = bag.dags["release"].get_task("approve")
+    rejected: list[Any] = []
+    monkeypatch.setattr(dag_file, "reject", lambda *said: rejected.append(said))
+    context = {"ti": SimpleNamespace(xcom_pull=lambda task_ids: {"plan": {"id": "p"}}[task_ids])}
 
     with pytest.raises(AirflowFailException) as failed:
-        approve.execute_complete({}, {"chosen_options": ["Reject"], "responded_at": None, **event})
+        approve.execute_complete(context, {"chosen_options": ["Reject"], "responded_at": None, **event})
     assert str(failed.value) == why
+    who, _, rest = why.partition(" rejected it: ")
+    reason = (event.get("params_input") or {}).get("reason")
+    assert rejected == ([("p", who, reason)] if rest else [])  # nobody has rejected what nobody answered
 
 
 def test_what_is_approved_goes_on(bag) -> None:

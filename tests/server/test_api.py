@@ -26,6 +26,7 @@ from twinlake.base.errors import (
 from twinlake.base.job import Failed
 from twinlake.base.times import utc_now
 from twinlake.base.waiting import wait_for
+from twinlake.lake.catalog.audit_log import AuditLog
 from twinlake.lake.catalog.runs import Runs
 from twinlake.server.api import build_app
 from twinlake.server.client import LakeClient
@@ -65,7 +66,7 @@ class Server:
         self.ready, self.lake_id = True, "lake"
         self.error: TwinlakeError | None = None
         do: Any = lambda kind, params, run: kind.handler(None, params, run)  # noqa: E731
-        self.jobs = Jobs(Runs(lake), kinds, do, utc_now)
+        self.jobs = Jobs(Runs(lake), AuditLog(lake), kinds, do, utc_now)
         self.jobs.start()
 
     def status(self) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from structlog.testing import capture_logs
 from twinlake.base.errors import BusyError, DifferenceError, NotFoundError, UsageError
 from twinlake.base.job import Failed, Job, Run
 from twinlake.base.waiting import wait_for
+from twinlake.lake.catalog.audit_log import AuditLog
 from twinlake.lake.catalog.runs import Runs
 from twinlake.server.job_models import Params
 from twinlake.server.jobs import AT_ONCE, QUEUE_LIMIT, JobKind, Jobs
@@ -87,7 +88,7 @@ CLOCK = ticking()
 
 def jobs_of(lake: Path, work: Work, runs: Runs | None = None) -> Jobs:
     """The jobs as a server finds them that starts on this lake."""
-    jobs = Jobs(runs or Runs(lake), KINDS, work, CLOCK)
+    jobs = Jobs(runs or Runs(lake), AuditLog(lake), KINDS, work, CLOCK)
     jobs.start()
     return jobs
 
@@ -111,7 +112,7 @@ def once(jobs: Jobs, id: str, true: Callable[[Job], Any]) -> Job:
 
 def test_a_job_runs_and_keeps_its_result(tmp_path: Path, work: Work) -> None:
     work.go_on.set()
-    jobs = Jobs(Runs(tmp_path), KINDS, work, ticking())
+    jobs = Jobs(Runs(tmp_path), AuditLog(tmp_path), KINDS, work, ticking())
     jobs.start()
 
     job = jobs.wait(jobs.submit("copy", {"table": "t", "times": 2}).id, 10)
@@ -181,7 +182,7 @@ def test_what_a_job_has_staged_is_kept_until_its_end_and_a_week_for_an_interrupt
     runs = Runs(tmp_path)
     runs.put(Job(**{"id": "j", "kind": "copy", "params": {"table": "t"}, **job}))
 
-    jobs = Jobs(runs, KINDS, work, lambda: datetime(2026, 1, 31, 12, 0, tzinfo=UTC))
+    jobs = Jobs(runs, AuditLog(tmp_path), KINDS, work, lambda: datetime(2026, 1, 31, 12, 0, tzinfo=UTC))
 
     assert jobs.alive() == ({"j"} if is_alive else set())
 
@@ -204,7 +205,7 @@ def test_only_so_many_jobs_wait_and_the_next_one_is_not_accepted(tmp_path: Path,
     runs = Runs(tmp_path)
     for number in range(QUEUE_LIMIT):
         runs.show(Job(id=f"j{number}", kind="copy", params={"table": "t"}))
-    jobs = Jobs(runs, KINDS, work, ticking())
+    jobs = Jobs(runs, AuditLog(tmp_path), KINDS, work, ticking())
 
     with pytest.raises(BusyError, match="too many jobs are waiting"):
         jobs.submit("copy", {"table": "t"})
@@ -224,7 +225,7 @@ def test_cancel_ends_a_job_between_its_parts_and_frees_its_key(jobs: Jobs, work:
 
 def test_cancel_reaches_what_runs_in_spark_under_the_job_s_tag(tmp_path: Path, work: Work) -> None:
     tags: list[str] = []
-    jobs = Jobs(Runs(tmp_path), KINDS, work, CLOCK, tags.append)
+    jobs = Jobs(Runs(tmp_path), AuditLog(tmp_path), KINDS, work, CLOCK, tags.append)
     jobs.start()
     job = jobs.submit("copy", {"table": "t"})
     once(jobs, job.id, lambda job: job.progress)
@@ -327,7 +328,7 @@ def test_progress_tells_the_time_that_is_left(jobs: Jobs, work: Work) -> None:
 
 
 def test_a_job_without_progress_for_too_long_says_so_until_it_goes_on(tmp_path: Path, work: Work) -> None:
-    jobs = Jobs(Runs(tmp_path), KINDS, work, CLOCK, patience_s=0.3)
+    jobs = Jobs(Runs(tmp_path), AuditLog(tmp_path), KINDS, work, CLOCK, patience_s=0.3)
     jobs.start()
     id = jobs.submit("copy", {"table": "t"}).id
     assert once(jobs, id, lambda job: job.progress).idle_minutes is None
@@ -351,7 +352,7 @@ def test_a_job_is_found_by_its_key_and_not_started_again(jobs: Jobs, work: Work)
 
 def test_a_job_that_comes_before_the_start_waits_for_it(tmp_path: Path, work: Work) -> None:
     work.go_on.set()
-    jobs = Jobs(Runs(tmp_path), KINDS, work, CLOCK)
+    jobs = Jobs(Runs(tmp_path), AuditLog(tmp_path), KINDS, work, CLOCK)
     early = jobs.submit("copy", {"table": "t"})
     assert jobs.wait(early.id, 0.2).state == "queued" and work.calls == 0
 

@@ -17,7 +17,8 @@ from twinlake.server.api import build_app
 SOME: dict[str, dict[str, Any]] = {
     "rebuild": {"table": "t"}, "verify": {"table": "t"}, "maintain": {}, "accept": {"topic": "t"},
     "replay": {"topic": "t"}, "plan": {}, "build": {"plan": "p"}, "diff": {"table": "t"},
-    "gate": {"plan": "p"}, "promote": {"plan": "p", "approved_by": "me"}, "rollback": {"approved_by": "me"},
+    "gate": {"plan": "p"}, "promote": {"plan": "p", "approved_by": "me"},
+    "reject": {"plan": "p", "rejected_by": "me"}, "rollback": {"approved_by": "me"},
     "retire": {}, "changelog": {"table": "t", "topic": "c"}, "pause": {"name": "t", "by": "me"},
     "resume": {"name": "t", "by": "me"}, "reload": {}, "check": {"code": "c", "roots": ["/p"]},
 }  # fmt: skip

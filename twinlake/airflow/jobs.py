@@ -17,8 +17,15 @@ from twinlake.airflow.assets import remember
 from twinlake.airflow.connection import lake, lake_server
 from twinlake.airflow.task import ShownError, ShownFailure, event_of_this_run
 from twinlake.airflow.trigger import LakeJobTrigger
-from twinlake.base.errors import DifferenceError, NotFoundError, TwinlakeError, UsageError, error_of
-from twinlake.base.job import AGAIN, CancelledError, Job
+from twinlake.base.errors import (
+    DeniedError,
+    DifferenceError,
+    NotFoundError,
+    TwinlakeError,
+    UsageError,
+    error_of,
+)
+from twinlake.base.job import AGAIN, Asker, CancelledError, Job
 from twinlake.server.client import LakeClient
 
 log = logging.getLogger("airflow.task.twinlake")
@@ -28,7 +35,7 @@ class StuckError(TwinlakeError):
     """A job in which nothing went on for too long."""
 
 
-FINAL = (CancelledError, DifferenceError, NotFoundError, StuckError, UsageError)
+FINAL = (CancelledError, DeniedError, DifferenceError, NotFoundError, StuckError, UsageError)
 """What the same request meets again, or somebody's will: the task fails at once, without its retries."""
 
 
@@ -48,14 +55,18 @@ def telling_airflow() -> Iterator[None]:
         raise ShownError(str(error)) from None
 
 
-def run_job(kind: str, params: dict[str, Any], part: str = "") -> dict[str, Any]:
+def run_job(
+    kind: str, params: dict[str, Any], part: str = "", by: str | None = None, why: str | None = None
+) -> dict[str, Any]:
     """The job's result and its id as `job`; a `lake_task` waits for it deferred.
 
-    `part` distinguishes the jobs of one task.
+    `part` distinguishes the jobs of one task. `by` is who asks for it, whoever has started the run unless
+    given, and `why` their reason.
     """
-    key = _key(kind, get_current_context()["ti"], part)
+    context = get_current_context()
+    key = _key(kind, context["ti"], part)
     with telling_airflow():
-        job = _ended(lake_server(), kind, params, key)
+        job = _ended(lake_server(), kind, params, key, by or triggered_by(context), why)
         result = job.succeeded()
     short = {key: value for key, value in result.items() if not _is_long(value)}
     log.info(
@@ -84,7 +95,12 @@ def _key(kind: str, instance: Any, part: str) -> str:
     return f"{key}/{first_try}" if first_try > 1 and kind not in ONCE else key
 
 
-def _ended(client: LakeClient, kind: str, params: dict[str, Any], key: str) -> Job:
+def triggered_by(context: Any) -> str:
+    """Who has started this run; `airflow` where the schedule has."""
+    return context["dag_run"].triggering_user_name or "airflow"
+
+
+def _ended(client: LakeClient, kind: str, params: dict[str, Any], key: str, by: str, why: str | None) -> Job:
     """The job with this key, ended; leaves the task to its trigger where it has not, or is to be started."""
     event = event_of_this_run.get()
     if event and event["key"] == key:
@@ -98,7 +114,7 @@ def _ended(client: LakeClient, kind: str, params: dict[str, Any], key: str) -> J
     if found is not None and found.state == "succeeded":
         return client.submit(kind, params, key=key)  # which refuses what is not the same question
     attempt = 1 if found is None else found.attempt + (found.state in AGAIN)
-    raise TaskDeferred(trigger=LakeJobTrigger(kind, params, key, attempt), method_name="resume")
+    raise TaskDeferred(trigger=LakeJobTrigger(kind, params, key, attempt, by, why), method_name="resume")
 
 
 def _stuck(job: Job, minutes: int) -> TwinlakeError:
@@ -109,6 +125,15 @@ def _stuck(job: Job, minutes: int) -> TwinlakeError:
         "see `twinlake logs lake`; where it needed longer, raise job_minutes_without_progress in [limits] of "
         "twinlake.toml",
     )
+
+
+def reject(plan: str, by: str, why: str | None) -> None:
+    """Notes with the lake server that somebody has rejected a plan; where it is away, the log says so."""
+    asked = {"plan": plan, "rejected_by": by, **({"reason": why} if why else {})}
+    try:
+        lake_server().submit("reject", asked, asker=Asker(by=by, via="airflow", why=why))
+    except TwinlakeError as error:
+        log.warning("the lake server does not know that the plan is rejected: %s", error)
 
 
 def live_tables() -> list[dict[str, Any]]:

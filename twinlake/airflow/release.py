@@ -12,7 +12,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from twinlake.airflow.assets import SERVED, announce
 from twinlake.airflow.common import RELEASE_POOL, dag_of, limits
 from twinlake.airflow.forms import form, given
-from twinlake.airflow.jobs import log, report_of, run_job
+from twinlake.airflow.jobs import log, reject, report_of, run_job, triggered_by
 from twinlake.airflow.task import ReportedTask, ShownFailure, lake_task
 from twinlake.base.errors import visible
 from twinlake.server.job_models import GateParams, PlanParams
@@ -27,15 +27,21 @@ class Approval(ApprovalOperator):
 
     def execute_complete(self, context: Any, event: dict[str, Any]) -> Any:
         if "error" not in event and self.REJECT in event["chosen_options"]:
-            who = (event.get("responded_by_user") or {}).get("name") or "somebody"
-            why = ((event.get("params_input") or {}).get("reason") or "").strip() or "no reason was given"
-            raise ShownFailure(f"{who} rejected it: {why}. Nothing was made live")
+            who, why = answered(event)
+            reject(context["ti"].xcom_pull(task_ids="plan")["id"], who, why)
+            raise ShownFailure(f"{who} rejected it: {why or 'no reason was given'}. Nothing was made live")
         return super().execute_complete(context, event)
 
     def process_trigger_event_error(self, event: dict[str, Any]) -> None:
         if event["error_type"] == "timeout":
             raise ShownFailure(f"nobody answered within {self.response_timeout}. Nothing was made live")
         super().process_trigger_event_error(event)
+
+
+def answered(answer: dict[str, Any]) -> tuple[str, str | None]:
+    """Who has answered an approval, and why where they say so."""
+    who = (answer.get("responded_by_user") or {}).get("name") or "somebody"
+    return who, ((answer.get("params_input") or {}).get("reason") or "").strip() or None
 
 
 def as_list(lines: list[str]) -> str:
@@ -113,7 +119,7 @@ def release() -> None:
         context = get_current_context()
         asked = given(GateParams, context["params"], without=("plan", "reasons_by"))
         if asked.get("unwitnessed"):
-            asked["reasons_by"] = context["dag_run"].triggering_user_name or "airflow"
+            asked["reasons_by"] = triggered_by(context)
         found = run_job("gate", {"plan": made["id"], **asked})
         for check in found["checks"]:
             log.info("%s %s %s: %s", "ok  " if check["passed"] else "FAIL", check["table"], check["name"],
@@ -150,8 +156,8 @@ def release() -> None:
     @lake_task(outlets=[SERVED])
     def promote(made: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
         """One commit switches all tables of the plan; refused if production moved since the plan."""
-        approver = (answer.get("responded_by_user") or {}).get("name") or "airflow"
-        done = run_job("promote", {"plan": made["id"], "approved_by": approver})
+        approver, why = answered(answer)
+        done = run_job("promote", {"plan": made["id"], "approved_by": approver}, by=approver, why=why)
         switched = [one["table"] for one in made["changes"] if one["action"] in ("new", "changed")]
         announce("released", switched, release=done["release"])
         return done

@@ -11,7 +11,7 @@ from airflow.sdk import DAG, Param, get_current_context
 from twinlake.airflow.assets import SERVED, TOPICS, announce, suggestions
 from twinlake.airflow.common import BATCH_POOL, RELEASE_POOL, dag_of, run_limit
 from twinlake.airflow.forms import form, given
-from twinlake.airflow.jobs import run_job
+from twinlake.airflow.jobs import run_job, triggered_by
 from twinlake.airflow.task import lake_task
 from twinlake.server.job_models import ReloadParams, ReplayParams, RetireParams, RollbackParams
 
@@ -121,9 +121,9 @@ def rollback() -> None:
     def roll_back() -> dict[str, Any]:
         """Commit the earlier release; its versions were fed all the time, so they are fresh."""
         context = get_current_context()
-        params, run = context["params"], context["dag_run"]
+        params = context["params"]
         asked = given(RollbackParams, params, without=() if params.get("reason") else ("reason",))
-        asked["approved_by"] = run.triggering_user_name or "airflow"
+        asked["approved_by"] = triggered_by(context)
         done = run_job("rollback", asked)
         announce("rolled back", done["tables"], release=done["release"])
         return done

@@ -17,7 +17,7 @@ from asgiref.sync import sync_to_async
 
 from twinlake.airflow.connection import lake_server
 from twinlake.base.errors import TwinlakeError, UnreachableError
-from twinlake.base.job import AGAIN, Job
+from twinlake.base.job import AGAIN, Asker, Job
 from twinlake.server.client import AWAY_S, LakeClient, now_and_then
 
 LOOK_S = 1.0
@@ -27,23 +27,36 @@ SETTLED_S = 5.0
 CANCEL_S = 60.0
 """A job that was cancelled for want of progress is waited for so long."""
 
+ENDED_TASK = Asker(by="airflow", via="airflow", why="somebody cleared its task, or set its state")
+STUCK = Asker(by="airflow", via="airflow", why="nothing in it went on for too long")
+
 
 class LakeJobTrigger(BaseTrigger):
     """One job of this kind under this key. Its event has the `job` as it ended, or an `error`.
 
     `attempt` is the one that is waited for: one before it that has failed is started again, this one is not.
-    `stuck` are the minutes without progress after which the job was cancelled.
+    `stuck` are the minutes without progress after which the job was cancelled. `by` is who asks, `why` their
+    reason.
     """
 
-    def __init__(self, kind: str, asked: dict[str, Any], key: str, attempt: int) -> None:
+    def __init__(
+        self, kind: str, asked: dict[str, Any], key: str, attempt: int, by: str | None = None,
+        why: str | None = None,
+    ) -> None:  # fmt: skip
         super().__init__()
+        self.by, self.why = by, why
         self.kind, self.asked, self.key, self.attempt = kind, asked, key, attempt
         self._client: LakeClient | None = None
         self._starting: asyncio.Future[Job] | None = None
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        fields = {"kind": self.kind, "asked": self.asked, "key": self.key, "attempt": self.attempt}
+        fields = {"kind": self.kind, "asked": self.asked, "key": self.key, "attempt": self.attempt,
+                  "by": self.by, "why": self.why}  # fmt: skip
         return f"{__name__}.{type(self).__name__}", fields
+
+    @property
+    def _asker(self) -> Asker:
+        return Asker(by=self.by, via="airflow", why=self.why)
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         settled = time.monotonic() + SETTLED_S
@@ -59,7 +72,7 @@ class LakeJobTrigger(BaseTrigger):
         if self._starting is not None:
             job = await self._starting
             self.log.info("somebody ended this task in Airflow: job %s is cancelled", job.id)
-            await self._ask(lambda client: client.cancel(job.id))
+            await self._ask(lambda client: client.cancel(job.id, ENDED_TASK))
 
     async def _follow(self) -> dict[str, Any]:
         self._client = await sync_to_async(lake_server)()
@@ -75,7 +88,7 @@ class LakeJobTrigger(BaseTrigger):
             job = await self._ask(lambda client: client.job(id))
             if job.idle_minutes is not None and stuck is None:
                 stuck, until = job.idle_minutes, time.monotonic() + CANCEL_S
-                await self._ask(lambda client: client.cancel(id))
+                await self._ask(lambda client: client.cancel(id, STUCK))
         self._tell(job)
         return {"job": job.to_json(), "stuck": stuck}
 
@@ -83,7 +96,7 @@ class LakeJobTrigger(BaseTrigger):
         job = client.find(self.key)
         if job is not None and job.state in AGAIN and job.attempt >= self.attempt:
             return job
-        return client.submit(self.kind, self.asked, key=self.key)
+        return client.submit(self.kind, self.asked, key=self.key, asker=self._asker)
 
     async def _ask(self, what: Callable[[LakeClient], Job]) -> Job:
         """A server that restarts is waited for."""

@@ -15,6 +15,22 @@ AGAIN = ("failed", "cancelled", "interrupted")
 ENDED = ("succeeded", *AGAIN)
 
 
+Via = Literal["api", "airflow", "cli", "console"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asker:
+    """Who asks for a job, by which way, and why."""
+
+    by: str | None = None
+    via: Via = "api"
+    why: str | None = None
+
+
+NOBODY = Asker()
+"""Who asks does not say who it is."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Job:
     """One asked-for piece of work; `attempt` counts how often it was started under the same key.
@@ -113,6 +129,7 @@ class Run:
     """Handed to every job handler. Verbs report through it and ask it between chunks whether to go on."""
 
     id: str
+    asker: Asker = NOBODY
     report: Callable[[Progress], None] = lambda progress: None
     moved: Callable[[], None] = lambda: None
     """Something went on that is not worth a report."""

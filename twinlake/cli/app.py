@@ -16,11 +16,11 @@ from twinlake.base.version import VERSION
 COMMANDS: dict[str, tuple[str, ...]] = {
     "services": ("up", "down", "status", "logs", "reset"), "doctor": ("doctor",), "produce": ("produce",),
     "check": ("check",), "dev": ("dev",), "batch": ("rebuild", "verify"), "jobs": ("jobs",),
-    "releases": ("plan", "build", "diff", "gate", "promote", "rollback", "retire", "releases"),
+    "releases": ("plan", "build", "diff", "gate", "promote", "reject", "rollback", "retire", "releases"),
     "query": ("query", "explain"), "quarantine": ("quarantine", "replay"), "changelog": ("changelog",),
     "pause": ("pause", "resume"), "reload": ("reload", "topic"), "gallery": ("gallery",), "dags": ("dags",),
     "editor": ("editor-schemas", "editor-completions"), "new": ("new",), "test": ("test",),
-    "users": ("users",),
+    "users": ("users",), "audit": ("audit",),
 }  # fmt: skip
 """Module -> the commands that it adds."""
 _VALUED = ("--home", "--project")

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from twinlake.base.job import Asker
 from twinlake.base.version import commit_of
 from twinlake.cli.output import load_settings
 from twinlake.config.settings import Settings
@@ -21,7 +22,7 @@ def ensure_release(settings: Settings, say: Callable[[str], None]) -> str | None
 
     The keys name the steps, so that a call killed in between goes on where it stopped.
     """
-    client = LakeClient.of(settings.services())
+    client = LakeClient.of(settings.services(), Asker(by=APPROVED_BY, via="cli"))
     status = client.status()
     if status["release"]:
         return None

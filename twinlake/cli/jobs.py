@@ -5,16 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from getpass import getuser
 from typing import Annotated
 
 import typer
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from twinlake.base.errors import UsageError, visible
-from twinlake.base.job import Job
+from twinlake.base.job import Asker, Job
 from twinlake.base.times import parse_moment, utc_now
 from twinlake.cli.numbers import whole
 from twinlake.cli.output import console, load_settings, print_json, say, show_rows, tell
+from twinlake.config.settings import Settings
 from twinlake.server.client import LakeClient, now_and_then
 
 AS_JSON = Annotated[bool, typer.Option("--json", help="print the result as JSON")]
@@ -119,6 +121,27 @@ def _seconds(job: Job) -> str:
     return f"{(end - parse_moment(job.started_at)).total_seconds():.1f}"
 
 
-def lake_client() -> LakeClient:
-    """The client of the lake server that runs for this home; UnreachableError without one."""
-    return LakeClient.of(load_settings().services())
+def lake_client(settings: Settings | None = None, why: str | None = None) -> LakeClient:
+    """The client of the lake server that runs for this home; UnreachableError without one.
+
+    `why` is what the audit log has as the reason of what is asked for.
+    """
+    asker = Asker(by=this_user(), via="cli", why=why or None)
+    return LakeClient.of((settings or load_settings()).services(), asker)
+
+
+def named(given: str | None, flag: str) -> str:
+    """Who does something: whom the flag names, else the user of this shell."""
+    if given is not None:
+        return given
+    if (user := this_user()) is None:
+        raise UsageError("nobody is named", "this user has no name here", f"add {flag} NAME")
+    return user
+
+
+def this_user() -> str | None:
+    """The user of this shell, where they have a name here."""
+    try:
+        return getuser()
+    except (KeyError, OSError):
+        return None

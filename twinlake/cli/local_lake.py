@@ -6,9 +6,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import unquote
 
-from twinlake.base.errors import TwinlakeError
+from twinlake.base.errors import TwinlakeError, UnreachableError
 from twinlake.base.location import Location
+from twinlake.config.settings import Settings
 from twinlake.kinds.kind import Kind
+from twinlake.lake import formats
+from twinlake.lake.storage import store
+
+
+def refuse_unreadable(settings: Settings) -> None:
+    """UnreachableError where there is no lake yet, or one that this code cannot read."""
+    if not store.exists(settings.lake):
+        raise UnreachableError(
+            f"there is no lake in {settings.home}", "Twinlake was never started there",
+            "start it with `twinlake up`, or name another folder with --home",
+        )  # fmt: skip
+    formats.refuse_other(settings.lake)
 
 
 def log_files(lake: Location, topic: str) -> list[str]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from getpass import getuser
 from typing import Annotated, Any
 
 import typer
 
 from twinlake.base.errors import UsageError
 from twinlake.cli.job_options import Asked, asking
-from twinlake.cli.jobs import AS_JSON, follow, lake_client
+from twinlake.cli.jobs import AS_JSON, follow, lake_client, named
 from twinlake.cli.output import print_json, say
 from twinlake.lake.catalog.paused import what
 from twinlake.lake.catalog.version import batches_text
@@ -77,11 +76,11 @@ def show_paused(found: Iterable[Mapping[str, Any]]) -> None:
 
 def _asked(name: str, topic: bool, table: bool, changelog: bool, by: str | None) -> dict[str, Any]:
     kinds = {"topic": topic, "table": table, "changelog": changelog}
-    named = [kind for kind, is_meant in kinds.items() if is_meant]
-    if len(named) > 1:
-        flags = " and ".join(f"--{kind}" for kind in named)
+    meant = [kind for kind, is_meant in kinds.items() if is_meant]
+    if len(meant) > 1:
+        flags = " and ".join(f"--{kind}" for kind in meant)
         raise UsageError(f"{flags} exclude each other", "one thing is paused at a time", "give one of them")
-    return {"name": name, "by": by if by is not None else getuser(), **({"kind": named[0]} if named else {})}
+    return {"name": name, "by": named(by, "--by"), **({"kind": meant[0]} if meant else {})}
 
 
 def _done(kind: str, asked: dict[str, Any]) -> dict[str, Any]:

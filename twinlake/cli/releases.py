@@ -1,31 +1,30 @@
-"""`twinlake plan`, `build`, `diff`, `gate`, `promote`, `rollback`, `retire`: a command for each step."""
+"""`twinlake plan`, `build`, `diff`, `gate`, `promote`, `reject`, `rollback`, `retire`: a command a step."""
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
 
-from twinlake.base.errors import DefinitionError, NotFoundError, UnreachableError, UsageError
+from twinlake.base.errors import DefinitionError, NotFoundError
 from twinlake.base.version import commit_of
 from twinlake.cli.job_options import Asked, asking
-from twinlake.cli.jobs import AS_JSON, KEY, follow
+from twinlake.cli.jobs import AS_JSON, KEY, follow, lake_client, named
+from twinlake.cli.local_lake import refuse_unreadable
 from twinlake.cli.numbers import whole
 from twinlake.cli.output import Words, load_settings, print_json, say, show_error, show_rows, tell
 from twinlake.config.settings import Settings
 from twinlake.lake import formats
 from twinlake.lake.catalog.plans import Plans
 from twinlake.lake.catalog.version import batches_text
-from twinlake.lake.storage import store
-from twinlake.server.client import LakeClient
 from twinlake.server.job_models import (
     BuildParams,
     DiffParams,
     GateParams,
     PlanParams,
     PromoteParams,
+    RejectParams,
     RetireParams,
     RollbackParams,
 )
@@ -44,6 +43,7 @@ def register(app: typer.Typer) -> None:
     app.command("diff")(diff_command)
     app.command("gate")(gate_command)
     app.command("promote")(promote_command)
+    app.command("reject")(reject_command)
     app.command("rollback")(rollback_command)
     app.command("retire")(retire_command)
     app.command("releases")(releases_command)
@@ -172,7 +172,7 @@ def gate_command(
     """Ask what must hold before the plan may go live; exit code 1 if something does not."""
     settings = load_settings()
     if asked.get("unwitnessed"):
-        asked["reasons_by"] = _approver(approved_by)
+        asked["reasons_by"] = named(approved_by, "--approved-by")
     result = _run(settings, "gate", {"plan": _plan(settings, plan), **asked}, key)
     if as_json:
         print_json(result)
@@ -188,19 +188,39 @@ def promote_command(
     plan: PLAN = None,
     asked: Asked,
     approved_by: APPROVER = None,
+    reason: Annotated[str | None, typer.Option(help="why; `twinlake releases` shows it")] = None,
     key: KEY = None,
     as_json: AS_JSON = False,
 ) -> None:
     settings = load_settings()
-    asked |= {"plan": _plan(settings, plan), "approved_by": _approver(approved_by)}
-    _switch(settings, "promote", asked, key, as_json)
+    asked |= {"plan": _plan(settings, plan), "approved_by": named(approved_by, "--approved-by")}
+    _switch(settings, "promote", asked, key, as_json, reason)
+
+
+@asking(RejectParams)
+def reject_command(
+    *,
+    plan: PLAN = None,
+    asked: Asked,
+    rejected_by: Annotated[
+        str | None, typer.Option("--rejected-by", help="{about}; the user of this shell unless given")
+    ] = None,
+    as_json: AS_JSON = False,
+) -> None:
+    settings = load_settings()
+    asked |= {"plan": _plan(settings, plan), "rejected_by": named(rejected_by, "--rejected-by")}
+    result = _run(settings, "reject", asked, None)
+    if as_json:
+        print_json(result)
+    else:
+        say(f"plan {result['plan']} is rejected; nothing has changed for readers")
 
 
 @asking(RollbackParams)
 def rollback_command(
     *, asked: Asked, approved_by: APPROVER = None, key: KEY = None, as_json: AS_JSON = False
 ) -> None:
-    asked["approved_by"] = _approver(approved_by)
+    asked["approved_by"] = named(approved_by, "--approved-by")
     if not asked.get("reason"):  # an empty one is none
         asked.pop("reason", None)
     _switch(load_settings(), "rollback", asked, key, as_json)
@@ -231,7 +251,7 @@ def releases_command(
     from twinlake.lake.catalog.release_log import releases
 
     settings = load_settings()
-    _refuse_unreadable(settings)
+    refuse_unreadable(settings)
     found = releases(settings.lake)[: -limit - 1 : -1]
     if as_json:
         print_json([release.to_json() for release in found])
@@ -248,8 +268,11 @@ def releases_command(
     show_rows(header, rows)
 
 
-def _switch(settings: Settings, kind: str, asked: Mapping[str, Any], key: str | None, as_json: bool) -> None:
-    client = LakeClient.of(settings.services())
+def _switch(
+    settings: Settings, kind: str, asked: Mapping[str, Any], key: str | None, as_json: bool,
+    reason: str | None = None,
+) -> None:  # fmt: skip
+    client = lake_client(settings, reason)
     job = follow(client, client.submit(kind, asked, key))
     refused = (job.result or {}).get("gate")
     if refused and not as_json:
@@ -273,34 +296,14 @@ def _switch(settings: Settings, kind: str, asked: Mapping[str, Any], key: str | 
 
 def _run(settings: Settings, kind: str, params: Mapping[str, Any], key: str | None) -> dict[str, Any]:
     """The result of a job, its progress shown meanwhile."""
-    client = LakeClient.of(settings.services())
+    client = lake_client(settings)
     return follow(client, client.submit(kind, params, key)).succeeded()
-
-
-def _refuse_unreadable(settings: Settings) -> None:
-    if not store.exists(settings.lake):
-        raise UnreachableError(
-            f"there is no lake in {settings.home}", "Twinlake was never started there",
-            "start it with `twinlake up`, or name another folder with --home",
-        )  # fmt: skip
-    formats.refuse_other(settings.lake)
-
-
-def _approver(given: str | None) -> str:
-    if given is not None:
-        return given
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError) as error:
-        raise UsageError(
-            "nobody is named as approver", "this user has no name here", "add --approved-by NAME"
-        ) from error
 
 
 def _plan(settings: Settings, given: str | None) -> str:
     if given is not None:
         return given
-    _refuse_unreadable(settings)
+    refuse_unreadable(settings)
     newest = Plans(settings.lake).newest()
     if newest is None:
         raise NotFoundError("there is no plan yet", "", "make one with `twinlake plan`")

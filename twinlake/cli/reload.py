@@ -64,9 +64,7 @@ def accept_command(
     asked: Asked,
     as_json: Annotated[bool, typer.Option("--json", help="print the result as JSON")] = False,
 ) -> None:
-    from twinlake.server.client import LakeClient
-
-    client = LakeClient.of(load_settings().services())
+    client = lake_client()
     accepted = client.follow(client.submit("accept", asked).id).succeeded()
     if as_json:
         print_json(accepted)

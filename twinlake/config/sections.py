@@ -213,6 +213,19 @@ class Proof:
         "topics' logs hold at most so many rows, besides once a day", "5000000")] = 1_000_000  # fmt: skip
 
 
+ANYONE, OTHERS = "anyone", "others"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Releases:
+    """Who decides about a release."""
+
+    approval_by: Annotated[str, Key(
+        keys.choice(ANYONE, OTHERS),
+        "who may approve a release: anyone, or only others than who has made its plan, wherever either is "
+        "done; the first release needs nobody else", f'"{OTHERS}"')] = ANYONE  # fmt: skip
+
+
 @dataclass(frozen=True, kw_only=True)
 class LineageEvents:
     """Where OpenLineage's events of what runs go."""
@@ -263,6 +276,7 @@ SECTIONS: Mapping[str, Section] = {
     "console": Section(Console, "the pages in a browser"),
     "ports": Section(Ports, "ports on the loopback interface"),
     "limits": Section(Limits, "how long and how much"),
+    "releases": Section(Releases, "who decides about a release"),
     "lineage": Section(LineageEvents, "where OpenLineage's events of what runs go"),
     "metrics": Section(Metrics, "what Prometheus scrapes"),
     "proof": Section(Proof, "what a table must pass beside the comparison of speed with batch"),

@@ -29,6 +29,7 @@ from twinlake.config.sections import (
     Metrics,
     Ports,
     Proof,
+    Releases,
     Spark,
 )
 
@@ -52,6 +53,7 @@ class Values(BaseSettings):
     limits: Limits = Limits()
     lineage: LineageEvents = LineageEvents()
     metrics: Metrics = Metrics()
+    releases: Releases = Releases()
     proof: Proof = Proof()
     origins: Mapping[str, str] = {}
     """`kafka.security` -> the line of the file, or the variable, that gave it; defaults are not in it."""

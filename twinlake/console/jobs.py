@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from twinlake.base.errors import UsageError
-from twinlake.base.job import Job
+from twinlake.base.job import Asker, Job
 from twinlake.base.times import parse_moment
 from twinlake.console.console import Console, asked
 from twinlake.console.sessions import Session
@@ -40,7 +40,7 @@ def routes(console: Console) -> list[Route]:
             client = console.client()
             if (found := client.job(id)).ended:
                 raise UsageError(f"job {id} cannot be cancelled", f"it has ended: {found.state}", "")
-            return client.cancel(id)
+            return client.cancel(id, Asker(by=session.user.name, via="console"))
 
         await asked(ask)
         console.jobs.forget()

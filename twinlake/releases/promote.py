@@ -109,6 +109,7 @@ def promote(
             plan=plan.id,
             git_commit=plan.git_commit,
             job=run.id,
+            reason=run.asker.why,
         )
         return _switch(lake, live, draft, run)
 

@@ -14,10 +14,13 @@ from pydantic import Field
 from twinlake.base import http_errors
 from twinlake.base.errors import NotFoundError, TwinlakeError, UsageError
 from twinlake.base.http_errors import LimitedBody
+from twinlake.base.job import Asker, Via
 from twinlake.base.strict import Plain
 from twinlake.base.version import VERSION
+from twinlake.lake.catalog.audit_log import AuditLog
 from twinlake.lake.open_lake import OpenLake
 from twinlake.server import read_routes
+from twinlake.server.job_models import Person, Reason
 from twinlake.server.jobs import Jobs
 from twinlake.server.read_routes import Digits
 
@@ -25,6 +28,7 @@ LONGEST_WAIT_S = 60.0
 MOST_WAITS = 20
 """More are answered at once: the threads that wait are those that everybody else needs, too."""
 LARGEST_BODY = 4 << 20
+MOST_ACTS = 10_000
 TOKEN = "take api_token from the lake server's services.json; for an Airflow elsewhere see docs/airflow.md"
 
 
@@ -34,6 +38,7 @@ class Served(Protocol):
     ready: bool
     lake_id: str
     jobs: Jobs
+    audit: AuditLog
 
     @property
     def error(self) -> TwinlakeError | None:
@@ -46,7 +51,18 @@ class Served(Protocol):
     def status(self) -> dict[str, Any]: ...
 
 
-class NewJob(Plain):
+class Asked(Plain):
+    """Who asks, by which way, and why: for the audit log."""
+
+    by: Person | None = None
+    via: Via = "api"
+    why: Reason | None = None
+
+    def asker(self) -> Asker:
+        return Asker(by=self.by, via=self.via, why=self.why)
+
+
+class NewJob(Asked):
     kind: str = Field(max_length=40)
     params: dict[str, Any] = Field(default_factory=dict)
     key: str | None = Field(default=None, min_length=1, max_length=300)
@@ -89,7 +105,7 @@ def build_app(server: Served, token: str) -> FastAPI:
     @app.post("/jobs", status_code=202)
     def submit(asked: NewJob) -> dict[str, Any]:
         """Takes a job and answers with it before it is done."""
-        return server.jobs.submit(asked.kind, asked.params, asked.key).to_json()
+        return server.jobs.submit(asked.kind, asked.params, asked.key, asked.asker()).to_json()
 
     @app.get("/jobs")
     def jobs(
@@ -110,9 +126,14 @@ def build_app(server: Served, token: str) -> FastAPI:
             waits.release()
 
     @app.post("/jobs/{id}/cancel")
-    def cancel(id: str) -> dict[str, Any]:
+    def cancel(id: str, asked: Asked | None = None) -> dict[str, Any]:
         """Asks a job to end where it safely can."""
-        return server.jobs.cancel(id).to_json()
+        return server.jobs.cancel(id, (asked or Asked()).asker()).to_json()
+
+    @app.get("/audit")
+    def audit(limit: Annotated[Digits, Query(ge=1, le=MOST_ACTS)] = 100) -> list[dict[str, Any]]:
+        """Who asked for what, by which way and why, and how it ended; the newest acts first."""
+        return [act.to_json() for act in server.audit.acts()[:limit]]
 
     read_routes.install(app, lambda: server.lake)
     return app

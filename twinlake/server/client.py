@@ -6,6 +6,7 @@ import re
 import ssl
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 import httpx
@@ -18,7 +19,7 @@ from twinlake.base.errors import (
     UsageError,
     error_of,
 )
-from twinlake.base.job import Job
+from twinlake.base.job import NOBODY, Asker, Job
 from twinlake.base.version import VERSION, is_compatible
 from twinlake.base.waiting import wait_for
 from twinlake.config.settings import Services
@@ -36,11 +37,16 @@ AWAY_S = 120.0
 
 
 class LakeClient:
-    """`ca_file` has the certificates that an https address is trusted by; the system's unless given."""
+    """`ca_file` has the certificates that an https address is trusted by; the system's unless given.
+
+    `asker` is who asks, for the audit log, where a call does not name another.
+    """
 
     def __init__(
-        self, url: str, token: str, transport: httpx.BaseTransport | None = None, ca_file: str | None = None
-    ) -> None:
+        self, url: str, token: str, transport: httpx.BaseTransport | None = None, ca_file: str | None = None,
+        asker: Asker = NOBODY,
+    ) -> None:  # fmt: skip
+        self._asker = asker
         if not _TOKEN.fullmatch(token):  # httpx would say so with the token, in a form that no log masks
             raise UsageError(
                 "the lake server's token cannot be sent",
@@ -53,12 +59,12 @@ class LakeClient:
         )  # fmt: skip
 
     @classmethod
-    def of(cls, services: Services) -> LakeClient:
+    def of(cls, services: Services, asker: Asker = NOBODY) -> LakeClient:
         if not services.api_url:
             raise UnreachableError(
                 "the lake server is not running", "it has no address", "start it with `twinlake up`"
             )
-        return cls(services.api_url, services.api_token)
+        return cls(services.api_url, services.api_token, asker=asker)
 
     def refuse_other_version(self, remedy: str) -> None:
         """UsageError, with this remedy, where the server is of a version that this client does not know."""
@@ -76,9 +82,11 @@ class LakeClient:
         found: dict[str, Any] = self._ask("GET", "/status")
         return found
 
-    def submit(self, kind: str, params: Mapping[str, Any], key: str | None = None) -> Job:
+    def submit(
+        self, kind: str, params: Mapping[str, Any], key: str | None = None, asker: Asker | None = None
+    ) -> Job:
         """Ask for a job; the same key finds the same job, or starts a failed one again."""
-        asked = {"kind": kind, "params": dict(params), **({"key": key} if key else {})}
+        asked = {"kind": kind, "params": dict(params), **({"key": key} if key else {}), **self._who(asker)}
         return Job.from_json(self._ask("POST", "/jobs", json=asked))
 
     def jobs(self, limit: int = 100) -> list[Job]:
@@ -94,8 +102,13 @@ class LakeClient:
         """The job now, or after so many seconds if it has not ended before."""
         return Job.from_json(self._ask("GET", f"/jobs/{_checked(id)}", params={"wait": wait_s}))
 
-    def cancel(self, id: str) -> Job:
-        return Job.from_json(self._ask("POST", f"/jobs/{_checked(id)}/cancel"))
+    def cancel(self, id: str, asker: Asker | None = None) -> Job:
+        return Job.from_json(self._ask("POST", f"/jobs/{_checked(id)}/cancel", json=self._who(asker)))
+
+    def _who(self, asker: Asker | None) -> dict[str, Any]:
+        """What a request says of who asks, as far as it is not what is taken of one that says nothing."""
+        said = asdict(asker or self._asker)
+        return {name: value for name, value in said.items() if value != getattr(NOBODY, name)}
 
     def releases(self, limit: int = 50, number: int | None = None) -> list[dict[str, Any]]:
         """Newest first, with what each changed; with `number` that one alone."""

@@ -222,6 +222,14 @@ class PromoteParams(Params):
     unwitnessed: Unwitnessed = ()
 
 
+class RejectParams(Params):
+    """Say that a plan shall not go live; it cannot, until it is planned again."""
+
+    plan: OfPlan
+    rejected_by: Person = Field(description="who rejects it")
+    reason: Reason | None = Field(default=None, description="why; who promotes it all the same sees it")
+
+
 class RollbackParams(Params):
     """Make an earlier release's versions live again in one commit; they were maintained all the time.
 

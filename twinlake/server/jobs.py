@@ -17,8 +17,20 @@ from pydantic import ValidationError
 
 from twinlake.base import service_log
 from twinlake.base.errors import BusyError, NotFoundError, TwinlakeError, UsageError, first_lines
-from twinlake.base.job import AGAIN, CancelledError, Failed, Job, Progress, Result, Run, State
+from twinlake.base.job import (
+    AGAIN,
+    NOBODY,
+    Asker,
+    CancelledError,
+    Failed,
+    Job,
+    Progress,
+    Result,
+    Run,
+    State,
+)
 from twinlake.base.times import Clock, format_moment, parse_moment
+from twinlake.lake.catalog.audit_log import AuditLog, is_act
 from twinlake.lake.catalog.runs import Runs
 from twinlake.lake.open_lake import OpenLake
 from twinlake.server.job_models import Params
@@ -44,6 +56,7 @@ class Jobs:
     def __init__(
         self,
         runs: Runs,
+        audit: AuditLog,
         kinds: Mapping[str, JobKind],
         do: Callable[[JobKind, Any, Run], Result | Failed],
         clock: Clock,
@@ -52,6 +65,7 @@ class Jobs:
         listen: Callable[[Job], None] = lambda job: None,
     ) -> None:
         self._store = runs
+        self._audit = audit
         self._patience_s = patience_s
         self._kinds = kinds
         self._do = do
@@ -76,7 +90,9 @@ class Jobs:
             if job.state == "queued":
                 self._hand_over(job)
 
-    def submit(self, kind: str, params: Mapping[str, Any], key: str | None = None) -> Job:
+    def submit(
+        self, kind: str, params: Mapping[str, Any], key: str | None = None, asker: Asker = NOBODY
+    ) -> Job:
         """Accept a job; on return it survives a kill. The same key finds the same job, or starts it again."""
         known = self._kinds.get(kind)
         if known is None:
@@ -107,7 +123,13 @@ class Jobs:
                 raise BusyError(
                     "too many jobs are waiting", f"the limit is {QUEUE_LIMIT}", "wait, or cancel some"
                 )
-            self._put(job)
+            if is_act(kind, plain):
+                self._audit.asked(job, asker, self._now())
+            try:
+                self._put(job)
+            except Exception:
+                self._note_end(replace(job, state="failed", ended_at=self._now()))
+                raise
         self._hand_over(job)
         return job
 
@@ -130,12 +152,17 @@ class Jobs:
             self._changed.wait_for(lambda: self.get(id).ended, seconds)
             return self.get(id)
 
-    def cancel(self, id: str) -> Job:
+    def cancel(self, id: str, asker: Asker = NOBODY) -> Job:
         """Ask a job to end at the next place where nothing is half done; an ended one stays as it is."""
         with self._changed:
             job = self.get(id)
+            if not job.ended:
+                try:
+                    self._audit.cancelled(job, asker, self._now())
+                except Exception:  # a full disk is a reason to cancel
+                    journal.exception("the audit log lacks that a job was cancelled", job=id, by=asker.by)
             if job.state == "queued":
-                self._put(replace(job, state="cancelled", ended_at=self._now()))
+                self._note_end(self._put(replace(job, state="cancelled", ended_at=self._now())))
             run = self._running.get(id)
             if run:
                 run.cancelled.set()
@@ -201,6 +228,7 @@ class Jobs:
                 ended = replace(ended, state="failed", error=_unpersisted(ended, failed).to_json())
                 self._store.show(ended)
                 self._changed.notify_all()
+            self._note_end(ended)
         self._listen(ended)
 
     def _begin(self, id: str) -> tuple[Job, Run] | None:
@@ -221,8 +249,9 @@ class Jobs:
                     continue
                 self._began[id] = self._moved[id] = time.monotonic()
                 run = self._running[id] = Run(
-                    id=id, report=lambda progress: self._report(id, progress), moved=lambda: self._move(id)
-                )
+                    id=id, asker=self._audit.asker(job), moved=lambda: self._move(id),
+                    report=lambda progress: self._report(id, progress),
+                )  # fmt: skip
                 return job, run
         return None
 
@@ -277,12 +306,26 @@ class Jobs:
             self._changed.notify_all()
         return job
 
+    def _note_end(self, job: Job) -> None:
+        """In the audit log; what cannot be written there now is by the next start."""
+        try:
+            self._audit.ended(job)
+        except Exception:
+            journal.exception("the audit log does not have the end of a job yet", job=job.id)
+
     def _interrupt_running(self) -> None:
-        """A job that was running when the server died is interrupted."""
+        """A job that was running when the server died is interrupted; the audit log hears of all ends."""
         for job in self._store.all():
             if job.state == "running":
                 failure = _interrupted(job).to_json()
                 self._put(replace(job, state="interrupted", ended_at=self._now(), error=failure))
+        for act in self._audit.open():
+            known = self._store.get(act.job)
+            if known is None or known.attempt != act.attempt:  # a kill came before it was accepted
+                known = Job(id=act.job, kind=act.act, params={}, state="interrupted", ended_at=self._now(),
+                            attempt=act.attempt)  # fmt: skip
+            if known.ended:
+                self._note_end(known)
 
     def _now(self) -> str:
         return format_moment(self._clock())

@@ -23,6 +23,7 @@ from twinlake.ingest.ingest import STOPPED, Ingest
 from twinlake.ingest.log_end import LogEnd
 from twinlake.lake import formats
 from twinlake.lake.catalog import release_log
+from twinlake.lake.catalog.audit_log import AuditLog
 from twinlake.lake.catalog.certificates import Certificates
 from twinlake.lake.catalog.made_with import store_schemas
 from twinlake.lake.catalog.new_fingerprints import store_fingerprints
@@ -114,12 +115,13 @@ class LakeServer:
         self._make_ingest = ingest
         self._certificates = Certificates(settings.lake)
         self._runs = Runs(settings.lake)
+        self.audit = AuditLog(settings.lake)
         self._changelogs = Changelogs(settings.lake, self.lake_id)
         self.pauses = Pauses(settings.lake)
         patience_s = settings.values.limits.job_minutes_without_progress * 60
         self._lineage = of_lake(settings, self.lake_id, lambda: self.lake.topics.active())
         self.jobs = Jobs(
-            self._runs, KINDS, self._do, clock, self._cancel_tag, patience_s, self._lineage.job
+            self._runs, self.audit, KINDS, self._do, clock, self._cancel_tag, patience_s, self._lineage.job
         )  # fmt: skip
         self._lake: OpenLake | None = None
         self._versions: Versions | None = None
@@ -370,6 +372,7 @@ class LakeServer:
         try:
             drop_staging(staging_folder(self.settings.lake), self.jobs.alive)
             journal.info("maintained", **maintain(self.lake).to_json())
+            self.audit.compact()
         except Exception:
             journal.exception("the clean-up failed; the next one is in an hour")
 

@@ -1,4 +1,4 @@
-"""The kinds of jobs of a release: check, plan, build, diff, gate, promote, rollback, retire.
+"""The kinds of jobs of a release: check, plan, build, diff, gate, promote, reject, rollback, retire.
 
 Each is idempotent: killed anywhere, the same job started again finds what was done and does the rest.
 """
@@ -17,7 +17,7 @@ from twinlake.definitions.premises import code
 from twinlake.lake.catalog.plans import Plan
 from twinlake.lake.catalog.version import Version
 from twinlake.lake.open_lake import OpenLake
-from twinlake.releases import gate
+from twinlake.releases import decide, gate
 from twinlake.releases.build import Built, build
 from twinlake.releases.compare import Comparison, compare
 from twinlake.releases.gate_checks import Gate
@@ -33,6 +33,7 @@ from twinlake.server.job_models import (
     GateParams,
     PlanParams,
     PromoteParams,
+    RejectParams,
     RetireParams,
     RollbackParams,
 )
@@ -73,6 +74,7 @@ def do_plan(lake: OpenLake, params: PlanParams, run: Run) -> Planned:
         run.say("reading the project's definitions")
         found, commit = written(*lake.settings.sources), commit_of(lake.settings.project.root)
     plan = propose(lake, found.definitions, commit, run, params.tables, params.remove or ())
+    decide.note_proposal(lake, plan, run.asker)
     return Planned(plan=plan, wrong=found.wrong)
 
 
@@ -102,7 +104,13 @@ def do_gate(lake: OpenLake, params: GateParams, run: Run) -> Reported:
 
 def do_promote(lake: OpenLake, params: PromoteParams, run: Run) -> Switched | Failed:
     plan, excused = lake.plans.load(params.plan), _excused(params.unwitnessed)
+    decide.refuse_rejected(lake, plan)
+    decide.refuse_own(lake, plan, params.approved_by, run.asker)
     return promote(lake, plan, params.approved_by, run, excused)
+
+
+def do_reject(lake: OpenLake, params: RejectParams, run: Run) -> decide.Decision:
+    return decide.reject(lake, lake.plans.load(params.plan), params.rejected_by, params.reason)
 
 
 def do_rollback(lake: OpenLake, params: RollbackParams, run: Run) -> Switched:
@@ -153,6 +161,7 @@ KINDS = {
     "diff": JobKind(params=DiffParams, handler=do_diff),
     "gate": JobKind(params=GateParams, handler=do_gate),
     "promote": JobKind(params=PromoteParams, handler=do_promote, urgent=True),
+    "reject": JobKind(params=RejectParams, handler=do_reject, urgent=True),
     "rollback": JobKind(params=RollbackParams, handler=do_rollback, urgent=True),
     "retire": JobKind(params=RetireParams, handler=do_retire),
 }

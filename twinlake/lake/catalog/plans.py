@@ -87,8 +87,26 @@ class Plan:
             )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Rejected:
+    """Somebody has said that a plan shall not go live."""
+
+    by: str
+    at: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decided:
+    """What people have said about a plan: who has made it first, and who has rejected it since."""
+
+    proposed_by: str | None = None
+    rejected: Rejected | None = None
+
+
 class Plans:
-    """`<lake>/plans`: for each plan its JSON, the diff of each table, the gate, and the report to read."""
+    """`<lake>/plans`: for each plan its JSON, what people said of it, the diff of each table, the gate, and
+    the report to read."""
 
     def __init__(self, lake: Location) -> None:
         self._folder = lake / "plans"
@@ -138,6 +156,13 @@ class Plans:
     def gate(self, plan: str, shape: type[T]) -> T | None:
         """What the gate said last, None before it was asked."""
         return self._read(self._file(plan, ".gate.json"), shape)
+
+    def save_decided(self, plan: str, decided: Decided) -> None:
+        self._store(self._file(plan, ".decided.json"), asdict(decided))
+
+    def decided(self, plan: str) -> Decided:
+        """What people have said about it; nothing where nobody has."""
+        return self._read(self._file(plan, ".decided.json"), Decided) or Decided()
 
     def save_report(self, plan: str, page: str) -> Location:
         file = self.report_file(plan)

@@ -1,0 +1,59 @@
+"""`twinlake audit`: who asked for what, by which way and why, and how it ended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from twinlake.cli.jobs import AS_JSON
+from twinlake.cli.local_lake import refuse_unreadable
+from twinlake.cli.numbers import whole
+from twinlake.cli.output import load_settings, print_json, say, show_rows
+
+if TYPE_CHECKING:
+    from twinlake.lake.catalog.audit_log import Act
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("audit")(audit_command)
+
+
+def audit_command(
+    limit: Annotated[
+        int, typer.Option(parser=whole(1), metavar="NUMBER", help="how many, newest first")
+    ] = 20,
+    who: Annotated[str | None, typer.Option(help="only acts of this person")] = None,
+    act: Annotated[str | None, typer.Option(help="only acts of this kind, like promote")] = None,
+    table: Annotated[str | None, typer.Option(help="only acts on this table")] = None,
+    as_json: AS_JSON = False,
+) -> None:
+    """Who did what to the lake, by which way and why, and how it ended; newest first.
+
+    By command line, Airflow, console or API alike. It reads the lake: the lake server need not run.
+    """
+    from twinlake.lake.catalog.audit_log import AuditLog
+
+    settings = load_settings()
+    refuse_unreadable(settings)
+    wanted = {"who": who, "act": act}
+    found = [
+        one
+        for one in AuditLog(settings.lake).acts()
+        if all(value in (None, getattr(one, name)) for name, value in wanted.items())
+        if table in (None, one.what.get("table"), one.what.get("name"))
+    ][:limit]
+    if as_json:
+        print_json([one.to_json() for one in found])
+    elif not found:
+        say("nobody has done anything that is in the audit log")
+    else:
+        header = ("at", "who", "by way of", "act", "what", "why", "outcome", "job")
+        show_rows(header, [_row(one) for one in found])
+
+
+def _row(act: Act) -> tuple[str, ...]:
+    what = ", ".join(f"{name}={value}" for name, value in act.what.items())
+    outcome = act.outcome or "not ended"
+    return (act.at[:19], act.who, act.via, act.act, what, act.why or "", outcome, act.job)

@@ -1,0 +1,160 @@
+"""AuditLog: who asked for what, when, by which way and why, and how it ended. `<lake>/audit`, kept for ever.
+
+An act is written down before it is taken: there is none without its entry. How it ended is an entry of its
+own, which names the job. An act that a kill left without one gets it at the next start.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
+
+import pyarrow as pa
+
+from twinlake.base.job import NOBODY, Asker, Job
+from twinlake.base.location import Location
+from twinlake.lake.delta.ledger import Ledger, Row
+
+SCHEMA = pa.schema(
+    [
+        ("sequence", pa.int64()),
+        *[(name, pa.string()) for name in ("event", "at", "act", "who", "via", "why", "what", "job")],
+        ("attempt", pa.int64()),
+        *[(name, pa.string()) for name in ("outcome", "ended_at")],
+    ]
+)
+ACTS = frozenset(
+    {"accept", "build", "changelog", "pause", "plan", "promote", "rebuild", "reject", "reload", "replay",
+     "resume", "retire", "rollback", "verify"}
+)  # fmt: skip
+"""The kinds of jobs that are acts of somebody; others only look, or clean up."""
+ROUTINE = ("due", "check")
+"""With these a job is what the schedule does by itself, or only says what would be done."""
+CANCEL = "cancel"
+UNNAMED = "unnamed"
+"""Who asks with the lake server's token and does not say who it is."""
+_NAMES_WHO = ("approved_by", "rejected_by", "by", "reasons_by")
+"""The parameters in which a job says who wants it."""
+_LONG = 300
+
+
+@dataclass(frozen=True, kw_only=True)
+class Act:
+    """`what` are the parameters of the job; `outcome` is how it ended, None while it has not.
+
+    Moments are RFC 3339, UTC.
+    """
+
+    at: str
+    act: str
+    who: str
+    via: str
+    why: str | None = None
+    what: dict[str, Any] = field(default_factory=dict)
+    job: str
+    attempt: int = 1
+    outcome: str | None = None
+    ended_at: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def is_act(kind: str, params: Mapping[str, Any]) -> bool:
+    """Whether somebody answers for such a job."""
+    return kind in ACTS and not any(params.get(name) for name in ROUTINE)
+
+
+class AuditLog:
+    """Safe between threads; one process writes it, the one that holds the lake's lock."""
+
+    def __init__(self, lake: Location) -> None:
+        self._ledger = Ledger(lake / "audit", SCHEMA)
+        self._lock = threading.Lock()
+        rows = self._ledger.rows()
+        self._sequence = max((row["sequence"] for row in rows), default=0)
+        self._open = {(one.job, one.attempt): one for one in _acts(rows) if one.outcome is None}
+        """Acts whose jobs have not ended, as far as is written down."""
+
+    def asked(self, job: Job, asker: Asker, at: str) -> None:
+        """Somebody asks for this job; on return it is written down. FullDiskError where there is no room."""
+        named = next((job.params[name] for name in _NAMES_WHO if job.params.get(name)), UNNAMED)
+        what = {name: _short(value) for name, value in job.params.items() if value not in (None, False, [])}
+        self._ask(Act(
+            at=at, act=job.kind, who=asker.by or named, via=asker.via,
+            why=asker.why or job.params.get("reason"), what=what, job=job.id, attempt=job.attempt,
+        ))  # fmt: skip
+
+    def cancelled(self, job: Job, asker: Asker, at: str) -> None:
+        """Somebody asks for this job to end."""
+        of = {"kind": job.kind, **{name: job.params[name] for name in ("table",) if job.params.get(name)}}
+        self._ask(Act(
+            at=at, act=CANCEL, who=asker.by or UNNAMED, via=asker.via, why=asker.why, what=of, job=job.id,
+            attempt=job.attempt, outcome="asked for", ended_at=at,
+        ))  # fmt: skip
+
+    def ended(self, job: Job) -> None:
+        """How the job has ended, where it was an act."""
+        with self._lock:
+            act = self._open.get((job.id, job.attempt))
+            if act is None:
+                return
+            wrong = (job.error or {}).get("what")
+            outcome = f"{job.state}: {wrong}" if wrong and job.state == "failed" else job.state
+            self._append("ended", replace(act, outcome=outcome, ended_at=job.ended_at))
+            del self._open[job.id, job.attempt]
+
+    def open(self) -> list[Act]:
+        """Acts whose jobs have not ended, as far as is written down."""
+        with self._lock:
+            return list(self._open.values())
+
+    def asker(self, job: Job) -> Asker:
+        """Who has asked for a job that has not ended; nobody of one that is no act."""
+        with self._lock:
+            act = self._open.get((job.id, job.attempt))
+        return Asker(by=act.who, via=act.via, why=act.why) if act else NOBODY  # type: ignore[arg-type]
+
+    def acts(self) -> list[Act]:
+        """All of them, newest first."""
+        return list(reversed(_acts(self._ledger.rows())))
+
+    def compact(self) -> None:
+        """Now and then one file in place of many; every entry stays."""
+        with self._lock:
+            self._ledger.compact()
+
+    def _ask(self, act: Act) -> None:
+        with self._lock:
+            self._append("asked", act)
+            if act.outcome is None:
+                self._open[act.job, act.attempt] = act
+
+    def _append(self, event: str, act: Act) -> None:
+        row: Row = {**asdict(act), "what": json.dumps(act.what), "event": event}
+        row["sequence"] = self._sequence + 1
+        self._ledger.append([row])
+        self._sequence += 1
+
+
+def _acts(rows: list[Row]) -> list[Act]:
+    """Oldest first, each with how it ended."""
+    found: dict[tuple[str, int, str], Act] = {}
+    names = [one.name for one in fields(Act)]
+    for row in sorted(rows, key=lambda row: row["sequence"]):
+        act = Act(**{**{name: row[name] for name in names}, "what": json.loads(row["what"])})
+        # a second one who cancels the same job has an entry of their own
+        key = (act.job, act.attempt, act.act if act.act != CANCEL else f"{CANCEL} {row['sequence']}")
+        found[key] = act
+    return list(found.values())
+
+
+def _short(value: Any) -> Any:
+    """Of many definitions the names."""
+    text = json.dumps(value)
+    if len(text) <= _LONG:
+        return value
+    return sorted(value) if isinstance(value, dict) else f"{text[:_LONG]}..."
