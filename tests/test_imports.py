@@ -29,6 +29,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("server",),
     ("setup",),
     ("services",),
+    ("alarms",),
     ("console",),
     ("scaffold",),
     ("unit_tests",),
@@ -57,6 +58,8 @@ MAY_IMPORT["metrics"] = {"metrics", "base", "spark"}  # it serves what is handed
 MAY_IMPORT["services"] = {"services", "base", "config", "spark", "metrics", "topics", "setup"}
 # it asks the servers, and opens no file of the lake
 MAY_IMPORT["console"] = {"console", "client", "base", "config", "services", "metrics"}
+MAY_IMPORT["console"] = {"console", "alarms", "client", "base", "config", "services"}
+MAY_IMPORT["alarms"] = {"alarms", "client", "base", "config", "services", "topics"}
 # what the servers' users need of them: Airflow's tasks, the commands, the demo
 MAY_IMPORT["client"] = {"client", "base", "config"}
 MAY_IMPORT["face"] = {"face", "client", "base", "config", "services", "kinds"}
@@ -69,7 +72,7 @@ for _above in ("server", "reading", "cli"):
     MAY_IMPORT[_above].add("client")
 
 HEAVY = {"pyspark", "py4j", "great_expectations", "delta", "airflow"}
-LIGHT = {"base", "witness", "config", "jobs", "oracle", "client", "console"}
+LIGHT = {"base", "witness", "config", "jobs", "oracle", "client", "alarms", "console"}
 """Rooms that Airflow or a newcomer's shell imports all the time, and the witness, whose engine is another:
 nothing heavy, not even in a function."""
 SLOW = {"numpy", "pyarrow", "polars", "authlib", "pydantic", "duckdb", "sqlglot"}

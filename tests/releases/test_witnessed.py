@@ -162,7 +162,7 @@ def test_a_fault_that_both_layers_share_is_found_named_and_blocks_the_release(
     page = lake.server.lake.plans.report(plan)
     assert page is not None and "records: orders 0/0/" in page
     assert "twinlake explain" not in page  # which asks the live release
-    ((whose, problem),) = services.problems(
+    ((_, _, whose, problem),) = services.problems(
         [], {"topics": [], "versions": [], "certificates": [made.summary()], "changelogs": [], "damaged": []}
     )
     assert whose == f"doubled {version.name}" and problem["what"].startswith("DuckDB 2.0.0 differs")

@@ -109,7 +109,7 @@ def test_a_mistake_of_ingest_is_named_and_blocks_the_release(
     assert first.witness == {"event.region": "'r0!'"}
     lists = ("topics", "versions", "certificates", "changelogs", "damaged")
     nothing: dict[str, Any] = {name: [] for name in lists}
-    ((whose, problem),) = services.problems([], {**nothing, "topic_certificates": [made.summary()]})
+    ((_, _, whose, problem),) = services.problems([], {**nothing, "topic_certificates": [made.summary()]})
     assert whose == "topic orders" and "record 0/0/50 has event.region 'r0', not 'r0!'" in problem["what"]
 
 

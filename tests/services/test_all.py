@@ -20,4 +20,5 @@ def test_every_port_belongs_to_one_part() -> None:
 
 
 def test_the_parts_of_airflow_are_one_service() -> None:
-    assert service_names(all_parts()) == ("broker", "registry", "topics", "lake", "sql", "airflow", "console")
+    names = ("broker", "registry", "topics", "lake", "sql", "airflow", "console", "alarms")
+    assert service_names(all_parts()) == names

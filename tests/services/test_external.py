@@ -100,7 +100,7 @@ def wrong(found: Iterator[Finding]) -> list[TwinlakeError]:
 def test_what_is_given_stands_in_the_place_of_what_is_started() -> None:
     parts = all_parts(["broker", "registry", "airflow"])
 
-    names = ["broker", "registry", "topics", "lake", "sql", "airflow", "console"]
+    names = ["broker", "registry", "topics", "lake", "sql", "airflow", "console", "alarms"]
     assert [part.name for part in parts] == names
     assert [part.name for part in parts if part.given] == ["broker", "registry", "airflow"]
     assert not any(part.command or part.ports for part in parts if part.given)

@@ -232,10 +232,10 @@ def _show(parts: list[dict[str, Any]], lake: dict[str, Any]) -> None:
 
 
 def _show_problems(found: list[Problem]) -> None:
-    for title, error in found:
+    for one in found:
         say("")
-        what, *more = error_lines(error)
-        say(f"{title}: ", what)
+        what, *more = error_lines(one.error)
+        say(f"{one.title}: ", what)
         for line in more:
             say(line)
 

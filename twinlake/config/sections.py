@@ -14,6 +14,7 @@ from typing import Annotated, Any
 from twinlake.base.errors import UsageError
 from twinlake.base.location import located
 from twinlake.config import keys
+from twinlake.config.alarms import Alarms
 from twinlake.config.keys import Key, Section, whole
 from twinlake.config.login import File, Kafka, RegistryLogin
 
@@ -276,6 +277,7 @@ SECTIONS: Mapping[str, Section] = {
     "console": Section(Console, "the pages in a browser"),
     "ports": Section(Ports, "ports on the loopback interface"),
     "limits": Section(Limits, "how long and how much"),
+    "alarms": Section(Alarms, "what is an alarm, and who hears of it"),
     "releases": Section(Releases, "who decides about a release"),
     "lineage": Section(LineageEvents, "where OpenLineage's events of what runs go"),
     "metrics": Section(Metrics, "what Prometheus scrapes"),

@@ -16,6 +16,7 @@ from pydantic_settings import PydanticBaseSettingsSource as Source
 
 from twinlake.base.address import is_loopback
 from twinlake.base.location import located
+from twinlake.config.alarms import MAIL_PLAIN, Alarms
 from twinlake.config.keys import variable_of
 from twinlake.config.login import PLAINTEXT, SASL_SSL, SSL, Kafka, Login, RegistryLogin
 from twinlake.config.sections import (
@@ -54,6 +55,7 @@ class Values(BaseSettings):
     lineage: LineageEvents = LineageEvents()
     metrics: Metrics = Metrics()
     releases: Releases = Releases()
+    alarms: Alarms = Alarms()
     proof: Proof = Proof()
     origins: Mapping[str, str] = {}
     """`kafka.security` -> the line of the file, or the variable, that gave it; defaults are not in it."""
@@ -116,6 +118,7 @@ def inconsistencies(values: Values, home: Path) -> Iterator[Mistake]:
     if airflow.ca_file and not airflow.is_external:
         yield "airflow.ca_file", "without url nobody asks for it"
     yield from _of_console(values.console)
+    yield from _of_alarms(values.alarms)
     taken: dict[int, str] = {}
     for name, port in values.ports.fixed.items():
         if taken.setdefault(port, name) != name:
@@ -181,6 +184,30 @@ def _of_console(console: Console) -> Iterator[Mistake]:
                                      "certificate_file and key_file")  # fmt: skip
         if not console.name:
             yield "console.listen", "beyond loopback it answers to one name alone; give name"
+
+
+def _of_alarms(alarms: Alarms) -> Iterator[Mistake]:
+    if alarms.webhook_token_file and not alarms.webhook_url:
+        yield "alarms.webhook_token_file", "without webhook_url nobody is sent it"
+    if alarms.webhook_token_file and _is_open(alarms.webhook_url):
+        yield "alarms.webhook_url", "the token would be readable on the way; use https://"
+    host = alarms.mail_server.rpartition(":")[0]
+    if not alarms.mail_server:
+        for name in ("mail_from", "mail_to", "mail_user", "mail_password_file"):
+            if getattr(alarms, name):
+                yield f"alarms.{name}", "without mail_server no mail is sent"
+        return
+    if not alarms.mail_from:
+        yield "alarms.mail_server", "mail needs mail_from"
+    if bool(alarms.mail_user) != bool(alarms.mail_password_file):
+        yield "alarms", "mail_user and mail_password_file need each other"
+    if alarms.mail_user and alarms.mail_security == MAIL_PLAIN and not is_loopback(host):
+        yield "alarms.mail_security", "the password would be readable on the way; use starttls or tls"
+
+
+def _is_open(url: str) -> bool:
+    """Whether others can read what is sent there."""
+    return not url.startswith("https://") and not is_loopback(urlsplit(url).hostname or "")
 
 
 def _of_lake(lake: Lake, home: Path) -> Iterator[Mistake]:

@@ -4,10 +4,11 @@ to do. Whatever is not known, or not known since half a minute, is not well.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from twinlake.alarms.alarm import Alarm
 from twinlake.base.errors import TwinlakeError
 from twinlake.console.figures import OLD_S, Seen, Services
 from twinlake.services.problems import problems
@@ -67,18 +68,26 @@ class Assessment:
         return "All is well."
 
 
-def assess(services: Seen[Services], lake: Seen[dict[str, Any]]) -> Assessment:
-    """What these figures say, of now."""
+def assess(
+    services: Seen[Services], lake: Seen[dict[str, Any]], alarms: Sequence[Alarm] = ()
+) -> Assessment:
+    """What these figures say, of now; what is silenced of the alarms needs nobody."""
     known = services.value
     parts = known.parts if known and not services.is_old else []
     status = {**NOTHING, **(lake.value or {})} if not lake.is_old else NOTHING
     supervisor = known.supervisor if known and not services.is_old else None
-    needs = [Need.of(title, error) for title, error in problems(parts, status, supervisor)]
+    needs = [Need.of(one.title, one.error) for one in problems(parts, status, supervisor)]
     titles = {one.title for one in needs}
     needs += [one for one in _silent(parts) if one.title not in titles]
     if known and not services.is_old:
         needs += _disk(known)
     needs += _unreadable(status)
+    said = {(one.title, one.what) for one in needs}
+    needs += [
+        Need(title=one.title, what=one.what, why=one.why, remedy=one.remedy)
+        for one in alarms
+        if not one.silenced and (one.title, one.what) not in said
+    ]
     return Assessment(
         needs=tuple(needs), waits=tuple(_waits(status)),
         unknown=(*_unknown("the services", services), *_unknown("the lake server", lake), *_lags(status)),

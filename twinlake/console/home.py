@@ -8,6 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from twinlake.alarms import watch
+from twinlake.base.times import utc_now
 from twinlake.console.assess import NOTHING, assess
 from twinlake.console.console import Console, asked
 from twinlake.console.sessions import Session
@@ -19,7 +21,7 @@ def routes(console: Console) -> list[Route]:
         status = {**NOTHING, **(lake.value or {})}
         return {
             "services": services, "lake": lake, "known": status, "tables": tables(status),
-            "assessment": assess(services, lake),
+            "assessment": assess(services, lake, watch.alarms_now(console.settings, utc_now())),
         }  # fmt: skip
 
     async def home(request: Request, session: Session) -> Response:

@@ -29,7 +29,7 @@ from twinlake.reading.views import late_name
 from twinlake.releases import findings
 from twinlake.releases.checked import Checked, Found, errors, rests_on
 from twinlake.topics.contract import Contract
-from twinlake.topics.contract_file import load_contract
+from twinlake.topics.contract_file import load_contract, load_promise
 from twinlake.topics.schema import FILE_NAME
 from twinlake.topics.short_contract import contradictions
 from twinlake.topics.topic import Topic, load_topic, topic_names
@@ -221,9 +221,11 @@ def _contracts(sources: Sequence[Project], topics: dict[str, Topic], report: Rep
             report.problems.append(
                 ContractError(path, "", "a contract's file name ends in .yaml", "rename it")
             )
-        elif path.stem not in known_topics:
+        elif path.stem in topics or path.stem not in known_topics:
             try:
-                found[path.stem] = load_contract(path)
+                if path.stem not in topics:
+                    found[path.stem] = load_contract(path)
+                load_promise(path)
             except TwinlakeError as error:
                 report.problems.append(error)
     return found

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+import structlog
+
 from twinlake.base.errors import DeniedError, UsageError
 from twinlake.base.job import Asker
 from twinlake.base.times import format_moment
@@ -12,6 +14,9 @@ from twinlake.config.sections import OTHERS
 from twinlake.lake.catalog import release_log
 from twinlake.lake.catalog.plans import Plan, Rejected
 from twinlake.lake.open_lake import OpenLake
+from twinlake.releases.gate_checks import Gate
+
+journal = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +28,38 @@ class Decision:
 
     def to_json(self) -> dict[str, Any]:
         return {"plan": self.plan, **asdict(self.rejected)}
+
+
+CHANGES_WHAT_WAITS = ("plan", "gate", "promote", "reject", "rollback")
+"""Jobs after which another plan may wait for its approval, or none."""
+
+
+class Approval:
+    """Which plan waits for a person's word, as of the last look."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[str, Any] | None = None
+
+    def look(self, lake: OpenLake) -> None:
+        """What cannot be read is as it was, and noted."""
+        try:
+            self.waiting = _waiting(lake)
+        except Exception:
+            journal.exception("it is not known whether a plan waits for its approval")
+
+
+def _waiting(lake: OpenLake) -> dict[str, Any] | None:
+    """The newest plan, where it has passed its gate and only a person's word is missing: its id as `plan`,
+    since when it waits, and the `tables` that it changes."""
+    plan = lake.plans.newest()
+    live = release_log.live(lake.path)
+    if plan is None or live is None or plan.empty or plan.release_before != live.number:
+        return None
+    gate = lake.plans.gate(plan.id, Gate)
+    if gate is None or not gate.passed or lake.plans.decided(plan.id).rejected:
+        return None
+    tables = [one.table for one in plan.changes if one.action in ("new", "changed", "removed")]
+    return {"plan": plan.id, "since": gate.at, "tables": tables}
 
 
 def note_proposal(lake: OpenLake, plan: Plan, asker: Asker) -> None:

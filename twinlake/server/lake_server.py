@@ -13,7 +13,7 @@ import structlog
 
 from twinlake.base.errors import BusyError, DamagedError, TwinlakeError
 from twinlake.base.files import replace_file
-from twinlake.base.job import Failed, Result, Run
+from twinlake.base.job import Failed, Job, Result, Run
 from twinlake.base.times import Clock
 from twinlake.batch.maintain import drop_staging, maintain
 from twinlake.batch.merge import merge_small
@@ -41,6 +41,7 @@ from twinlake.lake.open_lake import OpenLake, staging_folder
 from twinlake.lake.storage import store
 from twinlake.lineage.lineage import of_lake
 from twinlake.metrics.scrape import Collector, Group
+from twinlake.releases.decide import CHANGES_WHAT_WAITS, Approval
 from twinlake.releases.stranded import load_active
 from twinlake.server.all_jobs import KINDS
 from twinlake.server.executors import Executors
@@ -121,7 +122,7 @@ class LakeServer:
         patience_s = settings.values.limits.job_minutes_without_progress * 60
         self._lineage = of_lake(settings, self.lake_id, lambda: self.lake.topics.active())
         self.jobs = Jobs(
-            self._runs, self.audit, KINDS, self._do, clock, self._cancel_tag, patience_s, self._lineage.job
+            self._runs, self.audit, KINDS, self._do, clock, self._cancel_tag, patience_s, self._note
         )  # fmt: skip
         self._lake: OpenLake | None = None
         self._versions: Versions | None = None
@@ -130,6 +131,7 @@ class LakeServer:
         self._damages = Damages()
         self._lags: dict[str, int | None] = {}
         self._watches: dict[str, TopicWatch] = {}
+        self._approval = Approval()
         self._executors: Executors | None = None
         self._live: Release | None = None
         """The live release as of the start, or of the last job's end: nothing else changes it."""
@@ -205,6 +207,7 @@ class LakeServer:
                 ingest.start()
         self._live = self._live_release()
         self.jobs.start()
+        self._approval.look(self._lake)
         self._changelogs.begin(self._lake)
         self._publisher.start()
         self._housekeeping.start()
@@ -254,6 +257,7 @@ class LakeServer:
             "paused": [one.to_json() for one in self.pauses.all()],
             "spark": self._executors.status() if self._executors else None,
             "damaged": [error.to_json() for error in self._damages.all()],
+            "waiting": self._approval.waiting,
         }
 
     def metrics(self, more: Mapping[str, Group]) -> Collector:
@@ -278,6 +282,11 @@ class LakeServer:
 
     def _damage_of(self, topic: str) -> DamagedError | None:
         return self._damages.below(log_path(self.settings.lake, topic))
+    def _note(self, job: Job) -> None:
+        """A job has begun, or has ended."""
+        self._lineage.job(job)
+        if job.ended and job.kind in CHANGES_WHAT_WAITS:
+            self._approval.look(self.lake)
 
     def _live_release(self) -> Release | None:
         """What readers see; None as well where the release log is damaged, which is noted."""

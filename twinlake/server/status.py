@@ -70,6 +70,8 @@ def topic_status(
         "counts": dict(end.counts),
         "watermark": moment(end.watermark),
         "lag_records": lag,
+        "lag_seconds": watch.lag_s if watch else None,
+        "newest": moment(max(end.seen.values(), default=None)),
         "warnings": [one.to_json() for one in watch.warnings] if watch else [],
         "unreadable": ingest.unreadable(),
         "lost": [
@@ -83,7 +85,9 @@ def topic_status(
 
 def broken_status(name: str, error: TwinlakeError, paused: Paused | None) -> dict[str, Any]:
     """A topic that was not opened."""
-    unknown = dict.fromkeys(("batch", "epoch", "records", "watermark", "lag_records"))
+    unknown = dict.fromkeys((
+        "batch", "epoch", "records", "watermark", "lag_records", "lag_seconds", "newest",
+    ))  # fmt: skip
     return {
         "name": name, "state": STOPPED, "error": error.to_json(), "ends": {}, "counts": {}, "unreadable": [],
         "warnings": [], "paused": paused.to_json() if paused else None, **unknown,

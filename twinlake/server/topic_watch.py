@@ -6,6 +6,7 @@ The topic is read on: what has come is right. `twinlake status` says what is wro
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 
@@ -28,6 +29,7 @@ _CLOCKS = (
     "set the clock that is wrong right (NTP; `timedatectl` shows this machine's). What was read while it was "
     "wrong keeps its times; verdicts go by Kafka's"
 )
+MOST_UNREAD = 1_000
 journal = structlog.get_logger(__name__)
 
 
@@ -42,6 +44,10 @@ class TopicWatch:
         self._asked_at: float | None = None
         self._before: tuple[datetime, Mapping[int, int]] | None = None
         self._behind: TwinlakeError | None = None
+        self.lag_s: float | None = None
+        """How long the oldest record that the log lacks has been seen at the broker; None before a look."""
+        self._unread: deque[tuple[float, Mapping[int, int]]] = deque()
+        """When the broker was seen to have how much, from the first look on that the log has not reached."""
 
     def look(
         self,
@@ -53,6 +59,7 @@ class TopicWatch:
         """`ends` are the broker's, asked just now, `end` is the log's; `settings` asks for the topic's,
         `since` for the first offsets of a time or later (in microseconds; -1 where there are none)."""
         now = self._clock()
+        self.lag_s = self._lag(end, ends)
         if self._asked_at is None or self._monotonic() - self._asked_at >= SETTINGS_S:
             self._asked_at = self._monotonic()
             try:
@@ -69,6 +76,17 @@ class TopicWatch:
             if warning.what not in {one.what for one in self.warnings}:
                 journal.warning(warning.what, topic=self._topic, why=warning.why, remedy=warning.remedy)
         self.warnings = found
+
+    def _lag(self, end: LogEnd, ends: Mapping[int, int]) -> float:
+        now = self._monotonic()
+        if not self._unread or self._unread[-1][1] != ends:
+            self._unread.append((now, dict(ends)))
+        while self._unread and _has(end, self._unread[0][1]):
+            self._unread.popleft()
+        if len(self._unread) > MOST_UNREAD:  # every second one: the first stays, and so does the newest
+            kept = list(self._unread)
+            self._unread = deque([*kept[:-1:2], kept[-1]])
+        return now - self._unread[0][0] if self._unread else 0.0
 
     def _aging(
         self,
@@ -114,6 +132,11 @@ class TopicWatch:
             f"time {format_moment(newest)}: one of the two has jumped",
             _CLOCKS,
         )  # fmt: skip
+
+
+def _has(end: LogEnd, ends: Mapping[int, int]) -> bool:
+    """Whether the log has all that the broker had then."""
+    return all(end.offsets.get(partition, 0) >= to for partition, to in ends.items())
 
 
 def _ahead(topic: str, end: LogEnd, now: datetime) -> Iterator[TwinlakeError]:

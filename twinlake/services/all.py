@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from twinlake.services import airflow, broker, console, external, lake, registry, sql, topics
+from twinlake.services import airflow, alarms, broker, console, external, lake, registry, sql, topics
 from twinlake.services.part import Part
 
 
@@ -18,6 +18,7 @@ def all_parts(given_services: Collection[str] = ()) -> tuple[Part, ...]:
         *sql.parts(),
         *airflow.parts(),
         *console.parts(),
+        *alarms.parts(),
     )
     instead = {part.service: part for part in external.parts() if part.service in given_services}
     return tuple(dict.fromkeys(instead.get(part.service, part) for part in embedded))

@@ -3,51 +3,64 @@ it."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from twinlake.base.errors import DifferenceError, TwinlakeError
 
-Problem = tuple[str, dict[str, str]]
-"""A thing, and its error with why and remedy."""
+
+class Problem(NamedTuple):
+    """A thing with its error, why and remedy. `kind` is what sort of thing has which trouble; `about` is the
+    table or topic, where it is about one."""
+
+    kind: str
+    about: str | None
+    title: str
+    error: dict[str, str]
 
 
 def problems(
-    parts: list[dict[str, Any]], lake: dict[str, Any], supervisor: TwinlakeError | None = None
+    parts: list[dict[str, Any]], lake: Mapping[str, Any], supervisor: TwinlakeError | None = None
 ) -> list[Problem]:
     """What somebody has to look at; `supervisor` is what is wrong with that."""
-    found = [(part["part"], part["error"]) for part in parts if part["error"]]
-    found += [("supervisor", supervisor.to_json())] if supervisor else []
-    found += [(f"topic {topic['name']}", topic["error"]) for topic in lake["topics"] if topic["error"]]
+    found = [Problem("part", None, part["part"], part["error"]) for part in parts if part["error"]]
+    found += [Problem("supervisor", None, "supervisor", supervisor.to_json())] if supervisor else []
     found += [
-        (f"topic {topic['name']}", one) for topic in lake["topics"] for one in topic.get("warnings", ())
+        Problem(kind, topic["name"], f"topic {topic['name']}", one)
+        for topic in lake["topics"]
+        for kind, errors in (("topic", [topic["error"]]), ("warning", topic.get("warnings", ())))
+        for one in errors
+        if one
     ]
     found += [
-        (f"{version['table']} {version['version']}", version["error"])
+        Problem("version", version["table"], f"{version['table']} {version['version']}", version["error"])
         for version in lake["versions"]
         if version["stalled"] and version["error"] and not version.get("paused")
     ]
+    for certificate in lake["certificates"]:
+        title = f"{certificate['table']} {certificate['version']}"
+        if not certificate["equal"]:
+            wrong = _difference(certificate).to_json()
+            found.append(Problem("certificate", certificate["table"], title, wrong))
+        elif certificate.get("disputed"):
+            found.append(Problem("witness", certificate["table"], title, _unlike(certificate).to_json()))
     found += [
-        (f"{certificate['table']} {certificate['version']}", _difference(certificate).to_json())
-        for certificate in lake["certificates"]
-        if not certificate["equal"]
-    ]
-    found += [
-        (f"{certificate['table']} {certificate['version']}", _unlike(certificate).to_json())
-        for certificate in lake["certificates"]
-        if certificate["equal"] and certificate.get("disputed")
-    ]
-    found += [
-        (f"topic {one['topic']}", _mistaken(one).to_json())
+        Problem("witness", one["topic"], f"topic {one['topic']}", _mistaken(one).to_json())
         for one in lake.get("topic_certificates", ())
         if one["disputed"]
     ]
-    found += [(f"changelog of {one['table']}", one["error"]) for one in lake["changelogs"] if one["error"]]
-    known = {error.get("file") for _, error in found}
-    found += [("lake", error) for error in lake["damaged"] if error["file"] not in known]
+    found += [
+        Problem("changelog", one["table"], f"changelog of {one['table']}", one["error"])
+        for one in lake["changelogs"]
+        if one["error"]
+    ]
+    known = {error.get("file") for *_, error in found}
+    damaged = [error for error in lake["damaged"] if error["file"] not in known]
+    found += [Problem("damage", None, "lake", error) for error in damaged]
     if spark_error := (lake.get("spark") or {}).get("error"):
-        found.append(("spark", spark_error))
+        found.append(Problem("spark", None, "spark", spark_error))
     if lake.get("error"):
-        found.append(("lake server", lake["error"]))
+        found.append(Problem("lake server", None, "lake server", lake["error"]))
     return found
 
 

@@ -17,6 +17,7 @@ from twinlake.base.errors import ContractError
 from twinlake.topics import topic_properties
 from twinlake.topics.contract import JSON, Column, Contract, Rule
 from twinlake.topics.contract_column import column_type
+from twinlake.topics.promises import NOTHING, Promise, read_promise
 from twinlake.topics.short_contract import completed, is_short, without_types
 from twinlake.topics.spark_type import is_nested
 from twinlake.topics.verdict import ABOVE_MAXIMUM, BELOW_MINIMUM, EMPTY, MISSING, NOT_ALLOWED, TOO_LONG
@@ -76,6 +77,14 @@ def _says_json(text: str) -> bool:
         return any((one["property"], one["value"]) == ("format", JSON) for one in found)
     except (ValueError, yaml.YAMLError, LookupError, TypeError):
         return False  # no contract of a topic; who loads it says what is wrong
+
+
+def load_promise(path: Path) -> Promise:
+    """What a contract promises of time; nothing where there is no file. ContractError as `load_contract`."""
+    if not path.exists():
+        return NOTHING
+    load_contract(path)
+    return read_promise(yaml.load(path.read_text(), _Strict), path)
 
 
 def load_contract(path: Path) -> Contract:

@@ -1,0 +1,199 @@
+"""Receivers on real ports: a webhook over HTTP, mail over SMTP; what is not accepted raises."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from email import message_from_bytes
+from email.message import Message as Parsed
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from smtplib import SMTPRecipientsRefused
+from typing import Any
+
+import httpx
+import pytest
+from aiosmtpd.controller import Controller
+from structlog.testing import capture_logs
+
+from tests.broker import free_port
+from twinlake.alarms import receivers
+from twinlake.alarms.alarm import Alarm, Message
+from twinlake.alarms.receivers import Log, Mail, Webhook, receivers_of
+from twinlake.base.errors import UsageError
+from twinlake.config.alarms import Alarms
+from twinlake.config.settings import Settings
+
+ALARM = Alarm(
+    kind="freshness", title="sales", about="sales", since="2026-01-31T12:00:00Z",
+    owners=("anna@example.com",),
+    what="it is <img onerror=x>\nBcc: evil@example.com 5 minutes behind", why="its contract allows 1 minute",
+    remedy="`twinlake status`",
+)  # fmt: skip
+RAISED = Message(event="raised", at="2026-01-31T12:00:02Z", alarm=ALARM, console="http://127.0.0.1:1")
+OVER = replace(RAISED, event="over", at="2026-01-31T12:09:00Z")
+
+
+@dataclass
+class Hook:
+    """Somebody's receiver: it answers with `status`, and keeps what it was sent."""
+
+    status: int = 200
+    sent: list[tuple[dict[str, str], dict[str, Any]]] = field(default_factory=list)
+    url: str = ""
+
+
+@pytest.fixture
+def hook() -> Iterator[Hook]:
+    made = Hook()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            made.sent.append((dict(self.headers), body))
+            self.send_response(made.status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            """Quiet."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    made.url = f"http://127.0.0.1:{server.server_port}/hook"
+    yield made
+    server.shutdown()
+    server.server_close()
+
+
+class Inbox:
+    """A mail server's handler; it refuses whom `refused` names."""
+
+    def __init__(self) -> None:
+        self.mails: list[tuple[list[str], Parsed]] = []
+        self.refused = ""
+
+    async def handle_RCPT(self, server: Any, session: Any, envelope: Any, address: str, options: Any) -> str:
+        if address == self.refused:
+            return "550 nobody is called so"
+        envelope.rcpt_tos.append(address)
+        return "250 OK"
+
+    async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:
+        self.mails.append((list(envelope.rcpt_tos), message_from_bytes(envelope.content)))
+        return "250 OK"
+
+
+@pytest.fixture
+def inbox() -> Iterator[tuple[Inbox, str]]:
+    handler = Inbox()
+    server = Controller(handler, hostname="127.0.0.1", port=free_port())
+    server.start()
+    yield handler, f"127.0.0.1:{server.port}"
+    server.stop(no_assert=True)
+
+
+def test_a_webhook_gets_all_of_it_as_json_with_its_token_and_an_id(hook: Hook, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("s3cret\n")
+    token.chmod(0o600)
+    Webhook(Alarms(webhook_url=hook.url, webhook_token_file=token)).send(RAISED)
+
+    ((headers, body),) = hook.sent
+    assert headers["Authorization"] == "Bearer s3cret" and headers["Idempotency-Key"] == RAISED.id
+    assert body["id"] == RAISED.id and body["event"] == "raised" and body["severity"] == "warning"
+    assert (body["title"], body["what"], body["owners"]) == ("sales", ALARM.what, ["anna@example.com"])
+    assert body["docs"] == "docs/operations.md#alarm-freshness"
+
+
+@pytest.mark.parametrize("status", [400, 401, 429, 500, 503])
+def test_a_webhook_that_does_not_accept_raises(hook: Hook, status: int) -> None:
+    hook.status = status
+    with pytest.raises(httpx.HTTPStatusError):
+        Webhook(Alarms(webhook_url=hook.url)).send(RAISED)
+
+
+def test_mail_goes_to_operators_and_owners_once_each_with_one_line_of_a_subject(
+    inbox: tuple[Inbox, str],
+) -> None:
+    handler, server = inbox
+    mail = Mail(Alarms(
+        mail_server=server, mail_security="plain", mail_from="twinlake@example.com",
+        mail_to="ops@example.com, anna@example.com",
+    ))  # fmt: skip
+    mail.send(RAISED)
+    mail.send(OVER)
+
+    (to, raised), (_, over) = handler.mails
+    assert to == ["ops@example.com", "anna@example.com"]
+    subject = " ".join(raised["Subject"].split())
+    assert raised["Bcc"] is None and "Bcc: evil@example.com" in subject
+    assert raised["Subject"].startswith("[Twinlake] warning: sales: it is <img")
+    text = str(raised.get_payload())
+    for words in ("Why: its contract allows 1 minute", "What to do: `twinlake status`", "#alarm-freshness"):
+        assert words in text
+    assert over["In-Reply-To"] == raised["Message-ID"] and over["Subject"].startswith("[Twinlake] over: ")
+
+
+def test_an_address_that_the_mail_server_refuses_keeps_it_from_nobody_else(
+    inbox: tuple[Inbox, str],
+) -> None:
+    handler, server = inbox
+    handler.refused = "anna@example.com"
+    given = Alarms(mail_server=server, mail_security="plain", mail_from="t@example.com")
+    with capture_logs() as lines:
+        Mail(replace(given, mail_to="ops@example.com")).send(RAISED)
+    assert [to for to, _ in handler.mails] == [["ops@example.com"]]
+    assert "anna@example.com" in lines[0]["refused"]
+
+    with pytest.raises(SMTPRecipientsRefused):
+        Mail(given).send(RAISED)
+
+
+def test_the_log_has_it_as_fields() -> None:
+    with capture_logs() as lines:
+        Log().send(RAISED)
+    (line,) = lines
+    assert (line["event"], line["kind"], line["title"]) == ("alarm raised", "freshness", "sales")
+
+
+class Pager:
+    """A receiver of somebody's package."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    def send(self, message: Message) -> None:
+        """Accepts it."""
+
+
+def of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, notifiers: str) -> dict[str, Any]:
+    brought = [
+        EntryPoint("pager", "tests.alarms.test_receivers:Pager", receivers.GROUP),
+        EntryPoint("broken", "tests.alarms.nowhere:Pager", receivers.GROUP),
+        EntryPoint("log", "tests.alarms.test_receivers:Pager", receivers.GROUP),
+    ]
+    monkeypatch.setattr(receivers, "entry_points", lambda group: brought if group == receivers.GROUP else [])
+    (tmp_path / "twinlake.toml").write_text(f'[alarms]\nnotifiers = "{notifiers}"\n')
+    return receivers_of(Settings(home=tmp_path))
+
+
+def test_a_package_brings_a_receiver_by_its_entry_point(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    found = of(monkeypatch, tmp_path, "pager")
+    assert list(found) == ["log", "pager"] and isinstance(found["pager"], Pager)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("pigeon", "there is no notifier pigeon"), ("broken", "cannot be loaded"), ("log", "cannot be used")],
+)
+def test_one_that_is_not_there_or_broken_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, said: str
+) -> None:
+    with pytest.raises(UsageError, match=said):
+        of(monkeypatch, tmp_path, name)

@@ -1,0 +1,192 @@
+"""What is not well now, by what the services say and the contracts promise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from twinlake.alarms.alarm import Condition
+from twinlake.base.errors import TwinlakeError
+from twinlake.base.times import format_duration, parse_moment
+from twinlake.config.alarms import Alarms
+from twinlake.services.problems import problems
+from twinlake.topics.promises import NOTHING, Promise
+
+LEAST_FREE_BYTES = 1 << 30
+ADDRESS = "`twinlake logs {part}` says why; the supervisor starts again what has ended"
+_CONDITION_OF = {
+    "part": "service", "supervisor": "service", "topic": "stopped", "warning": "topic", "version": "stalled",
+    "certificate": "unequal", "witness": "unequal", "changelog": "stalled", "damage": "damaged",
+    "spark": "service", "lake server": "service",
+}  # fmt: skip
+"""Which kind of alarm a problem is that `twinlake status` names."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Disk:
+    """The room on the disk of the data directory, in bytes."""
+
+    free: int
+    total: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figures:
+    """What was seen in one look. `status` is the lake server's; None where it did not answer: `error` says
+    why. `restarts` and `refused` are of the last ten minutes: by part how often it was started again, by
+    topic how many records were refused, of how many."""
+
+    parts: list[dict[str, Any]]
+    supervisor: TwinlakeError | None
+    disk: Disk
+    status: dict[str, Any] | None
+    error: TwinlakeError | None = None
+    restarts: Mapping[str, int]
+    refused: Mapping[str, tuple[int, int]]
+
+
+OFTEN = 3
+"""A service that was started again so often in ten minutes does not stay up."""
+LEAST_RECORDS = 20
+"""Of fewer a share says little."""
+
+
+def conditions(
+    seen: Figures, promises: Mapping[str, Promise], bounds: Alarms, now: datetime
+) -> Iterator[Condition]:
+    """Every condition that holds now; `promises` are by table or topic."""
+    yield from _services(seen)
+    yield from _disk(seen.disk, bounds)
+    if seen.status is None:
+        return
+    status = seen.status
+    for kind, about, title, error in problems([], status):
+        said = {name: str(error.get(name) or "") for name in ("what", "why", "remedy")}
+        yield Condition(kind=_CONDITION_OF[kind], title=title, about=about, **said)
+    yield from _late(status, promises, bounds)
+    yield from _quiet(status, promises, now)
+    yield from _refused(seen, bounds)
+    yield from _waiting(status, bounds, now)
+    yield from _old(status, bounds, now)
+
+
+def _services(seen: Figures) -> Iterator[Condition]:
+    for part in seen.parts:
+        name, error = part["part"], part["error"]
+        if error:
+            said = {key: str(error.get(key) or "") for key in ("what", "why", "remedy")}
+            yield Condition(kind="service", title=name, **said)
+        elif not part["answers"]:
+            yield Condition(kind="service", title=name, what="it does not answer", why=str(part["answer"]),
+                            remedy=ADDRESS.format(part=name))  # fmt: skip
+        if (times := seen.restarts.get(name, 0)) >= OFTEN:
+            yield Condition(
+                kind="restarts", title=name, what=f"it was started {times} times in the last ten minutes",
+                why=str(part["note"] or part["answer"]), remedy=f"`twinlake logs {name}` says what ends it",
+            )  # fmt: skip
+    if seen.supervisor:
+        said = seen.supervisor.to_json()
+        yield Condition(kind="service", title="supervisor", what=said["what"], why=said["why"],
+                        remedy=said["remedy"])  # fmt: skip
+    if seen.error and not any(not part["answers"] or part["error"] for part in seen.parts):
+        why = f"{seen.error.what} {seen.error.why}".strip()
+        yield Condition(
+            kind="unknown", title="lake server", what="its figures are not known", why=why,
+            remedy=seen.error.remedy,
+        )  # fmt: skip
+
+
+def _disk(disk: Disk, bounds: Alarms) -> Iterator[Condition]:
+    if disk.free < max(bounds.disk_free_percent / 100 * disk.total, LEAST_FREE_BYTES):
+        yield Condition(
+            kind="disk", title="disk", what="it is nearly full",
+            why=f"{disk.free:,} of {disk.total:,} bytes are free",
+            remedy="make room; `twinlake retire` lets old releases go, and their files six hours later",
+        )  # fmt: skip
+
+
+def _late(status: Mapping[str, Any], promises: Mapping[str, Promise], bounds: Alarms) -> Iterator[Condition]:
+    """Live tables whose oldest missing record is older than was promised: from the broker to the view."""
+    live = (status["release"] or {}).get("tables", {})
+    waits = {topic["name"]: topic.get("lag_seconds") or 0.0 for topic in status["topics"]}
+    for version in status["versions"]:
+        table = version["table"]
+        if live.get(table) != version["version"]:
+            continue
+        behind = (version["lag_seconds"] or 0.0) + max((waits.get(one, 0.0) for one in version["position"]),
+                                                       default=0.0)  # fmt: skip
+        promised = promises.get(table, NOTHING).latency_s
+        bound = promised or bounds.freshness_seconds
+        if behind > bound:
+            by = "its contract" if promised else "the setting freshness_seconds"
+            late = format_duration(timedelta(seconds=round(behind)))
+            yield Condition(
+                kind="freshness", title=table, about=table,
+                what=f"it is {late} behind what Kafka has",
+                why=f"{by} allows {format_duration(timedelta(seconds=bound))}",
+                remedy="`twinlake status` shows whether records wait before ingest (the topic's lag) or "
+                "before the table; `twinlake logs lake` says why",
+            )  # fmt: skip
+
+
+def _quiet(status: Mapping[str, Any], promises: Mapping[str, Promise], now: datetime) -> Iterator[Condition]:
+    for topic in status["topics"]:
+        allowed = promises.get(topic["name"], NOTHING).frequency_s
+        newest = topic.get("newest")
+        if not allowed or not newest or topic["paused"] or topic["lag_records"]:
+            continue
+        silent = now - parse_moment(newest)
+        if silent > timedelta(seconds=allowed):
+            yield Condition(
+                kind="quiet", title=f"topic {topic['name']}", about=topic["name"],
+                what=f"no record has come since {newest}",
+                why=f"its contract has one every {format_duration(timedelta(seconds=allowed))}",
+                remedy="ask who produces it; nothing is wrong here: all that Kafka has is read",
+            )  # fmt: skip
+
+
+def _refused(seen: Figures, bounds: Alarms) -> Iterator[Condition]:
+    for topic, (refused, of) in seen.refused.items():
+        if of >= LEAST_RECORDS and refused > bounds.quarantine_percent / 100 * of:
+            yield Condition(
+                kind="quarantine", title=f"topic {topic}", about=topic,
+                what=f"{refused / of:.0%} of its records were refused",
+                why=f"{refused:,} of the {of:,} of the last ten minutes; allowed are "
+                f"{bounds.quarantine_percent} %",
+                remedy=f"`twinlake quarantine {topic}` says why; once the contract is right, "
+                f"`twinlake replay {topic}` brings them in",
+            )  # fmt: skip
+
+
+def _waiting(status: Mapping[str, Any], bounds: Alarms, now: datetime) -> Iterator[Condition]:
+    waiting = status.get("waiting")
+    if not waiting:
+        return
+    waits = now - parse_moment(waiting["since"])
+    if waits > timedelta(minutes=bounds.approval_minutes):
+        plan = waiting["plan"]
+        yield Condition(
+            kind="approval", title=f"plan {plan}", what="it waits for somebody to approve or reject it",
+            why=f"it passed its gate at {waiting['since']} and changes {', '.join(waiting['tables'])}",
+            remedy=f"`twinlake promote {plan}` or `twinlake reject {plan}`, or answer in Airflow",
+        )  # fmt: skip
+
+
+def _old(status: Mapping[str, Any], bounds: Alarms, now: datetime) -> Iterator[Condition]:
+    """Live tables of which nobody has proved for too long that speed and batch agree."""
+    release = status["release"]
+    if not release:
+        return
+    newest = {(one["table"], one["version"]): one["created_at"] for one in status["certificates"]}
+    allowed = timedelta(hours=bounds.certificate_hours)
+    for table, version in release["tables"].items():
+        at = newest.get((table, version))
+        since = at or release["created_at"]
+        if now - parse_moment(since) > allowed:
+            has = f"its newest certificate is of {at}" if at else f"it has none since its release, {since}"
+            yield Condition(
+                kind="certificate", title=table, about=table, what="nobody has proved it lately", why=has,
+                remedy=f"see that the DAG `batch` runs in Airflow; `twinlake verify {table}` proves it now",
+            )  # fmt: skip

@@ -1,0 +1,45 @@
+"""What is silenced, with an end: `run/silences.json` of the data directory, which the command writes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+
+from twinlake.alarms.book import Silence
+from twinlake.base.errors import NotFoundError
+from twinlake.base.files import SECRET, replace_file
+from twinlake.base.times import parse_moment
+from twinlake.config.settings import Settings
+
+
+def load(settings: Settings) -> list[Silence]:
+    """All that are kept; a file that cannot be read silences nothing."""
+    try:
+        return [Silence(**one) for one in json.loads(_file(settings).read_text())]
+    except (FileNotFoundError, ValueError, TypeError):
+        return []
+
+
+def add(settings: Settings, made: Silence, now: datetime) -> None:
+    """One more, in place of an earlier one of the same; those that have ended go."""
+    kept = [one for one in load(settings) if one.what != made.what and now < parse_moment(one.until)]
+    _save(settings, [*kept, made])
+
+
+def end(settings: Settings, what: str) -> None:
+    """NotFoundError where it is not silenced."""
+    known = load(settings)
+    if what not in {one.what for one in known}:
+        names = ", ".join(one.what for one in known) or "nothing"
+        raise NotFoundError(f"{what} is not silenced", f"silenced: {names}", "see `twinlake alarm list`")
+    _save(settings, [one for one in known if one.what != what])
+
+
+def _save(settings: Settings, silences: list[Silence]) -> None:
+    replace_file(_file(settings), json.dumps([asdict(one) for one in silences], indent=1), SECRET)
+
+
+def _file(settings: Settings) -> Path:
+    return settings.run_dir / "silences.json"

@@ -1,0 +1,238 @@
+"""Watch: looks at everything every few seconds, keeps the book, and sends what is in it until it is accepted.
+
+It is a process of its own, so that it outlives what it watches, and opens no file of the lake.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from twinlake.alarms import book, silences
+from twinlake.alarms.alarm import Alarm, Message
+from twinlake.alarms.book import Book
+from twinlake.alarms.conditions import Disk, Figures, conditions
+from twinlake.alarms.receivers import Notifier
+from twinlake.base.errors import TwinlakeError, first_lines
+from twinlake.base.times import Clock, parse_moment
+from twinlake.config.settings import Services, Settings
+from twinlake.server.client import LakeClient
+from twinlake.services.supervise import control, record
+from twinlake.topics.contract_file import load_promise
+from twinlake.topics.promises import Promise
+
+journal = structlog.get_logger(__name__)
+
+LOOK_S = 2.0
+SERVICES_EVERY_S = 10.0
+"""To ask every service costs Airflow and the broker more than this process."""
+CONTRACTS_EVERY_S = 30.0
+WINDOW_S = 600.0
+KEPT_EVERY_S = 10.0
+"""What has grown is known of the last ten minutes, by counts that are kept so often."""
+AGAIN_S = (2.0, 5.0, 15.0, 60.0)
+"""A receiver that has not accepted is tried again after so long; then always after the last."""
+
+
+def book_file(settings: Settings) -> Path:
+    """Where the alarms of a data directory are kept."""
+    return settings.run_dir / "alarms.json"
+
+
+class Watch:
+    """`receivers` are by name; `ask` gives the lake server's status, `parts` what the services say."""
+
+    def __init__(
+        self, settings: Settings, receivers: Mapping[str, Notifier], clock: Clock,
+        ask: Callable[[], dict[str, Any]] | None = None,
+        parts: Callable[[], list[dict[str, Any]]] | None = None,
+    ) -> None:  # fmt: skip
+        self._settings, self._receivers, self._clock = settings, receivers, clock
+        self._ask = ask or _Status(settings)
+        self._parts = parts or (lambda: control.describe(settings))
+        self._file = book_file(settings)
+        self._changed = threading.Condition()
+        self._ending = threading.Event()
+        self._book = Book.load(self._file, clock())
+        self._book.keep_receivers(receivers)
+        self._known: list[dict[str, Any]] = []
+        self._parts_at = self._contracts_at = float("-inf")
+        self._promises: dict[str, Promise] = {}
+        self._restarts, self._counts = Window(), Window()
+        self._senders = [
+            threading.Thread(target=self._send, args=(name,), name=f"to {name}", daemon=True)
+            for name in receivers
+        ]
+
+    def run(self) -> None:
+        """Until `stop`."""
+        for sender in self._senders:
+            sender.start()
+        while not self._ending.is_set():
+            began = time.monotonic()
+            try:
+                self.look()
+            except Exception:
+                journal.exception("a look has failed; the next one comes in a moment")
+            self._ending.wait(max(0.0, LOOK_S - (time.monotonic() - began)))
+
+    def stop(self) -> None:
+        """What is not sent stays in the book."""
+        self._ending.set()
+        with self._changed:
+            self._changed.notify_all()
+
+    def look(self) -> None:
+        """One look: what is not well goes into the book, and what is new to the receivers."""
+        seen = self._figures()
+        self._read_contracts()
+        found = conditions(seen, self._promises, self._settings.values.alarms, self._clock())
+        owners = {name: promise.owners for name, promise in self._promises.items()}
+        with self._changed:
+            messages = self._book.look(
+                found, owners, silences.load(self._settings), self._clock(), seen.status is not None,
+                self._console(),
+            )  # fmt: skip
+            self._book.put(self._receivers, messages)
+            self._changed.notify_all()  # a full disk keeps nobody from being sent what it makes an alarm
+            self._book.save(self._file)
+
+    def _figures(self) -> Figures:
+        now = time.monotonic()
+        if now - self._parts_at >= SERVICES_EVERY_S:
+            self._known, self._parts_at = self._parts(), now
+        status, error = None, None
+        try:
+            status = self._ask()
+        except TwinlakeError as known:
+            error = known
+        disk = shutil.disk_usage(self._settings.home)
+        restarts = self._restarts.grown({part["part"]: part["restarts"] for part in self._known}, now)
+        return Figures(
+            parts=self._known, supervisor=record.supervisor_error(self._settings),
+            disk=Disk(free=disk.free, total=disk.total), status=status, error=error, restarts=restarts,
+            refused=self._refused(status, now) if status else {},
+        )  # fmt: skip
+
+    def _refused(self, status: Mapping[str, Any], now: float) -> dict[str, tuple[int, int]]:
+        """By topic, how many records were refused lately, of how many."""
+        counts: dict[str, int] = {}
+        for topic in status["topics"]:
+            if topic["counts"]:
+                counts[f"{topic['name']} refused"] = topic["counts"].get("invalid", 0)
+                counts[f"{topic['name']} all"] = sum(topic["counts"].values())
+        grown = self._counts.grown(counts, now)
+        return {
+            topic["name"]: (grown[f"{topic['name']} refused"], grown[f"{topic['name']} all"])
+            for topic in status["topics"]
+            if topic["counts"]
+        }
+
+    def _read_contracts(self) -> None:
+        if time.monotonic() - self._contracts_at < CONTRACTS_EVERY_S:
+            return
+        self._contracts_at = time.monotonic()
+        found: dict[str, Promise] = {}
+        for project in self._settings.sources:
+            for file in sorted(project.contracts.glob("*.yaml")):
+                try:
+                    found[file.stem] = load_promise(file)
+                except TwinlakeError as error:  # `twinlake check` says so, too; what it promised before holds
+                    journal.warning("a contract is not understood", file=str(file), why=str(error))
+                    if file.stem in self._promises:
+                        found[file.stem] = self._promises[file.stem]
+        self._promises = found
+
+    def _console(self) -> str:
+        try:
+            return self._settings.services().console_url
+        except TwinlakeError:
+            return ""
+
+    def _send(self, name: str) -> None:
+        """Everything that waits for one receiver, in order, until it has accepted."""
+        failures = 0
+        while not self._ending.is_set():
+            with self._changed:
+                waiting = self._book.unsent.get(name)
+                if not waiting:
+                    self._changed.wait(60.0)
+                    continue
+                message: Message = waiting[0]
+            try:
+                self._receivers[name].send(message)
+            except Exception as error:  # a network, another's code
+                tell = journal.warning if failures == 0 else journal.info
+                tell("a receiver has not accepted an alarm; it is tried again", receiver=name, id=message.id,
+                     why=f"{type(error).__name__}: {first_lines(error)}")  # fmt: skip
+                self._ending.wait(AGAIN_S[min(failures, len(AGAIN_S) - 1)])
+                failures += 1
+                continue
+            failures = 0
+            self._accepted(name, message)
+
+    def _accepted(self, name: str, message: Message) -> None:
+        with self._changed:
+            self._book.sent(name, message.id)
+            try:
+                self._book.save(self._file)
+            except Exception:  # a full disk: the next look saves it
+                journal.exception("it is not noted yet that a receiver has accepted an alarm", receiver=name)
+
+
+class Window:
+    """Counts by name; those of a name that is new, or that have become smaller, begin again there."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, deque[tuple[float, int]]] = {}
+
+    def grown(self, counts: Mapping[str, int], at: float) -> dict[str, int]:
+        """By name, how much it has grown in the last ten minutes; `at` is a clock's that never goes back."""
+        for name in self._kept.keys() - counts.keys():
+            del self._kept[name]
+        return {name: self._grown(name, count, at) for name, count in counts.items()}
+
+    def _grown(self, name: str, count: int, at: float) -> int:
+        kept = self._kept.setdefault(name, deque())
+        if kept and count < kept[-1][1]:
+            kept.clear()
+        if not kept or at - kept[-1][0] >= KEPT_EVERY_S or count != kept[-1][1]:
+            kept.append((at, count))
+        while len(kept) > 1 and kept[1][0] <= at - WINDOW_S:
+            kept.popleft()
+        return count - kept[0][1]
+
+
+class _Status:
+    """Asks the lake server, by one client for as long as its address is the same."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._client: tuple[Services, LakeClient] | None = None
+
+    def __call__(self) -> dict[str, Any]:
+        services = self._settings.services()
+        if self._client is None or self._client[0] != services:
+            self._client = (services, LakeClient.of(services))
+        return self._client[1].status()
+
+
+def alarms_now(settings: Settings, now: datetime) -> list[Alarm]:
+    """Those in the book; none where nobody has looked lately, which the probe of the service says."""
+    found = book.read(book_file(settings))
+    if is_old(found.get("looked_at", ""), now):
+        return []
+    return [Alarm.from_json(one) for one in found["alarms"]]
+
+
+def is_old(looked_at: str, now: datetime) -> bool:
+    """Whether the last look of the book was too long ago to say anything of now."""
+    return not looked_at or (now - parse_moment(looked_at)).total_seconds() > 10 * LOOK_S
