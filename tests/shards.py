@@ -39,7 +39,7 @@ SHARDS: dict[str, tuple[str, ...]] = {
     "reading": ("reading",),
     "releases": ("releases", "batch", "lineage"),
     "witness": ("witness",),
-    "console": ("console",),
+    "console": ("console", "alarms"),
 }
 """Shard -> the folders and files below `tests/` whose long tests it runs. The longest path that fits wins."""
 

@@ -48,6 +48,11 @@ class Hook:
 
 @pytest.fixture
 def hook() -> Iterator[Hook]:
+    yield from listening()
+
+
+def listening() -> Iterator[Hook]:
+    """A receiver on a real port."""
     made = Hook()
 
     class Handler(BaseHTTPRequestHandler):

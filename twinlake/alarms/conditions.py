@@ -90,7 +90,8 @@ def _services(seen: Figures) -> Iterator[Condition]:
         said = seen.supervisor.to_json()
         yield Condition(kind="service", title="supervisor", what=said["what"], why=said["why"],
                         remedy=said["remedy"])  # fmt: skip
-    if seen.error and not any(not part["answers"] or part["error"] for part in seen.parts):
+    lake = [part for part in seen.parts if part["service"] == "lake"]
+    if seen.error and lake and all(part["answers"] and not part["error"] for part in lake):
         why = f"{seen.error.what} {seen.error.why}".strip()
         yield Condition(
             kind="unknown", title="lake server", what="its figures are not known", why=why,

@@ -34,6 +34,8 @@ journal = structlog.get_logger(__name__)
 LOOK_S = 2.0
 SERVICES_EVERY_S = 10.0
 """To ask every service costs Airflow and the broker more than this process."""
+STATUS_S = 5.0
+"""A lake server that hangs keeps a look waiting so long."""
 CONTRACTS_EVERY_S = 30.0
 WINDOW_S = 600.0
 KEPT_EVERY_S = 10.0
@@ -221,7 +223,7 @@ class _Status:
     def __call__(self) -> dict[str, Any]:
         services = self._settings.services()
         if self._client is None or self._client[0] != services:
-            self._client = (services, LakeClient.of(services))
+            self._client = (services, LakeClient.of(services, timeout_s=STATUS_S))
         return self._client[1].status()
 
 

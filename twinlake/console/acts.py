@@ -18,7 +18,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from twinlake.base.errors import DifferenceError, TwinlakeError, UsageError
-from twinlake.base.job import Job
+from twinlake.base.job import Asker, Job
 from twinlake.console.console import Console, asked, new_token, status_of
 from twinlake.console.sessions import Session
 from twinlake.server.client import LakeClient
@@ -90,7 +90,8 @@ def routes(console: Console, act: Act) -> list[Route]:
         try:
             _refuse(form, given)
             params = act.params(path, given, user, form)
-            job: Job = await asked(lambda: console.client().submit(act.kind, params, _key(given)))
+            asker = Asker(by=user, via="console", why=filled(given, "reason"))
+            job: Job = await asked(lambda: console.client().submit(act.kind, params, _key(given), asker))
         except TwinlakeError as error:
             return page(session, form, status_of(error), given, error=error)
         console.jobs.forget()

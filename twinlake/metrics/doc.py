@@ -31,6 +31,10 @@ A scrape is answered from memory: it runs no Spark and reads no file of the lake
 is answered while a rebuild runs, while the lake server starts, and while the broker is away. Counters and
 histograms begin with 0 when their process starts. Series of a version that is retired end.
 
+[`infra/prometheus/twinlake.rules.yml`](../infra/prometheus/twinlake.rules.yml) has alert rules over them,
+[`infra/grafana/twinlake.json`](../infra/grafana/twinlake.json) a dashboard to import. The service
+[`alarms`](operations.md#alarms) needs neither.
+
 Not in it: values of records, statements, paths, users, secrets; anything by partition; what Kafka, the
 registry and Airflow measure themselves; executors on a cluster. Of a process that does not answer,
 Prometheus' own `up` is 0.

@@ -83,8 +83,16 @@ def reject(lake: OpenLake, plan: Plan, by: str, reason: str | None) -> Decision:
     return Decision(plan=plan.id, rejected=rejected)
 
 
-def refuse_rejected(lake: OpenLake, plan: Plan) -> None:
-    """DeniedError for a plan that somebody has rejected."""
+def refuse_unapproved(lake: OpenLake, plan: Plan, approved_by: str, asker: Asker) -> None:
+    """DeniedError for a plan that these people may not make live; none for one that is live already."""
+    live = release_log.live(lake.path)
+    if live is None or live.plan != plan.id:
+        _refuse_rejected(lake, plan)
+        _refuse_own(lake, plan, approved_by, asker)
+
+
+def _refuse_rejected(lake: OpenLake, plan: Plan) -> None:
+    """One that somebody has rejected."""
     if (said := lake.plans.decided(plan.id).rejected) is not None:
         raise DeniedError(
             f"plan {plan.id} is rejected",
@@ -93,8 +101,8 @@ def refuse_rejected(lake: OpenLake, plan: Plan) -> None:
         )  # fmt: skip
 
 
-def refuse_own(lake: OpenLake, plan: Plan, approved_by: str, asker: Asker) -> None:
-    """DeniedError where the setting asks for another person than who has proposed the plan.
+def _refuse_own(lake: OpenLake, plan: Plan, approved_by: str, asker: Asker) -> None:
+    """One of their own, where the setting asks for another person than who has proposed the plan.
 
     Names are compared without regard to case. The first release of a lake replaces nothing, so nobody else
     has to look at it.

@@ -44,7 +44,7 @@ class LakeClient:
 
     def __init__(
         self, url: str, token: str, transport: httpx.BaseTransport | None = None, ca_file: str | None = None,
-        asker: Asker = NOBODY,
+        asker: Asker = NOBODY, timeout_s: float = TIMEOUT_S,
     ) -> None:  # fmt: skip
         self._asker = asker
         if not _TOKEN.fullmatch(token):  # httpx would say so with the token, in a form that no log masks
@@ -54,17 +54,17 @@ class LakeClient:
                 "give the `api_token` of services.json alone",
             )
         self._http = httpx.Client(
-            base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=TIMEOUT_S,
+            base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=timeout_s,
             transport=transport, trust_env=False, verify=_trusted(ca_file) if _is_tls(url) else True,
         )  # fmt: skip
 
     @classmethod
-    def of(cls, services: Services, asker: Asker = NOBODY) -> LakeClient:
+    def of(cls, services: Services, asker: Asker = NOBODY, timeout_s: float = TIMEOUT_S) -> LakeClient:
         if not services.api_url:
             raise UnreachableError(
                 "the lake server is not running", "it has no address", "start it with `twinlake up`"
             )
-        return cls(services.api_url, services.api_token, asker=asker)
+        return cls(services.api_url, services.api_token, asker=asker, timeout_s=timeout_s)
 
     def refuse_other_version(self, remedy: str) -> None:
         """UsageError, with this remedy, where the server is of a version that this client does not know."""

@@ -104,8 +104,7 @@ def do_gate(lake: OpenLake, params: GateParams, run: Run) -> Reported:
 
 def do_promote(lake: OpenLake, params: PromoteParams, run: Run) -> Switched | Failed:
     plan, excused = lake.plans.load(params.plan), _excused(params.unwitnessed)
-    decide.refuse_rejected(lake, plan)
-    decide.refuse_own(lake, plan, params.approved_by, run.asker)
+    decide.refuse_unapproved(lake, plan, params.approved_by, run.asker)
     return promote(lake, plan, params.approved_by, run, excused)
 
 
