@@ -142,7 +142,7 @@ def test_a_warning_of_a_topic_is_a_problem_with_its_remedy() -> None:
 
     found = services.problems([], {**nothing, "topics": [{**TOPIC, "warnings": [said]}]})
 
-    assert found == [("topic orders", said)]
+    assert found == [("warning", "orders", "topic orders", said)]
 
 
 def test_records_that_kafka_had_lost_stay_named(capsys: pytest.CaptureFixture[str]) -> None:
