@@ -85,4 +85,4 @@ def test_status_has_a_failing_changelog_among_its_problems() -> None:
 
     found = problems([], {**lake, "changelogs": [ON, {**ON, "state": "failing", "error": error}]})
 
-    assert found == [("changelog of t", error)]
+    assert found == [("changelog", "t", "changelog of t", error)]

@@ -64,4 +64,6 @@ def test_what_is_paused_is_shown_and_is_no_problem(capsys: Any) -> None:
 
     assert capsys.readouterr().out == f"table sales is {WORDS}\n"
     assert problems([], {**lake, "versions": [{**version, "paused": PAUSED}]}) == []
-    assert problems([], {**lake, "versions": [version]}) == [("sales s-1", {"what": "no step"})]
+    assert problems([], {**lake, "versions": [version]}) == [
+        ("version", "sales", "sales s-1", {"what": "no step"})
+    ]

@@ -35,7 +35,7 @@ def watched(server: LakeServer, ingest: Ingest) -> list[dict[str, Any]]:
     (topic,) = server.status()["topics"]
     warnings: list[dict[str, Any]] = topic["warnings"]
     shown = {"topics": [topic], "versions": [], "certificates": [], "changelogs": [], "damaged": []}
-    assert problems([], shown) == [(f"topic {name}", one) for one in warnings]
+    assert problems([], shown) == [("warning", name, f"topic {name}", one) for one in warnings]
     assert topic["lag_records"] == 0 and ingest.state == RUNNING
     return warnings
 

@@ -43,7 +43,7 @@ def test_the_status_is_answered_before_the_lake_is_open(server: LakeServer) -> N
         "topic_certificates": [],
         "changelogs": [],
         "spark": None,
-        "damaged": [],
+        "damaged": [], "waiting": None,
         "paused": [],
     }  # fmt: skip
     assert not server.ready
