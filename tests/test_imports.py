@@ -57,8 +57,7 @@ MAY_IMPORT["unit_tests"] = {
 MAY_IMPORT["metrics"] = {"metrics", "base", "spark"}  # it serves what is handed to it
 MAY_IMPORT["services"] = {"services", "base", "config", "spark", "metrics", "topics", "setup"}
 # it asks the servers, and opens no file of the lake
-MAY_IMPORT["console"] = {"console", "client", "base", "config", "services", "metrics"}
-MAY_IMPORT["console"] = {"console", "alarms", "client", "base", "config", "services"}
+MAY_IMPORT["console"] = {"console", "alarms", "client", "base", "config", "services", "metrics"}
 MAY_IMPORT["alarms"] = {"alarms", "client", "base", "config", "services", "topics"}
 # what the servers' users need of them: Airflow's tasks, the commands, the demo
 MAY_IMPORT["client"] = {"client", "base", "config"}
