@@ -66,6 +66,7 @@ class World:
     topics: list[dict[str, Any]] = field(default_factory=lambda: [topic_answers.ACTIVE.to_json()])
     topic: dict[str, Any] = field(default_factory=topic_answers.topic)
     table: dict[str, Any] = field(default_factory=table_answers.table)
+    acts: list[dict[str, Any]] = field(default_factory=list)
     now: float = 1_000.0
     asked: list[str] = field(default_factory=list)
     submitted: list[dict[str, Any]] = field(default_factory=list)
@@ -85,6 +86,8 @@ class World:
             return self._submit(json.loads(request.content))
         if path == "/jobs":
             return httpx.Response(200, json=self.jobs)
+        if path == "/audit":
+            return httpx.Response(200, json=self.masked(self.acts))
         if path == "/releases":
             number = request.url.params.get("number")
             found = [one for one in self.releases if number in (None, str(one["number"]))]

@@ -23,6 +23,7 @@ PROMOTABLE = ("not asked", "refused", "passed")
 WORDS = {
     "live": "it is live", "released": "it was live, and is no more",
     "outdated": "made against another release than the live one", "nothing to change": "nothing to change",
+    "rejected": "it is rejected, until it is planned again (`twinlake plan`)",
     "not built": "to be built (`twinlake build`)",
     "not asked": "built; the gate has not been asked", "refused": "the gate has refused it",
     "passed": "the gate has passed it",
@@ -69,6 +70,7 @@ def routes(console: Console) -> list[Route]:
         Route("/plans/{id}", console.signed_in(plan), methods=["GET"]),
         Route("/plans/{id}/report", console.signed_in(report), methods=["GET"]),
         *acts.routes(console, PROMOTE),
+        *acts.routes(console, REJECT),
         *acts.routes(console, ROLLBACK),
     ]
 
@@ -93,6 +95,7 @@ def _promotion(client: LakeClient, path: Mapping[str, Any], user: str) -> Form:
         title=f"Promote plan {id}", does=(*does,), button="Promote", back=f"/plans/{id}", active="releases",
         shown=[plan["state"], live, plan["greens"], gate and gate["at"], failed],
         fields=(
+            Field(name="reason", label="The reason, which is kept with the release"),
             Field(
                 name="unwitnessed", kind="lines",
                 label="Go live with what no other engine can evaluate: NAME=REASON, one on a line; the "
@@ -106,6 +109,25 @@ def _promotion(client: LakeClient, path: Mapping[str, Any], user: str) -> Form:
 def _promoted(path: Mapping[str, Any], given: Mapping[str, str], user: str, form: Form) -> dict[str, Any]:
     excused = [line.strip() for line in (filled(given, "unwitnessed") or "").splitlines() if line.strip()]
     return {"plan": path["id"], "approved_by": user, "unwitnessed": excused}
+
+
+def _rejection(client: LakeClient, path: Mapping[str, Any], user: str) -> Form:
+    plan = client.plan(path["id"])
+    id, state = plan["id"], plan["state"]
+    does = (
+        f"Plan {id} is rejected by {user}; it is: {WORDS[state]}.",
+        "Nobody can promote it until it is planned again. Nothing changes for readers.",
+    )
+    may = state in (*PROMOTABLE, "not built")
+    return Form(
+        title=f"Reject plan {id}", does=does, button="Reject", back=f"/plans/{id}", active="releases",
+        shown=[state, plan["live"]], hindered="" if may else WORDS[state].replace("`", ""),
+        fields=(Field(name="reason", label="The reason, which is kept for ever", required=True),),
+    )  # fmt: skip
+
+
+def _rejected(path: Mapping[str, Any], given: Mapping[str, str], user: str, form: Form) -> dict[str, Any]:
+    return {"plan": path["id"], "rejected_by": user, "reason": filled(given, "reason")}
 
 
 def _rollback(client: LakeClient, path: Mapping[str, Any], user: str) -> Form:
@@ -147,4 +169,5 @@ def _between(before: str | None, after: str | None) -> str:
 
 
 PROMOTE = Act(path="/plans/{id}/promote", kind="promote", form=_promotion, params=_promoted)
+REJECT = Act(path="/plans/{id}/reject", kind="reject", form=_rejection, params=_rejected)
 ROLLBACK = Act(path="/releases/{number:int}/rollback", kind="rollback", form=_rollback, params=_rolled_back)

@@ -14,7 +14,7 @@ from twinlake.config.sections import OTHERS
 from twinlake.lake.catalog import release_log
 from twinlake.lake.catalog.plans import Plan, Rejected
 from twinlake.lake.open_lake import OpenLake
-from twinlake.releases.gate_checks import Gate
+from twinlake.releases.timeline import newest_plans
 
 journal = structlog.get_logger(__name__)
 
@@ -51,15 +51,11 @@ class Approval:
 def _waiting(lake: OpenLake) -> dict[str, Any] | None:
     """The newest plan, where it has passed its gate and only a person's word is missing: its id as `plan`,
     since when it waits, and the `tables` that it changes."""
-    plan = lake.plans.newest()
-    live = release_log.live(lake.path)
-    if plan is None or live is None or plan.empty or plan.release_before != live.number:
-        return None
-    gate = lake.plans.gate(plan.id, Gate)
-    if gate is None or not gate.passed or lake.plans.decided(plan.id).rejected:
-        return None
-    tables = [one.table for one in plan.changes if one.action in ("new", "changed", "removed")]
-    return {"plan": plan.id, "since": gate.at, "tables": tables}
+    for found in newest_plans(lake, 1):
+        if found.state == "passed" and found.gate is not None and found.live is not None:
+            tables = [one["table"] for one in found.summary()["changes"]]
+            return {"plan": found.plan.id, "since": found.gate.at, "tables": tables}
+    return None
 
 
 def note_proposal(lake: OpenLake, plan: Plan, asker: Asker) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from twinlake.base.errors import DamagedError, NotFoundError
 from twinlake.definitions.fingerprint import FORMULA
 from twinlake.lake.catalog import release_log
-from twinlake.lake.catalog.plans import Plan, Plans
+from twinlake.lake.catalog.plans import Decided, Plan, Plans
 from twinlake.lake.catalog.release_log import Release
 from twinlake.lake.open_lake import OpenLake
 from twinlake.releases.build import plan_versions
@@ -21,7 +21,8 @@ from twinlake.releases.gate_checks import Gate
 from twinlake.releases.plan import describe
 
 PlanState = Literal[
-    "live", "released", "outdated", "nothing to change", "not built", "not asked", "refused", "passed"
+    "live", "released", "outdated", "nothing to change", "rejected", "not built", "not asked", "refused",
+    "passed",
 ]
 """`released` was live and is not now; `outdated` was made against another release than the live one; what is
 `not asked` is built, and its gate was not asked yet."""
@@ -60,6 +61,7 @@ class PlanFacts:
     release: int | None
     greens: Mapping[str, str] = field(default_factory=dict)
     gate: Gate | None = None
+    decided: Decided = Decided()
     diffs: tuple[Comparison, ...] = ()
 
     def summary(self) -> dict[str, Any]:
@@ -68,6 +70,7 @@ class PlanFacts:
         return {
             "id": plan.id, "state": self.state, "created_at": plan.created_at, "git_commit": plan.git_commit,
             "release_before": plan.release_before, "release": self.release, "live": self.live,
+            **asdict(self.decided),
             "changes": [
                 {"table": one.table, "action": one.action}
                 for one in plan.changes if one.action not in ("unchanged", "left out")
@@ -136,18 +139,19 @@ def _facts(
     lake: OpenLake, plan: Plan, history: list[Release], diffs: tuple[Comparison, ...] = ()
 ) -> PlanFacts:
     live, gate = history[-1] if history else None, lake.plans.gate(plan.id, Gate)
+    decided = lake.plans.decided(plan.id)
     switched = {change.table for change in plan.switched}
     greens = {name: one.name for name, one in plan_versions(lake, plan).items() if name in switched}
     own = [one.number for one in history if one.plan == plan.id]
     return PlanFacts(
-        plan=plan, state=_state(plan, live, bool(own), switched <= greens.keys(), gate),
+        plan=plan, state=_state(plan, live, bool(own), switched <= greens.keys(), gate, decided),
         live=live.number if live else None, release=own[-1] if own else None, greens=greens, gate=gate,
-        diffs=diffs,
+        decided=decided, diffs=diffs,
     )  # fmt: skip
 
 
 def _state(
-    plan: Plan, live: Release | None, was_released: bool, is_built: bool, gate: Gate | None
+    plan: Plan, live: Release | None, was_released: bool, is_built: bool, gate: Gate | None, decided: Decided
 ) -> PlanState:
     if live and live.plan == plan.id:
         return "live"
@@ -157,6 +161,8 @@ def _state(
         return "outdated"
     if plan.empty:
         return "nothing to change"
+    if decided.rejected is not None:
+        return "rejected"
     if not is_built:
         return "not built"
     return "not asked" if gate is None else "passed" if gate.passed else "refused"

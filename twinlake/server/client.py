@@ -102,6 +102,11 @@ class LakeClient:
         """The job now, or after so many seconds if it has not ended before."""
         return Job.from_json(self._ask("GET", f"/jobs/{_checked(id)}", params={"wait": wait_s}))
 
+    def acts(self, limit: int = 100) -> list[dict[str, Any]]:
+        """Who asked for what, the newest first."""
+        found: list[dict[str, Any]] = self._ask("GET", "/audit", params={"limit": limit})
+        return found
+
     def cancel(self, id: str, asker: Asker | None = None) -> Job:
         return Job.from_json(self._ask("POST", f"/jobs/{_checked(id)}/cancel", json=self._who(asker)))
 

@@ -1,0 +1,40 @@
+"""Audit: who asked for what, by which way and why, and how it ended; the newest acts, or those of one person,
+kind or table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from twinlake.console.console import Console, asked
+from twinlake.console.sessions import Session
+
+LOOKED_AT = 5_000
+SHOWN = 200
+FILTERS = ("who", "act", "table")
+
+
+def routes(console: Console) -> list[Route]:
+    async def audit(request: Request, session: Session) -> Response:
+        wanted = {name: request.query_params.get(name, "").strip()[:200] for name in FILTERS}
+        found = [one for one in await asked(lambda: console.client().acts(LOOKED_AT)) if _fits(one, wanted)]
+        return console.page(
+            "audit", session, active="audit", acts=found[:SHOWN], more=max(0, len(found) - SHOWN),
+            wanted=wanted, about=_about,
+        )  # fmt: skip
+
+    return [Route("/audit", console.signed_in(audit), methods=["GET"])]
+
+
+def _fits(act: dict[str, Any], wanted: dict[str, str]) -> bool:
+    what = act["what"]
+    of = {"who": (act["who"],), "act": (act["act"],), "table": (what.get("table"), what.get("name"))}
+    return all(not value or value in of[name] for name, value in wanted.items())
+
+
+def _about(act: dict[str, Any]) -> str:
+    """What it was about, in one line."""
+    return ", ".join(f"{name}={value}" for name, value in act["what"].items())
