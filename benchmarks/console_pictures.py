@@ -17,6 +17,10 @@ from twinlake.config.settings import Services
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 STATEMENT = "SELECT verdict, reasons, count(*) AS records FROM serve.orders_quarantine GROUP BY ALL"
+PAGES = {
+    "home": "/", "jobs": "/jobs", "releases": "/releases", "table": "/tables/sales_per_region",
+    "topic": "/topics/orders", "quarantine": "/topics/orders/quarantine",
+}  # fmt: skip
 SIZE = (1000, 900)
 SETTLED_S = 11.0
 """All services have been asked by then."""
@@ -41,7 +45,7 @@ def main() -> None:
         browser.switch_to.active_element.send_keys(services.console_user, Keys.TAB)
         browser.switch_to.active_element.send_keys(services.console_password, Keys.ENTER)
         time.sleep(SETTLED_S)
-        for name, path in (("home", "/"), ("jobs", "/jobs")):
+        for name, path in PAGES.items():
             browser.get(services.console_url + path)
             browser.save_screenshot(str(FOLDER / f"console_{name}.png"))
         browser.get(f"{services.console_url}/query")

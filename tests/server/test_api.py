@@ -16,6 +16,7 @@ from fastapi.testclient import TestClient
 
 from tests.broker import free_port
 from twinlake.base.errors import (
+    BusyError,
     DifferenceError,
     NotFoundError,
     TwinlakeError,
@@ -28,6 +29,7 @@ from twinlake.base.times import utc_now
 from twinlake.base.waiting import wait_for
 from twinlake.lake.catalog.audit_log import AuditLog
 from twinlake.lake.catalog.runs import Runs
+from twinlake.lake.open_lake import OpenLake
 from twinlake.server.api import build_app
 from twinlake.server.client import LakeClient
 from twinlake.server.job_models import Params
@@ -68,6 +70,10 @@ class Server:
         do: Any = lambda kind, params, run: kind.handler(None, params, run)  # noqa: E731
         self.jobs = Jobs(Runs(lake), AuditLog(lake), kinds, do, utc_now)
         self.jobs.start()
+
+    @property
+    def lake(self) -> OpenLake:
+        raise BusyError("the lake is not open yet")
 
     def status(self) -> dict[str, Any]:
         return {"topics": []}
@@ -135,6 +141,26 @@ def test_a_server_that_is_about_to_end_is_not_ready_and_says_why(tmp_path: Path)
 
     assert (before["ready"], before["error"]) == (True, None)
     assert web.get("/health").json() == {**before, "ready": False, "error": server.error.to_json()}
+
+
+READS = ("/releases", "/plans", "/plans/abc", "/tables/t", "/topics", "/topics/t")
+
+
+@pytest.mark.parametrize("path", READS)
+def test_what_only_says_needs_the_token_and_an_open_lake(web: TestClient, path: str) -> None:
+    answer = web.get(path)
+
+    assert (answer.status_code, answer.json()["error"]) == (409, "BusyError")
+    assert web.get(path, headers={"Authorization": "Bearer wrong"}).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "query", ["limit=0", "limit=1001", "limit=1.0", "limit=+1", "limit=", "number=0", "number=x"]
+)
+def test_a_number_of_releases_is_a_whole_one_in_range(web: TestClient, query: str) -> None:
+    answer = web.get(f"/releases?{query}")
+
+    assert (answer.status_code, answer.json()["error"]) == (400, "UsageError")
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def routes(console: Console) -> list[Route]:
             healths = {one["version"]: one for one in known if one["table"] == found["name"]}
             return {"table": found, "lake": lake, "healths": healths}
 
-        return console.page("table", session, active="home", **await asked(ask))
+        return console.page("table", session, active="", **await asked(ask))
 
     async def rows(request: Request, session: Session) -> Response:
         found = await asked(lambda: console.client().table(request.path_params["name"]))
@@ -57,13 +57,13 @@ def routes(console: Console) -> list[Route]:
                 )
         except TwinlakeError as error:
             return console.page(
-                "rows", session, status_of(error), active="home", table=found, error=error, limit=ROWS,
+                "rows", session, status_of(error), active="", table=found, error=error, limit=ROWS,
                 rows=None, late=None, links=[],
             )  # fmt: skip
         links = [_explaining(found, row) for row in answers["rows"]["rows"]]
         links = links if any(links) else []
         return console.page(
-            "rows", session, active="home", table=found, error=None, limit=ROWS, links=links, **answers
+            "rows", session, active="", table=found, error=None, limit=ROWS, links=links, **answers
         )
 
     async def explain(request: Request, session: Session) -> Response:
@@ -72,7 +72,7 @@ def routes(console: Console) -> list[Route]:
         why = await console.statements.sent(
             lambda: statement.explain(console.settings, session, found["name"], key), session
         )
-        return console.page("explain", session, active="home", table=found, why=why)
+        return console.page("explain", session, active="", table=found, why=why)
 
     return [
         Route("/tables/{name}", console.signed_in(table), methods=["GET"]),
@@ -138,7 +138,7 @@ def _form(
         equal = "equal" if newest["equal"] else f"different in {newest['differing']:,} keys"
         said = f"The newest certificate, of {newest['created_at']}: {equal}, {newest['covers']}."
     return Form(
-        title=title, button=button, back=f"/tables/{name}", active="home", hindered=hindered,
+        title=title, button=button, back=f"/tables/{name}", active="", hindered=hindered,
         does=(does, about, *((what,) if table["windows"] else ()), said),
         fields=(*(RANGE if table["windows"] else ()), *more),
         shown=[live, table["versions"][0]["name"], newest and newest["id"]],

@@ -35,7 +35,7 @@ def routes(console: Console) -> list[Route]:
             return {"topic": found, "lake": lake, "known": known}
 
         found = await asked(ask)
-        return console.page("topic", session, active="home", verdicts=VERDICTS, files=FILES, **found)
+        return console.page("topic", session, active="", verdicts=VERDICTS, files=FILES, **found)
 
     async def quarantine(request: Request, session: Session) -> Response:
         found = await asked(lambda: console.client().topic(request.path_params["name"]))
@@ -47,7 +47,7 @@ def routes(console: Console) -> list[Route]:
         except TwinlakeError as failed:
             error, status = failed, status_of(failed)
         return console.page(
-            "quarantine", session, status, active="home", topic=found, held=held, error=error
+            "quarantine", session, status, active="", topic=found, held=held, error=error
         )
 
     return [
@@ -66,10 +66,9 @@ def _replaying(client: LakeClient, path: Mapping[str, Any], user: str) -> Form:
         f"Tables that take them: {', '.join(topic['read_by']) or 'none'}.",
     ]  # fmt: skip
     if topic["files"]["state"] != "active":
-        said = FILES[topic["files"]["state"]]
-        does.append(f"Of the topic's files: {said}; `twinlake reload` activates them.")
+        does.append(f"Of {name}, {FILES[topic['files']['state']]}; `twinlake reload` makes them active.")
     return Form(
-        title=f"Replay the quarantine of {name}", does=(*does,), button="Replay", active="home",
+        title=f"Replay the quarantine of {name}", does=(*does,), button="Replay", active="",
         back=f"/topics/{name}", shown=[topic["contract"], topic["files"]["state"], topic["read_by"]],
         fields=(
             Field(name="reasons", kind="lines", label="Only these reasons, one on a line (empty: all)",
@@ -98,7 +97,7 @@ def _reloading(client: LakeClient, path: Mapping[str, Any], user: str) -> Form:
     if not changed:
         hindered = "the files say what is active"
     return Form(
-        title="Reload the topics", does=(*does,), button="Reload", back="/", active="home", shown=found,
+        title="Reload the topics", does=(*does,), button="Reload", back="/", active="", shown=found,
         hindered=hindered,
     )  # fmt: skip
 
