@@ -104,7 +104,7 @@ def test_a_promotion_says_first_what_it_does_and_is_then_the_job(signed_in: Sign
     made = signed_in("operator")
 
     shown = text(made.get(f"{PLAN}/promote"))
-    page = made.fill(f"{PLAN}/promote", unwitnessed="sales=it is small\n\n")
+    page = made.fill(f"{PLAN}/promote", unwitnessed="sales=it is small\n\n", reason="they are missed")
 
     assert f"Plan {'c' * 12} becomes live, approved by the-operator; release 4 is live now." in shown
     assert "sales: changed, v-1 becomes v-2" in shown and "orders" not in shown
@@ -112,6 +112,7 @@ def test_a_promotion_says_first_what_it_does_and_is_then_the_job(signed_in: Sign
     assert page.url.path == "/jobs/new1"
     (asked,) = world.submitted
     assert asked["kind"] == "promote" and asked["key"].startswith("console/")
+    assert (asked["by"], asked["via"], asked["why"]) == ("the-operator", "console", "they are missed")
     params = {"plan": "c" * 12, "approved_by": "the-operator", "unwitnessed": ["sales=it is small"]}
     assert asked["params"] == params
 
@@ -147,7 +148,9 @@ def test_what_is_sent_twice_is_one_job(signed_in: SignIn, world: World) -> None:
     assert [page.url.path for page in pages] == ["/jobs/new1"] * 2 and len(world.submitted) == 1
 
 
-@pytest.mark.parametrize("state", ["live", "released", "outdated", "nothing to change", "not built"])
+@pytest.mark.parametrize(
+    "state", ["live", "released", "rejected", "outdated", "nothing to change", "not built"]
+)
 def test_a_plan_that_cannot_go_live_has_no_button(signed_in: SignIn, world: World, state: str) -> None:
     world.plan = release_answers.facts(state=state)
     made = signed_in("operator")

@@ -12,7 +12,7 @@ import pytest
 from twinlake.base.errors import NotFoundError
 from twinlake.lake import formats
 from twinlake.lake.catalog import release_log
-from twinlake.lake.catalog.plans import Change, Plan, Plans
+from twinlake.lake.catalog.plans import Change, Decided, Plan, Plans, Rejected
 from twinlake.lake.catalog.release_log import Release
 from twinlake.lake.catalog.version import Version
 from twinlake.releases.gate_checks import Check, Gate
@@ -99,6 +99,10 @@ def test_a_plan_says_how_far_it_has_come(lake: Any) -> None:
         checks = (Check(table="sales", name="lag", passed=passed, detail="0 s"),)
         lake.plans.save_gate(SECOND.id, Gate(plan=SECOND.id, at=AT, checks=checks).to_json())
         assert state(SECOND) == word
+
+    lake.plans.save_decided(SECOND.id, Decided(rejected=Rejected(by="ben", at=AT, reason="not this")))
+    assert state(SECOND) == "rejected"
+    assert newest_plans(lake, 1)[0].summary()["rejected"] == {"by": "ben", "at": AT, "reason": "not this"}
 
     release(lake, tables={"sales": f"{'g' * 12}-2"}, plan=SECOND.id)
 
