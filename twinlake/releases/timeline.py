@@ -61,7 +61,7 @@ class PlanFacts:
     release: int | None
     greens: Mapping[str, str] = field(default_factory=dict)
     gate: Gate | None = None
-    decided: Decided = Decided()
+    decided: Decided = field(default_factory=Decided)
     diffs: tuple[Comparison, ...] = ()
 
     def summary(self) -> dict[str, Any]:
