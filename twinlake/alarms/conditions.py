@@ -108,19 +108,29 @@ def _disk(disk: Disk, bounds: Alarms) -> Iterator[Condition]:
         )  # fmt: skip
 
 
-def _late(status: Mapping[str, Any], promises: Mapping[str, Promise], bounds: Alarms) -> Iterator[Condition]:
-    """Live tables whose oldest missing record is older than was promised: from the broker to the view."""
+def freshness(
+    status: Mapping[str, Any], promises: Mapping[str, Promise], bounds: Alarms
+) -> dict[str, tuple[float, float]]:
+    """By live table, for how many seconds Kafka has had the oldest record that it lacks, from the broker to
+    the view, and how many its contract or the setting allows."""
     live = (status["release"] or {}).get("tables", {})
     waits = {topic["name"]: topic.get("lag_seconds") or 0.0 for topic in status["topics"]}
+    found = {}
     for version in status["versions"]:
         table = version["table"]
         if live.get(table) != version["version"]:
             continue
         behind = (version["lag_seconds"] or 0.0) + max((waits.get(one, 0.0) for one in version["position"]),
                                                        default=0.0)  # fmt: skip
-        promised = promises.get(table, NOTHING).latency_s
-        bound = promised or bounds.freshness_seconds
+        found[table] = (behind, promises.get(table, NOTHING).latency_s or bounds.freshness_seconds)
+    return found
+
+
+def _late(status: Mapping[str, Any], promises: Mapping[str, Promise], bounds: Alarms) -> Iterator[Condition]:
+    """Live tables whose oldest missing record is older than was promised."""
+    for table, (behind, bound) in freshness(status, promises, bounds).items():
         if behind > bound:
+            promised = promises.get(table, NOTHING).latency_s
             by = "its contract" if promised else "the setting freshness_seconds"
             late = format_duration(timedelta(seconds=round(behind)))
             yield Condition(

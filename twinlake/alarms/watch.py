@@ -1,4 +1,5 @@
-"""Watch: looks at everything every few seconds, keeps the book, and sends what is in it until it is accepted.
+"""Watch: looks at everything every few seconds, keeps the book, and sends what is in it until it is accepted;
+once a minute it adds what it has seen to the history.
 
 It is a process of its own, so that it outlives what it watches, and opens no file of the lake.
 """
@@ -19,7 +20,8 @@ import structlog
 from twinlake.alarms import book, silences
 from twinlake.alarms.alarm import Alarm, Message
 from twinlake.alarms.book import Book
-from twinlake.alarms.conditions import Disk, Figures, conditions
+from twinlake.alarms.conditions import Disk, Figures, conditions, freshness
+from twinlake.alarms.history import History, Minute, TablePoint, history_folder
 from twinlake.alarms.receivers import Notifier
 from twinlake.base.errors import TwinlakeError, first_lines
 from twinlake.base.times import Clock, parse_moment
@@ -65,6 +67,7 @@ class Watch:
         self._ending = threading.Event()
         self._book = Book.load(self._file, clock())
         self._book.keep_receivers(receivers)
+        self._history, self._minute = History(history_folder(settings)), Minute()
         self._known: list[dict[str, Any]] = []
         self._parts_at = self._contracts_at = float("-inf")
         self._promises: dict[str, Promise] = {}
@@ -96,6 +99,7 @@ class Watch:
         """One look: what is not well goes into the book, and what is new to the receivers."""
         seen = self._figures()
         self._read_contracts()
+        self._remember(seen)
         found = conditions(seen, self._promises, self._settings.values.alarms, self._clock())
         owners = {name: promise.owners for name, promise in self._promises.items()}
         with self._changed:
@@ -137,6 +141,20 @@ class Watch:
             for topic in status["topics"]
             if topic["counts"]
         }
+
+    def _remember(self, seen: Figures) -> None:
+        """Into the history, which is for pictures: whatever is wrong with it, alarms go on."""
+        try:
+            bounds = self._settings.values.alarms
+            tables = freshness(seen.status, self._promises, bounds) if seen.status else {}
+            point = self._minute.add(
+                seen.status, {name: TablePoint(*one) for name, one in tables.items()}, seen.disk.free,
+                self._clock(),
+            )  # fmt: skip
+            if point:
+                self._history.append(point)
+        except Exception:
+            journal.exception("a minute is missing in the history")
 
     def _read_contracts(self) -> None:
         if time.monotonic() - self._contracts_at < CONTRACTS_EVERY_S:
