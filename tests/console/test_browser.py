@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -24,6 +25,7 @@ from tests.cli.lake_server import TOKEN, Lake, listening
 from tests.console import release_answers, table_answers, topic_answers
 from tests.console.conftest import HOSTILE, RUNNING, STATUS, VERSION, hostile
 from tests.project import PROJECT
+from twinlake.alarms.history import History, Point, TablePoint, TopicPoint
 from twinlake.base.waiting import wait_for
 from twinlake.config import users
 from twinlake.config.settings import Services
@@ -44,6 +46,28 @@ REPORT = (
     "<script>document.querySelector('p').textContent = 'run'; top.document.title = 'run'</script>"
 )
 PHONE = (390, 844)
+INKED = """
+const [canvas] = arguments, plot = canvas.closest(".uplot"), over = plot.querySelector(".u-over");
+const ratio = canvas.width / canvas.clientWidth, left = Math.round(over.offsetLeft * ratio);
+const width = Math.round(over.clientWidth * ratio), height = Math.round(over.clientHeight * ratio);
+const probe = document.createElement("canvas").getContext("2d");
+probe.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--plot-0");
+probe.fillRect(0, 0, 1, 1);
+const ink = probe.getImageData(0, 0, 1, 1).data;
+const top = Math.round(over.offsetTop * ratio);
+const dots = canvas.getContext("2d").getImageData(left, top, width, height).data;
+return Array.from({length: width}, (_, x) => {
+  for (let y = 0; y < height; y++) {
+    const at = 4 * (y * width + x);
+    if (dots[at + 3] > 100 && [0, 1, 2].every((i) => Math.abs(dots[at + i] - ink[i]) < 40)) return true;
+  }
+  return false;
+});
+"""
+"""By each column of a plot, from left to right, whether its first line is there."""
+ASKED = """
+return performance.getEntriesByType("resource").map((one) => one.name.replace(location.origin, ""));
+"""
 
 
 class Answering(Lake):
@@ -251,3 +275,37 @@ def test_what_others_have_written_is_text_on_every_page(
     assert browser.find_elements("css selector", "img") == [] and "Twinlake" in browser.title
     wide = browser.execute_script("return document.documentElement.scrollWidth - window.innerWidth")
     assert wide <= 0 and refused(browser) == []
+
+
+def test_plots_are_drawn_with_gaps_for_what_is_not_known_and_names_are_text(
+    browser: Any, address: str, tmp_path: Path
+) -> None:
+    history = History(tmp_path / "run" / "history")
+    now = int(time.time())
+    for minute in (*range(-600, -300), *range(-60, 0)):
+        records = 600 * (minute + 600)
+        topic = TopicPoint(
+            records=records, valid=records, invalid=0, too_late=0, late=0, lag_records=9, lag_seconds=0.5
+        )  # fmt: skip
+        table = TablePoint(freshness_seconds=0.5, allowed_seconds=30.0)
+        history.append(
+            Point(at=now + 60 * minute, disk_free=10**10, topics={HOSTILE: topic}, tables={HOSTILE: table})
+        )
+
+    sign_in(browser, address, "analyst", "reader")
+    wait_for("the plots", lambda: len(browser.find_elements("css selector", "canvas")) == 4 or None, 30)
+
+    lag = browser.find_elements("css selector", ".chart")[1]
+    legend = lag.find_element("css selector", ".u-legend")
+    assert HOSTILE in legend.text and browser.find_elements("css selector", "img") == []
+    assert browser.title == "Home: Twinlake" and refused(browser) == []
+    assert HOSTILE in lag.find_element("css selector", "canvas").get_attribute("aria-label")
+    inked = browser.execute_script(INKED, lag.find_element("css selector", "canvas"))
+    by_hour = [any(inked[len(inked) * n // 24 : len(inked) * (n + 1) // 24]) for n in range(24)]
+    assert by_hour[15:18] == [True] * 3, "the line of ten to five hours ago"
+    assert by_hour[20:22] == [False] * 2, "the gap until an hour ago"
+    wide = browser.execute_script("return document.documentElement.scrollWidth - window.innerWidth")
+    assert wide <= 0, "a phone would have to be pushed to and fro"
+    asked = browser.execute_script(ASKED)
+    assert [path for path in asked if "/part/history" in path] == ["/part/history?of=home&name=&days=1"]
+    assert all(path.startswith("/") for path in asked), "something is loaded from elsewhere"

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
@@ -15,6 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from twinlake.alarms.history import History, history_folder
 from twinlake.base.errors import (
     DeniedError,
     NotFoundError,
@@ -38,8 +40,12 @@ from twinlake.console.pages import Pages
 from twinlake.console.sessions import Session, Sessions
 from twinlake.console.slowdown import Slowdown
 from twinlake.console.statement import Statements
+from twinlake.console.thinning import Thinned, thin
 from twinlake.server.client import LakeClient
 
+DAY_S = 86_400
+HISTORY_EVERY_S = {1: 30.0, 7: 300.0}
+"""By the days that are looked at: how often the history is read at most. Seven take seven times as long."""
 FIELDS = 20
 JOBS_SHOWN = 50
 FORM_TOKEN = "form_token"
@@ -48,7 +54,8 @@ Handler = Callable[[Request, Session], Awaitable[Response]]
 
 @dataclass(frozen=True, kw_only=True)
 class Console:
-    """One console. `cookie` is a name of its own: a browser keeps cookies by host, whatever the port."""
+    """One console. `cookie` is a name of its own: a browser keeps cookies by host, whatever the port;
+    `history` is by days."""
 
     settings: Settings
     users_file: Path
@@ -58,6 +65,7 @@ class Console:
     services: Source[Services]
     lake: Source[dict[str, Any]]
     jobs: Source[list[Job]]
+    history: Mapping[int, Source[Thinned]]
     client: Callable[[], LakeClient]
     statements: Statements
     cookie: str
@@ -80,6 +88,10 @@ class Console:
             services=Source(services or (lambda: services_of(settings)), SERVICES_EVERY_S, clock),
             lake=Source(lambda: ask().status(), LAKE_EVERY_S, clock),
             jobs=Source(lambda: ask().jobs(JOBS_SHOWN), LAKE_EVERY_S, clock),
+            history={
+                days: Source(partial(_history, settings, days, now), every_s, clock)
+                for days, every_s in HISTORY_EVERY_S.items()
+            },
             client=ask, statements=Statements(metrics), metrics=metrics,
             cookie=f"{'__Host-' if is_tls else ''}twinlake-{port}", is_tls=is_tls,
         )  # fmt: skip
@@ -125,6 +137,11 @@ class Console:
     def set_cookie(self, response: Response, name: str, value: str) -> None:
         """Until the browser is closed, for this console alone, and out of reach of any script."""
         response.set_cookie(name, value, httponly=True, samesite="strict", secure=self.is_tls, path="/")
+
+
+def _history(settings: Settings, days: int, now: Clock) -> Thinned:
+    until = int(now().timestamp())
+    return thin(History(history_folder(settings)).points(days * DAY_S, until), days * DAY_S, until)
 
 
 async def form(request: Request) -> dict[str, str]:

@@ -10,6 +10,7 @@ from starlette.routing import Route
 
 from twinlake.alarms import watch
 from twinlake.base.times import utc_now
+from twinlake.console import plots
 from twinlake.console.assess import NOTHING, assess
 from twinlake.console.console import Console, asked
 from twinlake.console.sessions import Session
@@ -25,7 +26,8 @@ def routes(console: Console) -> list[Route]:
         }  # fmt: skip
 
     async def home(request: Request, session: Session) -> Response:
-        return console.page("home", session, active="home", **await asked(figures))
+        found = await asked(lambda: {**figures(), "plots": plots.shown(console, request, "home")})
+        return console.page("home", session, active="home", **found)
 
     async def part(request: Request, session: Session) -> Response:
         return console.page("home_part", session, **await asked(figures))

@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from twinlake.base import quote
 from twinlake.base.errors import TwinlakeError, UsageError
-from twinlake.console import acts, statement
+from twinlake.console import acts, plots, statement
 from twinlake.console.acts import Act, Field, Form, filled
 from twinlake.console.assess import NOTHING
 from twinlake.console.console import Console, asked, status_of
@@ -36,7 +36,8 @@ def routes(console: Console) -> list[Route]:
             found, lake = console.client().table(request.path_params["name"]), console.lake.seen()
             known = versions_of({**NOTHING, **(lake.value or {})})
             healths = {one["version"]: one for one in known if one["table"] == found["name"]}
-            return {"table": found, "lake": lake, "healths": healths}
+            seen = plots.shown(console, request, "table", found["name"])
+            return {"table": found, "lake": lake, "healths": healths, "plots": seen}
 
         return console.page("table", session, active="", **await asked(ask))
 

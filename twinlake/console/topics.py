@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from twinlake.base.errors import TwinlakeError
-from twinlake.console import acts, statement
+from twinlake.console import acts, plots, statement
 from twinlake.console.acts import Act, Field, Form, filled
 from twinlake.console.console import Console, asked, status_of
 from twinlake.console.sessions import Session
@@ -32,7 +32,8 @@ def routes(console: Console) -> list[Route]:
             found, lake = console.client().topic(request.path_params["name"]), console.lake.seen()
             topics = (lake.value or {}).get("topics", ())
             known = next((one for one in topics if one["name"] == found["name"]), None)
-            return {"topic": found, "lake": lake, "known": known}
+            seen = plots.shown(console, request, "topic", found["name"])
+            return {"topic": found, "lake": lake, "known": known, "plots": seen}
 
         found = await asked(ask)
         return console.page("topic", session, active="", verdicts=VERDICTS, files=FILES, **found)

@@ -1,0 +1,149 @@
+// Draws what the console has of the last days, and asks for it once a minute while the page is visible.
+// Every name is set as text; where nothing is known a line has a gap.
+
+const EVERY_MS = 60000;
+const OLD_MS = 180000;
+const HEIGHT = 200;
+const COLOURS = 8;
+
+const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 2 });
+const exact = new Intl.NumberFormat("en", { maximumFractionDigits: 2 });
+const hour = new Intl.DateTimeFormat("en-GB", { timeZone: "UTC", hour: "2-digit", minute: "2-digit" });
+const day = new Intl.DateTimeFormat("en-GB", { timeZone: "UTC", day: "numeric", month: "short" });
+
+const at = (seconds) => new Date(seconds * 1000);
+const colour = (name) => () => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+// A value between two gaps is no line: it is a point.
+function alone(plot, number) {
+  const values = plot.data[number];
+  const found = [];
+  for (let i = 0; i < values.length; i++) {
+    if (values[i] != null && values[i - 1] == null && values[i + 1] == null) found.push(i);
+  }
+  return found;
+}
+
+function series(curve, number) {
+  const stroke = colour(curve.is_bound ? "--bad" : "--plot-" + (number % COLOURS));
+  return {
+    label: curve.name, stroke, width: 1.5, dash: curve.is_bound ? [6, 4] : undefined, spanGaps: false,
+    value: (plot, value) => (value == null ? "" : exact.format(value)),
+    points: { show: false, filter: alone, size: 4, stroke, fill: stroke },
+  };
+}
+
+function options(curves, width) {
+  const axis = { stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") } };
+  return {
+    width, height: HEIGHT,
+    tzDate: (seconds) => uPlot.tzDate(at(seconds), "Etc/UTC"),
+    cursor: { drag: { x: false, y: false }, sync: { key: "plots" } },
+    scales: {
+      x: { time: true, range: (plot) => [plot.data[0][0], plot.data[0].at(-1)] },
+      y: { range: (plot, least, most) => [0, most > 0 ? most * 1.1 : 1] },
+    },
+    axes: [
+      { ...axis, values: (plot, splits) => splits.map((one) => (one % 86400 ? hour : day).format(at(one))) },
+      { ...axis, size: 56, values: (plot, splits) => splits.map((one) => compact.format(one)) },
+    ],
+    series: [
+      { label: "at", value: (plot, one) => (one == null ? "" : day.format(at(one)) + " " + hour.format(at(one))) },
+      ...curves.map(series),
+    ],
+  };
+}
+
+function inWords(plot) {
+  const lasts = plot.curves.map((one) => {
+    const last = one.values.at(-1) ?? one.values.at(-2);
+    return one.name + " " + (last == null ? "not known" : exact.format(last));
+  });
+  return plot.title + "; last values: " + (lasts.join(", ") || "none");
+}
+
+function add(parent, kind, text, className) {
+  const made = document.createElement(kind);
+  if (text) made.textContent = text;
+  if (className) made.className = className;
+  return parent.appendChild(made);
+}
+
+function plotting(section) {
+  const charts = section.querySelector(".charts");
+  const note = section.querySelector(".note");
+  let heard = Date.now();
+  let busy = false;
+  let drawn = [];
+  let shape = "";
+
+  const widths = new ResizeObserver((boxes) => {
+    for (const box of boxes) {
+      const one = drawn.find((each) => each.box === box.target);
+      const width = Math.floor(box.contentRect.width);
+      if (one && width > 0 && width !== one.chart.width) one.chart.setSize({ width, height: HEIGHT });
+    }
+  });
+
+  function build(found) {
+    widths.disconnect();
+    for (const one of drawn) one.chart.destroy();
+    charts.replaceChildren();
+    drawn = found.plots.map((plot) => {
+      const box = add(charts, "div", "", "chart");
+      add(box, "h3", plot.title);
+      const data = [found.times, ...plot.curves.map((one) => one.values)];
+      const chart = new uPlot(options(plot.curves, box.clientWidth), data, box);
+      if (plot.others) add(box, "p", "and " + plot.others + " more, which are lower");
+      widths.observe(box);
+      return { box, chart };
+    });
+  }
+
+  function draw(found) {
+    note.textContent = found.note;
+    const now = JSON.stringify(found.plots.map((plot) => [plot.others, plot.curves.map((one) => one.name)]));
+    if (now !== shape) build(found);
+    else drawn.forEach((one, i) => one.chart.setData([found.times, ...found.plots[i].curves.map((each) => each.values)]));
+    shape = now;
+    drawn.forEach((one, i) => {
+      const canvas = one.box.querySelector("canvas");
+      canvas.setAttribute("role", "img");
+      canvas.setAttribute("aria-label", inWords(found.plots[i]));
+    });
+  }
+
+  async function ask() {
+    if (busy || document.visibilityState !== "visible") return;
+    busy = true;
+    try {
+      const stop = AbortSignal.timeout(20000);
+      const answer = await fetch(section.dataset.plots, { cache: "no-store", signal: stop, redirect: "error" });
+      if (answer.status === 401) {
+        location.assign("/sign-in");
+        return;
+      }
+      if (answer.ok) {
+        draw(await answer.json());
+        heard = Date.now();
+      }
+    } catch (error) {
+      // it is asked again; until then what is shown grows old
+    } finally {
+      busy = false;
+      section.classList.toggle("old", Date.now() - heard > OLD_MS);
+    }
+  }
+
+  ask();
+  setInterval(ask, EVERY_MS);
+  document.addEventListener("visibilitychange", () => {
+    if (Date.now() - heard >= EVERY_MS) ask();
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+    shape = ""; // the legend keeps the colours that it was made with
+    ask();
+  });
+}
+
+for (const section of document.querySelectorAll("[data-plots]")) plotting(section);
