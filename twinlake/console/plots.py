@@ -21,7 +21,7 @@ from twinlake.console.sessions import Session
 from twinlake.console.thinning import GAP_S, Line, Lines, Thinned
 
 MOST_LINES = 8
-"""Of one picture: so many colours can be told apart."""
+"""Of one picture: so many colours look different."""
 GB = 1e9
 SPANS = {1: "the last day", 7: "the last seven days"}
 VERDICTS = {"valid": "valid", "invalid": "invalid", "too_late": "too late", "late": "valid, but late"}
