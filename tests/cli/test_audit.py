@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -63,3 +65,10 @@ def test_a_lake_in_which_nobody_has_done_anything_says_so(twinlake: Twinlake) ->
 def test_a_folder_without_a_lake_is_told_from_one_without_acts(twinlake: Twinlake, tmp_path: Path) -> None:
     done = twinlake(Answers(), "--home", str(tmp_path / "none"), "audit")
     assert done.exception is not None and "there is no lake in" in str(done.exception)
+
+
+def test_a_process_that_has_read_the_log_ends_well(acts: None, home: Path) -> None:
+    """Threads that read for it would abort it at its end, one time in two."""
+    command = [sys.executable, "-m", "twinlake", "--home", str(home), "audit", "--json"]
+    ends = [subprocess.run(command, capture_output=True, text=True, timeout=60) for _ in range(4)]
+    assert [(one.returncode, one.stderr) for one in ends] == [(0, "")] * 4

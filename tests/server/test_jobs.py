@@ -110,6 +110,18 @@ def once(jobs: Jobs, id: str, true: Callable[[Job], Any]) -> Job:
     return wait_for("the job", lambda: job if true(job := jobs.get(id)) else None, 10, every_s=0.002)
 
 
+def test_a_key_of_before_a_kind_gained_a_parameter_finds_its_job(tmp_path: Path, work: Work) -> None:
+    runs = Runs(tmp_path)
+    kept = Job(id="old", kind="copy", params={"table": "t"}, key="k", state="succeeded", created_at="1",
+               ended_at="2026-01-31T12:00:00Z")  # fmt: skip
+    runs.put(kept)
+    jobs = jobs_of(tmp_path, work, runs)
+
+    assert jobs.submit("copy", {"table": "t"}, "k").id == "old"
+    with pytest.raises(UsageError, match="belongs to another job"):
+        jobs.submit("copy", {"table": "t", "times": 2}, "k")
+
+
 def test_a_job_runs_and_keeps_its_result(tmp_path: Path, work: Work) -> None:
     work.go_on.set()
     jobs = Jobs(Runs(tmp_path), AuditLog(tmp_path), KINDS, work, ticking())

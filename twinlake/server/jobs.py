@@ -105,7 +105,7 @@ class Jobs:
         with self._changed:
             before = self._store.with_key(key) if key else None
             if before is not None:
-                if (before.kind, before.params) != (kind, plain):
+                if (before.kind, _as_now(known, before.params)) != (kind, plain):
                     raise UsageError(
                         f"key {key!r} belongs to another job",
                         f"job {before.id} has it: {before.kind} {json.dumps(before.params)}",
@@ -329,6 +329,14 @@ class Jobs:
 
     def _now(self) -> str:
         return format_moment(self._clock())
+
+
+def _as_now(kind: JobKind, params: dict[str, Any]) -> dict[str, Any]:
+    """What was asked for by an earlier Twinlake, with what a job of that kind may say since."""
+    try:
+        return kind.params.model_validate(params).model_dump(mode="json", by_alias=True)
+    except ValidationError:
+        return params
 
 
 def _interrupted(job: Job) -> TwinlakeError:

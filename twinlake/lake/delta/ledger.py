@@ -13,6 +13,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import DeltaTable, Schema, write_deltalake
+from pyarrow.parquet import filters_to_expression
 
 from twinlake.base.location import Location
 from twinlake.lake.delta import data_file, delta
@@ -49,8 +50,11 @@ class Ledger:
             return []
         table = _whole(self.path)
         try:
-            filters = [(name, "=", value) for name, value in of.items()] or None
-            rows: list[Row] = table.to_pyarrow_table(filters=filters).to_pylist()
+            wanted = [(name, "=", value) for name, value in of.items()]
+            having = filters_to_expression(wanted) if wanted else None
+            # **why** no threads: a process that ends soon after is aborted by those that read for this one
+            found = table.to_pyarrow_dataset().to_table(filter=having, use_threads=False)
+            rows: list[Row] = found.to_pylist()
             return rows
         except Exception:
             for name in TableState(self.path, appends=False).files:
