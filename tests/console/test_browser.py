@@ -306,6 +306,9 @@ def test_plots_are_drawn_with_gaps_for_what_is_not_known_and_names_are_text(
     assert by_hour[20:22] == [False] * 2, "the gap until an hour ago"
     wide = browser.execute_script("return document.documentElement.scrollWidth - window.innerWidth")
     assert wide <= 0, "a phone would have to be pushed to and fro"
+    values = [one.text for one in legend.find_elements("css selector", ".u-value")]
+    assert values[1] == "9", "the last value, while nobody points at another"
+    wait_for("a refresh", lambda: "/part/home" in browser.execute_script(ASKED) or None, 30)
     asked = browser.execute_script(ASKED)
     assert [path for path in asked if "/part/history" in path] == ["/part/history?of=home&name=&days=1"]
     assert all(path.startswith("/") for path in asked), "something is loaded from elsewhere"

@@ -1,6 +1,6 @@
 """Plots: which lines of the history each page shows, as JSON for its script, and its last values as a table.
 
-A page asks for them once a minute; however many do, the files are read once in half of that.
+A page asks for them once a minute; however many do, the files are read once a minute.
 """
 
 from __future__ import annotations

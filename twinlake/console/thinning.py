@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from twinlake.alarms.history import POINT_EVERY_S, Point, TopicPoint
+from twinlake.alarms.history import POINT_EVERY_S, Point, TablePoint, TopicPoint
 
 MOST = 600
 """Points of a line."""
 GAP_S = 2.5 * POINT_EVERY_S
 """Between two points that are further apart nothing is known."""
-RATES = ("records", "valid", "invalid", "too_late", "late")
-LAGS = ("lag_records", "lag_seconds")
+RATES, LAGS = TopicPoint._fields[:5], TopicPoint._fields[5:]
 Line = list[float | None]
 """A value for each time, None where nothing is known."""
 Lines = dict[str, dict[str, Line]]
@@ -42,50 +40,74 @@ def thin(points: Iterable[Point], seconds: int, now: int, most: int = MOST) -> T
     first = (now - seconds) // width
     times = [step * width for step in range(first, now // width + 1)]
 
-    def empty() -> Line:
-        return [None] * len(times)
-
-    topics: Lines = defaultdict(lambda: defaultdict(empty))
-    tables: Lines = defaultdict(lambda: defaultdict(empty))
-    disk, newest = empty(), None
-    grown: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(lambda: [(0, 0)] * len(times))
-    before: dict[str, tuple[int, TopicPoint]] = {}
+    topics, tables = dict[str, _Topic](), dict[str, _Table]()
+    disk: Line = [None] * len(times)
+    newest = None
     for point in points:
         newest, step = point.at, point.at // width - first
-        _keep(disk, step, point.disk_free, min)
+        free = disk[step]
+        disk[step] = point.disk_free if free is None else min(free, point.disk_free)
         for name, topic in point.topics.items():
-            for figure in LAGS:
-                _keep(topics[name][figure], step, getattr(topic, figure), max)
-            for figure in RATES:
-                topics[name].setdefault(figure, empty())
-                if name in before and (more := _grown(*before[name], point.at, topic, figure)):
-                    count, span = grown[name, figure][step]
-                    grown[name, figure][step] = (count + more[0], span + more[1])
-            before[name] = (point.at, topic)
+            if name not in topics:
+                topics[name] = _Topic(len(times))
+            topics[name].add(point.at, step, topic)
         for name, table in point.tables.items():
-            _keep(tables[name]["freshness_seconds"], step, table.freshness_seconds, max)
-            _keep(tables[name]["allowed_seconds"], step, table.allowed_seconds, min)
-    for (name, figure), steps in grown.items():
-        topics[name][figure] = [round(count / span, 3) if span else None for count, span in steps]
+            if name not in tables:
+                tables[name] = _Table(len(times))
+            tables[name].add(step, table)
     return Thinned(
         times=times, disk_free=disk, newest=newest, until=now,
-        topics={name: dict(one) for name, one in topics.items()},
-        tables={name: dict(one) for name, one in tables.items()},
+        topics={name: one.lines() for name, one in topics.items()},
+        tables={name: one.lines() for name, one in tables.items()},
     )  # fmt: skip
 
 
-def _keep(line: Line, step: int, value: float | None, worse: Callable[[float, float], float]) -> None:
-    known = line[step]
-    if value is not None:
-        line[step] = value if known is None else worse(known, value)
+class _Topic:
+    """How much its counts have grown in each step, in how many seconds; its worst lags."""
+
+    def __init__(self, steps: int) -> None:
+        self._grown = [[0.0] * steps for _ in RATES]
+        self._seconds = [[0] * steps for _ in RATES]
+        self._lags: list[Line] = [[None] * steps for _ in LAGS]
+        self._at = 0
+        self._before: TopicPoint | None = None
+
+    def add(self, at: int, step: int, topic: TopicPoint) -> None:
+        """Nothing has grown over a gap, nor where a count has become smaller: the topic was made again, or a
+        replay has moved some records to another verdict."""
+        seconds, before = at - self._at, self._before
+        if before is not None and seconds <= GAP_S:
+            for grown, known, one, other in zip(self._grown, self._seconds, before, topic, strict=False):
+                if one is not None and other is not None and other >= one:
+                    grown[step] += other - one
+                    known[step] += seconds
+        for lags, lag in zip(self._lags, topic[len(RATES) :], strict=True):
+            _keep_larger(lags, step, lag)
+        self._at, self._before = at, topic
+
+    def lines(self) -> dict[str, Line]:
+        rates: list[Line] = [
+            [round(count / span, 3) if span else None for count, span in zip(grown, seconds, strict=True)]
+            for grown, seconds in zip(self._grown, self._seconds, strict=True)
+        ]
+        return dict(zip((*RATES, *LAGS), (*rates, *self._lags), strict=True))
 
 
-def _grown(
-    since: int, before: TopicPoint, until: int, now: TopicPoint, figure: str
-) -> tuple[int, int] | None:
-    """How many records have come, in how many seconds. None over a gap, and of counts that have become
-    smaller: the topic was made again, or a replay has moved some of them to another verdict."""
-    one, other = getattr(before, figure), getattr(now, figure)
-    if one is None or other is None or other < one or until - since > GAP_S:
-        return None
-    return other - one, until - since
+class _Table:
+    """Its worst freshness in each step, and what was allowed last."""
+
+    def __init__(self, steps: int) -> None:
+        self._freshness: Line = [None] * steps
+        self._allowed: Line = [None] * steps
+
+    def add(self, step: int, table: TablePoint) -> None:
+        _keep_larger(self._freshness, step, table.freshness_seconds)
+        self._allowed[step] = table.allowed_seconds
+
+    def lines(self) -> dict[str, Line]:
+        return {"freshness_seconds": self._freshness, "allowed_seconds": self._allowed}
+
+
+def _keep_larger(line: Line, step: int, value: float | None) -> None:
+    if value is not None and ((known := line[step]) is None or known < value):
+        line[step] = value

@@ -24,6 +24,16 @@ function alone(plot, number) {
   return found;
 }
 
+// While nobody points at a line its legend has the newest values; the newest step may have just begun.
+function newest(plot) {
+  const end = plot.data[0].length - 1;
+  return plot.data.slice(1).some((values) => values[end] != null) ? end : Math.max(0, end - 1);
+}
+
+function idle(plot) {
+  if (plot.legend.idx == null) plot.setLegend({ idx: newest(plot) }, false);
+}
+
 function series(curve, number) {
   const stroke = colour(curve.is_bound ? "--bad" : "--plot-" + (number % COLOURS));
   return {
@@ -38,6 +48,7 @@ function options(curves, width) {
   return {
     width, height: HEIGHT,
     tzDate: (seconds) => uPlot.tzDate(at(seconds), "Etc/UTC"),
+    hooks: { ready: [idle], setData: [idle], setLegend: [idle] },
     cursor: { drag: { x: false, y: false }, sync: { key: "plots" } },
     scales: {
       x: { time: true, range: (plot) => [plot.data[0][0], plot.data[0].at(-1)] },
@@ -81,17 +92,21 @@ function plotting(section) {
     for (const box of boxes) {
       const one = drawn.find((each) => each.box === box.target);
       const width = Math.floor(box.contentRect.width);
-      if (one && width > 0 && width !== one.chart.width) one.chart.setSize({ width, height: HEIGHT });
+      if (one?.chart && width > 0 && width !== one.chart.width) one.chart.setSize({ width, height: HEIGHT });
     }
   });
 
   function build(found) {
     widths.disconnect();
-    for (const one of drawn) one.chart.destroy();
+    for (const one of drawn) one.chart?.destroy();
     charts.replaceChildren();
     drawn = found.plots.map((plot) => {
       const box = add(charts, "div", "", "chart");
       add(box, "h3", plot.title);
+      if (!plot.curves.length) {
+        add(box, "p", "Nothing is known of it in this time.");
+        return { box };
+      }
       const data = [found.times, ...plot.curves.map((one) => one.values)];
       const chart = new uPlot(options(plot.curves, box.clientWidth), data, box);
       if (plot.others) add(box, "p", "and " + plot.others + " more, which are lower");
@@ -104,12 +119,12 @@ function plotting(section) {
     note.textContent = found.note;
     const now = JSON.stringify(found.plots.map((plot) => [plot.others, plot.curves.map((one) => one.name)]));
     if (now !== shape) build(found);
-    else drawn.forEach((one, i) => one.chart.setData([found.times, ...found.plots[i].curves.map((each) => each.values)]));
+    else drawn.forEach((one, i) => one.chart?.setData([found.times, ...found.plots[i].curves.map((each) => each.values)]));
     shape = now;
     drawn.forEach((one, i) => {
       const canvas = one.box.querySelector("canvas");
-      canvas.setAttribute("role", "img");
-      canvas.setAttribute("aria-label", inWords(found.plots[i]));
+      canvas?.setAttribute("role", "img");
+      canvas?.setAttribute("aria-label", inWords(found.plots[i]));
     });
   }
 
