@@ -158,6 +158,12 @@ def test_an_address_that_the_mail_server_refuses_keeps_it_from_nobody_else(
         Mail(given).send(RAISED)
 
 
+def test_what_turns_text_or_rings_a_bell_is_shown_and_long_words_are_cut_in_a_subject() -> None:
+    odd = replace(RAISED, alarm=replace(ALARM, what="a\x1b[2Jb\u202ec " + "x" * 500))
+    assert "a\\x1b[2Jb\\u202ec" in odd.subject and len(odd.subject) < 200
+    assert "\x1b" not in odd.text and "\u202e" not in odd.text and "x" * 500 in odd.text
+
+
 def test_the_log_has_it_as_fields() -> None:
     with capture_logs() as lines:
         Log().send(RAISED)

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, Self
 
+from twinlake.base.errors import visible
+
 Severity = Literal["critical", "warning"]
 Event = Literal["raised", "over", "test"]
 KINDS: Mapping[str, Severity] = {
@@ -26,6 +28,7 @@ KINDS: Mapping[str, Severity] = {
     "unknown": "warning",
 }
 """Every kind of alarm, each with a section in docs/operations.md; how grave it is."""
+SUBJECT = 150
 DOCS = "docs/operations.md#alarm-"
 
 
@@ -94,11 +97,12 @@ class Message:
     def subject(self) -> str:
         """One line."""
         words = {"over": "over: ", "test": "test: "}.get(self.event, "")
-        return f"[Twinlake] {words}{self.alarm.severity}: {self.alarm.title}: {self.alarm.what}"
+        said = " ".join(f"{self.alarm.title}: {self.alarm.what}".split())
+        return f"[Twinlake] {words}{self.alarm.severity}: {visible(said)[:SUBJECT]}"
 
     @property
     def text(self) -> str:
-        """For a person."""
+        """For a person, with nothing that a terminal or a mail program takes for more than text."""
         alarm = self.alarm
         since = f"since {alarm.since}" + (f", over at {self.at}" if self.event == "over" else "")
         lines = [f"{alarm.title}: {alarm.what}", f"({alarm.severity}, {since})"]
@@ -106,7 +110,7 @@ class Message:
         lines += [f"What to do: {alarm.remedy}"] if alarm.remedy and self.event != "over" else []
         lines += [f"More: {alarm.docs}"]
         lines += [f"Console: {self.console}"] if self.console else []
-        return "\n".join(lines) + "\n"
+        return "\n".join(visible(line) for part in lines for line in part.splitlines()) + "\n"
 
     def to_json(self) -> dict[str, Any]:
         """What a webhook is sent."""

@@ -79,7 +79,7 @@ class Mail:
             return  # an alarm without an owner, and no operators
         mail = EmailMessage()
         mail["From"], mail["To"] = given.mail_from, ", ".join(to)
-        mail["Subject"] = " ".join(message.subject.split())
+        mail["Subject"] = message.subject
         mail["Date"], mail["Message-ID"] = formatdate(), f"<{message.id}@{DOMAIN}>"
         if message.event == "over":
             mail["In-Reply-To"] = f"<{message.alarm.id}-raised@{DOMAIN}>"
